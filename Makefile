@@ -1,0 +1,53 @@
+# Every target sets up what it needs: an environment in .venv from uv.lock, with uv from the path or else in .venv-tools.
+
+PYTHON ?= python3
+DEMO ?= demo
+PYTEST_ARGS ?=
+
+UV := $(shell command -v uv 2>/dev/null || echo .venv-tools/bin/uv)
+BIN := .venv/bin
+READY := .venv/.ready
+
+export UV_PROJECT_ENVIRONMENT := .venv
+unexport VIRTUAL_ENV
+unexport PYTHONPATH
+
+.PHONY: help setup demo test lint format clean
+
+help:
+	@echo "make setup    the environment from the lock"
+	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
+	@echo "make test     all tests"
+	@echo "make lint     format check, ruff, mypy, import contracts"
+	@echo "make format   rewrite the code in the house style"
+	@echo "make clean    remove what the other targets made"
+
+setup: $(READY)
+
+$(READY): pyproject.toml uv.lock | $(UV)
+	$(UV) sync --frozen --quiet
+	@touch $@
+
+.venv-tools/bin/uv:
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/python -m pip install --quiet uv
+
+demo: $(READY)
+	$(BIN)/mainstem demo --folder $(DEMO)
+
+test: $(READY)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv .venv-tools .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse $(DEMO)
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,141 @@
+"""What is kept beside a stream's checkpoint, so that its loss is noticed and lands nothing twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from bronze.listing import is_local, without_glob
+from bronze.source import MESSAGES_TABLE, Feed
+from framework.errors import MainstemError
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A stream's checkpoint. `generation` is part of each transaction id, since batches of a new one count from 0 again.
+
+    `is_reset` says that it began when bronze had messages of the source already.
+    """
+
+    generation: str
+    is_reset: bool
+
+
+def open_checkpoint(spark: SparkSession, feed: Feed) -> Checkpoint:
+    """The checkpoint to go on with, or a new one where the source has none; raises MainstemError when it was lost.
+
+    A lost one is begun anew only when the file `<checkpoint>.reset` says so.
+    """
+    table = _table_id(spark, feed)
+    note = json.loads(read_note(spark, _generation(feed)) or "{}")
+    if not _has_begun(spark, feed.checkpoint):
+        return _begin(spark, feed, table)
+    if not note:
+        raise _lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
+    if note["table"] != table:
+        raise _replaced(feed)
+    return Checkpoint(note["generation"], note["is_reset"])
+
+
+def read_note(spark: SparkSession, path: str) -> str | None:
+    """The text at `path`, None where there is none."""
+    if is_local(path):
+        file = Path(path)
+        return file.read_text(encoding="utf-8") if file.is_file() else None
+    try:
+        row = spark.read.option("wholetext", "true").text(without_glob(path)).first()
+    except AnalysisException:
+        return None
+    return None if row is None else str(row[0])
+
+
+def write_note(spark: SparkSession, path: str, text: str) -> None:
+    """Replace the text at `path`; on a local file system at once or not at all."""
+    if not is_local(path):
+        spark.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(path)
+        return
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    with draft.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    draft.replace(file)
+
+
+def _begin(spark: SparkSession, feed: Feed, table: str) -> Checkpoint:
+    messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
+    has_messages = not messages.limit(1).isEmpty()
+    if has_messages and not _is_reset_wanted(spark, feed):
+        raise _lost(feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone")
+    checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages)
+    if is_local(feed.checkpoint):
+        shutil.rmtree(feed.checkpoint, ignore_errors=True)
+    note = {"generation": checkpoint.generation, "is_reset": checkpoint.is_reset, "table": table}
+    write_note(spark, _generation(feed), json.dumps(note))
+    if is_local(feed.checkpoint):
+        Path(_reset(feed)).unlink(missing_ok=True)
+    return checkpoint
+
+
+def _lost(feed: Feed, found: str) -> MainstemError:
+    return MainstemError(
+        "CHECKPOINT_LOST",
+        found=found,
+        where=f"source {feed.name}, {feed.checkpoint}",
+        action=f"put the folder and {_generation(feed)} back from a backup; or delete the folder, create the empty file {_reset(feed)}"
+        " and run again: what has landed is then left out",
+    )
+
+
+def _replaced(feed: Feed) -> MainstemError:
+    log = feed.lake.path(f"ops/files/{feed.name}")
+    return MainstemError(
+        "BRONZE_REPLACED",
+        found=f"{MESSAGES_TABLE} is not the table that the checkpoint of source '{feed.name}' belongs to",
+        where=feed.lake.path(MESSAGES_TABLE),
+        action=f"restore the table; or delete {feed.checkpoint} and {log} to read again what is there",
+    )
+
+
+def _generation(feed: Feed) -> str:
+    return f"{feed.checkpoint}.generation"
+
+
+def _reset(feed: Feed) -> str:
+    return f"{feed.checkpoint}.reset"
+
+
+def _is_reset_wanted(spark: SparkSession, feed: Feed) -> bool:
+    return _is_there(spark, _reset(feed))
+
+
+def _has_begun(spark: SparkSession, checkpoint: str) -> bool:
+    offsets = f"{checkpoint}/offsets"
+    if is_local(offsets):
+        return os.path.isdir(offsets) and any(name.isdigit() for name in os.listdir(offsets))
+    return _is_there(spark, offsets)
+
+
+def _is_there(spark: SparkSession, path: str) -> bool:
+    if is_local(path):
+        return os.path.exists(path)
+    try:
+        return not spark.read.format("binaryFile").load(without_glob(path)).select("path").isEmpty()
+    except AnalysisException:
+        return False
+
+
+def _table_id(spark: SparkSession, feed: Feed) -> str:
+    row = feed.lake.delta(spark, MESSAGES_TABLE).detail().select("id").first()
+    assert row is not None
+    return str(row[0])

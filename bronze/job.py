@@ -1,0 +1,112 @@
+"""Bronze's run: look at each source's place, and land what is new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from pyspark.sql import SparkSession
+
+from bronze.land import create_messages, land, landed_counts
+from bronze.source import MESSAGES_TABLE, Discovery, Feed, SourceKind
+from bronze.sources import KINDS
+from framework.config import Config
+from framework.config_sources import Source
+from framework.errors import MainstemError
+from framework.layer import Layer, LayerReport, Run
+from framework.tables import Lakehouse
+
+
+@dataclass(frozen=True, slots=True)
+class SourceResult:
+    """What a run did for one source: files and messages landed, what it left waiting, and why it stopped, if it did."""
+
+    source: str
+    files: int = 0
+    messages: int = 0
+    waiting: tuple[str, ...] = ()
+    error: MainstemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BronzeResult:
+    """What a run of bronze did, source by source in the configuration's order."""
+
+    sources: tuple[SourceResult, ...]
+
+    @property
+    def messages(self) -> int:
+        """How many messages have landed in this run."""
+        return sum(result.messages for result in self.sources)
+
+    @property
+    def errors(self) -> tuple[MainstemError, ...]:
+        """Why sources have stopped; empty when all went well."""
+        return tuple(result.error for result in self.sources if result.error)
+
+
+def run_bronze(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str) -> BronzeResult:
+    """Land what is new in every source. A source that cannot go on is in the result with its error; the others go on."""
+    feeds = [Feed(config.pipeline, lake, source, run_id) for source in config.sources.values()]
+    return BronzeResult(tuple(run_source(spark, feed) for feed in feeds))
+
+
+def run_source(spark: SparkSession, feed: Feed) -> SourceResult:
+    """Land what is new in one source; an idle one costs a listing."""
+    discovery = Discovery(is_idle=True)
+    try:
+        kind = _kind(feed.source)
+        discovery = kind.discover(spark, feed)
+        if not discovery.is_idle:
+            create_messages(spark, feed)
+            land(spark, feed, kind)
+        kind.remember(spark, feed, discovery)
+    except Exception as error:
+        stopped = SourceResult(feed.name, waiting=discovery.waiting, error=_in_three_parts(error, feed))
+        return _counted(spark, feed, stopped)
+    result = SourceResult(feed.name, waiting=discovery.waiting)
+    return result if discovery.is_idle else _counted(spark, feed, result)
+
+
+def _counted(spark: SparkSession, feed: Feed, result: SourceResult) -> SourceResult:
+    try:
+        files, messages = landed_counts(spark, feed)
+    except Exception:
+        return result
+    return replace(result, files=files, messages=messages)
+
+
+def _kind(source: Source) -> SourceKind:
+    name = next(name for name in ("files", "kafka", "table") if getattr(source, name) is not None)
+    if name not in KINDS:
+        action = f"use one of {', '.join(KINDS)}"
+        raise MainstemError("SOURCE_KIND_UNKNOWN", found=f"a source of kind '{name}'", where=f"source {source.name}", action=action)
+    return KINDS[name]
+
+
+def _in_three_parts(error: Exception, feed: Feed) -> MainstemError:
+    if isinstance(error, MainstemError):
+        return error
+    stopped = MainstemError(
+        "SOURCE_FAILED",
+        found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+        where=f"source {feed.name}",
+        action="run again; if it stays, run with --debug and report it",
+    )
+    stopped.__cause__ = error
+    return stopped
+
+
+def _run(run: Run) -> LayerReport:
+    result = run_bronze(run.spark, run.lake, run.config, run.run_id)
+    counts = {"landed": result.messages, "files": sum(source.files for source in result.sources)}
+    waiting = sum(len(source.waiting) for source in result.sources)
+    return LayerReport("bronze", {**counts, "files_waiting": waiting}, errors=result.errors)
+
+
+def _status(run: Run) -> dict[str, int]:
+    if not run.lake.exists(run.spark, MESSAGES_TABLE):
+        return {"messages": 0}
+    return {"messages": run.lake.read(run.spark, MESSAGES_TABLE).count()}
+
+
+LAYER = Layer(name="bronze", run=_run, status=_status)

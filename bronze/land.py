@@ -1,0 +1,85 @@
+"""From a source's stream to `bronze/messages`: each batch once, whoever runs it and however often."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from bronze.checkpoint import Checkpoint, open_checkpoint
+from bronze.source import MESSAGES_TABLE, STATEMENTS_PER_BATCH, Feed, Part, SourceKind
+from framework.contracts.tables import MESSAGES
+from framework.crash import crash_point
+from framework.errors import MainstemError
+
+PROPERTIES = {
+    "delta.appendOnly": "true",
+    "delta.dataSkippingStatsColumns": "`source`,`topic`,`partition`,`offset`,`file`,`ingested_at`",
+}
+
+_HISTORY = 1_000
+_MESSAGE = re.compile(r"MainstemError: ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)")
+
+
+def create_messages(spark: SparkSession, feed: Feed) -> None:
+    """Create `bronze/messages` unless it is there."""
+    feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, PROPERTIES)
+
+
+def land(spark: SparkSession, feed: Feed, kind: SourceKind) -> None:
+    """Land everything that the source's stream has to offer now; raises MainstemError when a batch cannot land."""
+    checkpoint = open_checkpoint(spark, feed)
+    writer = kind.read_stream(spark, feed).writeStream.option("checkpointLocation", feed.checkpoint).queryName(f"bronze {feed.name}")
+    query = writer.trigger(availableNow=True).foreachBatch(batch_lander(feed, kind, checkpoint)).start()
+    try:
+        query.awaitTermination()
+    except PySparkException as error:
+        raise as_raised(error) or error from None
+
+
+def batch_lander(feed: Feed, kind: SourceKind, checkpoint: Checkpoint) -> Callable[[DataFrame, int], None]:
+    """The function for `foreachBatch`; a batch that it has landed before changes nothing."""
+
+    def land_batch(batch: DataFrame, number: int) -> None:
+        for part in kind.parts(batch, feed, checkpoint.is_reset):
+            crash_point("bronze.before_land")
+            append_part(part, number * STATEMENTS_PER_BATCH + part.number, feed, checkpoint)
+            crash_point("bronze.after_land")
+
+    return land_batch
+
+
+def append_part(part: Part, version: int, feed: Feed, checkpoint: Checkpoint) -> None:
+    """Append the rows in one commit, which says whose they are; a repeat of the version writes nothing."""
+    (
+        part.rows.write.format("delta")
+        .mode("append")
+        .option("txnAppId", f"{feed.pipeline}/bronze/{feed.name}/{checkpoint.generation}")
+        .option("txnVersion", version)
+        .option("userMetadata", json.dumps({"source": feed.name, "run_id": feed.run_id, "files": part.files}))
+        .save(feed.lake.path(MESSAGES_TABLE))
+    )
+
+
+def landed_counts(spark: SparkSession, feed: Feed) -> tuple[int, int]:
+    """How many files and messages of the source this run has landed, by the table's own history."""
+    commits = feed.lake.delta(spark, MESSAGES_TABLE).history(_HISTORY).select("userMetadata", "operationMetrics").collect()
+    files = messages = 0
+    for row in commits:
+        note = json.loads(row["userMetadata"] or "{}")
+        if (note.get("source"), note.get("run_id")) == (feed.name, feed.run_id):
+            files += note["files"]
+            messages += int(row["operationMetrics"].get("numOutputRows", 0))
+    return files, messages
+
+
+def as_raised(error: Exception) -> MainstemError | None:
+    """The MainstemError that a task or a batch raised, which Spark hands on as text; None if it was another."""
+    match = _MESSAGE.search(str(error))
+    if match is None:
+        return None
+    condition, found, where, action = match.groups()
+    return MainstemError(condition, found=found, where=where, action=action)

@@ -1,0 +1,73 @@
+"""The contract of a message source: what a place must tell so that its messages land, each of them once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from framework.config_sources import Source
+from framework.tables import Lakehouse
+
+MESSAGES_TABLE = "bronze/messages"
+STATEMENTS_PER_BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One source of a pipeline in one run. Plain data: it travels to other processes."""
+
+    pipeline: str
+    lake: Lakehouse
+    source: Source
+    run_id: str
+
+    @property
+    def name(self) -> str:
+        """The source's name."""
+        return self.source.name
+
+    @property
+    def checkpoint(self) -> str:
+        """The folder of the source's stream checkpoint."""
+        return f"{self.lake.checkpoints}/bronze/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """What a look at a source's place told.
+
+    `is_idle` promises that there is nothing to land: only then is the stream not started. `waiting` names what is there
+    but not complete. `memory` is what `SourceKind.remember` needs to know of this look.
+    """
+
+    is_idle: bool
+    waiting: tuple[str, ...] = ()
+    memory: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one commit of a batch lands: its number in the batch, how many files it holds, and rows of MESSAGES."""
+
+    number: int
+    files: int
+    rows: DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """A kind of place that messages come from; `name` is its key in `mainstem.yml`.
+
+    `discover` looks at the place and pins what is new; it lands nothing. `read_stream` opens the stream whose batches
+    `parts` turns into rows. `parts` gives the same numbers and rows for the same batch, whoever asks and whenever; with
+    `is_reset` it leaves out what `bronze/messages` has already, because the checkpoint has begun anew. `remember` is
+    called when everything has landed.
+    """
+
+    name: str
+    discover: Callable[[SparkSession, Feed], Discovery]
+    read_stream: Callable[[SparkSession, Feed], DataFrame]
+    parts: Callable[[DataFrame, Feed, bool], Iterator[Part]]
+    remember: Callable[[SparkSession, Feed, Discovery], None]

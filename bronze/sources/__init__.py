@@ -1,0 +1,11 @@
+"""The kinds of places that messages come from: one module a kind, one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from bronze.source import SourceKind
+from bronze.sources.files import KIND as FILES
+
+KINDS: Mapping[str, SourceKind] = MappingProxyType({kind.name: kind for kind in (FILES,)})

@@ -1,0 +1,86 @@
+"""The command line: `mainstem COMMAND`. Every command ends with one of four exit codes.
+
+0 all applied · 1 failed · 2 usage or configuration · 3 ran to the end, but a table is parked or a quality check failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from framework import commands
+from framework.errors import MainstemError
+
+_Command = Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; errors are three lines, never a stack trace without `--debug`."""
+    options = _parser().parse_args(arguments)
+    command: _Command = options.command
+    try:
+        return command(options)
+    except MainstemError as error:
+        if options.debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("error: INTERRUPTED\n  do:    run again: nothing is lost or doubled", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        return 1
+    except Exception as error:  # a bug, or the platform: said in three lines, with the stack trace on demand
+        if options.debug:
+            raise
+        print(f"error: {_unexpected(error)}", file=sys.stderr)
+        return 1
+
+
+def _unexpected(error: Exception) -> str:
+    first = str(error).strip().splitlines()
+    return (
+        f"{type(error).__name__.upper()}\n  found: {first[0][:500] if first else type(error).__name__}\n"
+        "  where: not told\n  do:    run again with --debug for the whole trace; a run can always be repeated"
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("-c", "--config", default="mainstem.yml", help="the configuration file (default ./mainstem.yml)")
+    common.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    common.add_argument("--debug", action="store_true", help="show whole stack traces")
+    common.add_argument("--verbose", action="store_true", help="log each step to standard error")
+    parser = argparse.ArgumentParser(prog="mainstem", description="Change feeds to correct, typed, current Delta tables.")
+    parser.add_argument("--version", action="version", version=commands.version())
+    adder = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    run = adder.add_parser("run", parents=[common], help="land, normalize and apply everything that is waiting")
+    run.add_argument("--through", choices=("bronze", "silver", "gold", "quality"), default="quality", help="the last layer to run")
+    run.add_argument("--table", help="bring one table alone up to date (database.table)")
+    run.set_defaults(command=commands.run)
+
+    status = adder.add_parser("status", parents=[common], help="what is where: tables, counts, what waits")
+    status.set_defaults(command=commands.status)
+
+    validate = adder.add_parser("validate", parents=[common], help="check the configuration, read nothing else")
+    validate.add_argument("--schema", action="store_true", help="print the configuration's JSON schema")
+    validate.set_defaults(command=commands.validate)
+
+    formats = adder.add_parser("formats", parents=[common], help="the formats that Mainstem reads")
+    formats.add_argument("--sample", metavar="NAME", help="print a sample feed of one format")
+    formats.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    formats.set_defaults(command=commands.formats)
+
+    doctor = adder.add_parser("doctor", parents=[common], help="check this machine: Java, jars, disk, rights")
+    doctor.set_defaults(command=commands.doctor)
+
+    demo = adder.add_parser("demo", parents=[common], help="run the sample feeds through all layers")
+    demo.add_argument("folder", nargs="?", help="where to put it (default: a new temporary folder)")
+    demo.set_defaults(command=commands.demo)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,250 @@
+"""What each command does: open what it needs, let the layers work, print the result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from framework import demonstration
+from framework.config import Config, load_config
+from framework.config_schema import json_schema
+from framework.doctor import diagnose
+from framework.errors import ConfigurationError, MainstemError, nearest
+from framework.layer import ORDER, LayerReport, Run, TableLine, installed_layers
+from framework.lease import hold_lease
+from framework.run_log import log_step, show_steps
+from framework.runs import append_run
+from framework.session import close_session, jvm_process, open_session
+from framework.tables import Lakehouse
+
+
+def version() -> str:
+    """The installed version, for `--version`."""
+    return f"mainstem {installed_version('mainstem')}"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Land, normalize and apply everything that is waiting; a line a table, then the totals."""
+    config = _config(options)
+    if options.verbose:
+        show_steps()
+    started = time.monotonic()
+    with _opened(config, is_exclusive=True) as (lake, spark):
+        work = Run(spark, lake, config, uuid.uuid4().hex[:12], options.table)
+        reports = []
+        for layer in installed_layers():
+            if ORDER.index(layer.name) > ORDER.index(options.through):
+                break
+            log_step(layer.name, run=work.run_id)
+            reports.append(layer.run(work))
+        append_run(spark, lake, work.run_id, reports)
+    _print_run(reports, time.monotonic() - started, is_json=options.json)
+    errors = [error for report in reports for error in report.errors]
+    for error in errors:
+        print(f"error: {error}", file=sys.stderr)
+    if errors:
+        return 1
+    return 3 if any(line.state == "PARKED" for report in reports for line in report.tables) else 0
+
+
+def status(options: argparse.Namespace) -> int:
+    """What is where: a line a table and the counts that account for every message."""
+    config = _config(options)
+    with _opened(config, is_exclusive=False) as (lake, spark):
+        work = Run(spark, lake, config, "status")
+        found: dict[str, Any] = {"pipeline": config.pipeline}
+        for layer in installed_layers():
+            found.update(layer.status(work))
+    if options.json:
+        _print_json(found)
+    else:
+        _print_status(found)
+    return 0
+
+
+def validate(options: argparse.Namespace) -> int:
+    """Check the configuration, or print its JSON schema."""
+    if options.schema:
+        _print_json(json_schema(_option_models()))
+        return 0
+    config = _config(options)
+    if options.json:
+        _print_json({"pipeline": config.pipeline, "sources": sorted(config.sources), "tables": len(config.tables), "valid": True})
+    else:
+        print(f"{options.config}: valid ({len(config.sources)} sources, {len(config.tables)} table entries)")
+    return 0
+
+
+def formats(options: argparse.Namespace) -> int:
+    """The formats that Mainstem reads, or a sample of one."""
+    rows = [row for layer in installed_layers() for row in layer.formats()]
+    if options.sample:
+        print(_sample(options.sample, [row["name"] for row in rows]), end="")
+        return 0
+    if options.json:
+        _print_json({"formats": rows})
+        return 0
+    heads = ("name", "feed", "update arrives as", "keys from", "order from")
+    table = [[row["name"], row["title"], row["update_arrives_as"], row["keys_come_from"], row["order_comes_from"]] for row in rows]
+    print("\n".join(_markdown(heads, table) if options.markdown else _aligned(heads, table)))
+    return 0
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Check this machine; exit code 1 when something is missing."""
+    root = _config(options).root if Path(options.config).exists() else None
+    findings = diagnose(root)
+    if options.json:
+        _print_json({"findings": [{"name": f.name, "ok": f.ok, "found": f.found, "action": f.action} for f in findings]})
+    else:
+        for finding in findings:
+            print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.name:<22} {finding.found}")
+            if not finding.ok:
+                print(f"      do: {finding.action}")
+    return 0 if all(f.ok for f in findings) else 1
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Run the sample feeds through all layers, in a new folder or in the one named, and say what came of it."""
+    folder = demonstration.prepare(options.folder)
+    arguments = argparse.Namespace(**{**vars(options), "config": str(folder / "mainstem.yml"), "through": "quality", "table": None})
+    code = 0
+    for part in demonstration.parts(folder):
+        print(f"-- landing part {part}", flush=True)
+        demonstration.land(folder, part)
+        code = run(arguments)
+        if code not in (0, 3):
+            return code
+    print()
+    status(arguments)
+    print(demonstration.farewell(folder))
+    return code
+
+
+def _option_models() -> dict[str, type[BaseModel]]:
+    return {name: model for layer in installed_layers() for name, model in layer.options().items()}
+
+
+def _config(options: argparse.Namespace) -> Config:
+    return load_config(options.config, formats=_option_models())
+
+
+@contextmanager
+def _opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, Any]]:
+    lake = Lakehouse(config.root)
+    if not is_exclusive:
+        spark = open_session(config)
+        try:
+            yield lake, spark
+        finally:
+            close_session(spark)
+        return
+    with hold_lease(lake, config.pipeline) as lease:
+        spark = open_session(config)
+        process = jvm_process(spark)
+        if process is not None:
+            lease.watch(process)
+        try:
+            yield lake, spark
+        finally:
+            close_session(spark)
+
+
+def _print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> None:
+    lines = [line for report in reports for line in report.tables]
+    counts = {name: value for report in reports for name, value in report.counts.items()}
+    if is_json:
+        _print_json(
+            {
+                "tables": [
+                    {"name": t.name, "state": t.state, "inserted": t.inserted, "updated": t.updated, "deleted": t.deleted, "notes": t.notes}
+                    for t in lines
+                ],
+                "counts": counts,
+                "seconds": round(seconds, 1),
+            }
+        )
+        return
+    width = max((len(line.name) for line in lines), default=0)
+    for number, line in enumerate(lines, 1):
+        print(f"{number:>3} of {len(lines)}  {line.name:<{width}}  {_table_line(line)}")
+    print(
+        f" done: {counts.get('changes', 0):,} changes from {counts.get('messages', 0):,} messages "
+        f"({counts.get('merged', 0):,} halves merged, {counts.get('heartbeats', 0):,} heartbeats, {counts.get('duplicates', 0):,} duplicates, "
+        f"{counts.get('quarantined', 0):,} quarantined, {counts.get('waiting', 0):,} waiting) in {seconds:.1f} s"
+    )
+
+
+def _table_line(line: TableLine) -> str:
+    text = f"{line.state:<7} +{line.inserted:,}  ~{line.updated:,}  -{line.deleted:,}"
+    if line.late:
+        text += f"   {line.late:,} late"
+    return text + "".join(f"   {note}" for note in line.notes)
+
+
+def _print_status(found: Mapping[str, Any]) -> None:
+    print(f"pipeline {found['pipeline']}")
+    heads = ("table", "state", "rows", "applied", "bad", "behind", "keys", "reason")
+    rows = [
+        [
+            ".".join(part for part in (t["database"], t["schema"], t["table"]) if part),
+            t["state"],
+            f"{t['rows']:,}",
+            f"{t['changes_applied']:,}",
+            f"{t['bad_values']:,}",
+            str(t["behind"]),
+            ", ".join(t["keys"]),
+            (t["reason"] or "").splitlines()[0] if t["reason"] else "",
+        ]
+        for t in found.get("tables", ())
+    ]
+    print("\n".join(_aligned(heads, rows)))
+    print(
+        f"{found.get('messages', 0):,} messages: {found.get('changes', 0):,} changes, {found.get('control_events', 0):,} control events, "
+        f"{found.get('duplicates', 0):,} duplicates, {sum(found.get('quarantined', {}).values()):,} quarantined, "
+        f"{found.get('pending_halves', 0):,} halves waiting, {found.get('excluded', 0):,} excluded"
+    )
+    for reason, count in sorted(found.get("quarantined", {}).items()):
+        print(f"  quarantined  {reason}: {count:,}")
+
+
+def _aligned(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    table = [list(heads), *map(list, rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(heads))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+
+
+def _markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return lines + ["| " + " | ".join((f"`{row[0]}`", *row[1:])) + " |" for row in rows]
+
+
+def _sample(name: str, names: Sequence[str]) -> str:
+    if name not in names:
+        close = nearest(name, names)
+        raise ConfigurationError(
+            "UNKNOWN_FORMAT",
+            found=f"format {name!r}",
+            where="--sample",
+            action=f"use one of: {', '.join(names)}" + (f" (did you mean {close}?)" if close else ""),
+        )
+    text = demonstration.sample(name)
+    if text is None:
+        raise MainstemError("NO_SAMPLE", found=f"no sample feed for {name}", where="formats --sample", action="report this")
+    return text
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, ensure_ascii=False, default=str))
+
+

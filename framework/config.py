@@ -1,0 +1,124 @@
+"""The configuration, `mainstem.yml`: read, checked and resolved before anything else happens."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
+
+from framework.config_document import Document, read_document
+from framework.config_errors import translated
+from framework.config_places import check_places
+from framework.config_rules import ColumnRule, TableRule, TableRules, TableSettings
+from framework.config_sources import Kafka, Layout, Source, read_sources
+from framework.config_values import absolute_place
+from framework.errors import ConfigurationError
+
+__all__ = ["Catalog", "ColumnRule", "Config", "Kafka", "Layout", "Source", "TableRule", "TableRules", "TableSettings", "load_config"]
+
+
+class Catalog(BaseModel):
+    """A lakehouse whose tables are catalog tables: `<catalog>.<schema_prefix>gold.…`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    catalog: str = Field(min_length=1)
+    schema_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9_]*$")
+
+
+class Config(BaseModel):
+    """A checked configuration. Its paths are absolute, its references resolved; it never changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pipeline: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)
+    lakehouse: str | Catalog
+    checkpoints: str | None = Field(default=None, min_length=1)
+    sources: dict[str, Source] = Field(min_length=1)
+    tables: tuple[TableRule, ...] = ()
+    quality: dict[str, object] = Field(default_factory=dict)
+
+    _rules: TableRules = PrivateAttr()
+
+    def model_post_init(self, context: object, /) -> None:
+        """Prepare the matcher once."""
+        self._rules = TableRules(self.tables)
+
+    @field_validator("lakehouse")
+    @classmethod
+    def _refuse_empty(cls, lakehouse: str | Catalog) -> str | Catalog:
+        if lakehouse == "":
+            raise ValueError("write a folder or an object-store URL")
+        return lakehouse
+
+    @property
+    def root(self) -> str:
+        """The lakehouse's absolute path or URL without a slash at its end; with a catalog, the checkpoints' folder."""
+        if isinstance(self.lakehouse, str):
+            return self.lakehouse
+        return self.checkpoints or ""
+
+    @property
+    def rules(self) -> TableRules:
+        """The `tables` entries alone: cheap to send to workers, and free of secrets."""
+        return self._rules
+
+    def settings(self, database: str | None, schema: str | None, table: str) -> TableSettings:
+        """The settings of one table; the same object for the same name."""
+        return self._rules.settings(database, schema, table)
+
+    def digest(self) -> str:
+        """A hash of everything that can change a result; of Kafka settings the topics alone."""
+        sources = {
+            name: {
+                **source.model_dump(mode="json", exclude={"kafka", "options"}),
+                "kafka": repr(source.kafka),
+                "options": source.options.model_dump(mode="json"),
+            }
+            for name, source in self.sources.items()
+        }
+        content = {**self.model_dump(mode="json", exclude={"sources"}), "sources": sources}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def load_config(path: str | Path, *, formats: Mapping[str, type[BaseModel]], environ: Mapping[str, str] = os.environ) -> Config:
+    """The configuration at `path`, complete and consistent; `formats` maps a format's name to the model of its options.
+
+    Raises ConfigurationError, naming file, key path, value, the allowed values and the nearest valid one.
+    """
+    file = Path(os.path.abspath(Path(path).expanduser()))
+    document = read_document(file, environ)
+    content = dict(document.resolved)
+    if isinstance(content.get("sources"), dict):
+        content["sources"] = read_sources(document, formats)
+    try:
+        config = _placed(Config.model_validate(content), file.parent)
+    except ValidationError as error:
+        raise translated(error, document, Config) from None
+    _check_checkpoints(config, document)
+    check_places(config.sources, config.lakehouse if isinstance(config.lakehouse, str) else None, document)
+    return config
+
+
+def _placed(config: Config, folder: Path) -> Config:
+    """The configuration with its own relative paths made absolute."""
+    update: dict[str, object] = {}
+    if isinstance(config.lakehouse, str):
+        update["lakehouse"] = absolute_place(config.lakehouse, folder)
+    if config.checkpoints is not None:
+        update["checkpoints"] = absolute_place(config.checkpoints, folder)
+    return config.model_copy(update=update)
+
+
+def _check_checkpoints(config: Config, document: Document) -> None:
+    if isinstance(config.lakehouse, Catalog) and config.checkpoints is None:
+        raise ConfigurationError(
+            "CONFIG_MISSING_KEY",
+            found="a lakehouse in a catalog, and no key 'checkpoints'",
+            where=document.where(("checkpoints",)),
+            action="write `checkpoints:` with a volume path, for instance /Volumes/main/shop/checkpoints",
+        )

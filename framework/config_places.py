@@ -1,0 +1,71 @@
+"""Sources against each other and the lakehouse: no place is read twice."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from framework.config_document import Document
+from framework.config_sources import Kafka, Source
+from framework.config_values import is_url
+from framework.errors import ConfigurationError
+
+
+def check_places(sources: Mapping[str, Source], lakehouse: str | None, document: Document) -> None:
+    """Refuse two sources that read one place, and a landing folder that holds the lakehouse."""
+    for (first, one), (second, other) in combinations(sources.items(), 2):
+        for key, place in _shared(one, other):
+            raise ConfigurationError(
+                "CONFIG_SOURCES_OVERLAP",
+                found=f"the sources '{first}' and '{second}' both read {place}",
+                where=document.where(("sources", second, key)),
+                action="give each source a place of its own, or make them one source",
+            )
+    for name, source in sources.items():
+        if source.files is not None and lakehouse is not None and _holds(source.files, lakehouse):
+            raise ConfigurationError(
+                "CONFIG_SOURCES_OVERLAP",
+                found=f"the lakehouse {lakehouse} lies inside the folder that '{name}' reads",
+                where=document.where(("sources", name, "files")),
+                action="keep the lakehouse outside the landing folders",
+            )
+
+
+def _shared(one: Source, other: Source) -> Iterator[tuple[str, str]]:
+    if one.files is not None and other.files is not None and (_holds(one.files, other.files) or _holds(other.files, one.files)):
+        yield "files", max(one.files, other.files, key=len)
+    if one.table is not None and one.table == other.table:
+        yield "table", one.table
+    if one.kafka is not None and other.kafka is not None and _servers(one.kafka) & _servers(other.kafka):
+        topic = _shared_topic(one.kafka, other.kafka)
+        if topic is not None:
+            yield "kafka", f"the topic {topic}"
+
+
+def _holds(folder: str, place: str) -> bool:
+    if is_url(folder) != is_url(place):
+        return False
+    outer, inner = (folder, place) if is_url(folder) else (os.path.realpath(folder), os.path.realpath(place))
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+
+def _servers(kafka: Kafka) -> set[str]:
+    return {server.strip().lower() for server in kafka.bootstrap_servers.split(",")}
+
+
+def _shared_topic(one: Kafka, other: Kafka) -> str | None:
+    if one.topic_pattern is not None and one.topic_pattern == other.topic_pattern:
+        return one.topic_pattern
+    common = set(one.topics or ()) & set(other.topics or ())
+    common |= {topic for topic in other.topics or () if _covers(one.topic_pattern, topic)}
+    common |= {topic for topic in one.topics or () if _covers(other.topic_pattern, topic)}
+    return min(common, default=None)
+
+
+def _covers(pattern: str | None, topic: str) -> bool:
+    try:
+        return pattern is not None and re.fullmatch(pattern, topic) is not None
+    except re.error:
+        return False  # Java's dialect of regular expressions; Kafka will say

@@ -1,0 +1,178 @@
+"""The `sources` part of the configuration: where each feed comes from, and the settings of its format."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from difflib import get_close_matches
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
+
+from framework.config_document import Document
+from framework.config_errors import translated, unknown_key
+from framework.config_values import Duration, Zone, absolute_place
+from framework.errors import ConfigurationError, suggested
+
+PLACES = ("files", "kafka", "table")
+
+_SPARK_PLACES = frozenset({"subscribe", "subscribePattern", "assign", "kafka.bootstrap.servers"})
+_SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+
+
+class Layout(StrEnum):
+    """How messages lie in files: one value a line, or one JSON object a line as `kcat -J` prints it."""
+
+    LINES = "lines"
+    KCAT = "kcat"
+
+
+class Kafka(BaseModel):
+    """A Kafka source: exactly one of `topics` and `topic_pattern`; any other key is an option of Spark's reader.
+
+    Nothing of it but the topics is ever shown: the rest may hold secrets.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    __pydantic_extra__: dict[str, str | StrictInt | bool] = Field(init=False)
+
+    bootstrap_servers: str = Field(min_length=1)
+    topics: tuple[str, ...] | None = Field(default=None, min_length=1)
+    topic_pattern: str | None = Field(default=None, min_length=1)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The other keys, as Spark's reader takes them."""
+        extra = self.__pydantic_extra__ or {}
+        return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in extra.items()}
+
+    def __repr__(self) -> str:
+        return f"Kafka(topics={self.topics!r}, topic_pattern={self.topic_pattern!r}, ...)"
+
+    __str__ = __repr__
+
+
+class Source(BaseModel):
+    """One feed. Exactly one of `files`, `kafka` and `table` is set; files and table paths are absolute.
+
+    `table` is a path when it holds a slash, else a catalog name. `options` are the format's own settings.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    format: str
+    files: str | None = Field(default=None, min_length=1)
+    kafka: Kafka | None = None
+    table: str | None = Field(default=None, min_length=1)
+    layout: Layout = Layout.LINES
+    timezone: Zone = "UTC"
+    pairing_timeout: Duration = timedelta(minutes=10)
+    epoch: StrictInt = Field(default=1, ge=1)
+    options: BaseModel = Field(repr=False)
+
+
+COMMON_KEYS = frozenset(Source.model_fields) - {"name", "options"}
+
+
+def read_sources(document: Document, formats: Mapping[str, type[BaseModel]]) -> dict[str, Source]:
+    """The sources of a document that has a mapping of them, each checked with its format's own settings."""
+    resolved = document.resolved["sources"]
+    assert isinstance(resolved, dict)
+    return {name: _read_source(name, content, document, formats) for name, content in resolved.items()}
+
+
+def _read_source(name: object, content: object, document: Document, formats: Mapping[str, type[BaseModel]]) -> Source:
+    if not isinstance(name, str) or not _SOURCE_NAME.fullmatch(name):
+        raise ConfigurationError(
+            "CONFIG_BAD_VALUE",
+            found=f"the source name {name!r}",
+            where=document.where(("sources",)),
+            action="begin with a letter or digit, and use only letters, digits, '_' and '-', a hundred at most",
+        )
+    at = ("sources", name)
+    if not isinstance(content, dict):
+        raise ConfigurationError(
+            "CONFIG_WRONG_TYPE",
+            found=document.quoted(at),
+            where=document.where(at),
+            action="write `format:` and one of `files:`, `kafka:`, `table:` below it",
+        )
+    model = formats[_known_format(content.get("format"), document, at, formats)]
+    source = _validated(at, content, model, document)
+    _check_place(source, document, at)
+    return source.model_copy(update=_absolute_places(source, document.path.parent))
+
+
+def _validated(at: tuple[str, str], content: Mapping[str, object], model: type[BaseModel], document: Document) -> Source:
+    own = {key: value for key, value in content.items() if key not in COMMON_KEYS}
+    for key in own:
+        if key not in model.model_fields:
+            raise unknown_key(document, (*at, str(key)), {*COMMON_KEYS, *model.model_fields})
+    try:
+        options = model.model_validate(own)
+    except ValidationError as error:
+        raise translated(error, document, model, at) from None
+    common = {key: value for key, value in content.items() if key in COMMON_KEYS}
+    _check_kafka_keys(common.get("kafka"), document, at)
+    try:
+        return Source.model_validate({**common, "name": at[1], "options": options})
+    except ValidationError as error:
+        raise translated(error, document, Source, at) from None
+
+
+def _check_kafka_keys(kafka: object, document: Document, at: tuple[str, str]) -> None:
+    """Refuse misspelt keys, and Spark's own names for what Mainstem sets; other keys are Spark's to judge."""
+    own = Kafka.model_fields
+    for key in kafka if isinstance(kafka, dict) else ():
+        if key not in own and (key in _SPARK_PLACES or get_close_matches(str(key), own, n=1, cutoff=0.85)):
+            raise unknown_key(document, (*at, "kafka", str(key)), own)
+
+
+def _known_format(name: object, document: Document, at: tuple[str, str], formats: Mapping[str, object]) -> str:
+    if name is None:
+        raise ConfigurationError(
+            "CONFIG_MISSING_KEY",
+            found="no key 'format'",
+            where=document.where((*at, "format")),
+            action=f"write `format:` with one of {', '.join(sorted(formats))}",
+        )
+    if not isinstance(name, str) or name not in formats:
+        raise ConfigurationError(
+            "CONFIG_UNKNOWN_FORMAT",
+            found=f"the format {document.quoted((*at, 'format'))}",
+            where=document.where((*at, "format")),
+            action=suggested(str(name), formats),
+        )
+    return name
+
+
+def _check_place(source: Source, document: Document, at: tuple[str, str]) -> None:
+    written = [key for key in PLACES if getattr(source, key) is not None]
+    if len(written) != 1:
+        raise ConfigurationError(
+            "CONFIG_SOURCE_PLACE",
+            found=" and ".join(f"'{key}'" for key in written) or "none of 'files', 'kafka', 'table'",
+            where=document.where(at),
+            action="write exactly one of `files:`, `kafka:`, `table:`",
+        )
+    if source.kafka is not None and (source.kafka.topics is None) == (source.kafka.topic_pattern is None):
+        both = source.kafka.topics is not None
+        raise ConfigurationError(
+            "CONFIG_SOURCE_PLACE",
+            found="'topics' and 'topic_pattern'" if both else "neither 'topics' nor 'topic_pattern'",
+            where=document.where((*at, "kafka")),
+            action="write exactly one of `topics:` and `topic_pattern:`",
+        )
+
+
+def _absolute_places(source: Source, folder: Path) -> dict[str, object]:
+    places: dict[str, object] = {}
+    if source.files is not None:
+        places["files"] = absolute_place(source.files, folder)
+    if source.table is not None and "/" in source.table:
+        places["table"] = absolute_place(source.table, folder)
+    return places

@@ -1,0 +1,192 @@
+"""What a statement of a source database does to a table, as values: one class an action."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table as the source names it; `schema` is None where the source has two levels."""
+
+    database: str | None
+    schema: str | None
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A new column, or a column of a new table.
+
+    `default` is what rows that are already there hold in the new column, as canonical text: the constant default, or
+    the value that MySQL and DB2 put into a column that may not be null and names none. None: no default, or null.
+
+    Attributes:
+        name: The column.
+        type: The canonical type; None when the declared one has none.
+        declared: The type as the statement writes it; None when the statement leaves it out.
+        first: The column comes before all others.
+        after: The column before it; None with `first` unset: the last one.
+        default: The constant default as canonical text.
+        has_expression_default: The source computes the value (a function, a sequence, a generated column).
+        is_not_null: The column is declared NOT NULL, or is the key.
+    """
+
+    name: str
+    type: str | None
+    declared: str | None
+    first: bool = False
+    after: str | None = None
+    default: str | None = None
+    has_expression_default: bool = False
+    is_not_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """A column goes."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """A column gets another name."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeType:
+    """A column is declared anew: another type, another place, or the same ones again."""
+
+    name: str
+    type: str | None
+    declared: str | None
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """The table gets another name."""
+
+    to: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """The table goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """The table comes.
+
+    Attributes:
+        columns: The columns in order; empty when the statement does not list them (LIKE, AS SELECT).
+        keys: The primary key's columns; None when the statement names none.
+        like: The table whose columns it takes, before those listed.
+        if_not_exists: The statement changes nothing where the table is there.
+    """
+
+    columns: tuple[AddColumn, ...] = ()
+    keys: tuple[str, ...] | None = None
+    like: TableName | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTable:
+    """All rows go."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetKeys:
+    """The primary key is these columns from now on; empty: the table has none."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoEffect:
+    """Nothing that rows or columns of a table show: an index, a comment, a storage option, a right."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotUnderstood:
+    """Text that is not understood, or a change that cannot be replayed; never the same as no effect."""
+
+    reason: str
+
+
+Action = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | ChangeType
+    | RenameTable
+    | DropTable
+    | CreateTable
+    | TruncateTable
+    | SetKeys
+    | NoEffect
+    | NotUnderstood
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What one statement does to one table, in order."""
+
+    table: TableName
+    actions: tuple[Action, ...]
+
+
+_CLASSES: dict[str, type[Action]] = {
+    kind.__name__: kind
+    for kind in (
+        AddColumn,
+        DropColumn,
+        RenameColumn,
+        ChangeType,
+        RenameTable,
+        DropTable,
+        CreateTable,
+        TruncateTable,
+        SetKeys,
+        NoEffect,
+        NotUnderstood,
+    )
+}
+
+
+def actions_text(actions: Iterable[Action]) -> str:
+    """Actions as JSON, for the change table."""
+    return json.dumps([{"action": type(a).__name__, **asdict(a)} for a in actions], ensure_ascii=False, separators=(",", ":"))
+
+
+def actions_of(text: str | None) -> tuple[Action, ...]:
+    """The actions that `actions_text` wrote; none for null."""
+    return tuple(_action(item) for item in json.loads(text or "[]"))
+
+
+def _action(item: dict[str, Any]) -> Action:
+    values = dict(item)
+    kind = _CLASSES[values.pop("action")]
+    if kind is RenameTable:
+        return RenameTable(TableName(**values["to"]))
+    if kind is CreateTable:
+        columns = tuple(AddColumn(**column) for column in values["columns"])
+        like = None if values["like"] is None else TableName(**values["like"])
+        keys = None if values["keys"] is None else tuple(values["keys"])
+        return CreateTable(columns, keys, like, values["if_not_exists"])
+    if kind is SetKeys:
+        return SetKeys(tuple(values["keys"]))
+    return kind(**values)

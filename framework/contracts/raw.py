@@ -1,0 +1,23 @@
+"""A message as it was received."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RawMessage:
+    """One message of a feed: bytes and coordinates, never parsed.
+
+    `key` and `value` are None where the broker's message had none (a null value is a broker tombstone). `timestamp` is
+    the broker's, in microseconds of the epoch, None where there is none. `headers` keeps order and repeats.
+    """
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()

@@ -1,0 +1,59 @@
+"""The errors that a user can act on: each has a condition and a message in three parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class MainstemError(Exception):
+    """What went wrong, in three parts: what was found, where, and what to do.
+
+    `condition` is upper case and stable: tools and tests compare it, never the prose. `exit_code` is what the command
+    line leaves with.
+    """
+
+    exit_code = 1
+
+    def __init__(self, condition: str, *, found: str, where: str, action: str) -> None:
+        super().__init__(condition, found, where, action)
+        self.condition = condition
+        self.found = found
+        self.where = where
+        self.action = action
+
+    def __str__(self) -> str:
+        return f"{self.condition}\n  found: {self.found}\n  where: {self.where}\n  do:    {self.action}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.condition, self.found, self.where, self.action)
+
+
+class ConfigurationError(MainstemError):
+    """The configuration or the command line cannot be followed; nothing has been read or written."""
+
+    exit_code = 2
+
+
+def nearest(name: str, allowed: Iterable[str]) -> str | None:
+    """The allowed name that `name` was most likely meant to be, None where nothing is close."""
+    spelled = {candidate.lower(): candidate for candidate in allowed}
+    matches = get_close_matches(name.lower(), spelled, n=1, cutoff=0.6)
+    return spelled[matches[0]] if matches else None
+
+
+def listed(allowed: Iterable[str]) -> str:
+    """The allowed names as one sentence part, for messages."""
+    return ", ".join(sorted(allowed)) or "none"
+
+
+def suggested(name: str, allowed: Iterable[str]) -> str:
+    """What to write in place of `name`: the nearest allowed name first, then all of them."""
+    names = list(allowed)
+    match = nearest(name, names)
+    hint = f"did you mean '{match}'? " if match else ""
+    return f"{hint}allowed: {listed(names)}"
+
+
+def _restored(kind: type[MainstemError], condition: str, found: str, where: str, action: str) -> MainstemError:
+    return kind(condition, found=found, where=where, action=action)

@@ -1,0 +1,81 @@
+"""The contract between the command line and the layers, which it finds by their entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any
+
+from pydantic import BaseModel
+from pyspark.sql import SparkSession
+
+from framework.config import Config
+from framework.tables import Lakehouse
+
+GROUP = "mainstem.layers"
+ORDER = ("bronze", "silver", "gold", "quality")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a layer works with. `table` is set when one table alone is to move (its dotted name)."""
+
+    spark: SparkSession
+    lake: Lakehouse
+    config: Config
+    run_id: str
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """What a run did with one table; `state` is ok or PARKED, `notes` are for people."""
+
+    name: str
+    state: str
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    late: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """What a layer did: counts for the totals, lines a table, and errors that let the rest of the run go on."""
+
+    layer: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    tables: tuple[TableLine, ...] = ()
+    errors: tuple[Exception, ...] = ()
+
+
+def _nothing() -> Sequence[Mapping[str, str]]:
+    return ()
+
+
+def _no_models() -> Mapping[str, type[BaseModel]]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer: how it runs, what it adds to `status`, and the formats that it knows (name, row of the formats table)."""
+
+    name: str
+    run: Callable[[Run], LayerReport]
+    status: Callable[[Run], Mapping[str, Any]]
+    formats: Callable[[], Sequence[Mapping[str, str]]] = _nothing
+    options: Callable[[], Mapping[str, type[BaseModel]]] = _no_models
+
+
+def installed_layers() -> Iterator[Layer]:
+    """The layers in the order in which a message passes them."""
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    for name in ORDER:
+        if name in found:
+            layer = found[name].load()
+            if not isinstance(layer, Layer):
+                raise TypeError(f"entry point {name} of {GROUP} is no Layer")
+            yield layer

@@ -1,0 +1,87 @@
+"""Names from messages as folders, SQL identifiers and gold columns: the only place where they are translated."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+LONGEST_PART = 120
+HISTORY_SUFFIX = "__history"
+
+_NULL = "~"
+_EMPTY = "~0"
+_KEPT_WHEN_LONG = 54
+_SAFE = re.compile(r"[A-Za-z0-9_-]")
+_WINDOWS_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
+_DELTA_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
+
+
+def replica_folder(database: str | None, schema: str | None, table: str) -> str:
+    """The folder of a replica below `gold/`, one for each name and never above it: `shop/orders`, `shop.public/orders`.
+
+    Letters, digits, `_` and `-` stay; every other character is `~XX` for each UTF-8 byte, also a `_` or `-` in front
+    (Spark hides such folders). A null database is `~`, an empty name `~0`. A part of more than 120 characters becomes
+    its first 54, `~~` and the SHA-256 of the name. Names that differ only by case stay apart only on file systems that
+    tell cases apart.
+    """
+    parent = _NULL if database is None else _encoded(database)
+    if schema is not None:
+        parent = f"{parent}.{_encoded(schema)}"
+    return f"{parent}/{_encoded(table)}"
+
+
+def history_folder(database: str | None, schema: str | None, table: str) -> str:
+    """The folder of a table's history; no replica has it, not even one of a table named `orders__history`."""
+    return replica_folder(database, schema, table) + HISTORY_SUFFIX
+
+
+def quoted(identifier: str) -> str:
+    """The identifier as Spark SQL reads it literally, whatever characters it holds."""
+    return "`" + identifier.replace("`", "``") + "`"
+
+
+def gold_column(name: str) -> str:
+    """The name of a source column in gold: one more leading underscore where Mainstem or Delta owns the name."""
+    return f"_{name}" if _is_reserved(name) else name
+
+
+def gold_columns(names: Sequence[str]) -> dict[str, str]:
+    """Source column → gold column for a whole table, in the given order.
+
+    A reserved name gets underscores until no other column has it, cases ignored. Names that are not reserved never
+    change.
+    """
+    taken = {name.lower() for name in names if not _is_reserved(name)}
+    renamed = {}
+    for name in names:
+        target = name
+        while _is_reserved(name) and (_is_reserved(target) or target.lower() in taken):
+            target = f"_{target}"
+        taken.add(target.lower())
+        renamed[name] = target
+    return renamed
+
+
+def _is_reserved(name: str) -> bool:
+    lowered = name.lower()
+    return lowered.startswith("_cdc_") or lowered in _DELTA_COLUMNS
+
+
+def _encoded(part: str) -> str:
+    if not part:
+        return _EMPTY
+    text = "".join(character if _SAFE.fullmatch(character) else _escaped(character) for character in part)
+    if text[0] in "_-" or _WINDOWS_DEVICE.fullmatch(text):
+        text = _escaped(text[0]) + text[1:]
+    if text.lower().endswith(HISTORY_SUFFIX):
+        at = len(text) - len(HISTORY_SUFFIX) + 1
+        text = text[:at] + _escaped("_") + text[at + 1 :]
+    if len(text) > LONGEST_PART:
+        digest = hashlib.sha256(part.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{text[:_KEPT_WHEN_LONG]}~~{digest}"
+    return text
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"~{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))

@@ -1,0 +1,142 @@
+"""The Spark session: a cluster's own where there is one, else a local one that starts quietly and fails in plain words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import unquote, urlsplit
+
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from framework.jars import known_jars, packages, remember_jars
+from framework.session_errors import start_failure
+
+# What must hold wherever a pipeline runs: results depend on these two.
+REQUIRED = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
+
+_OURS = "spark.mainstem.started"
+
+# PySpark's own loggers write each failed query, values and Java frames included, to standard error.
+_TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+class Named(Protocol):
+    """Anything with the name of a pipeline."""
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline's name."""
+
+
+def open_session(config: Named, *, kafka: bool = False, debug: bool = False) -> SparkSession:
+    """A session with Delta, in UTC and with ANSI arithmetic; raises MainstemError when Spark cannot start.
+
+    A session that is already active is used as it is, as on Databricks. SPARK_REMOTE is respected; MAINSTEM_MASTER
+    replaces `local[*]` and MAINSTEM_DRIVER_MEMORY the 2 GB of the driver. Without `debug` what the JVM writes to its
+    standard error goes to a temporary file.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None or "SPARK_REMOTE" in os.environ or "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        session = active or SparkSession.builder.getOrCreate()
+        for key, value in REQUIRED.items():
+            session.conf.set(key, value)
+        return session
+    return start_local(local_settings(config.pipeline) | {_OURS: "true"}, kafka=kafka, debug=debug)
+
+
+def close_session(session: SparkSession) -> None:
+    """Stop a session that `open_session` started; one that was active before stays as it is."""
+    if session.conf.get(_OURS, "false") == "true":
+        session.stop()
+
+
+def jvm_process(session: SparkSession) -> int | None:
+    """The process id of the JVM that `open_session` started, None where the session is not local."""
+    gateway = getattr(getattr(session, "_sc", None), "_gateway", None)
+    pid = getattr(getattr(gateway, "proc", None), "pid", None)
+    return pid if isinstance(pid, int) else None
+
+
+def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
+    """The settings of a local session; `cores` None means all."""
+    count = cores or os.cpu_count() or 1
+    return {
+        **REQUIRED,
+        "spark.app.name": f"mainstem {name}",
+        "spark.master": os.environ.get("MAINSTEM_MASTER") or (f"local[{cores}]" if cores else "local[*]"),
+        "spark.driver.memory": os.environ.get("MAINSTEM_DRIVER_MEMORY") or "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f'-Duser.timezone=UTC "-Dlog4j2.configurationFile={_log_settings()}"',
+        "spark.pyspark.python": sys.executable,
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[1]),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.shuffle.partitions": str(max(2, 2 * count)),
+        "spark.sql.warehouse.dir": os.path.join(tempfile.gettempdir(), f".mainstem-warehouse-{os.getpid()}"),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+        "spark.databricks.delta.snapshotPartitions": "2",
+    }
+
+
+def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = False) -> SparkSession:
+    """A new local session with these settings and Delta's artifacts, from the cache or else by Ivy."""
+    coordinates = packages(kafka=kafka)
+    jars = known_jars(coordinates)
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    builder = builder.config("spark.jars", ",".join(jars)) if jars else builder.config("spark.jars.packages", ",".join(coordinates))
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    with _standard_error_kept(debug) as log:
+        try:
+            session = builder.getOrCreate()
+        except Exception as error:
+            raise start_failure(log.read_text(errors="replace") if log else str(error)) from (error if debug else None)
+    session.sparkContext.setLogLevel("ERROR")
+    for name in _TALKATIVE:
+        PySparkLogger.getLogger(name).disabled = not debug
+    if not jars:
+        remember_jars(coordinates, [_local_path(jar) for jar in session.sparkContext.getConf().get("spark.jars", "").split(",") if jar])
+    return session
+
+
+@contextlib.contextmanager
+def _standard_error_kept(debug: bool) -> Iterator[Path | None]:
+    """Start the JVM with a file in place of standard error, which it keeps for life; nothing changes with `debug`."""
+    if debug:
+        yield None
+        return
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryDirectory(prefix="mainstem-spark-", ignore_cleanup_errors=True) as folder:
+        log = Path(folder) / "stderr.log"
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(target, 2)
+        try:
+            yield log
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+            os.close(target)
+
+
+def _log_settings() -> str:
+    return (Path(__file__).resolve().parent / "log4j2.properties").as_uri()
+
+
+def _local_path(jar: str) -> str:
+    return unquote(urlsplit(jar).path) if jar.startswith("file:") else jar

@@ -1,0 +1,77 @@
+"""The lakehouse: where each table is, and the few ways in which the layers read and write Delta."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """The pair by which Delta recognises a write that it has already committed."""
+
+    app_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lakehouse:
+    """The tables of one pipeline below one folder or object-store URL.
+
+    `root` is an absolute path or URL without a slash at its end. A table is named `layer/name`, for instance
+    `silver/changes`; replicas are named by their encoded folders (`framework.names`).
+    """
+
+    root: str
+
+    def path(self, name: str) -> str:
+        """Where the table `name` is."""
+        return f"{self.root}/{name}"
+
+    @property
+    def checkpoints(self) -> str:
+        """The folder of stream checkpoints, leases and staging files."""
+        return f"{self.root}/_mainstem"
+
+    @property
+    def local_root(self) -> Path | None:
+        """The root on the local file system, None for an object store."""
+        return None if "://" in self.root else Path(self.root)
+
+    def exists(self, spark: SparkSession, name: str) -> bool:
+        """Whether `name` is a Delta table by now."""
+        root = self.local_root
+        if root is not None:
+            return (root / name / "_delta_log").is_dir()
+        return DeltaTable.isDeltaTable(spark, self.path(name))
+
+    def read(self, spark: SparkSession, name: str) -> DataFrame:
+        """The table's newest version."""
+        return spark.read.format("delta").load(self.path(name))
+
+    def delta(self, spark: SparkSession, name: str) -> DeltaTable:
+        """A handle for MERGE and history."""
+        return DeltaTable.forPath(spark, self.path(name))
+
+    def create(self, spark: SparkSession, name: str, schema: StructType | str, properties: Mapping[str, str] | None = None) -> None:
+        """Create the table unless it is there; `schema` may be text as Spark SQL writes it."""
+        if self.exists(spark, name):
+            return
+        if isinstance(schema, str):
+            schema = StructType.fromDDL(schema)
+        builder = DeltaTable.createIfNotExists(spark).location(self.path(name)).addColumns(schema)
+        for key, value in (properties or {}).items():
+            builder = builder.property(key, value)
+        builder.execute()
+
+    def append(self, frame: DataFrame, name: str, transaction: Transaction | None = None) -> None:
+        """Append rows in one commit; with a transaction, a repeat of it writes nothing."""
+        writer = frame.write.format("delta").mode("append")
+        if transaction is not None:
+            writer = writer.option("txnAppId", transaction.app_id).option("txnVersion", transaction.version)
+        writer.save(self.path(name))

@@ -1,0 +1,240 @@
+"""Gold's I/O: which tables have something new, each brought up to date in a thread of its own, results published once."""
+
+from __future__ import annotations
+
+import queue
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.config import Config
+from framework.contracts.actions import TableName, actions_of
+from framework.crash import crash_point
+from framework.errors import MainstemError
+from framework.layer import Layer, LayerReport, Run, TableLine
+from framework.tables import Lakehouse
+from gold.apply import Applied, Task, apply_table
+from gold.lineage import Statement, trace_tables
+from gold.profile import SchemaColumn
+from gold.state import SCHEMA as STATE_SCHEMA
+from gold.state import TABLES_TABLE, State, TableState, append_states, read_states
+
+COUNTS_TABLE = "ops/batches"
+STATEMENTS_TABLE = "ops/statements"
+SCHEMAS_TABLE = "silver/schemas"
+BAD_VALUES_TABLE = "ops/bad_values"
+THREADS = 4
+_BAD_VALUES = (
+    "run_id string, source string, database string, schema string, `table` string, `column` string, text string, reason string, "
+    "change_id string, sequence string"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GoldResult:
+    """What a run of gold did with each table that had something new."""
+
+    tables: tuple[Applied, ...]
+
+
+def run_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, only: str | None = None) -> GoldResult:
+    """Apply all silver batches to the tables that are behind."""
+    lake.create(spark, TABLES_TABLE, STATE_SCHEMA)
+    lake.create(spark, BAD_VALUES_TABLE, _BAD_VALUES)
+    if not lake.exists(spark, COUNTS_TABLE):
+        return GoldResult(())
+    tasks = _tasks(spark, lake, config, only)
+    if not tasks:
+        return GoldResult(())
+    schemas = _schemas(spark, lake)
+    applied = _in_threads(spark, lake, config, tasks, schemas)
+    crash_point("gold.before_publish")
+    _merge_bad_values(spark, lake, applied, run_id)
+    crash_point("gold.between_bad_values_and_states")
+    append_states(spark, lake, [a.state for a in applied], run_id)
+    crash_point("gold.after_publish")
+    return GoldResult(tuple(applied))
+
+
+def _tasks(spark: SparkSession, lake: Lakehouse, config: Config, only: str | None) -> list[Task]:
+    states = read_states(spark, lake)
+    places = ("source", "database", "schema", "table")
+    counts = lake.read(spark, COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate') and `table` is not null")
+    newest = {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in counts.groupBy(*places).agg(F.max("batch")).collect()}
+    if not newest:
+        return []
+    top = max(newest.values())
+    touched = defaultdict(list)
+    for (source, name), batch in newest.items():
+        touched[source].append((name, batch))
+    tasks = []
+    for source, names in sorted(touched.items()):
+        tasks.extend(_tasks_of(spark, lake, config, source, names, states, top))
+    return [task for task in tasks if only is None or _dotted(task.name) == only]
+
+
+def _tasks_of(
+    spark: SparkSession,
+    lake: Lakehouse,
+    config: Config,
+    source: str,
+    names: Sequence[tuple[TableName, int]],
+    states: dict[tuple[str, TableName], TableState],
+    top: int,
+) -> list[Task]:
+    statements, times = _statements(spark, lake, source)
+    with_rows = {name for name, _ in names}
+    lineages = trace_tables(statements, _with_row_tables(spark, lake, source, with_rows))
+    newest = dict(names)
+    tasks = []
+    for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
+        settings = config.settings(name.database, name.schema, name.table)
+        state = states.get((source, name), TableState(source, name, State.ACTIVE))
+        latest_batch = max((newest.get(piece.table, -1) for piece in lineage.pieces), default=-1)
+        latest_batch = max([latest_batch, *(s.batch for s in statements if s.table == name)])
+        if settings.exclude or latest_batch <= state.batch:
+            continue
+        mine = {sequence: times[sequence] for sequence, _ in lineage.truncates if sequence in times}
+        tasks.append(Task(source, lineage, state, settings, top, mine))
+    return tasks
+
+
+def _with_row_tables(spark: SparkSession, lake: Lakehouse, source: str, names: Iterable[TableName]) -> list[TableName]:
+    rows = lake.read(spark, COUNTS_TABLE).where((F.col("source") == source) & (F.col("kind") == "row"))
+    found = {TableName(r[0], r[1], r[2]) for r in rows.select("database", "schema", "table").distinct().collect()}
+    return [name for name in names if name in found]
+
+
+def _statements(spark: SparkSession, lake: Lakehouse, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:
+    rows = lake.read(spark, STATEMENTS_TABLE).where(F.col("source") == source).collect()
+    statements, times = [], {}
+    for row in rows:
+        if row["sequence"] is None or row["table"] is None:
+            continue
+        name = TableName(row["database"], row["schema"], row["table"])
+        statements.append(Statement(row["sequence"], row["change_id"], row["batch"], name, actions_of(row["actions"]), row["statement"]))
+        times[row["sequence"]] = (row["event_time"], row["batch"])
+    return statements, times
+
+
+def _schemas(spark: SparkSession, lake: Lakehouse) -> dict[str, tuple[SchemaColumn, ...]]:
+    rows = lake.read(spark, SCHEMAS_TABLE).select("schema_id", "columns").collect()
+    return {row["schema_id"]: tuple(SchemaColumn(*column) for column in row["columns"]) for row in rows}
+
+
+def _in_threads(
+    spark: SparkSession, lake: Lakehouse, config: Config, tasks: Sequence[Task], schemas: dict[str, tuple[SchemaColumn, ...]]
+) -> list[Applied]:
+    sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
+    for _ in range(min(THREADS, len(tasks))):
+        sessions.put(spark.newSession())
+
+    def one(task: Task) -> Applied:
+        session = sessions.get()
+        try:
+            return apply_table(session, lake, config, task, schemas)
+        except Exception as error:  # one table's failure parks that table alone
+            return Applied(replace(task.state, state=State.PARKED, reason=_reason(error)))
+        finally:
+            sessions.put(session)
+
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        return list(pool.map(one, tasks))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, MainstemError):
+        return str(error)
+    return f"{type(error).__name__}: {str(error).splitlines()[0][:500] if str(error) else ''}"
+
+
+def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Iterable[Applied], run_id: str) -> None:
+    rows = [
+        (run_id, a.state.source, a.state.name.database, a.state.name.schema, a.state.name.table, column, text, reason, change_id, sequence)
+        for a in applied
+        for change_id, sequence, column, text, reason in a.faults
+    ]
+    if not rows:
+        return
+    frame = spark.createDataFrame(rows, _BAD_VALUES).dropDuplicates(["source", "change_id", "column", "reason"])
+    target = DeltaTable.forPath(spark, lake.path(BAD_VALUES_TABLE)).alias("t")
+    same = "t.source = s.source AND t.change_id = s.change_id AND t.`column` = s.`column` AND t.reason = s.reason"
+    target.merge(frame.alias("s"), same).whenNotMatchedInsertAll().execute()
+
+
+def _dotted(name: TableName) -> str:
+    return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
+
+
+def _run(run: Run) -> LayerReport:
+    result = run_gold(run.spark, run.lake, run.config, run.run_id, run.table)
+    lines = tuple(_line(applied) for applied in result.tables if applied.applied or applied.notes or applied.state.state is State.PARKED)
+    return LayerReport("gold", {"applied": sum(a.applied for a in result.tables)}, lines)
+
+
+def _line(applied: Applied) -> TableLine:
+    state = applied.state
+    is_parked = state.state is State.PARKED
+    notes = list(applied.notes)
+    if is_parked:
+        notes.append((state.reason or "").replace("\n", " "))
+    elif state.state is State.APPEND_ONLY:
+        notes.append("append-only: no key is known; name one under tables: - match: … keys: […], then `rebuild`")
+    inserted = applied.ops.get("insert", 0) + applied.ops.get("read", 0)
+    changed = (inserted, applied.ops.get("update", 0), applied.ops.get("delete", 0))
+    return TableLine(_dotted(state.name), "PARKED" if is_parked else "ok", *changed, applied.late, tuple(notes))
+
+
+def _status(run: Run) -> dict[str, Any]:
+    states = read_states(run.spark, run.lake)
+    newest = _newest_batches(run)
+    bad = _bad_values(run)
+    return {"tables": [_entry(run, state, newest, bad) for _, state in sorted(states.items(), key=lambda item: repr(item[0]))]}
+
+
+def _newest_batches(run: Run) -> dict[tuple[str, TableName], int]:
+    if not run.lake.exists(run.spark, COUNTS_TABLE):
+        return {}
+    counts = run.lake.read(run.spark, COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate')")
+    rows = counts.groupBy("source", "database", "schema", "table").agg(F.max("batch")).collect()
+    return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
+
+
+def _bad_values(run: Run) -> dict[tuple[str, TableName], int]:
+    if not run.lake.exists(run.spark, BAD_VALUES_TABLE):
+        return {}
+    rows = run.lake.read(run.spark, BAD_VALUES_TABLE).groupBy("source", "database", "schema", "table").count().collect()
+    return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
+
+
+def _entry(run: Run, state: TableState, newest: dict[tuple[str, TableName], int], bad: dict[tuple[str, TableName], int]) -> dict[str, Any]:
+    place = (state.source, state.name)
+    rows = 0
+    if state.replica is not None and DeltaTable.isDeltaTable(run.spark, state.replica):
+        rows = run.spark.read.format("delta").load(state.replica).count()
+    return {
+        "source": state.source,
+        "database": state.name.database,
+        "schema": state.name.schema,
+        "table": state.name.table,
+        "state": str(state.state),
+        "reason": state.reason,
+        "replica": state.replica,
+        "history": state.history,
+        "rows": rows,
+        "keys": list(state.keys),
+        "sequence": state.sequence,
+        "event_time": state.event_time.isoformat() if state.event_time else None,
+        "changes_applied": state.changes_applied,
+        "bad_values": bad.get(place, 0),
+        "behind": max(0, newest.get(place, state.batch) - state.batch),
+    }
+
+
+LAYER = Layer(name="gold", run=_run, status=_status)

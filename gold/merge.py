@@ -1,0 +1,192 @@
+"""The only place where gold's MERGE statements and table definitions are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.names import gold_columns, quoted
+from gold.cast import typed
+from gold.columns import TableColumn
+
+OWN = {"_cdc_sequence": "string", "_cdc_event_time": "timestamp", "_cdc_change_id": "string"}
+_NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
+_OUR_DROPPED = re.compile(r"_cdc_dropped_\d+_")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A gold table's columns: the source's under their gold names, then our own."""
+
+    columns: tuple[TableColumn, ...]
+    keys: tuple[str, ...]
+    own: Mapping[str, str]
+
+    @property
+    def gold_names(self) -> dict[str, str]:
+        """Source column to gold column. Columns that a drop moved aside keep the name that we gave them."""
+        names = [c.name for c in self.columns if not _OUR_DROPPED.match(c.name)]
+        renamed = gold_columns(names)
+        return {c.name: renamed.get(c.name, c.name) for c in self.columns}
+
+    @property
+    def key_columns(self) -> list[TableColumn]:
+        """The key's columns, in the key's order."""
+        by_name = {c.name: c for c in self.columns}
+        return [by_name[name] for name in self.keys]
+
+    def cells(self, image: str = "after") -> list[object]:
+        """Typed columns c0… out of an image."""
+        return [typed(F.try_element_at(F.col(image), F.lit(c.name)), c.type).alias(f"c{i}") for i, c in enumerate(self.columns)]
+
+
+def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
+    """Make the table at `path` hold exactly `rows` (c0…, own columns) in one commit; readers see the old or the new one."""
+    names = layout.gold_names
+    selected = [F.col(f"c{i}").alias(names[c.name], metadata=_comment(c)) for i, c in enumerate(layout.columns)]
+    frame = rows.select(*selected, *(F.col(name).cast(kind).alias(name) for name, kind in layout.own.items()))
+    properties = {
+        "delta.enableChangeDataFeed": "true",
+        "delta.dataSkippingStatsColumns": ",".join(quoted(n) for n in [*(names[k] for k in layout.keys), "_cdc_sequence"]),
+    }
+    needs_mapping = any(_NEEDS_MAPPING.search(name) for name in names.values())
+    spark = rows.sparkSession
+    is_there = DeltaTable.isDeltaTable(spark, path)
+    had_mapping = is_there and "delta.columnMapping.mode" in _properties(spark, path)
+    if needs_mapping or had_mapping:
+        properties["delta.columnMapping.mode"] = "name"
+    if had_mapping:
+        # Delta refuses to replace a table with mapped columns while its change feed is on
+        _set_change_feed(spark, path, "false")
+        properties["delta.enableChangeDataFeed"] = "false"
+    writer = frame.writeTo(f"delta.{quoted(path)}").using("delta")
+    for key, value in properties.items():
+        writer = writer.tableProperty(key, value)
+    if is_there:
+        writer.createOrReplace()
+    else:
+        writer.create()
+    if had_mapping:
+        _set_change_feed(spark, path, "true")
+
+
+def _properties(spark: SparkSession, path: str) -> dict[str, str]:
+    return dict(DeltaTable.forPath(spark, path).detail().select("properties").first()[0])
+
+
+def _set_change_feed(spark: SparkSession, path: str, value: str) -> None:
+    spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = '{value}')")
+
+
+def _comment(column: TableColumn) -> dict[str, str]:
+    return {"comment": f"source type: {column.declared}"} if column.declared else {}
+
+
+def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[str]) -> None:
+    """Add the columns `new` at their places."""
+    names = layout.gold_names
+    kinds = {c.name: c for c in layout.columns}
+    if any(kinds[n].type == "timestamp_ntz" for n in new):
+        spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
+    if any(_NEEDS_MAPPING.search(names[n]) for n in new):
+        spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    order = [c.name for c in layout.columns]
+    for name in new:
+        at = order.index(name)
+        place = "FIRST" if at == 0 else f"AFTER {quoted(names[order[at - 1]])}"
+        spark.sql(f"ALTER TABLE delta.{quoted(path)} ADD COLUMNS ({quoted(names[name])} {kinds[name].type} {place})")
+
+
+def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequence[str]) -> None:
+    """Widen the types of columns in place."""
+    spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    for column in layout.columns:
+        if column.name in wider:
+            spark.sql(f"ALTER TABLE delta.{quoted(path)} ALTER COLUMN {quoted(layout.gold_names[column.name])} TYPE {column.type}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a merge treats deletes and what a truncate takes away (null: none)."""
+
+    deletes: str
+    truncated_at: str | None
+    has_partials: bool
+
+
+def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> None:
+    """Merge one row a key into a replica.
+
+    `rows` have c0…, k0…, the own columns, `is_put`, and p0… (is the column in the image) and `is_forced` (a key folded
+    again from silver: equal sequences are compared by value) where partial images are about.
+    """
+    spark = rows.sparkSession
+    names = layout.gold_names
+    gold = [f"t.{quoted(names[c.name])}" for c in layout.columns]
+    on = " AND ".join(f"t.{quoted(names[k])} <=> s.k{i}" for i, k in enumerate(layout.keys))
+    newer = "s._cdc_sequence > t._cdc_sequence"
+    if rules.has_partials:
+        values = [_partial_value(i, name, rules) for i, name in enumerate(gold)]
+    else:
+        values = [f"s.c{i}" for i in range(len(gold))]
+    differs = " OR ".join(f"NOT ({name} <=> {value})" for name, value in zip(gold, values, strict=True))
+    updates = {quoted(names[c.name]): value for c, value in zip(layout.columns, values, strict=True)}
+    own = {name: f"s.{name}" for name in layout.own}
+    inserts = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
+    merge = DeltaTable.forPath(spark, path).alias("t").merge(rows.alias("s"), on)
+    if rules.deletes == "hard":
+        merge = merge.whenMatchedDelete(f"NOT s.is_put AND {newer}")
+    elif rules.deletes == "soft":
+        marks = {"_cdc_deleted": "true", **{n: f"s.{n}" for n in OWN}}
+        merge = merge.whenMatchedUpdate(f"NOT s.is_put AND {newer}", set=marks)
+    again = f"s.is_forced AND s._cdc_sequence = t._cdc_sequence AND ({differs})"
+    merge = merge.whenMatchedUpdate(f"s.is_put AND ({newer} OR ({again}))", set={**updates, **own})
+    merge = merge.whenNotMatchedInsert("s.is_put", values={**inserts, **own})
+    if rules.truncated_at is not None and rules.deletes != "ignore":
+        gone = f"t._cdc_sequence < '{_checked(rules.truncated_at)}'"
+        if rules.deletes == "hard":
+            merge = merge.whenNotMatchedBySourceDelete(gone)
+        else:
+            merge = merge.whenNotMatchedBySourceUpdate(f"{gone} AND NOT t._cdc_deleted", set={"_cdc_deleted": "true"})
+    merge.execute()
+
+
+def _partial_value(place: int, name: str, rules: Rules) -> str:
+    kept = f"{name}"
+    if rules.truncated_at is not None:
+        kept = f"CASE WHEN t._cdc_sequence < '{_checked(rules.truncated_at)}' THEN NULL ELSE {name} END"
+    return f"CASE WHEN s.p{place} THEN s.c{place} ELSE {kept} END"
+
+
+def _checked(sequence: str) -> str:
+    if not re.fullmatch(r"[0-9.]+", sequence):
+        raise ValueError("a sequence is digits and dots")
+    return sequence
+
+
+def insert_changes(rows: DataFrame, path: str, layout: Layout) -> None:
+    """Add the changes of an append-only table that it does not hold yet, told by `_cdc_change_id`."""
+    names = layout.gold_names
+    values = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
+    own = {name: f"s.{name}" for name in layout.own}
+    target = DeltaTable.forPath(rows.sparkSession, path).alias("t")
+    merge = target.merge(rows.alias("s"), "t._cdc_change_id = s._cdc_change_id AND t._cdc_sequence <=> s._cdc_sequence")
+    merge.whenNotMatchedInsert(values={**values, **own}).execute()
+
+
+def merge_versions(rows: DataFrame, path: str, layout: Layout) -> None:
+    """Make the history of the keys in `rows` what `rows` say; rows marked `is_stale` go."""
+    names = layout.gold_names
+    on = " AND ".join(f"t.{quoted(names[k])} <=> s.k{i}" for i, k in enumerate(layout.keys)) + " AND t._cdc_sequence = s._cdc_sequence"
+    values = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
+    own = {name: f"s.{name}" for name in layout.own}
+    pairs = [*((f"t.{k}", v) for k, v in values.items()), *((f"t.{k}", v) for k, v in own.items())]
+    differs = " OR ".join(f"NOT ({a} <=> {b})" for a, b in pairs)
+    merge = DeltaTable.forPath(rows.sparkSession, path).alias("t").merge(rows.alias("s"), on)
+    merge = merge.whenMatchedDelete("s.is_stale").whenMatchedUpdate(f"NOT s.is_stale AND ({differs})", set={**values, **own})
+    merge.whenNotMatchedInsert("NOT s.is_stale", values={**values, **own}).execute()

@@ -1,0 +1,166 @@
+"""What a set of changes shows of its table: schemas, keys, positions, widths of numbers. Two small jobs, no pass a column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from framework.contracts.events import Token
+from gold.changes import stretch_number
+from gold.columns import INTEGERS, MAX_DIGITS, Seen, Shape
+from gold.lineage import Lineage
+
+_WHOLE = rf"^-?\d{{1,{MAX_DIGITS}}}$"
+_PLAIN = r"^-?\d+(\.\d+)?$"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaColumn:
+    """A column of a row of `silver/schemas`."""
+
+    name: str
+    type: str | None
+    declared: str | None
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What some changes of one table show. `keys` are the newest change's, under their names then, in `keys_stretch`."""
+
+    rows: int = 0
+    min_sequence: str | None = None
+    max_sequence: str | None = None
+    event_time: datetime | None = None
+    keys: tuple[str, ...] | None = None
+    keys_stretch: int = 0
+    keys_sequence: str = ""
+    has_partials: bool = False
+    has_moves: bool = False
+    shapes: tuple[Shape, ...] = ()
+    seen: Mapping[tuple[int, str], Seen] = field(default_factory=dict)
+
+
+def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Profile:
+    """The profile of row changes under their names then. `schemas` has every schema that they name."""
+    numbered = rows.withColumn("stretch", stretch_number(lineage))
+    is_update = (F.col("op") == "update") & F.col("before").isNotNull()
+    moved = F.exists("keys", lambda k: ~F.try_element_at("before", k).eqNullSafe(F.try_element_at("after", k)))
+    groups = (
+        numbered.groupBy("stretch", "schema_id", "keys")
+        .agg(
+            F.count("*").alias("rows"),
+            F.min("sequence").alias("low"),
+            F.max("sequence").alias("high"),
+            F.max("event_time").alias("event_time"),
+            F.max(F.coalesce("partial", F.lit(False))).alias("has_partials"),
+            F.max(is_update & F.coalesce(moved, F.lit(True))).alias("has_moves"),
+        )
+        .collect()
+    )
+    if not groups:
+        return Profile()
+    shapes, seen = _shapes(groups, schemas)
+    seen = _with_widths(numbered, seen)
+    newest = max(groups, key=lambda g: (g["high"], g["keys"] or []))
+    times = [g["event_time"] for g in groups if g["event_time"] is not None]
+    return Profile(
+        rows=sum(g["rows"] for g in groups),
+        min_sequence=min(g["low"] for g in groups),
+        max_sequence=newest["high"],
+        event_time=max(times, default=None),
+        keys=tuple(newest["keys"]) if newest["keys"] else None,
+        keys_stretch=newest["stretch"],
+        keys_sequence=newest["high"],
+        has_partials=any(g["has_partials"] for g in groups),
+        has_moves=any(g["has_moves"] for g in groups),
+        shapes=shapes,
+        seen=seen,
+    )
+
+
+def _shapes(groups: Iterable[object], schemas: Mapping[str, Sequence[SchemaColumn]]) -> tuple[tuple[Shape, ...], dict[tuple[int, str], Seen]]:
+    newest: dict[tuple[int, tuple[str, ...]], str] = {}
+    seen: dict[tuple[int, str], Seen] = {}
+    for group in groups:
+        columns = schemas.get(group["schema_id"] or "", ())  # type: ignore[index]
+        stretch, high = group["stretch"], group["high"]  # type: ignore[index]
+        names = tuple(c.name for c in columns)
+        newest[stretch, names] = max(newest.get((stretch, names), ""), high)
+        for column in columns:
+            what = Seen(
+                types=frozenset((column.type,)) if column.type else frozenset(),
+                declared=frozenset((column.declared,)) if column.declared else frozenset(),
+                tokens=frozenset((column.token or "").split(",")) - {""},
+            )
+            seen[stretch, column.name] = seen.get((stretch, column.name), Seen()) | what
+    return tuple(Shape(stretch, high, names) for (stretch, names), high in sorted(newest.items())), seen
+
+
+def _with_widths(rows: DataFrame, seen: dict[tuple[int, str], Seen]) -> dict[tuple[int, str], Seen]:
+    numeric = sorted({name for (_, name), what in seen.items() if what.types & set(INTEGERS) or Token.NUMBER in what.tokens})
+    if not numeric:
+        return seen
+    wanted = F.array(*(F.lit(name) for name in numeric))
+    cells = F.explode(
+        F.concat(
+            *(
+                F.coalesce(F.map_entries(F.map_filter(image, lambda k, v: v.isNotNull() & F.array_contains(wanted, k))), F.array())
+                for image in ("before", "after")
+            )
+        )
+    )
+    text = F.col("cell.value")
+    whole = F.when(text.rlike(_WHOLE), text.cast("decimal(38,0)"))
+    is_plain = text.rlike(_PLAIN)
+    digits = F.length(F.regexp_replace(F.regexp_extract(text, r"^-?(\d+)", 1), "^0+(?=.)", ""))
+    scale = F.length(F.regexp_extract(text, r"\.(\d+)$", 1))
+    widths = (
+        rows.select("stretch", cells.alias("cell"))
+        .groupBy("stretch", F.col("cell.key").alias("name"))
+        .agg(
+            F.max(F.when(is_plain, digits)),
+            F.max(F.when(is_plain, scale)),
+            F.min(whole),
+            F.max(whole),
+            F.max(~is_plain | (digits + scale > MAX_DIGITS)),
+        )
+    )
+    found = dict(seen)
+    for stretch, name, *values in widths.collect():
+        digits_seen, scale_seen, low, high, others = values
+        what = Seen(digits=digits_seen or 0, scale=scale_seen or 0, low=int(low or 0), high=int(high or 0), has_others=bool(others))
+        found[stretch, name] = found.get((stretch, name), Seen()) | what
+    return found
+
+
+def joined(one: Profile, other: Profile) -> Profile:
+    """The profile of both sets of changes."""
+    if not one.rows or not other.rows:
+        return one if one.rows else other
+    newest = max(one, other, key=lambda p: p.keys_sequence)
+    seen = dict(one.seen)
+    for key, what in other.seen.items():
+        seen[key] = seen.get(key, Seen()) | what
+    shapes: dict[tuple[int, tuple[str, ...]], str] = {}
+    for shape in (*one.shapes, *other.shapes):
+        at = (shape.stretch, shape.columns)
+        shapes[at] = max(shapes.get(at, ""), shape.last_sequence)
+    times = [t for t in (one.event_time, other.event_time) if t is not None]
+    return Profile(
+        rows=one.rows + other.rows,
+        min_sequence=min(one.min_sequence or "", other.min_sequence or ""),
+        max_sequence=max(one.max_sequence or "", other.max_sequence or ""),
+        event_time=max(times, default=None),
+        keys=newest.keys,
+        keys_stretch=newest.keys_stretch,
+        keys_sequence=newest.keys_sequence,
+        has_partials=one.has_partials or other.has_partials,
+        has_moves=one.has_moves or other.has_moves,
+        shapes=tuple(Shape(stretch, high, names) for (stretch, names), high in sorted(shapes.items())),
+        seen=seen,
+    )

@@ -1,0 +1,199 @@
+"""Canal's flat messages, shared by those who write them: one message, many rows, and the old values of changed columns.
+
+    {"database": "shop", "table": "orders", "type": "UPDATE", "es": 1609344671000, "isDdl": false, "sql": "",
+     "pkNames": ["id"], "mysqlType": {"id": "int(11)", "name": "varchar(20)"},
+     "data": [{"id": "1", "name": "Ann"}], "old": [{"name": "Jane"}]}
+
+    type                                                  becomes
+    INSERT UPDATE DELETE                                  one change a row of `data`
+    CREATE ALTER ERASE QUERY RENAME CINDEX DINDEX         ddl (the statement is `sql`)
+    TRUNCATE                                              truncate
+    GTID XACOMMIT XAROLLBACK                              transaction
+    TIDB_WATERMARK                                        heartbeat with a position
+
+`data[i]` pairs with `old[i]`; `old` holds the changed columns alone, so the before image is `data[i]` overlaid with
+`old[i]`: null there is a value, a column that is not there is unchanged. An `old` column that `data` lacks is in the
+before image alone. `old` can be missing; the update then has no before image. Writers differ in how they spell values
+and in what orders their messages: that is their `Dialect`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Column, Control, ControlKind, Event, Image, Op, RowChange, Token
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context
+from silver.types import undeclared_text
+from silver.vocabulary import canonical_type
+from silver.wire import checked_keys, checked_width, read_json, required, scalar, time_of
+
+_ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
+_CONTROLS = {
+    "TRUNCATE": ControlKind.TRUNCATE,
+    "TIDB_WATERMARK": ControlKind.HEARTBEAT,
+    **dict.fromkeys(("CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "CINDEX", "DINDEX"), ControlKind.DDL),
+    **dict.fromkeys(("GTID", "XACOMMIT", "XAROLLBACK"), ControlKind.TRANSACTION),
+}
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+
+_Row = dict[str, Raw]
+
+
+class TidbExtension(msgspec.Struct):
+    """TiCDC's addition to a message."""
+
+    commitTs: Raw = Raw()
+    watermarkTs: Raw = Raw()
+
+
+class Envelope(msgspec.Struct):
+    """One flat message."""
+
+    type: str
+    database: str | None = None
+    table: str | None = None
+    data: list[_Row | None] | None = None
+    old: list[_Row | None] | None = None
+    pkNames: list[str] | None = None
+    mysqlType: dict[str, str | None] | None = None
+    isDdl: bool | None = None
+    sql: str | None = None
+    es: Raw = Raw()
+    id: Raw = Raw()
+    gtid: str | None = None
+    tidb: TidbExtension | None = msgspec.field(default=None, name="_tidb")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A column as a message declares it: its canonical column, its codec where the configuration names one."""
+
+    column: Column
+    codec: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one writer fills a flat message.
+
+    `position_of` gives the numbers that order a message, the same count for every message, or raises `Malformed`.
+    `text_of(declared, token, text, zone)` gives a value's canonical text. `name_of` gives a name as the source has it.
+    """
+
+    position_of: Callable[[Envelope], tuple[int, ...]]
+    text_of: Callable[[Declared, Token, str, str], str]
+    name_of: Callable[[str], str] = str
+
+
+_ENVELOPE = msgspec.json.Decoder(Envelope)
+
+
+def decode_flat(message: RawMessage, context: Context, dialect: Dialect) -> Sequence[Event]:
+    """The row changes of one flat message, in its order, or its control event."""
+    if message.value is None and message.key is not None:
+        return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
+    envelope = read_json(_ENVELOPE, message.value)
+    database = dialect.name_of(envelope.database or "") or None
+    table = dialect.name_of(envelope.table or "") or None
+    if envelope.type in _ROWS and not envelope.isDdl:
+        table = required(table, Reason.MISSING_TABLE, "table")
+        return _Reader(envelope, context, dialect, database, table).changes()
+    kind = _CONTROLS.get(envelope.type)
+    if kind is None:
+        raise Malformed(Reason.UNKNOWN_OP, envelope.type[:100])
+    return (
+        Control(
+            kind=kind,
+            op=envelope.type,
+            database=database,
+            table=required(table, Reason.MISSING_TABLE, "table") if kind is ControlKind.TRUNCATE else table,
+            statement=envelope.sql or None,
+            position=dialect.position_of(envelope),
+            event_time=time_of(envelope.es, "es"),
+            transaction_id=envelope.gtid or None,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the rows of one message; its fields are all that a row depends on."""
+
+    envelope: Envelope
+    context: Context
+    dialect: Dialect
+    database: str | None
+    table: str
+
+    def changes(self) -> list[Event]:
+        data, old = self.envelope.data or [], self.envelope.old or []
+        if not data or any(row is None for row in data):
+            raise Malformed(Reason.MISSING_IMAGE, f"{self.envelope.type} without data")
+        if len(old) > len(data):
+            raise Malformed(Reason.WRONG_SHAPE, f"old has {len(old)} rows, data has {len(data)}")
+        declared = self._declared()
+        padded = [*old, *[None] * (len(data) - len(old))]
+        return [self._change(row, former, declared) for row, former in zip(data, padded, strict=True) if row is not None]
+
+    def _declared(self) -> dict[str, Declared]:
+        codecs = self.context.codecs_of(self.database, None, self.table)
+        types = {self.dialect.name_of(name): text for name, text in (self.envelope.mysqlType or {}).items()}
+        return {name: _declared(types.get(name), codecs.get(name)) for name in (*types, *codecs)}
+
+    def _change(self, row: _Row, former: _Row | None, declared: Mapping[str, Declared]) -> RowChange:
+        op = _ROWS[self.envelope.type]
+        columns: dict[str, Column] = {}
+        whole = self._image(row, declared, columns)
+        before: Image | None = whole if op is Op.DELETE else None
+        if op is Op.UPDATE and former is not None:
+            before = {**whole, **self._image(former, declared, columns)}
+        after = None if op is Op.DELETE else whole
+        names = [self.dialect.name_of(name) for name in self.envelope.pkNames or ()]
+        return RowChange(
+            op=op,
+            database=self.database,
+            schema=None,
+            table=self.table,
+            keys=checked_keys(names or self.context.keys_of(self.database, None, self.table), before, after),
+            before=before,
+            after=after,
+            columns=columns,
+            position=self.dialect.position_of(self.envelope),
+            event_time=time_of(self.envelope.es, "es"),
+            transaction_id=self.envelope.gtid or None,
+        )
+
+    def _image(self, row: _Row, declared: Mapping[str, Declared], columns: dict[str, Column]) -> dict[str, str | None]:
+        """The row as canonical text; adds its columns to `columns`."""
+        checked_width(row)
+        image: dict[str, str | None] = {}
+        for written, raw in row.items():
+            name = self.dialect.name_of(written)
+            token, text = scalar(raw)
+            known = declared.get(name)
+            if known is not None and known.column.type is not None:
+                columns[name] = known.column
+                image[name] = None if text is None else self.dialect.text_of(known, token, text, self.context.timezone)
+                continue
+            if known is not None and token is Token.TEXT and _is_open_decimal(known.column.declared) and _NUMBER.fullmatch(text or ""):
+                token = Token.NUMBER
+            image[name] = undeclared_text(token, text)
+            if name not in columns or columns[name].token is Token.NULL:
+                columns[name] = Column(declared=known.column.declared, token=token) if known is not None else Column(token=token)
+        return image
+
+
+def _declared(text: str | None, codec: str | None) -> Declared:
+    column = Column(type=canonical_type(text, "mysql") if text else None, declared=text)
+    return Declared(replace(column, type="string"), codec) if codec is not None else Declared(column)
+
+
+def _is_open_decimal(declared: str | None) -> bool:
+    return (declared or "").lower().startswith(("decimal", "numeric", "dec", "fixed", "number"))

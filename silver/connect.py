@@ -1,0 +1,85 @@
+"""Kafka Connect messages: the columns that a schema block declares, images as canonical text, and message keys.
+
+    {"schema": {"type": "struct", "fields": [{"type": "int32", "field": "id"}]}, "payload": {"id": 7}}
+
+A message or key comes with its schema block or without. What the types mean is `silver/connect_types.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Column, Token
+from silver.connect_types import Field, column_of, value_of
+from silver.types import undeclared_text
+from silver.wire import checked_width, read_json, scalar
+
+_OBJECT = msgspec.json.Decoder(dict[str, Raw])
+_FIELD = msgspec.json.Decoder(Field | None)
+
+
+def members(schema: Field | None) -> dict[str, Field]:
+    """The fields of a struct by name, in its order; none where there is no schema or it is empty."""
+    return {} if schema is None else {f.field: f for f in schema.fields or () if f.field is not None}
+
+
+def image_fields(envelope: Field | None) -> dict[str, Field]:
+    """The columns that an envelope's schema declares for its `before` and `after`, in the source's order."""
+    sides = members(envelope)
+    before, after = members(sides.get("before")), members(sides.get("after"))
+    first, second = (before, after) if len(before) > len(after) else (after, before)
+    return {**first, **{name: field for name, field in second.items() if name not in first}}
+
+
+def columns_of(fields: Mapping[str, Field]) -> dict[str, Column]:
+    """The declared columns, in the order of `fields`."""
+    return {name: column_of(field) for name, field in fields.items()}
+
+
+def image_of(
+    image: Mapping[str, Raw] | None, fields: Mapping[str, Field], *, numbers_as_text: bool = False
+) -> tuple[dict[str, str | None] | None, dict[str, Column]]:
+    """An image as canonical text, and the columns in it that `fields` does not declare, by what the wire shows."""
+    if image is None:
+        return None, {}
+    checked_width(image)
+    result: dict[str, str | None] = {}
+    undeclared: dict[str, Column] = {}
+    for name, raw in image.items():
+        token, text = scalar(raw)
+        field = fields.get(name)
+        if field is None:
+            undeclared[name] = Column(token=token)
+            result[name] = undeclared_text(token, text)
+        else:
+            result[name] = value_of(field, token, text, numbers_as_text)
+    return result, undeclared
+
+
+def joined_columns(*parts: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns of several images, first come first, but for those that have only been null."""
+    result: dict[str, Column] = {}
+    for part in parts:
+        for name, column in part.items():
+            if name not in result or result[name].token is Token.NULL:
+                result[name] = column
+    return result
+
+
+def key_of(key: bytes, *, numbers_as_text: bool = False) -> tuple[dict[str, str | None] | None, dict[str, Column]]:
+    """The key of a message, with or without a schema block, and its columns; None where its payload is null.
+
+    Raises `Malformed` for a key that is no JSON object.
+    """
+    whole = read_json(_OBJECT, key)
+    payload, schema = bytes(whole.get("payload", b"")), whole.get("schema")
+    if not payload or (schema is None and not payload.startswith(b"{")):
+        return image_of(whole, {})
+    if payload == b"null":
+        return None, {}
+    fields = {} if schema is None else members(read_json(_FIELD, bytes(schema)))
+    image, undeclared = image_of(read_json(_OBJECT, payload), fields, numbers_as_text=numbers_as_text)
+    return image, joined_columns(columns_of(fields), undeclared)

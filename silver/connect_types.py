@@ -1,0 +1,233 @@
+"""The types of Kafka Connect schemas: which canonical type a column has, and the canonical text of its values.
+
+    {"type": "struct", "fields": [{"field": "after", "type": "struct", "fields": [
+        {"field": "id", "type": "int32"}, {"field": "day", "type": "int32", "name": "io.debezium.time.Date"}]}]}
+
+    type                                     canonical       wire
+    int8 int16 int32 int64                   tinyint to bigint
+    float double boolean string              the same
+    bytes                                    binary          base64
+    struct array map                         string          JSON text
+    Date, IsoDate                            date            days since the epoch, or text
+    Time, MicroTime, NanoTime, IsoTime       string          a count since midnight as HH:MM:SS[.f], or text
+    Timestamp, MicroTimestamp, NanoTimestamp, IsoTimestamp   timestamp_ntz, the wall time of the source
+    ZonedTimestamp                           timestamp       ISO 8601 with an offset
+    Decimal                                  decimal(p,s)    base64 of the unscaled value, or a JSON number
+    VariableScaleDecimal                     undeclared      {"scale": 2, "value": base64}
+    Bits                                     decimal(20,0)   base64, little-endian; binary beyond 64 bits
+    Year, MicroDuration, NanoDuration        int, bigint
+    Enum, EnumSet, Json, Xml, Uuid, Interval, ZonedTime, geometry and names unknown here   by their type
+
+The names are those of `org.apache.kafka.connect.data` and `io.debezium`. Connect calls its `Timestamp` an instant; the
+databases' connectors write wall times into it, so it is read as one. A value that its type cannot read stays the text
+that came.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from framework.contracts.events import Column, Token
+from framework.contracts.reasons import Malformed
+from silver.types import MAX_DIGITS, UNSIGNED_BIGINT, date_text, declared_text, epoch_parts, undeclared_text, wall_of_epoch, wall_of_text
+from silver.wire import read_json
+
+_CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
+_DECIMAL, _VARIABLE_DECIMAL, _BITS = _CONNECT + "Decimal", _DATA + "VariableScaleDecimal", _DATA + "Bits"
+_PLAIN = {
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "float32": "float",
+    "double": "double",
+    "float64": "double",
+    "boolean": "boolean",
+    "string": "string",
+    "bytes": "binary",
+}
+_DATES = frozenset({_CONNECT + "Date", _TIME + "Date", _TIME + "IsoDate"})
+_TIMES = {_CONNECT + "Time": "ms", _TIME + "Time": "ms", _TIME + "MicroTime": "us", _TIME + "NanoTime": "ns", _TIME + "IsoTime": "us"}
+_WALLS = {
+    _CONNECT + "Timestamp": "ms",
+    _TIME + "Timestamp": "ms",
+    _TIME + "MicroTimestamp": "us",
+    _TIME + "NanoTimestamp": "ns",
+    _TIME + "IsoTimestamp": "us",
+}
+_INSTANT = _TIME + "ZonedTimestamp"
+_OFFSET = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?)(?:\.(\d+))?(Z|[+-]\d{2}(?::?\d{2})?)")
+_MOST_BYTES, _MOST_SCALE = 512, 1_000
+
+
+class Field(msgspec.Struct):
+    """One schema: of a whole message, of an image, or of a column."""
+
+    type: str | None = None
+    name: str | None = None
+    field: str | None = None
+    fields: list[Field] | None = None
+    parameters: dict[str, str] | None = None
+
+
+class _Scaled(msgspec.Struct):
+    scale: int
+    value: str
+
+
+_SCALED = msgspec.json.Decoder(_Scaled)
+
+
+def column_of(field: Field) -> Column:
+    """A declared column; its token is set, and its type is not, where the declaration leaves the digits open."""
+    declared = field.name or field.type
+    if field.name == _VARIABLE_DECIMAL or (field.name == _DECIMAL and _digits(field) is None):
+        return Column(declared=declared, token=Token.NUMBER)
+    return Column(type=_type_of(field), declared=declared)
+
+
+def value_of(field: Field, token: Token, text: str | None, numbers_as_text: bool = False) -> str | None:
+    """The canonical text of one value. `numbers_as_text`: the feed writes every value as text, decimals too."""
+    if text is None:
+        return None
+    name = field.name or ""
+    if name == _DECIMAL:
+        return _decimal(field, token, text, numbers_as_text)
+    if name == _VARIABLE_DECIMAL:
+        return _variable_decimal(token, text)
+    if name == _BITS:
+        return _bits(field, text)
+    convert = _conversion(name)
+    return convert(text) if convert is not None else declared_text(_type_of(field), token, text)
+
+
+def decimal_text(unscaled: int, scale: int) -> str:
+    """`-9.90` of -990 and scale 2."""
+    digits = str(abs(unscaled))
+    if scale > 0:
+        digits = digits.rjust(scale + 1, "0")
+        digits = f"{digits[:-scale]}.{digits[-scale:]}"
+    elif unscaled:
+        digits += "0" * -scale
+    return "-" + digits if unscaled < 0 else digits
+
+
+def bytes_of(text: str) -> bytes | None:
+    """The bytes of a base64 text; None when it is none."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+
+
+def _type_of(field: Field) -> str:
+    name = field.name or ""
+    if name in _DATES:
+        return "date"
+    if name in _TIMES:
+        return "string"
+    if name in _WALLS:
+        return "timestamp_ntz"
+    if name == _INSTANT:
+        return "timestamp"
+    if name == _BITS:
+        return UNSIGNED_BIGINT if _parameter(field, "length", 0) <= 64 else "binary"
+    if name == _DECIMAL:
+        precision, scale = _digits(field) or (MAX_DIGITS + 1, 0)
+        return f"decimal({precision},{scale})" if precision <= MAX_DIGITS else "string"
+    return _PLAIN.get(field.type or "", "string")
+
+
+def _digits(field: Field) -> tuple[int, int] | None:
+    """Precision and scale of a Decimal, None where the precision is open."""
+    precision, scale = _parameter(field, "connect.decimal.precision", 0), _parameter(field, "scale", 0)
+    if precision <= 0:
+        return None
+    return (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
+
+
+def _parameter(field: Field, name: str, missing: int) -> int:
+    text = (field.parameters or {}).get(name, "")
+    if not re.fullmatch(r"-?[0-9]{1,4}", text):
+        return missing
+    return int(text)
+
+
+def _conversion(name: str) -> Callable[[str], str] | None:
+    if name in _DATES:
+        return _date
+    if name in _TIMES:
+        return lambda text: _time_of_day(text, _TIMES[name])
+    if name in _WALLS:
+        return lambda text: _wall(text, _WALLS[name])
+    return _instant if name == _INSTANT else None
+
+
+def _date(text: str) -> str:
+    if re.fullmatch(r"-?[0-9]{1,9}", text):
+        return date_text(int(text)) or text
+    return text.removesuffix("Z")
+
+
+def _time_of_day(text: str, unit: str) -> str:
+    negative = text.startswith("-")
+    parts = epoch_parts(text.removeprefix("-"), unit)
+    if parts is None:
+        return text.removesuffix("Z")
+    minutes, seconds = divmod(parts[0], 60)
+    fraction = f".{parts[1]}" if parts[1].strip("0") else ""
+    return f"{'-' if negative else ''}{minutes // 60:02d}:{minutes % 60:02d}:{seconds:02d}{fraction}"
+
+
+def _wall(text: str, unit: str) -> str:
+    wall = wall_of_epoch(text, unit)
+    return wall if wall is not text else wall_of_text(text.removesuffix("Z"))
+
+
+def _instant(text: str) -> str:
+    found = _OFFSET.fullmatch(text)
+    if found is None:
+        return text
+    wall, fraction, offset = found.groups()
+    try:
+        moment = datetime.fromisoformat(wall + offset).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return text
+    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}" + (f".{fraction}" if fraction else "") + "Z"
+
+
+def _decimal(field: Field, token: Token, text: str, numbers_as_text: bool) -> str:
+    plain = declared_text("decimal", token, text) or text
+    if token is Token.NUMBER or (numbers_as_text and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", text.strip())):
+        return plain
+    return _unscaled(text, _parameter(field, "scale", 0)) or text
+
+
+def _variable_decimal(token: Token, text: str) -> str:
+    if token is not Token.JSON:
+        return undeclared_text(token, text) or text
+    try:
+        scaled = read_json(_SCALED, text.encode())
+    except Malformed:
+        return text
+    return _unscaled(scaled.value, scaled.scale) or text
+
+
+def _unscaled(text: str, scale: int) -> str | None:
+    data = bytes_of(text)
+    if not data or len(data) > _MOST_BYTES or abs(scale) > _MOST_SCALE:
+        return None
+    return decimal_text(int.from_bytes(data, "big", signed=True), scale)
+
+
+def _bits(field: Field, text: str) -> str:
+    data = bytes_of(text)
+    if data is None or _type_of(field) == "binary":
+        return text
+    return str(int.from_bytes(data[:_MOST_BYTES], "little"))

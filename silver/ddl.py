@@ -1,0 +1,137 @@
+"""Statement text of source databases as structured actions.
+
+`understand` reads what a feed carries as DDL: whole statements of MySQL and its kin, OceanBase, Oracle, PostgreSQL, SQL
+Server and DB2, several in a text, or the bare clause of an ALTER TABLE. What it cannot read is `NotUnderstood`, never
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from framework.contracts.actions import NoEffect, NotUnderstood, Statement, TableName
+from silver.ddl_names import Scope
+from silver.ddl_statements import read_statement
+from silver.ddl_tokens import DIALECTS, Cursor, Unclear, uncommented
+
+_EMPTY = NoEffect("empty")
+_TABLE_VERBS = frozenset({"CREATE", "ALTER", "DROP", "TRUNCATE"})
+_RIGHTS = frozenset({"GRANT", "REVOKE", "DENY"})
+_BODILESS = frozenset({"TABLE", "VIEW", "INDEX", ";", "(", "DATABASE", "USER", "SEQUENCE"})
+_BODIED = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "TYPE"})
+
+
+def understand(text: str, *, dialect: str, table: TableName | None) -> tuple[Statement, ...]:
+    """What a text does, statement by statement and table by table, in order.
+
+    Args:
+        text: The statements, or one bare clause of ALTER TABLE.
+        dialect: mysql, oracle, postgres, tsql or db2; anything else: not known, every reading is tried.
+        table: The table that the message names; None when it names none.
+
+    Returns:
+        At least one statement. It never raises: what is not understood says so.
+    """
+    if dialect in DIALECTS:
+        return _understand(text, dialect, dialect, table)
+    first: tuple[Statement, ...] | None = None
+    for quoting in _guesses(text):
+        found = _understand(text, "", quoting, table)
+        if not any(isinstance(action, NotUnderstood) for statement in found for action in statement.actions):
+            return found
+        first = first or found
+    return first or ()
+
+
+def _guesses(text: str) -> tuple[str, ...]:
+    if "`" in text:
+        return ("mysql",)
+    return ("tsql", "oracle", "postgres") if re.search(r"\[\w", text) else ("oracle", "mysql", "postgres")
+
+
+def _understand(text: str, dialect: str, quoting: str, table: TableName | None) -> tuple[Statement, ...]:
+    scope = Scope(table, dialect)
+    try:
+        cursor = Cursor.of(uncommented(text) if quoting == "mysql" else text, dialect, quoting)
+        pieces = list(_split(cursor, quoting == "tsql"))
+    except Unclear as problem:
+        return (Statement(scope.subject, (NotUnderstood(str(problem)),)),)
+    found: list[Statement] = []
+    for piece in pieces:
+        if piece.at("USE") and piece.end - piece.i == 2:
+            piece.i += 1
+            scope = scope.within(piece.name()) if piece.is_name() else scope
+            found.append(Statement(scope.subject, (NoEffect("session"),)))
+            continue
+        try:
+            found += read_statement(piece, scope)
+        except Unclear as problem:
+            found.append(Statement(scope.subject, (NotUnderstood(str(problem)),)))
+    return tuple(found) or (Statement(scope.subject, (_EMPTY,)),)
+
+
+def _split(cursor: Cursor, is_tsql: bool) -> Iterator[Cursor]:
+    """The statements of a text; a routine's body stays whole."""
+    start, words = 0, cursor.words
+    body: _Body | None = None
+    ends = (";", "GO") if is_tsql else (";",)
+    for i, word in enumerate(words):
+        if i == start:
+            body = _body_of(words, i)
+        if body is not None:
+            body.see(words, i)
+        if word in ends and (body is None or body.is_done()):
+            yield from _piece(cursor, start, i)
+            start = i + 1
+        elif is_tsql and body is None and i > start and _is_cut(words, start, i):
+            yield from _piece(cursor, start, i)
+            start = i
+    yield from _piece(cursor, start, len(words))
+
+
+class _Body:
+    """How deep a routine's body is nested where the splitter is."""
+
+    def __init__(self, has_block: bool) -> None:
+        self.has_block, self.has_begun, self.depth = has_block, False, 0
+
+    def see(self, words: list[str], i: int) -> None:
+        """Counts the word at a place."""
+        word = words[i]
+        if word in ("BEGIN", "CASE") and words[i - 1] != "END":
+            self.has_begun = self.has_begun or word == "BEGIN"
+            self.depth += 1
+        elif word == "END" and words[i + 1 : i + 2] not in (["IF"], ["LOOP"], ["WHILE"], ["REPEAT"], ["FOR"]):
+            self.depth -= 1
+
+    def is_done(self) -> bool:
+        """Whether a semicolon here ends the statement."""
+        return self.depth <= 0 and (self.has_begun or not self.has_block)
+
+
+def _piece(cursor: Cursor, start: int, end: int) -> Iterator[Cursor]:
+    while end > start and cursor.words[end - 1] == "/":
+        end -= 1
+    while start < end and cursor.words[start] == "/":
+        start += 1
+    if start < end:
+        yield cursor.between(start, end)
+
+
+def _body_of(words: list[str], start: int) -> _Body | None:
+    if words[start] not in ("CREATE", "ALTER"):
+        return None
+    for word in words[start + 1 : start + 12]:
+        if word in _BODIED:
+            return _Body(word == "PACKAGE" or "BEGIN" in words[start:])
+        if word in _BODILESS:
+            return None
+    return None
+
+
+def _is_cut(words: list[str], start: int, i: int) -> bool:
+    """Whether SQL Server starts another statement here without a semicolon before."""
+    if words[start] in _RIGHTS or i + 1 >= len(words):
+        return False
+    return (words[i] in _TABLE_VERBS and words[i + 1] == "TABLE") or words[i + 1] == "SP_RENAME"

@@ -1,0 +1,88 @@
+"""What follows from a committed batch of `silver/changes`: quarantine, waiting halves, schema list, counts.
+
+Each function reads the rows that the commit holds, never a second computation of them, and writes so that a repeat
+changes nothing. A crash between the commit and any of these leaves them to the next run of the same batch.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from framework.contracts.tables import CHANGES
+from framework.tables import Lakehouse, Transaction
+
+CHANGES_TABLE = "silver/changes"
+PENDING_TABLE = "silver/pending"
+QUARANTINE_TABLE = "silver/quarantine"
+SCHEMAS_TABLE = "silver/schemas"
+STATEMENTS_TABLE = "ops/statements"
+COUNTS_TABLE = "ops/batches"
+
+_SAME_MESSAGE = "t.source <=> s.source AND t.topic <=> s.topic AND t.`partition` <=> s.`partition` AND t.offset <=> s.offset"
+COUNTS_SCHEMA = (
+    "batch bigint, source string, database string, schema string, `table` string, kind string, reason string, rows bigint, merged bigint, "
+    "min_sequence string, max_sequence string, min_event_time timestamp, max_event_time timestamp, max_ingested_at timestamp"
+)
+
+
+def append_schemas(lake: Lakehouse, staged: DataFrame, batch: int, transaction: Transaction) -> None:
+    """Make every schema of the batch known; before the changes that name it are committed."""
+    parsed = F.from_json("columns", "array<array<string>>")
+    columns = F.transform(parsed, lambda c: F.struct(c[0].alias("name"), c[1].alias("type"), c[2].alias("declared"), c[3].alias("token")))
+    found = staged.where("columns is not null").select("schema_id", columns.alias("columns")).dropDuplicates(["schema_id"])
+    have = lake.read(staged.sparkSession, SCHEMAS_TABLE).select("schema_id")
+    new = found.join(have, "schema_id", "left_anti").withColumn("batch", F.lit(batch).cast("long"))
+    lake.append(new.coalesce(1), SCHEMAS_TABLE, transaction)
+
+
+def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame) -> None:
+    """Give each quarantined message of the batch its row, with its bytes."""
+    refused = committed.where("kind = 'quarantined'").select(
+        "source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "batch"
+    )
+    raw = messages.select("source", "topic", "partition", "offset", "key", "value", F.col("ingested_at").alias("seen"))
+    rows = refused.join(raw, ["source", "topic", "partition", "offset"], "left").select(
+        "topic", "partition", "offset", "ordinal", "source", "format", "reason", "detail", "key", "value",
+        F.col("seen").alias("first_seen_at"), F.col("seen").alias("last_seen_at"), F.lit(False).alias("is_resolved"), "batch",
+    )  # fmt: skip
+    target = lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t")
+    target.merge(rows.alias("s"), _SAME_MESSAGE + " AND t.ordinal <=> s.ordinal").whenNotMatchedInsertAll().execute()
+
+
+def merge_pending(lake: Lakehouse, committed: DataFrame) -> None:
+    """Add the halves that wait now, and take away those that met their partner, were released or refused."""
+    names = CHANGES.names
+    at = ["source", "topic", "partition", "offset"]
+    settled = committed.where("kind in ('row', 'duplicate', 'quarantined')")
+    partners = settled.where("paired_with is not null").select(
+        "source", F.col("paired_with.topic").alias("topic"), F.col("paired_with.partition").alias("partition"),
+        F.col("paired_with.offset").alias("offset"),
+    )  # fmt: skip
+    gone = settled.select(*at).unionByName(partners).distinct().withColumn("is_gone", F.lit(True))
+    halves = committed.where("kind = 'half'").select(*(F.col(f"`{n}`") for n in names)).join(gone.drop("is_gone"), at, "left_anti")
+    blank = gone.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in CHANGES.fields if f.name not in at))
+    rows = halves.withColumn("is_gone", F.lit(False)).unionByName(blank.select(*(F.col(f"`{n}`") for n in names), "is_gone"))
+    merge = lake.delta(committed.sparkSession, PENDING_TABLE).alias("t").merge(rows.alias("s"), _SAME_MESSAGE)
+    values = {f"`{n}`": F.col(f"s.`{n}`") for n in names}
+    merge.whenMatchedDelete("s.is_gone").whenNotMatchedInsert("NOT s.is_gone", values=values).execute()
+
+
+def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transaction) -> None:
+    """Keep the batch's DDL and truncates where gold finds them without reading all changes."""
+    rows = committed.where("kind in ('ddl', 'truncate')").drop("before", "after", "partial", "half", "paired_with")
+    lake.append(rows.coalesce(1), STATEMENTS_TABLE, transaction)
+
+
+def append_counts(lake: Lakehouse, committed: DataFrame, clock: object, transaction: Transaction) -> None:
+    """Count the batch's rows by table and kind, with their sequences and times."""
+    is_order = F.col("kind").isin("row", "ddl", "truncate")
+    counts = committed.groupBy("batch", "source", "database", "schema", "table", "kind", "reason").agg(
+        F.count("*").alias("rows"),
+        F.sum(F.col("paired_with").isNotNull().cast("long")).alias("merged"),
+        F.min(F.when(is_order, F.col("sequence"))).alias("min_sequence"),
+        F.max(F.col("sequence")).alias("max_sequence"),
+        F.min("event_time").alias("min_event_time"),
+        F.max("event_time").alias("max_event_time"),
+    )
+    lake.append(counts.withColumn("max_ingested_at", F.lit(clock).cast("timestamp")).coalesce(1), COUNTS_TABLE, transaction)

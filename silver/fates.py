@@ -1,0 +1,114 @@
+"""From decoded rows to fates: which of them repeat, which halves belong together. DataFrame in, DataFrame out.
+
+Nothing here reads, writes or counts; `silver/job.py` decides from a summary which of these steps a batch needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from silver.pairing import KNOWN, NEW, PENDING, pair_group
+from silver.repeats import settle_group
+from silver.rows import STAGED, STAGED_DDL
+
+_PLACE = ("source", "database", "schema", "table")
+IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
+"""Kinds whose `change_id` tells repeats."""
+
+
+def coordinates() -> Column:
+    """A change's coordinates as one value that sorts."""
+    return F.struct("topic", "partition", "offset", "ordinal")
+
+
+def place_key(*more: str) -> Column:
+    """One text for the table (and more columns) that a row speaks of; nulls count as values."""
+    return F.to_json(F.struct(*(F.col(f"`{name}`") for name in (*_PLACE, *more))), {"ignoreNullFields": "false"})
+
+
+def staged_columns(frame: DataFrame) -> DataFrame:
+    """The staged columns of rows read from `silver/changes` or `silver/pending`."""
+    have = set(frame.columns)
+    blank = {"position": F.lit(None).cast("string"), "columns": F.lit(None).cast("string")}
+    return frame.select(*(F.col(f"`{name}`") if name in have else blank[name].alias(name) for name in STAGED.names))
+
+
+def repeated_ids(staged: DataFrame, known: DataFrame | None) -> DataFrame:
+    """`change_id` of everything that occurs more than once, and `first`: its first coordinates in this batch.
+
+    `first` is null where an earlier batch has the change: then all of this batch's are repeats. `known` are the changes
+    of earlier batches that may have the same ids; a released half among them is not a whole change yet.
+    """
+    mine = staged.where(F.col("half").isNull() & F.col("kind").isin(*IDENTIFIED)).select("change_id", coordinates().alias("at"))
+    counted = mine.groupBy("change_id").agg(F.min("at").alias("first"), F.count("*").alias("n"))
+    if known is None:
+        return counted.where("n > 1").select("change_id", "first")
+    earlier = known.where(F.col("half").isNull()).select("change_id").distinct().withColumn("is_known", F.lit(True))
+    marked = counted.join(earlier, "change_id", "left").where(F.col("n").__gt__(1) | F.col("is_known"))
+    return marked.select("change_id", F.when(F.col("is_known").isNull(), F.col("first")).alias("first"))
+
+
+def without_repeats(staged: DataFrame, repeats: DataFrame) -> DataFrame:
+    """Rows with those that repeat an earlier one turned into kind `duplicate`, their images taken off."""
+    marks = F.broadcast(repeats.select(F.col("change_id").alias("_id"), "first", F.lit(True).alias("is_repeated")))
+    joined = staged.join(marks, staged["change_id"] == marks["_id"], "left")
+    candidate = F.col("is_repeated") & F.col("half").isNull() & F.col("kind").isin(*IDENTIFIED)
+    again = F.coalesce(candidate & ~F.col("first").eqNullSafe(coordinates()), F.lit(False))
+    changed = {
+        "kind": F.when(again, F.lit("duplicate")).otherwise(F.col("kind")),
+        "before": F.when(~again, F.col("before")),
+        "after": F.when(~again, F.col("after")),
+    }
+    return joined.select(*(changed[n].alias(n) if n in changed else F.col(f"`{n}`") for n in STAGED.names))
+
+
+def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | None) -> tuple[DataFrame, DataFrame]:
+    """For positions that are only times: the rows left as they are, and the settled rows of places with repeats."""
+    rows = staged.where("kind = 'row'").withColumn("_place", place_key("position"))
+    places = rows.join(F.broadcast(repeats.select("change_id")), "change_id", "left_semi").select("_place").distinct()
+    members = rows.join(F.broadcast(places), "_place", "left_semi").withColumn("origin", F.lit(NEW))
+    if known is not None:
+        earlier = known.where("kind = 'row'").withColumn("position", _position_of("sequence"))
+        earlier = staged_columns(earlier).withColumn("_place", place_key("position")).withColumn("origin", F.lit(KNOWN))
+        members = members.unionByName(earlier.join(F.broadcast(places), "_place", "left_semi").select(members.columns))
+    settled = members.groupBy("_place").applyInArrow(settle_group, STAGED_DDL)
+    keyed = staged.withColumn("_place", F.when(F.col("kind") == "row", place_key("position")))
+    rest = keyed.join(F.broadcast(places), "_place", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
+    return rest, settled
+
+
+def _position_of(sequence: str) -> Column:
+    """The sequence without its three tie-breakers."""
+    has_place = ~F.col(sequence).rlike(r"^\d+\.010\.")
+    return F.when(has_place, F.regexp_replace(F.col(sequence), r"(\.\d+){3}$", ""))
+
+
+def paired(staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadlines: Mapping[str, datetime | None]) -> DataFrame:
+    """The fates of this batch's halves and of the waiting ones that they, or the time, concern."""
+    mine = staged.withColumn("_place", place_key("sequence"))
+    halves = mine.where(F.col("half").isNotNull()).withColumn("origin", F.lit(NEW))
+    updates = mine.where("half is null and kind = 'row' and op = 'update'").withColumn("origin", F.lit(KNOWN))
+    waiting = staged_columns(pending).withColumn("_place", place_key("sequence")).withColumn("origin", F.lit(PENDING))
+    touched = halves.select("_place").unionByName(updates.select("_place")).distinct()
+    overdue = F.col("event_time") < _deadline(deadlines)
+    met = waiting.join(touched.withColumn("is_touched", F.lit(True)), "_place", "left").where(F.col("is_touched") | overdue)
+    open_halves = halves.unionByName(met.select(halves.columns))
+    places = open_halves.select("_place").distinct()
+    members = open_halves.unionByName(updates.join(places, "_place", "left_semi").select(halves.columns))
+    if known is not None:
+        earlier = staged_columns(known.where("kind = 'row'")).withColumn("_place", place_key("sequence")).withColumn("origin", F.lit(KNOWN))
+        members = members.unionByName(earlier.join(places, "_place", "left_semi").select(halves.columns))
+    members = members.withColumn("deadline", _deadline(deadlines))
+    return members.groupBy("_place").applyInArrow(pair_group, STAGED_DDL)
+
+
+def _deadline(deadlines: Mapping[str, datetime | None]) -> Column:
+    found = F.lit(None).cast("timestamp")
+    for source, moment in deadlines.items():
+        if moment is not None:
+            found = F.when(F.col("source") == source, F.lit(moment)).otherwise(found)
+    return found

@@ -1,0 +1,159 @@
+"""Arcion Replicant's JSON CDC format for Kafka: Debezium's MySQL envelope with every value as text.
+
+    key    {"schema": {...}, "payload": {"id": "6"}}
+    value  {"schema": {...}, "payload": {"before": null, "after": {"id": "6", "name": "Ann"}, "op": "c", "ts_ms": 1677139769357,
+            "source": {"db": "shop", "table": "orders", "file": "log-bin.000001", "pos": 2690, "row": 1,
+                       "server_id": "1", "snapshot": "false", "ts_ms": 1677159568000}, "transaction": {"id": ""}}}
+
+    op   becomes                         value `default`, bare or quoted, or null: tombstone of the delete before it
+    c    insert
+    u    update
+    d    delete
+    r    read: a row of the snapshot; `file`, `pos` and `ts_ms` are null, so it sorts first
+
+The schema's type wins over the wire (`"6"` under int32), and its order of columns over the payload's. A change of the
+key columns is a delete and an insert. A table without a key has the text `default` as message key. The event time is
+`source.ts_ms`, else the payload's `ts_ms`. Order is the number of the binlog `file`, `pos`, `row`; sources other than
+MySQL write their own numbers there, also as PostgreSQL's `16/B374D848`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.connect import columns_of, image_fields, image_of, joined_columns, key_of
+from silver.connect_types import Field
+from silver.format import Context, Format
+from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of
+
+_OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
+_DEFAULT = (b"default", b'"default"')
+_FILE = re.compile(r"(?:.*[^0-9])?([0-9]{1,19})", re.DOTALL)
+_LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
+
+
+class _Source(msgspec.Struct):
+    db: str | None = None
+    schema: str | None = None
+    table: str | None = None
+    file: Raw = Raw()
+    pos: Raw = Raw()
+    row: Raw = Raw()
+    server_id: Raw = Raw()
+    ts_ms: Raw = Raw()
+
+
+class _Transaction(msgspec.Struct):
+    id: Raw = Raw()
+
+
+class _Payload(msgspec.Struct):
+    op: str
+    source: _Source
+    before: dict[str, Raw] | None = None
+    after: dict[str, Raw] | None = None
+    ts_ms: Raw = Raw()
+    transaction: _Transaction | None = None
+
+
+class _Message(msgspec.Struct):
+    payload: _Payload
+    schema: Field | None = None
+
+
+_MESSAGE = msgspec.json.Decoder(_Message)
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change of one Arcion message, or the tombstone that follows a delete."""
+    if _is_tombstone(message):
+        return (Control(kind=ControlKind.TOMBSTONE, op="tombstone", keys=_key_names(message.key)),)
+    envelope = read_json(_MESSAGE, message.value)
+    payload, source = envelope.payload, envelope.payload.source
+    op = _OPS.get(payload.op)
+    if op is None:
+        raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
+    table = required(source.table or None, Reason.MISSING_TABLE, "source.table")
+    fields = image_fields(envelope.schema)
+    before, before_columns = image_of(payload.before, fields, numbers_as_text=True)
+    after, after_columns = image_of(payload.after, fields, numbers_as_text=True)
+    if op is Op.DELETE:
+        before, after = required(before, Reason.MISSING_IMAGE, "before"), None
+    else:
+        before, after = before if op is Op.UPDATE else None, required(after, Reason.MISSING_IMAGE, "after")
+    database, schema = source.db or None, source.schema or None
+    event_time = time_of(source.ts_ms, "source.ts_ms")
+    keys = _key_names(message.key) or context.keys_of(database, schema, table)
+    return (
+        RowChange(
+            op=op,
+            database=database,
+            schema=schema,
+            table=table,
+            keys=checked_keys(keys, before, after),
+            before=before,
+            after=after,
+            columns=joined_columns(columns_of(fields), after_columns, before_columns),
+            position=_position(source, op),
+            event_time=time_of(payload.ts_ms, "ts_ms") if event_time is None else event_time,
+            transaction_id=optional_text(payload.transaction.id) or None if payload.transaction else None,
+            server=optional_text(source.server_id),
+        ),
+    )
+
+
+def _is_tombstone(message: RawMessage) -> bool:
+    return message.key is not None if message.value is None else message.value.strip() in _DEFAULT
+
+
+def _key_names(key: bytes | None) -> tuple[str, ...] | None:
+    if not key or key.strip() in _DEFAULT:
+        return None
+    named, _ = key_of(key, numbers_as_text=True)
+    return tuple(named) if named else None
+
+
+def _position(source: _Source, op: Op) -> tuple[int, ...] | None:
+    """Numbers of file, position and row; None for a snapshot row without a position."""
+    file, pos = optional_text(source.file), optional_text(source.pos)
+    if not file and not pos:
+        if op is Op.READ:
+            return None
+        raise Malformed(Reason.MISSING_POSITION, "source.file and source.pos are missing")
+    return (_file_number(file or ""), _pos_number(source.pos, pos or ""), number_of(source.row, "source.row") or 0)
+
+
+def _file_number(text: str) -> int:
+    if not text:
+        return 0
+    found = _FILE.fullmatch(text)
+    if found is None:
+        raise Malformed(Reason.BAD_POSITION, "source.file ends in no number")
+    return int(found[1])
+
+
+def _pos_number(raw: Raw, text: str) -> int:
+    found = _LSN.fullmatch(text)
+    if found is not None:
+        return int(found[1], 16) << 32 | int(found[2], 16)
+    return number_of(raw, "source.pos") or 0 if text else 0
+
+
+FORMAT = Format(
+    name="arcion",
+    title="Arcion",
+    writer="Arcion Replicant, JSON CDC format on Kafka",
+    reference="https://docs.arcion.io/docs/references/cdc-format/json-cdc-format/",
+    update_arrives_as="one message; a key change as delete and insert",
+    keys_come_from="message key's payload, else configuration (`keys`)",
+    order_comes_from="binlog file, pos, row",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
+)

@@ -1,0 +1,121 @@
+"""Alibaba Canal's flat messages, and TiCDC's canal-json: every value as text, several rows a message.
+
+    {"database": "shop", "table": "orders", "type": "UPDATE", "es": 1609344671000, "id": 7, "isDdl": false, "sql": "",
+     "pkNames": ["id"], "mysqlType": {"id": "int(11)", "paid": "timestamp"},
+     "data": [{"id": "1", "paid": "2020-12-30 16:11:11"}], "old": [{"paid": null}]}
+
+What the members mean is `silver/canal_wire.py`; the values are the server's own texts:
+
+    mysqlType                        canonical       wire
+    int(11), bigint(20) unsigned     int, decimal(20,0)
+    decimal(12,2)                    the same
+    timestamp                        timestamp       wall time in the source's zone (`timezone`)
+    datetime(6)                      timestamp_ntz   wall time
+    date, time, json, text           date, string    as it is
+    blob, binary                     binary          ISO-8859-1: a character is a byte; `decode` makes it text
+    enum('a','b'), set('a','b')      string          the number of the member, of a set the sum of its members' bits
+
+TiCDC declares `enum` and `set` without their members: the number stays. Canal doubles a backtick inside a name.
+`es` is seconds times 1000 and `id` numbers a batch of a hundred messages: the order is `es`, TiCDC's commit timestamp
+(0 for Canal), `id`, then the broker's coordinates. The message key is null; TiCDC's heartbeats are TIDB_WATERMARK.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from framework.contracts.events import Event, Op, Token
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.canal_wire import Declared, Dialect, Envelope, decode_flat
+from silver.format import BeforeImage, Context, Format
+from silver.types import declared_text, instant_of_wall, wall_of_text
+from silver.wire import number_of, required
+
+_MEMBERS = re.compile(r"(?:enum|set)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
+_MEMBER = re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
+_NUMBER = re.compile(r"[0-9]{1,20}")
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The row changes of one message, or its control event."""
+    return decode_flat(message, context, _DIALECT)
+
+
+def _position(envelope: Envelope) -> tuple[int, ...]:
+    time = required(number_of(envelope.es, "es"), Reason.MISSING_POSITION, "es")
+    commit = watermark = None
+    if envelope.tidb is not None:
+        commit, watermark = number_of(envelope.tidb.commitTs, "_tidb.commitTs"), number_of(envelope.tidb.watermarkTs, "_tidb.watermarkTs")
+    return (time, commit or watermark or 0, number_of(envelope.id, "id") or 0)
+
+
+def _text(declared: Declared, token: Token, text: str, zone: str) -> str:
+    kind = declared.column.type or "string"
+    if declared.codec is not None:
+        return _decoded(text, declared.codec)
+    if kind == "timestamp":
+        return instant_of_wall(text, zone)
+    if kind == "timestamp_ntz":
+        return wall_of_text(text)
+    if kind == "binary":
+        return _base64(text)
+    if kind == "string":
+        return _member(declared.column.declared or "", text)
+    return declared_text(kind, token, text) or text
+
+
+def _base64(text: str) -> str:
+    try:
+        return base64.b64encode(text.encode("latin-1")).decode("ascii")
+    except UnicodeEncodeError:
+        return text
+
+
+def _decoded(text: str, codec: str) -> str:
+    try:
+        return text.encode("latin-1").decode(codec)
+    except (ValueError, LookupError):
+        raise Malformed(Reason.ENCODING, f"a value is not {codec} text in ISO-8859-1 characters") from None
+
+
+def _member(declared: str, text: str) -> str:
+    """The member of an enum, or those of a set joined by commas, that a number means; else the text as it came."""
+    members = _members(declared)
+    if members is None or not _NUMBER.fullmatch(text):
+        return text
+    number = int(text)
+    if declared[:4].lower() == "enum":
+        return "" if number == 0 else members[number - 1] if number <= len(members) else text
+    chosen = [member for bit, member in enumerate(members) if number >> bit & 1]
+    return text if number >> len(members) else ",".join(chosen)
+
+
+@lru_cache(maxsize=1024)
+def _members(declared: str) -> tuple[str, ...] | None:
+    found = _MEMBERS.match(declared)
+    return None if found is None else tuple(re.sub(r"''|\\(.)", lambda m: m[1] or "'", member) for member in _MEMBER.findall(found[1]))
+
+
+def _name(written: str) -> str:
+    return written.replace("``", "`")
+
+
+_DIALECT = Dialect(position_of=_position, text_of=_text, name_of=_name)
+
+FORMAT = Format(
+    name="canal",
+    title="Alibaba Canal",
+    writer="Alibaba Canal, FlatMessage; TiCDC, canal-json",
+    reference="https://github.com/alibaba/canal/wiki/Canal-Kafka-RocketMQ-QuickStart",
+    update_arrives_as="one message, `data` and the changed columns in `old`, many rows",
+    keys_come_from="pkNames",
+    order_comes_from="es (seconds in Canal), id, then broker position",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
+    before_image=BeforeImage.CHANGED,
+    positions_are_unique=False,
+)

@@ -1,0 +1,98 @@
+"""DataHub Tuple records: a row of the source table with metadata columns, as one flat JSON object.
+
+    {"_sequence_id_": "1649991610688000001", "_operation_type_": "U", "_excute_time_": "1649991756000",
+     "_source_table_": "orders", "_before_image_": "N", "_after_image_": "Y", "id": 1, "name": "joe"}
+
+    _operation_type_  _before_image_  _after_image_   becomes
+    I                 N               Y               insert
+    U                 Y               N               the before half of an update
+    U                 N               Y               the after half; the halves share _sequence_id_
+    D                 Y               N               delete
+
+The six metadata columns are never columns of the replica; `_excute_time_` (milliseconds) is the vendor's spelling.
+The feed names no database (the source's option `database`, else the source's name), no key (configure `keys`) and no
+types: gold infers them from the values. There are no DDL messages and no heartbeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Event, Half, Op, RowChange, Token
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context, Format, Options
+from silver.types import undeclared_text
+from silver.wire import checked_keys, checked_width, number_of, optional_text, read_json, required, scalar, time_of, undeclared_columns
+
+_OPS = {
+    ("I", "N", "Y"): (Op.INSERT, None),
+    ("U", "Y", "N"): (Op.UPDATE, Half.BEFORE),
+    ("U", "N", "Y"): (Op.UPDATE, Half.AFTER),
+    ("D", "Y", "N"): (Op.DELETE, None),
+}
+_FLAGS = ("_operation_type_", "_before_image_", "_after_image_")
+_METADATA = (*_FLAGS, "_sequence_id_", "_excute_time_", "_source_table_")
+_RECORD = msgspec.json.Decoder(dict[str, Raw])
+
+
+class TupleOptions(Options):
+    """`database` stands in for the database name that the feed does not carry."""
+
+    database: str | None = None
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change, or the half of one, of one Tuple record."""
+    record = read_json(_RECORD, message.value)
+    checked_width(record)
+    table = required(optional_text(record.get("_source_table_")), Reason.MISSING_TABLE, "_source_table_")
+    flags = tuple(required(optional_text(record.get(name)), Reason.WRONG_SHAPE, name) for name in _FLAGS)
+    if flags[0] not in ("I", "U", "D"):
+        raise Malformed(Reason.UNKNOWN_OP, flags[0][:100])
+    if flags not in _OPS:
+        raise Malformed(Reason.WRONG_SHAPE, f"_operation_type_ {flags[0]} with image flags {flags[1][:5]!r} and {flags[2][:5]!r}")
+    op, half = _OPS[flags]
+    position = required(number_of(record.get("_sequence_id_"), "_sequence_id_"), Reason.MISSING_POSITION, "_sequence_id_")
+    tokens: dict[str, Token] = {}
+    image: dict[str, str | None] = {}
+    for name, raw in record.items():
+        if name not in _METADATA:
+            tokens[name], text = scalar(raw)
+            image[name] = undeclared_text(tokens[name], text)
+    options = context.options
+    database = (options.database if isinstance(options, TupleOptions) else None) or context.source
+    is_before = flags[1] == "Y"
+    return (
+        RowChange(
+            op=op,
+            database=database,
+            schema=None,
+            table=table,
+            keys=checked_keys(context.keys_of(database, None, table), image),
+            before=image if is_before else None,
+            after=None if is_before else image,
+            columns=undeclared_columns(tokens),
+            position=(position,),
+            event_time=time_of(record.get("_excute_time_"), "_excute_time_"),
+            half=half,
+        ),
+    )
+
+
+FORMAT = Format(
+    name="datahub_tuple",
+    title="DataHub Tuple",
+    writer="Alibaba DataWorks into DataHub, Tuple topics",
+    reference="https://www.alibabacloud.com/help/en/dataworks/user-guide/appendix-message-formats",
+    update_arrives_as="two rows with image flags",
+    keys_come_from="configuration (`keys`)",
+    order_comes_from="_sequence_id_",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
+    halves=True,
+    options=TupleOptions,
+)

@@ -1,0 +1,181 @@
+"""Lindorm's change subscription, Debezium format 2.0: rows of SQL tables and cells of HBase tables.
+
+    {"schema": {}, "payload": {"op": "u", "ts_ms": 1465491411815, "before": {"id": "1004", "name": "Jane"},
+     "after": {"id": "1004", "name": "Anne"},
+     "source": {"version": "v1.0", "db": "ld-xxxx", "namespace": "default", "table": "customers", "ts_ms": 1465491411807}}}
+
+    op   before    after     becomes
+    c    null      the row   insert
+    c    missing   cells     insert of a partial image: an HBase put, the row's other columns are unchanged
+    u    the row   the row   update; a column that `after` leaves out was deleted: it is null from now on
+    u    missing   cells     update of a partial image
+    d    the row   null      delete
+    r    null      the row   read (documented as not available)
+
+A column that neither image has is unchanged. `source.namespace` is the database. The key is named by the message key
+(a JSON object, with or without `payload`), else by the configuration; in an HBase table it is `ROW`.
+
+An HBase table is told by its images: a column `ROW`, every other one `family_qualifier`, all values text. They are
+base64 of bytes, so the columns are binary; a column for which the configuration names a codec (`decode: utf8`) is
+text. A SQL table's columns have the types of the schema block, and those that the wire shows where the block is empty.
+`source.ts_ms` alone orders messages: the broker's coordinates break ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.connect import columns_of, image_fields, image_of, joined_columns, key_of
+from silver.connect_types import Field, bytes_of
+from silver.format import Context, Format
+from silver.wire import checked_keys, number_of, read_json, required, time_of
+
+_OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
+_ROW = "ROW"
+_MISSING, _NULL = b"", b"null"
+
+_Image = dict[str, str | None]
+
+
+class _Source(msgspec.Struct):
+    namespace: str | None = None
+    table: str | None = None
+    ts_ms: Raw = Raw()
+
+
+class _Payload(msgspec.Struct):
+    op: str
+    source: _Source
+    before: Raw = Raw()
+    after: Raw = Raw()
+
+
+class _Message(msgspec.Struct):
+    payload: _Payload
+    schema: Field | None = None
+
+
+_MESSAGE = msgspec.json.Decoder(_Message)
+_CELLS = msgspec.json.Decoder(dict[str, Raw])
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change of one Lindorm message; a null value with a key is a tombstone."""
+    if message.value is None and message.key is not None:
+        return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
+    envelope = read_json(_MESSAGE, message.value)
+    payload, source = envelope.payload, envelope.payload.source
+    op = _OPS.get(payload.op)
+    if op is None:
+        raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
+    table = required(source.table or None, Reason.MISSING_TABLE, "source.table")
+    fields = image_fields(envelope.schema)
+    codecs = context.codecs_of(source.namespace, None, table)
+    before_cells, after_cells = _cells(payload.before), _cells(payload.after)
+    before, before_columns = image_of(before_cells, fields)
+    after, after_columns = image_of(after_cells, fields)
+    key, key_columns = _key(message.key, before, after)
+    columns = joined_columns(columns_of(fields), after_columns, before_columns, key_columns)
+    is_hbase = _is_hbase((before_cells, after_cells))
+    if is_hbase:
+        columns = {name: Column(type="binary") for name in columns}
+    columns = {name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()}
+    before, after, key = _decoded(before, codecs), _decoded(after, codecs), _decoded(key, codecs)
+    if op is Op.DELETE:
+        before, after = required(before or key, Reason.MISSING_IMAGE, "before"), None
+    else:
+        after = _with_removed(required(after, Reason.MISSING_IMAGE, "after"), before)
+        before = before if op is Op.UPDATE else None
+    configured = (_ROW,) if is_hbase else context.keys_of(source.namespace, None, table)
+    return (
+        RowChange(
+            op=op,
+            database=source.namespace,
+            schema=None,
+            table=table,
+            keys=checked_keys(key or configured, before, after),
+            before=before,
+            after=after,
+            columns=columns,
+            position=_position(source.ts_ms, op),
+            event_time=time_of(source.ts_ms, "source.ts_ms"),
+            partial=op is Op.UPDATE or (op is Op.INSERT and bytes(payload.before) == _MISSING),
+        ),
+    )
+
+
+def _cells(raw: Raw) -> dict[str, Raw] | None:
+    """An image's columns as they were sent; None where the image is null or missing."""
+    data = bytes(raw)
+    return None if data in (_MISSING, _NULL) else read_json(_CELLS, data)
+
+
+def _is_hbase(images: Sequence[Mapping[str, Raw] | None]) -> bool:
+    there = [image for image in images if image]
+    return bool(there) and all(
+        _ROW in image
+        and all(name == _ROW or name.find("_") > 0 for name in image)
+        and all(bytes(raw)[:1] in (b'"', b"n") for raw in image.values())
+        for image in there
+    )
+
+
+def _decoded(image: _Image | None, codecs: Mapping[str, str]) -> _Image | None:
+    """The image with the columns that have a codec as text. Raises `Malformed` when a value is not in it."""
+    if image is None or not codecs:
+        return image
+    return {name: _text(name, text, codecs[name]) if text is not None and name in codecs else text for name, text in image.items()}
+
+
+def _text(name: str, text: str, codec: str) -> str:
+    data = bytes_of(text)
+    try:
+        if data is not None:
+            return data.decode(codec)
+    except (ValueError, LookupError):
+        pass
+    raise Malformed(Reason.ENCODING, f"column {name!r} is not base64 of {codec} text")
+
+
+def _with_removed(after: _Image, before: _Image | None) -> _Image:
+    """The after image in the order of `before`, with nulls for the columns that it leaves out."""
+    return after if before is None or before.keys() <= after.keys() else {**dict.fromkeys(before), **after}
+
+
+def _key(key: bytes | None, before: _Image | None, after: _Image | None) -> tuple[_Image | None, dict[str, Column]]:
+    """The columns of a message key that names columns of the row; None where it is another kind of key."""
+    if not key:
+        return None, {}
+    try:
+        named, columns = key_of(key)
+    except Malformed:
+        return None, {}
+    images = [image for image in (before, after) if image is not None]
+    return (named, columns) if named and all(name in image for image in images for name in named) else (None, {})
+
+
+def _position(ts_ms: Raw, op: Op) -> tuple[int, ...] | None:
+    time = number_of(ts_ms, "source.ts_ms")
+    if op is not Op.READ:
+        required(time, Reason.MISSING_POSITION, "source.ts_ms")
+    return None if time is None else (time,)
+
+
+FORMAT = Format(
+    name="lindorm",
+    title="Lindorm",
+    writer="Alibaba Cloud Lindorm, change subscription in Debezium format 2.0",
+    reference="https://www.alibabacloud.com/help/en/lindorm/user-guide/data-format",
+    update_arrives_as="one message; a column left out of `after` was deleted",
+    keys_come_from="message key, else configuration (`keys`); HBase: ROW",
+    order_comes_from="source.ts_ms, then broker position",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
+    positions_are_unique=False,
+)

@@ -1,0 +1,127 @@
+"""OceanBase OMS, SharePlex-compatible messages: the changed columns, and the row as it was before.
+
+    {"data": {"name": "Ann"}, "key": {"id": 1, "name": "Jane", "price": 1.10},
+     "meta": {"op": "upd", "table": "shop.orders", "rowid": "shop.orders-1", "scn": "160934467100003", "seq": 1,
+              "idx": "1/1", "trans": "tx-7", "time": "2020-12-30T16:11:11", "posttime": "2020-12-30T16:11:12", "size": 1}}
+
+    meta.op   data                 key                    becomes
+    ins       the row              -                      insert
+    upd       the changed columns  the whole row before   update: the after image is `key` overlaid with `data`
+    upd       {}                   the whole row before   update that changed nothing
+    del       the row              -                      delete
+
+A column of `data` that is null was set to null; one that is not there is unchanged. An update without `key` is a
+partial image. `meta.table` is `database.table`. The feed names no key: `meta.rowid` holds the values alone (one
+printed sample lost the separator between them), so the columns are configured (`keys`), or the table is append-only.
+It declares no types either: gold infers them from the values. `time` is a wall time of the source's `timezone`. Order
+is `scn` (seconds, then a counter), then `seq`, as numbers. There are no DDL messages and no heartbeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Column, Event, Op, RowChange, Token
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context, Format
+from silver.types import instant_of_wall, micros_of_instant, undeclared_text
+from silver.wire import checked_keys, checked_width, number_of, read_json, required, scalar
+
+_OPS = {"ins": Op.INSERT, "upd": Op.UPDATE, "del": Op.DELETE}
+
+
+class _Meta(msgspec.Struct):
+    op: str
+    table: str | None = None
+    time: str | None = None
+    trans: str | None = None
+    scn: Raw = Raw()
+    seq: Raw = Raw()
+
+
+class _Message(msgspec.Struct):
+    meta: _Meta
+    data: dict[str, Raw] | None = None
+    key: dict[str, Raw] | None = None
+
+
+_MESSAGE = msgspec.json.Decoder(_Message)
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change of one SharePlex message."""
+    envelope = read_json(_MESSAGE, message.value)
+    meta = envelope.meta
+    op = _OPS.get(meta.op)
+    if op is None:
+        raise Malformed(Reason.UNKNOWN_OP, meta.op[:100])
+    database, table = _names(meta.table)
+    columns: dict[str, Column] = {}
+    former = _image(envelope.key, columns) if op is Op.UPDATE and envelope.key else None
+    data = _image(required(envelope.data, Reason.MISSING_IMAGE, "data"), columns)
+    before = data if op is Op.DELETE else former
+    after = None if op is Op.DELETE else {**(former or {}), **data}
+    if not before and not after:
+        raise Malformed(Reason.MISSING_IMAGE, "data has no column")
+    return (
+        RowChange(
+            op=op,
+            database=database,
+            schema=None,
+            table=table,
+            keys=checked_keys(context.keys_of(database, None, table), before, after),
+            before=before,
+            after=after,
+            columns=columns,
+            position=(
+                required(number_of(meta.scn, "meta.scn"), Reason.MISSING_POSITION, "meta.scn"),
+                number_of(meta.seq, "meta.seq") or 0,
+            ),
+            event_time=_event_time(meta.time, context.timezone),
+            partial=op is Op.UPDATE and former is None,
+            transaction_id=meta.trans,
+        ),
+    )
+
+
+def _names(qualified: str | None) -> tuple[str | None, str]:
+    """Database and table of `database.table`; a table's name may hold further dots."""
+    database, dot, table = (qualified or "").partition(".")
+    if not dot:
+        database, table = "", database
+    return database or None, required(table or None, Reason.MISSING_TABLE, "meta.table")
+
+
+def _image(image: Mapping[str, Raw], columns: dict[str, Column]) -> dict[str, str | None]:
+    """The image as canonical text; adds what the wire shows of it to `columns`."""
+    checked_width(image)
+    result: dict[str, str | None] = {}
+    for name, raw in image.items():
+        token, text = scalar(raw)
+        result[name] = undeclared_text(token, text)
+        if name not in columns or columns[name].token is Token.NULL:
+            columns[name] = Column(token=token)
+    return result
+
+
+def _event_time(text: str | None, zone: str) -> int | None:
+    if not text:
+        return None
+    return required(micros_of_instant(instant_of_wall(text, zone)), Reason.BAD_POSITION, "a time in meta.time")
+
+
+FORMAT = Format(
+    name="oms_shareplex",
+    title="OceanBase OMS, SharePlex",
+    writer="OceanBase Migration Service, serialization method SharePlex",
+    reference="https://en.oceanbase.com/docs/enterprise-oms-doc-en-10000000000833999",
+    update_arrives_as="one message, the changed columns in `data` and the whole row before in `key`",
+    keys_come_from="configuration (`keys`)",
+    order_comes_from="scn, then seq",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
+)

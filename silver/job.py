@@ -1,0 +1,300 @@
+"""Silver's I/O: bronze messages in, one commit of every fate out, batch by batch."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config import Config
+from framework.contracts.tables import CHANGES, MESSAGES, QUARANTINE, SCHEMAS
+from framework.crash import crash_point
+from framework.errors import MainstemError
+from framework.layer import Layer, LayerReport, Run
+from framework.tables import Lakehouse, Transaction
+from silver import derived, fates
+from silver.format import Context
+from silver.formats import FORMATS
+from silver.normalize import SourcePlan, normalizer
+from silver.rows import STAGED_DDL
+
+CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
+MESSAGES_TABLE = "bronze/messages"
+SMALL_BATCH = 20_000
+MAX_MESSAGE_BYTES = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a decoded batch holds of one source."""
+
+    source: str
+    messages: int
+    halves: int
+    updates: int
+    refused: int
+    min_sequence: str | None
+    max_event_time: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SilverResult:
+    """What a run of silver did: its batches, newest last."""
+
+    batches: tuple[int, ...]
+    messages: int
+
+
+def run_silver(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str) -> SilverResult:
+    """Normalize all messages that bronze holds and silver has not read yet."""
+    create_tables(spark, lake)
+    if not lake.exists(spark, MESSAGES_TABLE):
+        return SilverResult((), 0)
+    done: list[tuple[int, int]] = []
+    plans = source_plans(config)
+
+    def normalize(messages: DataFrame, stream_batch: int) -> None:
+        done.append((stream_batch, normalize_batch(messages, stream_batch, lake, config, plans)))
+
+    reader = spark.readStream.format("delta").option("maxBytesPerTrigger", "512m")
+    query = (
+        reader.load(lake.path(MESSAGES_TABLE))
+        .writeStream.trigger(availableNow=True)
+        .option("checkpointLocation", f"{lake.checkpoints}/silver")
+        .foreachBatch(normalize)
+        .start()
+    )
+    query.awaitTermination()
+    return SilverResult(tuple(batch for batch, _ in done), sum(count for _, count in done))
+
+
+def _run(run: Run) -> LayerReport:
+    result = run_silver(run.spark, run.lake, run.config, run.run_id)
+    counts: dict[str, int] = {}
+    if result.batches:
+        batches = F.col("batch").isin(*result.batches)
+        rows = run.lake.read(run.spark, derived.COUNTS_TABLE).where(batches).groupBy("kind").agg(F.sum("rows"), F.sum("merged")).collect()
+        by_kind = {row[0]: row[1] for row in rows}
+        counts = {
+            "changes": by_kind.get("row", 0),
+            "merged": 2 * sum(row[2] or 0 for row in rows if row[0] == "row"),
+            "heartbeats": by_kind.get("heartbeat", 0),
+            "duplicates": by_kind.get("duplicate", 0),
+            "quarantined": by_kind.get("quarantined", 0),
+            "waiting": _waiting(run),
+        }
+    return LayerReport("silver", {"messages": result.messages, **counts})
+
+
+def _waiting(run: Run) -> int:
+    return run.lake.read(run.spark, derived.PENDING_TABLE).count() if run.lake.exists(run.spark, derived.PENDING_TABLE) else 0
+
+
+def _status(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = {"changes": 0, "control_events": 0, "duplicates": 0, "excluded": 0, "quarantined": {}, "pending_halves": _waiting(run)}
+    if not run.lake.exists(run.spark, derived.COUNTS_TABLE):
+        return found
+    names = {"row": "changes", "duplicate": "duplicates", "excluded": "excluded", **dict.fromkeys(CONTROL_KINDS, "control_events")}
+    counts = run.lake.read(run.spark, derived.COUNTS_TABLE).groupBy("kind").agg(F.sum("rows")).collect()
+    for kind, rows in counts:
+        if kind in names:
+            found[names[kind]] += rows
+    open_rows = run.lake.read(run.spark, derived.QUARANTINE_TABLE).where("NOT is_resolved")
+    found["quarantined"] = {row[0]: row[1] for row in open_rows.groupBy("reason").count().collect()}
+    return found
+
+
+def _format_rows() -> list[dict[str, str]]:
+    return [
+        {
+            "name": f.name,
+            "title": f.title,
+            "writer": f.writer,
+            "update_arrives_as": f.update_arrives_as,
+            "keys_come_from": f.keys_come_from,
+            "order_comes_from": f.order_comes_from,
+            "order": "position" if f.positions_are_unique else "time",
+            "options": ", ".join(f.options.model_fields) or "",
+            "reference": f.reference,
+        }
+        for f in FORMATS.values()
+    ]
+
+
+def create_tables(spark: SparkSession, lake: Lakehouse) -> None:
+    """Create silver's tables where they are missing."""
+    stats = {"delta.dataSkippingStatsColumns": "batch,source,kind,database,schema,table,sequence,event_time,change_id,topic,partition,offset"}
+    lake.create(spark, derived.CHANGES_TABLE, CHANGES, stats)
+    lake.create(spark, derived.PENDING_TABLE, CHANGES)
+    lake.create(spark, derived.QUARANTINE_TABLE, QUARANTINE)
+    lake.create(spark, derived.SCHEMAS_TABLE, SCHEMAS)
+    dropped = {"before", "after", "partial", "half", "paired_with"}
+    lake.create(spark, derived.STATEMENTS_TABLE, type(CHANGES)([f for f in CHANGES.fields if f.name not in dropped]))
+    lake.create(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
+
+
+def source_plans(config: Config) -> dict[str, SourcePlan]:
+    """What the decoding tasks know of each source."""
+    plans = {}
+    for name, source in config.sources.items():
+        context = Context(
+            source=name,
+            options=source.options,
+            timezone=source.timezone,
+            keys_of=functools.partial(_keys_of, config),
+            codecs_of=functools.partial(_codecs_of, config),
+        )
+        is_excluded = functools.partial(_is_excluded, config)
+        plans[name] = SourcePlan(FORMATS[source.format], context, source.epoch, is_excluded, MAX_MESSAGE_BYTES)
+    return plans
+
+
+def _keys_of(config: Config, database: str | None, schema: str | None, table: str) -> tuple[str, ...] | None:
+    return config.settings(database, schema, table).keys
+
+
+def _codecs_of(config: Config, database: str | None, schema: str | None, table: str) -> dict[str, str]:
+    columns = config.settings(database, schema, table).columns
+    return {name: column.decode for name, column in columns.items() if column.decode}
+
+
+def _is_excluded(config: Config, database: str | None, schema: str | None, table: str) -> bool:
+    return config.settings(database, schema, table).exclude
+
+
+def normalize_batch(messages: DataFrame, stream_batch: int, lake: Lakehouse, config: Config, plans: Mapping[str, SourcePlan]) -> int:
+    """Commit the fates of one batch of messages, once, and what follows from them. Returns the number of messages."""
+    spark = messages.sparkSession
+    known = messages.where(F.col("source").isin(*plans)).select(*(F.col(f"`{n}`") for n in MESSAGES.names))
+    received, clock = known.agg(F.count("*"), F.max("ingested_at")).first() or (0, None)
+    if not received:
+        return 0
+    batch = stream_batch
+    app = f"{config.pipeline}/silver"
+    if lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch).limit(1).count() == 0:
+        crash_point("silver.before_staging")
+        staging = f"{lake.checkpoints}/staging/silver"
+        known.mapInArrow(normalizer(plans), STAGED_DDL).write.mode("overwrite").parquet(staging)
+        staged = spark.read.schema(STAGED_DDL).parquet(staging)
+        rows = _fates(staged, lake, config, received)
+        derived.append_schemas(lake, staged, batch, Transaction(f"{app}/schemas", batch))
+        crash_point("silver.before_changes")
+        changes = rows.withColumn("batch", F.lit(batch).cast("long")).select(*(F.col(f"`{n}`") for n in CHANGES.names))
+        if received < SMALL_BATCH:
+            changes = changes.coalesce(1)
+        lake.append(changes, derived.CHANGES_TABLE, Transaction(f"{app}/changes", batch))
+        crash_point("silver.after_changes")
+        if lake.local_root is not None:
+            shutil.rmtree(staging, ignore_errors=True)
+    _derive(spark, lake, known, batch, app, clock)
+    return int(received)
+
+
+def _fates(staged: DataFrame, lake: Lakehouse, config: Config, received: int) -> DataFrame:
+    summaries = [Summary(*row) for row in _summary(staged).collect()]
+    decoded = sum(s.messages for s in summaries)
+    if decoded != received:
+        raise MainstemError(
+            "MESSAGES_UNACCOUNTED",
+            found=f"{received} messages in a batch, {decoded} fates",
+            where="silver",
+            action="report this: nothing was written, bronze keeps every message",
+        )
+    spark = staged.sparkSession
+    history = _history(spark, lake, summaries)
+    repeats = fates.repeated_ids(staged.where("half is null"), history)
+    whole = staged.where("half is null")
+    if not repeats.isEmpty():
+        whole = _without_repeats(whole, repeats, history, config)
+    if not any(s.halves or s.updates for s in summaries if FORMATS[config.sources[s.source].format].halves):
+        return whole
+    pending = lake.read(spark, derived.PENDING_TABLE)
+    has_halves = any(s.halves for s in summaries)
+    if not has_halves and pending.isEmpty():
+        return whole
+    deadlines = _deadlines(spark, lake, config, summaries)
+    return whole.unionByName(fates.paired(staged, pending, history, deadlines))
+
+
+def _without_repeats(whole: DataFrame, repeats: DataFrame, history: DataFrame | None, config: Config) -> DataFrame:
+    by_time = [name for name, source in config.sources.items() if not FORMATS[source.format].positions_are_unique]
+    if not by_time:
+        return fates.without_repeats(whole, repeats)
+    is_time = F.col("source").isin(*by_time) & (F.col("kind") == "row")
+    rest, settled = fates.settled_repeats(whole.where(is_time), repeats, history)
+    return fates.without_repeats(whole.where(~is_time), repeats).unionByName(rest).unionByName(settled)
+
+
+def _summary(staged: DataFrame) -> DataFrame:
+    counted = (F.col("ordinal") == 0).cast("long") + F.col("paired_with").isNotNull().cast("long")
+    return staged.groupBy("source").agg(
+        F.sum(counted),
+        F.sum(F.col("half").isNotNull().cast("long")),
+        F.sum((F.col("op") == "update").cast("long")),
+        F.sum((F.col("kind") == "quarantined").cast("long")),
+        F.min("sequence"),
+        F.max("event_time"),
+    )
+
+
+def _history(spark: SparkSession, lake: Lakehouse, summaries: list[Summary]) -> DataFrame | None:
+    """Earlier changes that this batch could repeat; None where all its positions are beyond what each source has shown."""
+    shown = {row[0]: row[1] for row in lake.read(spark, derived.COUNTS_TABLE).groupBy("source").agg(F.max("max_sequence")).collect()}
+    found = None
+    for summary in summaries:
+        top = shown.get(summary.source)
+        if summary.min_sequence is not None and top is not None and summary.min_sequence <= top:
+            mine = (F.col("source") == summary.source) & (F.col("sequence") >= summary.min_sequence)
+            found = mine if found is None else found | mine
+    if found is None:
+        return None
+    return lake.read(spark, derived.CHANGES_TABLE).where(found & F.col("kind").isin(*fates.IDENTIFIED))
+
+
+def _deadlines(spark: SparkSession, lake: Lakehouse, config: Config, summaries: list[Summary]) -> dict[str, datetime | None]:
+    """Per source the event time before which a waiting half is released: the source's newest less its `pairing_timeout`."""
+    newest = {row[0]: row[1] for row in lake.read(spark, derived.COUNTS_TABLE).groupBy("source").agg(F.max("max_event_time")).collect()}
+    for summary in summaries:
+        times = [t for t in (newest.get(summary.source), summary.max_event_time) if t is not None]
+        newest[summary.source] = max(times, default=None)
+    deadlines: dict[str, datetime | None] = {}
+    for name, source in config.sources.items():
+        top = newest.get(name)
+        try:
+            deadlines[name] = None if top is None else top - source.pairing_timeout
+        except OverflowError:
+            deadlines[name] = None
+    return deadlines
+
+
+def _derive(spark: SparkSession, lake: Lakehouse, messages: DataFrame, batch: int, app: str, clock: object) -> None:
+    committed = lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch)
+    kinds = {row[0]: row[1] for row in committed.groupBy("kind").count().collect()}
+    if kinds.get("quarantined"):
+        bronze = messages
+        if committed.where("kind = 'quarantined'").join(messages, ["source", "topic", "partition", "offset"], "left_anti").limit(1).count():
+            bronze = lake.read(spark, MESSAGES_TABLE)
+        derived.merge_quarantine(lake, committed, bronze)
+    crash_point("silver.after_quarantine")
+    if kinds.get("half") or not lake.read(spark, derived.PENDING_TABLE).isEmpty():
+        derived.merge_pending(lake, committed)
+    crash_point("silver.after_pending")
+    if kinds.get("ddl") or kinds.get("truncate"):
+        derived.append_statements(lake, committed, Transaction(f"{app}/statements", batch))
+    derived.append_counts(lake, committed, clock, Transaction(f"{app}/counts", batch))
+    crash_point("silver.after_counts")
+
+
+LAYER = Layer(
+    name="silver",
+    run=_run,
+    status=_status,
+    formats=_format_rows,
+    options=lambda: {name: f.options for name, f in FORMATS.items()},
+)

@@ -1,0 +1,241 @@
+"""The one adapter around the decoders: Arrow batches of bronze rows in, Arrow batches of fates out.
+
+It decodes each message once, merges halves that meet inside an Arrow batch, gives every change its sequence and its
+id, and turns whatever a decoder raises into a quarantined row. It keeps no state between Arrow batches, so memory is
+bounded by one batch and a task that is run again gives the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from framework.contracts.actions import actions_text
+from framework.contracts.events import Control, Event, Half, Op, RowChange, Token
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context, Format
+from silver.identity import digest, image_parts, key_values
+from silver.rows import STAGED, Row, RowWriter, excluded, quarantined
+from silver.sequence import sequence_of
+from silver.statements import statement_events
+
+BAD_COORDINATES = "mainstem.bad_coordinates"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """What the adapter knows of one source: its format, the decoder's context, its epoch, and which tables to leave out."""
+
+    format: Format
+    context: Context
+    epoch: int
+    is_excluded: Callable[[str | None, str | None, str], bool]
+    max_bytes: int
+
+
+def normalizer(plans: Mapping[str, SourcePlan]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for `mapInArrow` over rows of `bronze/messages`."""
+
+    def normalize(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield normalize_batch(batch, plans)
+
+    return normalize
+
+
+def normalize_batch(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan]) -> pa.RecordBatch:
+    """All fates of one Arrow batch of messages."""
+    desk = _Desk(plans)
+    for message in _messages(batch):
+        desk.take(message)
+    return desk.finish()
+
+
+def _messages(batch: pa.RecordBatch) -> Iterator[RawMessage]:
+    names = ("source", "topic", "partition", "offset", "key", "value", "headers")
+    columns = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in names]
+    stamps = batch.column(batch.schema.get_field_index("timestamp")).cast(pa.int64()).to_pylist()
+    for (source, topic, partition, offset, key, value, headers), stamp in zip(zip(*columns, strict=True), stamps, strict=True):
+        pairs = tuple((h["key"], h["value"]) for h in headers) if headers else ()
+        yield RawMessage(source, topic, partition, offset, stamp, key, value, pairs)
+
+
+class _Desk:
+    """Takes the messages of one Arrow batch in order; lives no longer than that batch."""
+
+    def __init__(self, plans: Mapping[str, SourcePlan]) -> None:
+        self.plans = plans
+        self.rows: list[Row | None] = []
+        self.waiting: dict[tuple[Any, ...], list[int]] = {}
+
+    def take(self, message: RawMessage) -> None:
+        plan = self.plans[message.source]
+        for ordinal, event in enumerate(_decoded(message, plan)):
+            if isinstance(event, Malformed):
+                self.rows.append(quarantined(message, plan.format.name, event))
+                continue
+            try:
+                row = _row(message, ordinal, event, plan)
+            except ValueError as error:
+                self.rows.append(quarantined(message, plan.format.name, Malformed(Reason.BAD_POSITION, str(error))))
+                continue
+            if event.table is not None and plan.is_excluded(event.database, event.schema, event.table):
+                self.rows.append(excluded(row))
+            elif isinstance(event, RowChange) and event.half is not None:
+                self._take_half(row)
+            else:
+                self.rows.append(row)
+
+    def _take_half(self, row: Row) -> None:
+        key = (row["source"], row["database"], row["schema"], row["table"], row["sequence"])
+        open_halves = self.waiting.setdefault(key, [])
+        if len(open_halves) == 1:
+            other = self.rows[open_halves[0]]
+            if other is not None and other["half"] != row["half"] and keys_agree(other, row):
+                self.rows[open_halves.pop()] = None
+                before, after = (other, row) if row["half"] == Half.AFTER else (row, other)
+                self.rows.append(merged(before, after))
+                return
+        open_halves.append(len(self.rows))
+        self.rows.append(row)
+
+    def finish(self) -> pa.RecordBatch:
+        rows = [row for row in self.rows if row is not None]
+        describe_shapes(rows)
+        writer = RowWriter(STAGED)
+        for row in rows:
+            writer.add(row)
+        return writer.batch()
+
+
+def _decoded(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malformed]:
+    for name, value in message.headers:
+        if name == BAD_COORDINATES:
+            return (Malformed(Reason.BAD_COORDINATES, (value or b"").decode("utf-8", "replace")[:200]),)
+    size = len(message.value or b"")
+    if size > plan.max_bytes:
+        return (Malformed(Reason.TOO_LARGE, f"{size} bytes, at most {plan.max_bytes}"),)
+    try:
+        events = plan.format.decode(message, plan.context)
+    except Malformed as error:
+        return (error,)
+    except Exception as error:  # whatever a decoder lets slip is that message's fate, never the batch's
+        return (Malformed(Reason.DECODER_ERROR, type(error).__name__),)
+    spread: list[Event] = []
+    for event in events:
+        spread.extend(statement_events(event, plan.format) if isinstance(event, Control) else (event,))
+    return spread or (Malformed(Reason.DECODER_ERROR, "no event"),)
+
+
+def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan) -> Row:
+    unique = plan.format.positions_are_unique
+    ties = () if unique and event.position is not None else (message.partition, message.offset, ordinal)
+    is_row = isinstance(event, RowChange)
+    sequence = None
+    if is_row or event.position is not None:
+        sequence = sequence_of(plan.epoch, event.position, ties)
+    row: Row = dict.fromkeys(STAGED.names)
+    row.update(
+        source=message.source,
+        format=plan.format.name,
+        kind="row" if is_row else str(event.kind),
+        op=str(event.op),
+        database=event.database,
+        schema=event.schema,
+        table=event.table,
+        sequence=sequence,
+        event_time=event.event_time,
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        ordinal=ordinal,
+        keys=list(event.keys) if event.keys is not None else None,
+        transaction_id=event.transaction_id,
+        server=event.server,
+        shape=event.columns,
+        position=None if event.position is None else sequence_of(plan.epoch, event.position, ()),
+    )
+    if isinstance(event, RowChange):
+        row.update(before=event.before, after=event.after, partial=event.partial)
+        row["half"] = None if event.half is None else str(event.half)
+    else:
+        row["statement"] = event.statement
+        row["actions"] = None if event.actions is None else actions_text(event.actions)
+    row["change_id"] = change_id(row, plan.format)
+    return row
+
+
+def change_id(row: Row, fmt: Format) -> str:
+    """The id of a change: where its position identifies it, of position and key; else of everything that it says."""
+    place = (row["source"], row["database"], row["schema"], row["table"], row["kind"], row["op"])
+    if row["kind"] != "row":
+        where = row["position"] or f"{row['topic']}/{row['partition']}/{row['offset']}/{row['ordinal']}"
+        return digest((*place, where, row["statement"]))
+    if not fmt.positions_are_unique or row["position"] is None:
+        epoch = row["sequence"].partition(".")[0]
+        return digest((*place, row["position"] or epoch, *image_parts(row["before"]), *image_parts(row["after"])))
+    image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
+    identity = key_values(row["keys"], image)
+    return digest((*place, row["position"], *(identity if identity is not None else image_parts(image))))
+
+
+def keys_agree(one: Row, other: Row) -> bool:
+    """Whether two halves speak of the same key; true for tables without a key."""
+    first = key_values(one["keys"], one["before"] if one["after"] is None else one["after"])
+    return first == key_values(other["keys"], other["before"] if other["after"] is None else other["after"])
+
+
+def merged(before: Row, after: Row) -> Row:
+    """One update of its two halves, at the coordinates of the AFTER half."""
+    row = dict(after)
+    row["half"] = None
+    row["kind"] = "row"
+    row["before"] = before["before"]
+    row["paired_with"] = {name: before[name] for name in ("topic", "partition", "offset")}
+    if not row.get("keys"):
+        row["keys"] = before["keys"]
+    return row
+
+
+def describe_shapes(rows: list[Row]) -> None:
+    """Give each row its `schema_id`, and the first row of each schema the schema's columns.
+
+    Columns that the feed declares are as the message says. Of undeclared ones the tokens of all rows of a table up to
+    its next DDL are joined, so that rows with and without nulls do not each make a schema of their own.
+    """
+    written: set[str] = set()
+    start = 0
+    for end in range(len(rows) + 1):
+        if end == len(rows) or rows[end]["kind"] in ("ddl", "truncate"):
+            _describe(rows[start : end + 1], written)
+            start = end + 1
+
+
+def _describe(rows: list[Row], written: set[str]) -> None:
+    tokens: dict[tuple[Any, ...], set[Token]] = {}
+    for row in rows:
+        for name, column in (row["shape"] or {}).items():
+            if column.token is not None:
+                tokens.setdefault((row["source"], row["database"], row["schema"], row["table"], name), set()).add(column.token)
+    texts: dict[tuple[Any, ...], tuple[str, str]] = {}
+    for row in rows:
+        shape = row["shape"]
+        if not shape:
+            continue
+        place = (row["source"], row["database"], row["schema"], row["table"])
+        key = (place, tuple((n, c.type, c.declared) for n, c in shape.items()))
+        if key not in texts:
+            columns = [
+                (name, c.type, c.declared, None if c.token is None else ",".join(sorted(tokens[(*place, name)])))
+                for name, c in shape.items()
+            ]
+            text = json.dumps(columns, ensure_ascii=False, separators=(",", ":"))
+            texts[key] = (digest((text,)), text)
+        row["schema_id"], text = texts[key]
+        row["columns"] = None if row["schema_id"] in written else text
+        written.add(row["schema_id"])

@@ -1,0 +1,50 @@
+"""Repeats where a position is only a time: which of several identical changes are deliveries of one.
+
+An identical change at the same position is a repeat, unless its before image continues from the state that the change
+before it left: A to B, B to A, A to B within a second is three changes; A to B, B to C, A to B is two and a repeat.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from framework.contracts.events import Image, Op
+from silver.identity import digest, image_parts, key_values
+from silver.pairing import KNOWN
+from silver.rows import Row, plain_rows, repeated, staged_table
+
+
+def settle_group(members: pa.Table) -> pa.Table:
+    """The fates of the changes of one key and position, for `applyInArrow`. Rows carry `origin` beside STAGED."""
+    return staged_table(settle(plain_rows(members)))
+
+
+def settle(members: list[Row]) -> list[Row]:
+    """Each new change as itself, with an id of its own where it really happened again, or as a repeat."""
+    fates: list[Row] = []
+    times: dict[str, int] = {}
+    states: dict[Any, Image | None] = {}
+    for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, r["topic"], r["partition"], r["offset"], r["ordinal"])):
+        image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
+        key = key_values(row["keys"], image)
+        same = digest((row["op"], *image_parts(row["before"]), *image_parts(row["after"])))
+        count = times.get(same, 0)
+        if row["origin"] != KNOWN:
+            if count and not _continues(row, states.get(key)):
+                fates.append(repeated(row))
+                continue
+            fates.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
+        times[same] = count + 1
+        states[key] = {} if row["op"] == Op.DELETE else row["after"]
+    return fates
+
+
+def _continues(row: Row, state: Image | None) -> bool:
+    """Whether the change starts from the state that the one before it left; an empty state is a deleted row."""
+    if row["op"] in (Op.INSERT, Op.READ):
+        return state == {}
+    if row["before"] is None or not state:
+        return False
+    return all(state.get(name, value) == value for name, value in row["before"].items())

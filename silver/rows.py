@@ -1,0 +1,151 @@
+"""Rows of the change table as plain dictionaries, and their way into Arrow.
+
+`STAGED` is the Arrow schema of a decoded batch: the columns of `silver/changes` (but for `batch`) and two that serve the
+pairing and the schema table: `position` (the sequence without tie-breakers) and `columns` (a schema's text, once).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed
+from silver.identity import digest
+
+Row = dict[str, Any]
+
+_TEXT_MAP = pa.map_(pa.string(), pa.string())
+_STAMP = pa.timestamp("us", tz="UTC")
+_COORDINATES = [pa.field("topic", pa.string()), pa.field("partition", pa.int32()), pa.field("offset", pa.int64())]
+
+STAGED = pa.schema(
+    [
+        pa.field("change_id", pa.string()),
+        pa.field("source", pa.string()),
+        pa.field("format", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("op", pa.string()),
+        pa.field("database", pa.string()),
+        pa.field("schema", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("sequence", pa.string()),
+        pa.field("event_time", _STAMP),
+        *_COORDINATES,
+        pa.field("ordinal", pa.int32()),
+        pa.field("keys", pa.list_(pa.string())),
+        pa.field("before", _TEXT_MAP),
+        pa.field("after", _TEXT_MAP),
+        pa.field("partial", pa.bool_()),
+        pa.field("schema_id", pa.string()),
+        pa.field("transaction_id", pa.string()),
+        pa.field("statement", pa.string()),
+        pa.field("actions", pa.string()),
+        pa.field("paired_with", pa.struct(_COORDINATES)),
+        pa.field("reason", pa.string()),
+        pa.field("detail", pa.string()),
+        pa.field("half", pa.string()),
+        pa.field("server", pa.string()),
+        pa.field("position", pa.string()),
+        pa.field("columns", pa.string()),
+    ]
+)
+STAGED_DDL = (
+    "change_id string, source string, format string, kind string, op string, database string, schema string, "
+    "`table` string, sequence string, event_time timestamp, topic string, `partition` int, offset bigint, ordinal int, "
+    "keys array<string>, before map<string,string>, after map<string,string>, partial boolean, schema_id string, "
+    "transaction_id string, statement string, actions string, paired_with struct<topic:string,`partition`:int,offset:bigint>, "
+    "reason string, detail string, half string, server string, position string, columns string"
+)
+
+
+class RowWriter:
+    """Collects rows column by column and gives them as one Arrow batch."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.columns: list[list[Any]] = [[] for _ in schema.names]
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        for name, values in zip(self.schema.names, self.columns, strict=True):
+            values.append(row[name])
+
+    def batch(self) -> pa.RecordBatch:
+        arrays = [_array(values, field.type) for values, field in zip(self.columns, self.schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if kind == _TEXT_MAP:
+        return _map_array(values)
+    if kind == _STAMP:
+        return pa.array(values, pa.int64()).cast(_STAMP)
+    return pa.array(values, kind)
+
+
+def _map_array(images: list[Mapping[str, str | None] | None]) -> pa.Array:
+    offsets: list[int | None] = []
+    names: list[str] = []
+    texts: list[str | None] = []
+    for image in images:
+        if image is None:
+            offsets.append(None)
+            continue
+        offsets.append(len(names))
+        names.extend(image.keys())
+        texts.extend(image.values())
+    offsets.append(len(names))
+    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(names, pa.string()), pa.array(texts, pa.string()))
+
+
+def plain_rows(table: pa.Table) -> list[Row]:
+    """Arrow rows as dictionaries: images as dictionaries, times as microseconds of the epoch."""
+    for name in ("event_time", "deadline"):
+        place = table.schema.get_field_index(name)
+        if place >= 0:
+            table = table.set_column(place, name, table.column(place).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))
+    rows: list[Row] = table.to_pylist()
+    for row in rows:
+        for side in ("before", "after"):
+            if row[side] is not None:
+                row[side] = dict(row[side])
+    return rows
+
+
+def staged_table(rows: Iterable[Row]) -> pa.Table:
+    """Rows as an Arrow table of the staged columns."""
+    writer = RowWriter(STAGED)
+    for row in rows:
+        writer.add(row)
+    return pa.Table.from_batches([writer.batch()], schema=STAGED)
+
+
+def quarantined(message: RawMessage, format_name: str, error: Malformed) -> Row:
+    """The fate of a message that cannot be read; its bytes stay in bronze and in `silver/quarantine`."""
+    row: Row = dict.fromkeys(STAGED.names)
+    row.update(
+        source=message.source,
+        format=format_name,
+        kind="quarantined",
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        ordinal=0,
+        reason=str(error.reason),
+        detail=error.detail[:500] or None,
+        shape=None,
+        change_id=digest(("quarantined", message.source, message.topic, str(message.partition), str(message.offset))),
+    )
+    return row
+
+
+def excluded(row: Row) -> Row:
+    """The fate of a change whose table the configuration leaves out."""
+    return {**row, "kind": "excluded", "before": None, "after": None, "half": None, "shape": None}
+
+
+def repeated(row: Row) -> Row:
+    """The fate of a change, or half, that repeats an earlier one."""
+    return {**row, "kind": "duplicate", "before": None, "after": None}

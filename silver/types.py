@@ -1,0 +1,179 @@
+"""Canonical text: one spelling a value and type, exact, before any cast.
+
+A decoder hands over what the wire showed (a token and its text) and the column's canonical type; these functions give
+the text that `silver/changes` keeps. They never round and never guess: a text that does not fit its type is kept as it
+came, and gold lists the cell as bad.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from framework.contracts.events import Token
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+MAX_DIGITS = 38
+UNSIGNED_BIGINT = "decimal(20,0)"
+
+_NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,5}))?")
+_WALL = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?)?")
+_EPOCH = re.compile(r"(-?)(\d{1,20})(?:\.(\d+))?")
+_ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
+_PER_SECOND = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def number_text(text: str) -> str:
+    """A number in plain digits, its scale kept: `1.50E2` gives `150`, `9.90` stays; over 38 digits the text as sent."""
+    if text.isdigit() and (text[0] != "0" or len(text) == 1):
+        return text
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return text
+    sign, whole, fraction, exponent = found.groups()
+    fraction = fraction or ""
+    shift = int(exponent) if exponent else 0
+    if len(whole.lstrip("0")) + len(fraction) + abs(shift) > 4 * MAX_DIGITS:
+        return text
+    plain = _shifted(whole, fraction, shift)
+    if sum(c.isdigit() for c in plain.lstrip("0.")) > MAX_DIGITS:
+        return text
+    return "-" + plain if sign == "-" and plain.strip("0.") else plain
+
+
+def _shifted(whole: str, fraction: str, shift: int) -> str:
+    digits, point = whole + fraction, len(whole) + shift
+    if point <= 0:
+        digits, point = "0" * (1 - point) + digits, 1
+    elif point > len(digits):
+        digits += "0" * (point - len(digits))
+    left, right = digits[:point].lstrip("0") or "0", digits[point:]
+    return f"{left}.{right}" if right else left
+
+
+def declared_text(type_name: str, token: Token, text: str | None) -> str | None:
+    """The canonical text of a value under a declared type, from the token and text on the wire.
+
+    Times, dates and encodings that the wire writes in a format's own way are the format's to convert before.
+    """
+    if text is None:
+        return None
+    if type_name == "string" or type_name == "binary":
+        return text
+    if type_name in INTEGERS or type_name.startswith("decimal"):
+        plain = number_text(text.strip()) if token is not Token.NUMBER else number_text(text)
+        if type_name in INTEGERS and "." in plain and not plain.partition(".")[2].strip("0"):
+            return plain.partition(".")[0]
+        return plain
+    if type_name == "boolean":
+        return {"true": "true", "false": "false", "1": "true", "0": "false"}.get(text.lower(), text)
+    return text
+
+
+def undeclared_text(token: Token, text: str | None) -> str | None:
+    """The canonical text of a value whose column the feed does not declare."""
+    if text is None or token is not Token.NUMBER:
+        return text
+    return number_text(text)
+
+
+def epoch_parts(text: str, unit: str) -> tuple[int, str] | None:
+    """A count of `unit` (s, ms, us, ns; a fraction allowed) since the epoch as whole seconds and the fraction's digits.
+
+    All digits that the source had are kept. None when the text is no such number.
+    """
+    found = _EPOCH.fullmatch(text)
+    if found is None:
+        return None
+    sign, whole, fraction = found.group(1), found.group(2), found.group(3) or ""
+    places = _PER_SECOND[unit]
+    if places:
+        whole = whole.rjust(places + 1, "0")
+        whole, fraction = whole[:-places], whole[-places:] + fraction
+    seconds = int(whole)
+    if sign:
+        seconds = -seconds
+        if fraction.strip("0"):
+            borrowed = 10 ** len(fraction) - int(fraction)
+            return seconds - 1, str(borrowed).rjust(len(fraction), "0")
+    return seconds, fraction
+
+
+def instant_text(seconds: int, fraction: str = "") -> str | None:
+    """`2024-02-29T10:00:00.123Z` of seconds since the epoch and a fraction's digits; None outside the years 1 to 9999."""
+    wall = wall_text(seconds, fraction)
+    return None if wall is None else wall + "Z"
+
+
+def wall_text(seconds: int, fraction: str = "") -> str | None:
+    """`2024-02-29T10:00:00.123` of seconds since 1970-01-01T00:00:00 on the same clock; None outside years 1 to 9999."""
+    try:
+        moment = _ORIGIN + timedelta(seconds=seconds)
+    except OverflowError:
+        return None
+    return f"{moment.year:04d}-{moment.month:02d}-{moment.day:02d}T{moment:%H:%M:%S}" + (f".{fraction}" if fraction else "")
+
+
+def date_text(days: int) -> str | None:
+    """`2024-02-29` of days since the epoch; None outside the years 1 to 9999."""
+    wall = wall_text(days * 86400)
+    return None if wall is None else wall[:10]
+
+
+def instant_of_epoch(text: str, unit: str) -> str:
+    """The instant of a count since the epoch; the text as it came when it is none."""
+    parts = epoch_parts(text, unit)
+    return text if parts is None else instant_text(*parts) or text
+
+
+def wall_of_epoch(text: str, unit: str) -> str:
+    """The wall time of a count since the epoch on the same clock; the text as it came when it is none."""
+    parts = epoch_parts(text, unit)
+    return text if parts is None else wall_text(*parts) or text
+
+
+def wall_of_text(text: str) -> str:
+    """`YYYY-MM-DD[ T]HH:mm[:ss[.f]]` as a canonical wall time (all digits kept); the text as it came when it is none."""
+    found = _WALL.fullmatch(text.strip())
+    if found is None:
+        return text
+    year, month, day, hour, minute, second, fraction = found.groups()
+    try:
+        moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
+    except ValueError:
+        return text
+    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}" + (f".{fraction}" if fraction else "")
+
+
+def instant_of_wall(text: str, zone: str) -> str:
+    """A wall time of a zone as an instant; the text as it came when it is none. The earlier one where clocks go back."""
+    wall = wall_of_text(text)
+    if wall is text and not _WALL.fullmatch(text.strip()):
+        return text
+    body, _, fraction = wall.partition(".")
+    try:
+        moment = datetime.fromisoformat(body).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return text
+    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}" + (f".{fraction}" if fraction else "") + "Z"
+
+
+def micros_of_epoch(text: str, unit: str) -> int | None:
+    """Microseconds of the epoch (further digits cut), for event times; None when the text is no such number."""
+    parts = epoch_parts(text, unit)
+    if parts is None:
+        return None
+    return parts[0] * 1_000_000 + int((parts[1] + "000000")[:6])
+
+
+def micros_of_instant(text: str) -> int | None:
+    """Microseconds of the epoch of a canonical instant (`…Z`); None when the text is none."""
+    if not text.endswith("Z"):
+        return None
+    body, _, fraction = text[:-1].partition(".")
+    try:
+        moment = datetime.fromisoformat(body).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int((moment - _ORIGIN).total_seconds()) * 1_000_000 + int((fraction + "000000")[:6])

@@ -1,0 +1,160 @@
+"""Reading bytes: JSON as it was sent, with exact number text, and the reasons why a message is none.
+
+Shared by all formats. A decoder describes its envelope as `msgspec.Struct`s whose images are `dict[str, Raw]`, calls
+`read_json`, then `scalar` on each value. One parse a message; a value's text is never turned into a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Column, Image, Token
+from framework.contracts.reasons import Malformed, Reason
+from silver.types import epoch_parts
+
+MAX_COLUMNS = 10_000
+MAX_NUMBER = 1_000
+
+_T = TypeVar("_T")
+_TEXT = msgspec.json.Decoder(str)
+_ANY = msgspec.json.Decoder()
+_BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+
+
+def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
+    """One JSON document as the decoder's type. Raises `Malformed` for anything else, with the narrowest reason."""
+    if value is None or not value.strip():
+        raise Malformed(Reason.EMPTY, "no bytes" if not value else "spaces alone")
+    if value.startswith(_BOM):
+        value = value[3:]
+    try:
+        return decoder.decode(value)
+    except msgspec.ValidationError as error:
+        raise _wrong_shape(value, error) from None
+    except UnicodeDecodeError as error:
+        raise Malformed(Reason.ENCODING, f"not UTF-8 at byte {error.start}") from None
+    except RecursionError:
+        raise Malformed(Reason.TOO_DEEP, "nested deeper than this reader follows") from None
+    except msgspec.DecodeError as error:
+        raise _not_json(value, str(error)) from None
+
+
+def _wrong_shape(value: bytes, error: msgspec.ValidationError) -> Malformed:
+    if value.lstrip()[:1] == b'"':
+        try:
+            if _TEXT.decode(value).lstrip()[:1] in ("{", "["):
+                return Malformed(Reason.DOUBLE_ENCODED, "a JSON document inside a JSON string")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return Malformed(Reason.NOT_JSON, "a broken string")
+    return Malformed(Reason.WRONG_SHAPE, str(error))
+
+
+def _not_json(value: bytes, message: str) -> Malformed:
+    if value.startswith(_GZIP):
+        return Malformed(Reason.COMPRESSED, "gzip bytes: decompress before landing, or check the producer's settings")
+    if value[:1] == b"\x00" and len(value) > 5:
+        schema = int.from_bytes(value[1:5], "big")
+        return Malformed(Reason.SCHEMA_REGISTRY, f"Confluent wire format, schema id {schema}: write the feed as plain JSON")
+    try:
+        value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Malformed(Reason.ENCODING, f"not UTF-8 at byte {error.start}")
+    if "truncated" in message:
+        return Malformed(Reason.TRUNCATED, message)
+    return Malformed(Reason.NOT_JSON, message)
+
+
+def scalar(raw: Raw | bytes) -> tuple[Token, str | None]:
+    """The token and the exact text of one value; objects and arrays stay their JSON text."""
+    data = bytes(raw)
+    first = data[0]
+    if first == 0x22:
+        return Token.TEXT, text_of(data)
+    if first in b"-0123456789":
+        if len(data) > MAX_NUMBER:
+            raise Malformed(Reason.TOO_LARGE, f"a number of {len(data)} characters")
+        return Token.NUMBER, data.decode("ascii")
+    if first == 0x6E:
+        return Token.NULL, None
+    if first in b"tf":
+        return Token.BOOLEAN, data.decode("ascii")
+    try:
+        return Token.JSON, data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Malformed(Reason.ENCODING, "not UTF-8 inside an object") from None
+
+
+def text_of(data: bytes) -> str:
+    """A JSON string's text. Raises `Malformed` for lone surrogates and bytes that are no UTF-8."""
+    try:
+        return _TEXT.decode(data)
+    except UnicodeDecodeError:
+        raise Malformed(Reason.ENCODING, "a string is not UTF-8") from None
+    except msgspec.DecodeError as error:
+        reason = Reason.ENCODING if b"\\u" in data else Reason.NOT_JSON
+        raise Malformed(reason, f"a string cannot be read: {error}") from None
+
+
+def optional_text(raw: Raw | None) -> str | None:
+    """The text of a member that may be missing, null, a string or a number; for positions and names."""
+    if raw is None or not bytes(raw):
+        return None
+    return scalar(raw)[1]
+
+
+def number_of(raw: Raw | None, name: str) -> int | None:
+    """A whole number that may be written as a number or as text; None where it is missing or null.
+
+    Raises `Malformed` when it is no whole number from 0 to 99 digits.
+    """
+    text = optional_text(raw)
+    if text is None:
+        return None
+    text = text.strip()
+    if not (text.isascii() and text.isdigit() and len(text) <= 99):
+        raise Malformed(Reason.BAD_POSITION, f"{name} is no whole number")
+    return int(text)
+
+
+def time_of(raw: Raw | None, name: str, unit: str = "ms") -> int | None:
+    """A time as a count since the epoch, number or text, in microseconds; None where it is missing or null."""
+    text = optional_text(raw)
+    if text is None:
+        return None
+    parts = epoch_parts(text.strip(), unit)
+    if parts is None or abs(parts[0]) > 253_402_300_799:
+        raise Malformed(Reason.BAD_POSITION, f"{name} is no time")
+    return parts[0] * 1_000_000 + int((parts[1] + "000000")[:6])
+
+
+def required(value: _T | None, reason: Reason, name: str) -> _T:
+    """The value; raises `Malformed` where it is missing."""
+    if value is None:
+        raise Malformed(reason, f"{name} is missing")
+    return value
+
+
+def checked_keys(keys: Iterable[str] | None, *images: Image | None) -> tuple[str, ...] | None:
+    """The key names of a feed, None where it names none; raises when no image that is there has one of them."""
+    names = tuple(dict.fromkeys(keys or ()))
+    for name in names:
+        for image in images:
+            if image is not None and name not in image:
+                raise Malformed(Reason.KEY_NOT_IN_IMAGE, f"key column {name!r} is in no image")
+    return names or None
+
+
+def checked_width(image: Mapping[str, object]) -> None:
+    """Raises when an image has more columns than a table can."""
+    if len(image) > MAX_COLUMNS:
+        raise Malformed(Reason.TOO_MANY_COLUMNS, f"{len(image)} columns, at most {MAX_COLUMNS}")
+
+
+def undeclared_columns(tokens: Mapping[str, Token]) -> dict[str, Column]:
+    """Columns of a feed that declares no types, from the tokens of one message."""
+    return {name: Column(token=token) for name, token in tokens.items()}

@@ -1,0 +1,30 @@
+"""Fixtures that every part of the tests may use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.session import local_settings, start_local
+
+# A busy machine is slow, not wrong.
+hypothesis.settings.register_profile("mainstem", deadline=None)
+hypothesis.settings.load_profile("mainstem")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local session with settings for small."""
+    settings = local_settings("tests", cores=2) | {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+    session = start_local(settings)
+    yield session
+    session.stop()

@@ -1,0 +1,25 @@
+import pickle
+
+from framework.errors import ConfigurationError, MainstemError, nearest
+
+
+def test_message_has_three_parts() -> None:
+    error = MainstemError("LEASE_HELD", found="a run", where="shop.lease", action="wait")
+
+    assert str(error).splitlines() == ["LEASE_HELD", "  found: a run", "  where: shop.lease", "  do:    wait"]
+
+
+def test_configuration_error_leaves_with_2() -> None:
+    assert MainstemError("X", found="", where="", action="").exit_code == 1
+    assert ConfigurationError("X", found="", where="", action="").exit_code == 2
+
+
+def test_error_survives_the_way_back_from_a_worker() -> None:
+    error = pickle.loads(pickle.dumps(ConfigurationError("X", found="a", where="b", action="c")))
+
+    assert (type(error), error.condition, error.found, error.where, error.action) == (ConfigurationError, "X", "a", "b", "c")
+
+
+def test_nearest_name_ignores_case_and_gives_none_for_strangers() -> None:
+    assert nearest("Historry", ["history", "keys"]) == "history"
+    assert nearest("xyz", ["history", "keys"]) is None

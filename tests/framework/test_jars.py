@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+
+from framework.jars import known_jars, packages, remember_jars
+
+DELTA = ("io.delta:delta:4",)
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAINSTEM_CACHE", str(tmp_path / "cache"))
+
+
+def test_jars_are_found_again_until_one_vanishes(tmp_path: Path) -> None:
+    jar = tmp_path / "delta.jar"
+    jar.write_bytes(b"")
+    remember_jars(DELTA, [str(jar)])
+    remember_jars(("other:x:1",), [str(jar)])
+
+    assert known_jars(DELTA) == (str(jar),)
+    assert known_jars(("io.delta:delta:5",)) is None
+    jar.unlink()
+    assert known_jars(DELTA) is None
+
+
+def test_broken_index_is_as_good_as_none(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "jars.json").write_text("[")
+
+    assert known_jars(DELTA) is None
+    remember_jars(DELTA, [__file__])
+    assert known_jars(DELTA) == (__file__,)
+
+
+def test_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("")
+
+    remember_jars(DELTA, [__file__])
+
+    assert known_jars(DELTA) is None
+
+
+def test_kafka_needs_one_artifact_more() -> None:
+    assert set(packages(kafka=True)) - set(packages(kafka=False)) == {
+        name for name in packages(kafka=True) if name.startswith("org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.")
+    }

@@ -1,0 +1,117 @@
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.jars import known_jars, packages
+from framework.session import close_session, jvm_process, local_settings, open_session
+from framework.session_errors import java_version, start_failure
+
+ROOT = Path(__file__).resolve().parents[2]
+
+OPENING = """
+import os
+from framework.errors import MainstemError
+from framework.session import open_session
+class Pipeline:
+    pipeline = "shop"
+try:
+    open_session(Pipeline())
+except MainstemError as error:
+    print(error.condition)
+"""
+
+
+class Pipeline:
+    pipeline = "shop"
+
+
+def fake_java(folder: Path, script: str) -> str:
+    java = folder / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    return str(java)
+
+
+def test_environment_chooses_master_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAINSTEM_MASTER", "local[1]")
+    monkeypatch.setenv("MAINSTEM_DRIVER_MEMORY", "3g")
+
+    settings = local_settings("shop")
+
+    assert (settings["spark.master"], settings["spark.driver.memory"]) == ("local[1]", "3g")
+    assert int(settings["spark.sql.shuffle.partitions"]) >= 2
+
+
+@pytest.mark.parametrize(
+    ("log", "condition"),
+    [
+        (":: UNRESOLVED DEPENDENCIES ::\n", "JARS_UNAVAILABLE"),
+        ("java.net.BindException: Can't assign requested address\n", "PORT_UNAVAILABLE"),
+        ("OpenJDK 64-Bit Server VM warning: Could not reserve enough space\n", "MEMORY_UNAVAILABLE"),
+        ("java.io.IOException: No space left on device\n", "DISK_FULL"),
+        ("Exception in thread main: so what\n\tat a.b.c(D.java:1)\n", "SPARK_NOT_STARTED"),
+        ("", "SPARK_NOT_STARTED"),
+    ],
+)
+def test_failures_of_the_start_are_translated(log: str, condition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(tmp_path, "echo 'openjdk version \"17.0.1\"' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    error = start_failure(log)
+
+    assert error.condition == condition
+    assert "\tat " not in str(error)
+
+
+@pytest.mark.parametrize(("version", "number"), [("1.8.0_392", 8), ("11.0.2", 11), ("17.0.15", 17), ("25", 25)])
+def test_java_version_is_its_feature_release(version: str, number: int, tmp_path: Path) -> None:
+    assert java_version(fake_java(tmp_path, f"echo 'openjdk version \"{version}\" 2025-04-15' >&2")) == number
+
+
+@pytest.mark.parametrize(
+    ("script", "condition"), [(None, "JAVA_NOT_FOUND"), ("echo 'openjdk version \"11.0.2\"' >&2; exit 1", "JAVA_TOO_OLD")]
+)
+def test_session_without_a_fit_java_says_so(script: str | None, condition: str, tmp_path: Path) -> None:
+    if script is not None:
+        fake_java(tmp_path, script)
+    environ = {**os.environ, "JAVA_HOME": str(tmp_path), "MAINSTEM_MASTER": "local[1]"}
+
+    done = subprocess.run([sys.executable, "-c", OPENING], env=environ, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.stdout.strip() == condition
+    assert done.stderr == ""
+
+
+def test_session_has_what_results_depend_on(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    assert open_session(Pipeline()) is spark
+    assert jvm_process(spark) is not None
+    assert known_jars(packages(kafka=False)) is not None
+
+
+def test_session_of_another_is_not_stopped(spark: SparkSession) -> None:
+    close_session(open_session(Pipeline()))
+
+    assert spark.range(2).count() == 2
+
+
+def test_workers_import_the_layers(spark: SparkSession, tmp_path: Path) -> None:
+    def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import framework
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"place": [os.path.dirname(os.path.dirname(framework.__file__))]})
+
+    frame = spark.range(1).coalesce(1).mapInArrow(seen, "place string")
+    frame.write.format("delta").save(str(tmp_path / "places"))
+
+    assert spark.read.format("delta").load(str(tmp_path / "places")).first() == (str(ROOT),)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from framework.contracts.events import Control, ControlKind, Event, RowChange
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context, Options
+from silver.formats.canal import FORMAT
+
+CONTEXT = Context("feed", Options(), "Asia/Shanghai", lambda database, schema, table: None)
+
+
+def decode(context: Context = CONTEXT, **members: Any) -> Sequence[Event]:
+    envelope = {"database": "shop", "table": "orders", "type": "INSERT", "es": 1609344671000, "id": 7, "isDdl": False, **members}
+    return FORMAT.decode(RawMessage("feed", "orders", 0, 0, None, None, json.dumps(envelope).encode()), context)
+
+
+def only_row(**members: Any) -> RowChange:
+    (event,) = decode(**members)
+    assert isinstance(event, RowChange)
+    return event
+
+
+@pytest.mark.parametrize(
+    ("declared", "wire", "text", "canonical"),
+    [
+        ("bigint(20) unsigned", "18446744073709551615", "18446744073709551615", "decimal(20,0)"),
+        ("decimal(12,2)", "-9.90", "-9.90", "decimal(12,2)"),
+        ("timestamp", "2020-12-30 16:11:11", "2020-12-30T08:11:11Z", "timestamp"),
+        ("datetime(6)", "2020-12-30 16:11:11.012345", "2020-12-30T16:11:11.012345", "timestamp_ntz"),
+        ("datetime", "0000-00-00 00:00:00", "0000-00-00 00:00:00", "timestamp_ntz"),
+        ("blob", "\x00\u00ffA", "AP9B", "binary"),
+        ("enum('S','M','it''s')", "3", "it's", "string"),
+        ("enum('S','M')", "0", "", "string"),
+        ("enum('S','M')", "M", "M", "string"),
+        ("set('a','b','c')", "5", "a,c", "string"),
+        ("set('a','b')", "9", "9", "string"),
+        ("enum", "2", "2", "string"),
+        ("varchar(20)", "2", "2", "string"),
+    ],
+)
+def test_text_of_the_server_becomes_canonical(declared: str, wire: str, text: str, canonical: str) -> None:
+    row = only_row(mysqlType={"c": declared}, data=[{"c": wire}])
+    assert row.after == {"c": text}
+    assert row.columns["c"].type == canonical
+
+
+def test_codec_makes_bytes_text() -> None:
+    context = Context("feed", Options(), "UTC", lambda *names: None, lambda *names: {"note": "utf8"})
+    (row,) = decode(context, mysqlType={"note": "varbinary(20)"}, data=[{"note": "\u00c3\u00bc"}])
+    assert isinstance(row, RowChange)
+    assert row.after == {"note": "ü"}
+    assert row.columns["note"].type == "string"
+
+
+def test_doubled_backtick_in_a_name_is_one() -> None:
+    row = only_row(table="odd``name", mysqlType={"a``b": "int(11)"}, data=[{"a``b": "1"}], pkNames=["a``b"])
+    assert (row.table, row.keys, row.after) == ("odd`name", ("a`b",), {"a`b": "1"})
+
+
+def test_commit_timestamp_orders_before_the_batch_number() -> None:
+    assert only_row(data=[{"id": "1"}]).position == (1609344671000, 0, 7)
+    assert only_row(data=[{"id": "1"}], id=0, _tidb={"commitTs": 421832832000000001}).position == (1609344671000, 421832832000000001, 0)
+
+
+def test_watermark_is_a_heartbeat_with_a_position() -> None:
+    (event,) = decode(type="TIDB_WATERMARK", database="", table="", data=None, _tidb={"watermarkTs": 429918007904436226})
+    assert isinstance(event, Control)
+    assert (event.kind, event.table, event.position) == (ControlKind.HEARTBEAT, None, (1609344671000, 429918007904436226, 7))
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"), [("RENAME", ControlKind.DDL), ("TRUNCATE", ControlKind.TRUNCATE), ("GTID", ControlKind.TRANSACTION)]
+)
+def test_words_that_are_no_rows(word: str, kind: ControlKind) -> None:
+    (event,) = decode(type=word, data=None, isDdl=True, sql="some statement")
+    assert isinstance(event, Control)
+    assert (event.kind, event.op, event.statement) == (kind, word, "some statement")
+
+
+def test_unknown_word_is_quarantined_with_its_name() -> None:
+    with pytest.raises(Malformed) as caught:
+        decode(type="UPSERT", data=[{"id": "1"}])
+    assert (caught.value.reason, caught.value.detail) == (Reason.UNKNOWN_OP, "UPSERT")

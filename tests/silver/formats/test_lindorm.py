@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from framework.contracts.events import Column, Control, ControlKind, Op, RowChange, Token
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context, Options
+from silver.formats.lindorm import FORMAT
+
+CONTEXT = Context("feed", Options(), "UTC", lambda database, schema, table: None)
+DECODED = Context("feed", Options(), "UTC", lambda *names: None, lambda *names: {"f_name": "utf8"})
+
+
+def decode(op: str, *, key: bytes | None = None, context: Context = CONTEXT, schema: Any = None, **images: Any) -> RowChange:
+    source = {"version": "v1.0", "db": "ld-xxxx", "namespace": "default", "table": "customers", "ts_ms": 1465491411807}
+    value = json.dumps({"schema": schema or {}, "payload": {"op": op, "source": source, **images}}).encode()
+    (event,) = FORMAT.decode(RawMessage("feed", "customers", 0, 0, None, key, value), context)
+    assert isinstance(event, RowChange)
+    return event
+
+
+def test_insert_with_before_null_is_the_whole_row() -> None:
+    row = decode("c", before=None, after={"id": 1, "name": "Anne"})
+    assert (row.op, row.before, row.after, row.partial) == (Op.INSERT, None, {"id": "1", "name": "Anne"}, False)
+
+
+def test_insert_without_before_is_partial() -> None:
+    assert decode("c", after={"id": 1}).partial
+
+
+def test_column_left_out_of_after_is_null_from_now_on() -> None:
+    row = decode("u", before={"id": 1, "first": "Anne", "last": "K"}, after={"id": 1, "first": "Anne"})
+    assert row.after == {"id": "1", "first": "Anne", "last": None}
+
+
+def test_column_absent_from_both_images_is_unchanged() -> None:
+    row = decode("u", before={"id": 1, "first": "Anne"}, after={"id": 1, "first": "Bob"})
+    assert row.partial
+    assert row.after == {"id": "1", "first": "Bob"}
+
+
+def test_schema_types_the_columns_in_its_order() -> None:
+    fields = [{"type": "int8", "field": "size"}, {"type": "int64", "field": "id"}, {"type": "bytes", "field": "photo"}]
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}]}
+    row = decode("c", schema=schema, before=None, after={"id": 1, "extra": "x", "photo": "AAEC"})
+    assert list(row.columns) == ["size", "id", "photo", "extra"]
+    assert row.columns["photo"] == Column(type="binary", declared="bytes")
+    assert row.columns["extra"] == Column(token=Token.TEXT)
+
+
+def test_hbase_columns_are_binary_and_the_key_is_row() -> None:
+    row = decode("c", after={"ROW": "dXNlcjE=", "f_last_name": "bHVja3k="})
+    assert row.keys == ("ROW",)
+    assert row.columns == {"ROW": Column(type="binary"), "f_last_name": Column(type="binary")}
+    assert row.partial
+
+
+def test_codec_makes_a_cell_text_in_both_images() -> None:
+    row = decode("u", context=DECODED, before={"ROW": "dXNlcjE=", "f_name": "w7w="}, after={"ROW": "dXNlcjE=", "f_name": "bHVja3k="})
+    assert (row.before, row.after) == ({"ROW": "dXNlcjE=", "f_name": "ü"}, {"ROW": "dXNlcjE=", "f_name": "lucky"})
+    assert row.columns["f_name"] == Column(type="string")
+
+
+def test_cell_that_is_not_in_its_codec_is_quarantined() -> None:
+    with pytest.raises(Malformed) as caught:
+        decode("c", context=DECODED, after={"ROW": "dXNlcjE=", "f_name": "/w=="})
+    assert caught.value.reason is Reason.ENCODING
+
+
+@pytest.mark.parametrize("key", [b'{"id": 1}', b'{"payload": {"id": 1}}', b'{"schema": {"type": "struct"}, "payload": {"id": 1}}'])
+def test_message_key_names_the_key(key: bytes) -> None:
+    assert decode("c", key=key, before=None, after={"id": 1}).keys == ("id",)
+
+
+@pytest.mark.parametrize("key", [b"no json", b'{"other": 1}', b"7", b""])
+def test_another_kind_of_message_key_names_none(key: bytes) -> None:
+    assert decode("c", key=key, before=None, after={"id": 1}).keys is None
+
+
+def test_delete_without_before_image_keeps_the_key() -> None:
+    row = decode("d", key=b'{"id": 1}', before=None, after=None)
+    assert (row.op, row.before, row.after, row.keys) == (Op.DELETE, {"id": "1"}, None, ("id",))
+
+
+def test_null_value_with_a_key_is_a_tombstone() -> None:
+    (event,) = FORMAT.decode(RawMessage("feed", "customers", 0, 0, None, b"k", None), CONTEXT)
+    assert isinstance(event, Control)
+    assert event.kind is ControlKind.TOMBSTONE

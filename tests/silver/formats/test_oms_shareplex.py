@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from framework.contracts.events import Op, RowChange
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context, Options
+from silver.formats.oms_shareplex import FORMAT
+
+
+def context(keys: tuple[str, ...] | None = ("id",)) -> Context:
+    return Context("feed", Options(), "Asia/Shanghai", lambda database, schema, table: keys)
+
+
+def decode(op: str, data: str, key: str = "null", *, keys: tuple[str, ...] | None = ("id",), **meta: Any) -> RowChange:
+    fields = {"op": op, "table": "shop.orders", "time": "2020-11-25T00:01:02", "scn": "160934467100001", "seq": 1, "trans": "tx-1", **meta}
+    value = f'{{"data": {data}, "meta": {json.dumps(fields)}, "key": {key}}}'
+    (event,) = FORMAT.decode(RawMessage("feed", "orders", 0, 0, None, None, value.encode()), context(keys))
+    assert isinstance(event, RowChange)
+    return event
+
+
+def test_update_overlays_the_row_before_with_the_changed_columns() -> None:
+    row = decode("upd", '{"name": null}', '{"id": 1, "name": "Ann", "price": 1.10}')
+    assert row.before == {"id": "1", "name": "Ann", "price": "1.10"}
+    assert row.after == {"id": "1", "name": None, "price": "1.10"}
+    assert not row.partial
+
+
+def test_changed_key_is_one_update() -> None:
+    row = decode("upd", '{"id": 2}', '{"id": 1, "name": "Ann"}')
+    assert (row.op, row.before, row.after) == (Op.UPDATE, {"id": "1", "name": "Ann"}, {"id": "2", "name": "Ann"})
+
+
+def test_update_that_changed_nothing_is_still_an_update() -> None:
+    row = decode("upd", "{}", '{"id": 1}')
+    assert row.before == row.after == {"id": "1"}
+
+
+def test_update_without_the_row_before_is_partial() -> None:
+    row = decode("upd", '{"id": 1, "name": "Bob"}')
+    assert (row.before, row.after, row.partial) == (None, {"id": "1", "name": "Bob"}, True)
+
+
+def test_table_without_configured_keys_is_append_only() -> None:
+    assert decode("ins", '{"id": 1}', keys=None).keys is None
+
+
+def test_delete_has_only_a_before_image() -> None:
+    row = decode("del", '{"id": 1}')
+    assert (row.op, row.before, row.after) == (Op.DELETE, {"id": "1"}, None)
+
+
+def test_positions_are_numbers_and_a_missing_seq_is_zero() -> None:
+    assert decode("ins", '{"id": 1}', scn="16093446710", seq="2").position == (16093446710, 2)
+    assert decode("ins", '{"id": 1}', seq=None).position == (160934467100001, 0)
+
+
+def test_time_is_a_wall_time_of_the_source() -> None:
+    assert decode("ins", '{"id": 1}').event_time == 1606233662000000
+
+
+def test_a_table_name_may_hold_dots() -> None:
+    row = decode("ins", '{"id": 1}', table="shop.a.b")
+    assert (row.database, row.table) == ("shop", "a.b")
+
+
+@pytest.mark.parametrize(
+    ("op", "data", "meta", "reason"),
+    [
+        ("UPD", '{"id": 1}', {}, Reason.UNKNOWN_OP),
+        ("ins", "null", {}, Reason.MISSING_IMAGE),
+        ("ins", "{}", {}, Reason.MISSING_IMAGE),
+        ("ins", '{"id": 1}', {"scn": None}, Reason.MISSING_POSITION),
+        ("ins", '{"id": 1}', {"scn": "x"}, Reason.BAD_POSITION),
+        ("ins", '{"id": 1}', {"time": "soon"}, Reason.BAD_POSITION),
+        ("ins", '{"id": 1}', {"table": ""}, Reason.MISSING_TABLE),
+        ("ins", '{"name": "Ann"}', {}, Reason.KEY_NOT_IN_IMAGE),
+    ],
+)
+def test_poison_has_a_reason(op: str, data: str, meta: dict[str, Any], reason: Reason) -> None:
+    with pytest.raises(Malformed) as caught:
+        decode(op, data, **meta)
+    assert caught.value.reason is reason

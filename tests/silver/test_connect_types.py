@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from framework.contracts.events import Column, Token
+from silver.connect_types import Field, column_of, decimal_text, value_of
+
+CONNECT, TIME, DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
+
+
+@pytest.mark.parametrize(
+    ("wire_type", "name", "text", "canonical", "expected"),
+    [
+        ("int32", TIME + "Date", "-1", "date", "1969-12-31"),
+        ("int32", CONNECT + "Date", "2932896", "date", "9999-12-31"),
+        ("string", TIME + "IsoDate", "2020-02-29Z", "date", "2020-02-29"),
+        ("int64", TIME + "MicroTime", "1880000000", "string", "00:31:20"),
+        ("int64", TIME + "MicroTime", "-3020399500000", "string", "-838:59:59.500000"),
+        ("int32", TIME + "Time", "1500", "string", "00:00:01.500"),
+        ("int64", TIME + "Timestamp", "-1", "timestamp_ntz", "1969-12-31T23:59:59.999"),
+        ("int64", TIME + "NanoTimestamp", "1000000001", "timestamp_ntz", "1970-01-01T00:00:01.000000001"),
+        ("string", TIME + "IsoTimestamp", "2020-02-29T10:00:00.5Z", "timestamp_ntz", "2020-02-29T10:00:00.5"),
+        ("string", TIME + "ZonedTimestamp", "2020-02-29T10:00:00.1234567+08:00", "timestamp", "2020-02-29T02:00:00.1234567Z"),
+        ("string", TIME + "ZonedTimestamp", "infinity", "timestamp", "infinity"),
+        ("int32", TIME + "Year", "2024", "int", "2024"),
+        ("int64", TIME + "MicroDuration", "5", "bigint", "5"),
+        ("bytes", DATA + "Bits", "AgE=", "decimal(20,0)", "258"),
+        ("string", DATA + "Json", '{"a": 1}', "string", '{"a": 1}'),
+        ("bytes", None, "AAEC", "binary", "AAEC"),
+    ],
+)
+def test_logical_types(wire_type: str, name: str | None, text: str, canonical: str, expected: str) -> None:
+    field = Field(type=wire_type, name=name)
+    token = Token.NUMBER if wire_type.startswith("int") else Token.TEXT
+    assert column_of(field).type == canonical
+    assert value_of(field, token, text) == expected
+
+
+def decimal(scale: str, precision: str | None) -> Field:
+    parameters = {"scale": scale} if precision is None else {"scale": scale, "connect.decimal.precision": precision}
+    return Field(type="bytes", name=CONNECT + "Decimal", parameters=parameters)
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale", "wire", "canonical", "expected"),
+    [
+        ("12", "2", "/CI=", "decimal(12,2)", "-9.90"),
+        ("20", "0", "AI3gtrOnY//+", "decimal(20,0)", "10223372036854775806"),
+        ("5", "-2", "Bw==", "decimal(7,0)", "700"),
+        ("65", "2", "AQ==", "string", "0.01"),
+        (None, "2", "AN4=", None, "2.22"),
+    ],
+)
+def test_decimals_are_unscaled_bytes(precision: str | None, scale: str, wire: str, canonical: str | None, expected: str) -> None:
+    field = decimal(scale, precision)
+    assert column_of(field).type == canonical
+    assert value_of(field, Token.TEXT, wire) == expected
+
+
+def test_decimal_of_a_feed_that_writes_text_is_not_taken_for_base64() -> None:
+    assert value_of(decimal("2", "12"), Token.TEXT, "1234", numbers_as_text=True) == "1234"
+    assert value_of(decimal("2", "12"), Token.NUMBER, "1234") == "1234"
+
+
+def test_decimal_with_its_own_scale_is_undeclared() -> None:
+    field = Field(type="struct", name=DATA + "VariableScaleDecimal")
+    assert column_of(field) == Column(declared=DATA + "VariableScaleDecimal", token=Token.NUMBER)
+    assert value_of(field, Token.JSON, '{"scale": 3, "value": "BNI="}') == "1.234"
+    assert value_of(field, Token.JSON, '{"scale": "x"}') == '{"scale": "x"}'
+
+
+def test_decimal_text_pads_small_numbers() -> None:
+    assert [decimal_text(5, 3), decimal_text(-5, 0), decimal_text(0, 2), decimal_text(0, -2)] == ["0.005", "-5", "0.00", "0"]
