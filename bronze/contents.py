@@ -21,21 +21,20 @@ from bronze.stops import corrupt, line_too_long, moving, unreadable, vanished
 CHUNK = 4 * 1024 * 1024
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
-ARROW_MESSAGES = pa.schema(
-    [
-        pa.field("source", pa.string()),
-        pa.field("topic", pa.string()),
-        pa.field("partition", pa.int32()),
-        pa.field("offset", pa.int64()),
-        pa.field("timestamp", _TIMESTAMP),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
-        pa.field("file", pa.string()),
-        pa.field("line", pa.int64()),
-        pa.field("ingested_at", _TIMESTAMP),
-    ]
-)
+_COLUMNS: dict[str, pa.DataType] = {
+    "source": pa.string(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": _TIMESTAMP,
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "headers": pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])),
+    "file": pa.string(),
+    "line": pa.int64(),
+    "ingested_at": _TIMESTAMP,
+}
+ARROW_MESSAGES = pa.schema(_COLUMNS)
 
 _Reader = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
@@ -54,8 +53,8 @@ def path_reader(reading: Reading, groups: Sequence[Sequence[FoundFile]]) -> _Rea
 
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
-            for group in batch.column("id").to_pylist():
-                for found in groups[int(group)]:
+            for group in batch.column("id"):
+                for found in groups[group.as_py()]:
                     yield from read_file(found, reading)
 
     return read

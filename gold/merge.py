@@ -54,24 +54,19 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
         "delta.enableChangeDataFeed": "true",
         "delta.dataSkippingStatsColumns": ",".join(quoted(n) for n in [*(names[k] for k in layout.keys), "_cdc_sequence"]),
     }
-    needs_mapping = any(_NEEDS_MAPPING.search(name) for name in names.values())
     spark = rows.sparkSession
-    is_there = DeltaTable.isDeltaTable(spark, path)
-    had_mapping = is_there and "delta.columnMapping.mode" in _properties(spark, path)
-    if needs_mapping or had_mapping:
-        properties["delta.columnMapping.mode"] = "name"
+    had_mapping = DeltaTable.isDeltaTable(spark, path) and "delta.columnMapping.mode" in _properties(spark, path)
+    is_mapped = had_mapping or any(_NEEDS_MAPPING.search(name) for name in names.values())
+    if is_mapped:
+        # Delta refuses to write a whole table with mapped columns while its change feed is on
+        properties |= {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "false"}
     if had_mapping:
-        # Delta refuses to replace a table with mapped columns while its change feed is on
         _set_change_feed(spark, path, "false")
-        properties["delta.enableChangeDataFeed"] = "false"
     writer = frame.writeTo(f"delta.{quoted(path)}").using("delta")
     for key, value in properties.items():
         writer = writer.tableProperty(key, value)
-    if is_there:
-        writer.createOrReplace()
-    else:
-        writer.create()
-    if had_mapping:
+    writer.createOrReplace()
+    if is_mapped:
         _set_change_feed(spark, path, "true")
 
 

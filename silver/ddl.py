@@ -18,6 +18,8 @@ from silver.ddl_tokens import DIALECTS, Cursor, Unclear, uncommented
 _EMPTY = NoEffect("empty")
 _TABLE_VERBS = frozenset({"CREATE", "ALTER", "DROP", "TRUNCATE"})
 _RIGHTS = frozenset({"GRANT", "REVOKE", "DENY"})
+_BLOCKS = frozenset({"BEGIN", "DECLARE", "IF", "WHILE", "LOOP", "CASE", "FOR"})
+_TRANSACTIONS = frozenset({";", "TRAN", "TRANSACTION", "WORK"})
 _BODILESS = frozenset({"TABLE", "VIEW", "INDEX", ";", "(", "DATABASE", "USER", "SEQUENCE"})
 _BODIED = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "TYPE"})
 
@@ -81,7 +83,8 @@ def _split(cursor: Cursor, is_tsql: bool) -> Iterator[Cursor]:
             body = _body_of(words, i)
         if body is not None:
             body.see(words, i)
-        if word in ends and (body is None or body.is_done()):
+        is_end = word in ends and (body is None or body.is_done())
+        if is_end or (word == "/" and i > start and words[i - 1] == ";"):
             yield from _piece(cursor, start, i)
             start = i + 1
         elif is_tsql and body is None and i > start and _is_cut(words, start, i):
@@ -91,15 +94,15 @@ def _split(cursor: Cursor, is_tsql: bool) -> Iterator[Cursor]:
 
 
 class _Body:
-    """How deep a routine's body is nested where the splitter is."""
+    """How deep a block is nested where the splitter is."""
 
-    def __init__(self, has_block: bool) -> None:
-        self.has_block, self.has_begun, self.depth = has_block, False, 0
+    def __init__(self, has_block: bool, is_package: bool) -> None:
+        self.has_block, self.is_package, self.has_begun, self.depth = has_block, is_package, False, 0
 
     def see(self, words: list[str], i: int) -> None:
         """Counts the word at a place."""
         word = words[i]
-        if word in ("BEGIN", "CASE") and words[i - 1] != "END":
+        if word in ("BEGIN", "CASE") and words[i - 1 : i] != ["END"]:
             self.has_begun = self.has_begun or word == "BEGIN"
             self.depth += 1
         elif word == "END" and words[i + 1 : i + 2] not in (["IF"], ["LOOP"], ["WHILE"], ["REPEAT"], ["FOR"]):
@@ -107,7 +110,7 @@ class _Body:
 
     def is_done(self) -> bool:
         """Whether a semicolon here ends the statement."""
-        return self.depth <= 0 and (self.has_begun or not self.has_block)
+        return not self.is_package and self.depth <= 0 and (self.has_begun or not self.has_block)
 
 
 def _piece(cursor: Cursor, start: int, end: int) -> Iterator[Cursor]:
@@ -120,11 +123,15 @@ def _piece(cursor: Cursor, start: int, end: int) -> Iterator[Cursor]:
 
 
 def _body_of(words: list[str], start: int) -> _Body | None:
-    if words[start] not in ("CREATE", "ALTER"):
+    """The block that a routine or a bare block (`IF …`, `BEGIN …`) opens here, if one does."""
+    word, following = words[start], words[start + 1 : start + 2]
+    if word in _BLOCKS and not (word == "BEGIN" and (not following or following[0] in _TRANSACTIONS)):
+        return _Body("BEGIN" in words[start:], False)
+    if word not in ("CREATE", "ALTER"):
         return None
     for word in words[start + 1 : start + 12]:
         if word in _BODIED:
-            return _Body(word == "PACKAGE" or "BEGIN" in words[start:])
+            return _Body("BEGIN" in words[start:], word == "PACKAGE")
         if word in _BODILESS:
             return None
     return None

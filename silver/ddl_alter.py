@@ -17,13 +17,13 @@ from framework.contracts.actions import (
     TruncateTable,
 )
 from silver.ddl_columns import ColumnReader
-from silver.ddl_elements import INDEX_WORDS, is_element, read_element, take_existence
+from silver.ddl_elements import INDEX_WORDS, PARTITION_ROWS, is_element, read_element, take_existence
 from silver.ddl_names import Scope
+from silver.ddl_order import sequenced
 from silver.ddl_redeclare import altered, redeclared, renamed_and_redeclared
 from silver.ddl_tokens import Cursor, Unclear
 from silver.ddl_words import DROPPED_ELEMENTS, ROW_CLAUSES, TABLE_OPTIONS, VERBS
 
-PARTITION_ROWS = "a partition's rows change, and the statement does not say which"
 _LIST_ENDS = frozenset({"", ","})
 
 
@@ -50,7 +50,7 @@ class AlterReader:
                 self.listed = ""
                 cursor.skip_to_comma()
             cursor.take(",")
-        return tuple(self.actions) or (NoEffect("empty"),)
+        return sequenced(self.actions) or (NoEffect("empty"),)
 
     def _is_parted(self) -> bool:
         """Whether another clause may start here: after a comma, and in other databases than MySQL without one."""
@@ -160,7 +160,11 @@ class AlterReader:
     def _drop(self) -> None:
         cursor = self.cursor
         word = cursor.word()
-        if cursor.take("COLUMN"):
+        if cursor.at("COLUMN", "GROUP", "("):
+            self._ignore("column group")
+        elif word == "TABLEGROUP" and cursor.word(1) in _LIST_ENDS and cursor.dialect in ("mysql", "oracle"):
+            self._ignore("table option")
+        elif cursor.take("COLUMN"):
             self._drop_columns()
         elif word == "(":
             self.actions += [DropColumn(name) for name in cursor.names()]

@@ -28,7 +28,7 @@ _ENDS = VERBS | {"", ",", "USING", "PARTITION", "REMOVE"}
 def read_type(cursor: Cursor) -> str | None:
     """The type here as written; None where a column goes without one."""
     word = cursor.word()
-    if word in UNTYPED or not cursor.is_name():
+    if word in UNTYPED or word in VERBS or not cursor.is_name():
         return None
     start = cursor.i
     cursor.path()

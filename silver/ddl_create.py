@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from framework.contracts.actions import Action, AddColumn, CreateTable, DropTable, NoEffect, Statement, TableName
+from framework.contracts.actions import Action, AddColumn, CreateTable, DropTable, NoEffect, NotUnderstood, Statement, TableName
 from silver.ddl_columns import ColumnReader
 from silver.ddl_elements import is_element, read_element
 from silver.ddl_names import Scope
@@ -12,6 +12,7 @@ from silver.ddl_tokens import Cursor, Unclear
 from silver.ddl_words import CREATED_OBJECTS, TABLE_PREFIXES
 
 _TEMPORARY = frozenset({"TEMPORARY", "TEMP"})
+_KINDS = frozenset({"VIEW", "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "USER", "SEQUENCE", "INDEX"})
 _QUERIES = frozenset({"SELECT", "WITH", "VALUES", "TABLE", "EXECUTE", "("})
 
 
@@ -30,7 +31,10 @@ def read_create(cursor: Cursor, scope: Scope) -> Statement:
     table = scope.read(cursor)
     if is_temporary:
         return Statement(table, (NoEffect("temporary table"),))
-    created = replace(_TableReader(cursor, scope).read(), if_not_exists=if_not_exists)
+    try:
+        created = replace(_TableReader(cursor, scope).read(), if_not_exists=if_not_exists)
+    except Unclear as problem:
+        return Statement(table, (NotUnderstood(str(problem)),))
     actions: tuple[Action, ...] = (DropTable(), created) if is_replaced else (created,)
     return Statement(table, actions)
 
@@ -45,7 +49,8 @@ def _object(cursor: Cursor, scope: Scope) -> Statement:
         cursor.take("ONLY")
         if cursor.is_name():
             return Statement(scope.read(cursor), (NoEffect("index"),))
-    return Statement(scope.subject, (NoEffect(word.lower()),))
+    kind = next((w for w in words[:12] if w in _KINDS), word)
+    return Statement(scope.subject, (NoEffect(kind.lower()),))
 
 
 class _TableReader:
@@ -74,7 +79,15 @@ class _TableReader:
             if not is_query:
                 self._elements(inner)
         is_query = is_query or self._tail()
-        return CreateTable(() if is_query else tuple(self.columns), self.keys, self.like)
+        return CreateTable(() if is_query else tuple(self.columns), self._spelled(self.keys), self.like)
+
+    def _spelled(self, keys: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """The key's columns as their own definitions spell them."""
+        if keys is None:
+            return None
+        names = {column.name.lower(): column.name for column in self.columns}
+        exact = {column.name for column in self.columns}
+        return tuple(key if key in exact else names.get(key.lower(), key) for key in keys)
 
     def _is_name_list(self, start: int) -> bool:
         """Whether the parentheses list names alone, before AS and a query."""

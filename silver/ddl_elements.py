@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from silver.ddl_tokens import Cursor, Unclear
 
+PARTITION_ROWS = "a partition's rows change, and the statement does not say which"
 INDEX_WORDS = frozenset({"INDEX", "KEY"})
 _EXISTENCE = (("IF", "NOT", "EXISTS"), ("IF", "EXISTS"))
 

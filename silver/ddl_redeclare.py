@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from framework.contracts.actions import Action, ChangeType, NoEffect, RenameColumn, SetKeys
+from framework.contracts.actions import Action, ChangeType, NoEffect, NotUnderstood, RenameColumn, SetKeys
 from silver.ddl_columns import ColumnReader, read_type
-from silver.ddl_elements import take_existence
+from silver.ddl_elements import PARTITION_ROWS, take_existence
 from silver.ddl_tokens import Cursor, Unclear
 from silver.ddl_types import canonical_type
 
-_STORED = frozenset({"PARTITION", "SUBPARTITION", "NESTED", "VARRAY", "OPAQUE"})
+_ROW_WORDS = frozenset({"DROP", "TRUNCATE", "EXCHANGE"})
+_STORED = frozenset({"SUBPARTITION", "NESTED", "VARRAY", "OPAQUE"})
 _CONSTRAINTS = frozenset({"CONSTRAINT", "PRIMARY", "UNIQUE"})
 _NAMED_ELEMENTS = frozenset({"INDEX", "CONSTRAINT", "CHECK"})
 _ATTRIBUTE_VERBS = frozenset({"SET", "DROP", "ADD", "RESET", "RESTART", "COMPRESS"})
@@ -25,16 +26,20 @@ def redeclared(cursor: Cursor) -> list[Action]:
             if not inner.is_end():
                 inner.need(",")
         return found
-    if cursor.dialect != "mysql":
-        if cursor.word() in _STORED or cursor.at("DEFAULT", "ATTRIBUTES") or cursor.at("LOB", "("):
-            cursor.skip_rest()
-            return [NoEffect("partition or storage")]
-        if cursor.word() in _CONSTRAINTS:
-            cursor.skip_clause()
-            return [_CONSTRAINT]
+    if cursor.word() == "PARTITION" or (cursor.dialect != "mysql" and _is_storage(cursor)):
+        changes_rows = not _ROW_WORDS.isdisjoint(cursor.words[cursor.i : cursor.end])
+        cursor.skip_rest()
+        return [NotUnderstood(PARTITION_ROWS) if changes_rows else NoEffect("partition or storage")]
+    if cursor.dialect != "mysql" and cursor.word() in _CONSTRAINTS:
+        cursor.skip_clause()
+        return [_CONSTRAINT]
     cursor.take("COLUMN")
     take_existence(cursor)
     return _redeclared(cursor)
+
+
+def _is_storage(cursor: Cursor) -> bool:
+    return cursor.word() in _STORED or cursor.at("DEFAULT", "ATTRIBUTES") or cursor.at("LOB", "(")
 
 
 def _redeclared(cursor: Cursor) -> list[Action]:

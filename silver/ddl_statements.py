@@ -17,8 +17,9 @@ from framework.contracts.actions import (
     TableName,
     TruncateTable,
 )
-from silver.ddl_alter import PARTITION_ROWS, AlterReader
+from silver.ddl_alter import AlterReader
 from silver.ddl_create import read_create
+from silver.ddl_elements import PARTITION_ROWS
 from silver.ddl_names import Scope
 from silver.ddl_tokens import TEXT, Cursor, Unclear
 from silver.ddl_words import DML, GUARDED, OBJECTS, SILENT, word_set
@@ -26,8 +27,8 @@ from silver.ddl_words import DML, GUARDED, OBJECTS, SILENT, word_set
 _FRAGMENTS = frozenset({"ADD", "MODIFY", "CHANGE", "CONVERT"})
 _TAILS = frozenset({"CASCADE", "RESTRICT", "CONSTRAINTS", "PURGE", "WAIT", "NOWAIT", "0", "AS"})
 _STORAGE_TAILS = word_set(
-    "RESTART CONTINUE IDENTITY DROP REUSE ALL STORAGE IMMEDIATE PRESERVE PURGE IGNORE RESTRICT WHEN DELETE TRIGGERS WAIT NOWAIT MATERIALIZED"
-    " VIEW SNAPSHOT LOG 0"
+    "RESTART CONTINUE IDENTITY DROP REUSE ALL STORAGE IMMEDIATE PRESERVE PURGE IGNORE RESTRICT WHEN DELETE TRIGGERS WAIT NOWAIT"
+    " MATERIALIZED VIEW SNAPSHOT LOG 0"
 )
 
 

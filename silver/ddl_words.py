@@ -69,7 +69,9 @@ DML = word_set("INSERT UPDATE DELETE REPLACE MERGE UPSERT LOAD COPY VALUES WITH 
 SILENT = {
     **dict.fromkeys(word_set("GRANT REVOKE DENY"), "right"),
     **dict.fromkeys(word_set("COMMIT ROLLBACK SAVEPOINT START XA LOCK UNLOCK SET RESET"), "session"),
-    **dict.fromkeys(word_set("ANALYZE OPTIMIZE REPAIR CHECK CHECKSUM FLUSH PURGE KILL VACUUM REINDEX CLUSTER REFRESH"), "maintenance"),
+    **dict.fromkeys(
+        word_set("ANALYZE OPTIMIZE REPAIR CHECK CHECKSUM FLUSH PURGE KILL VACUUM REINDEX CLUSTER REFRESH REORG RUNSTATS"), "maintenance"
+    ),
     **dict.fromkeys(word_set("COMMENT AUDIT NOAUDIT PRINT LISTEN NOTIFY UNLISTEN DISCARD SECURITY INSTALL UNINSTALL"), "administration"),
 }
 # objects that take tables or columns with them when they are dropped, and the word that makes them

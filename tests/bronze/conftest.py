@@ -15,7 +15,11 @@ from framework.config_sources import Source
 from framework.tables import Lakehouse
 
 Drop = Callable[..., Path]
-HOUR_AGO = 1_700_000_000
+LONG_AGO = 1_700_000_000
+
+
+class NoOptions(BaseModel):
+    """A format without settings."""
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def landing(tmp_path: Path) -> Path:
 def drop(landing: Path) -> Drop:
     """Puts a file that was finished long ago into the landing folder."""
 
-    def put(name: str, content: bytes, modified: float = HOUR_AGO) -> Path:
+    def put(name: str, content: bytes, modified: float = LONG_AGO) -> Path:
         path = landing / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -45,7 +49,7 @@ def feed(tmp_path: Path, landing: Path) -> Feed:
 
 
 def make_feed(tmp_path: Path, folder: Path | str, layout: str = "lines", run_id: str = "run-1", name: str = "orders") -> Feed:
-    source = Source(name=name, format="datahub_blob", files=str(folder), layout=layout, options=BaseModel())
+    source = Source(name=name, format="datahub_blob", files=str(folder), layout=layout, options=NoOptions())
     return Feed("shop", Lakehouse(str(tmp_path / "lakehouse")), source, run_id)
 
 
