@@ -15,7 +15,13 @@ from pyspark.sql import functions as F
 
 from bronze.listing import is_local, without_glob
 from bronze.source import MESSAGES_TABLE, Feed
+from framework.contracts.tables import MESSAGES
 from framework.errors import MainstemError
+
+PROPERTIES = {
+    "delta.appendOnly": "true",
+    "delta.dataSkippingStatsColumns": "`source`,`topic`,`partition`,`offset`,`file`,`ingested_at`",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +38,64 @@ class Checkpoint:
 def open_checkpoint(spark: SparkSession, feed: Feed) -> Checkpoint:
     """The checkpoint to go on with, or a new one where the source has none; raises MainstemError when it was lost.
 
-    A lost one is begun anew only when the file `<checkpoint>.reset` says so.
+    A lost one is begun anew only when the file `<checkpoint>.reset` says so. `bronze/messages` is created where it is
+    missing, unless the source has landed in it before.
     """
-    table = _table_id(spark, feed)
     note = json.loads(read_note(spark, _generation(feed)) or "{}")
-    if not _has_begun(spark, feed.checkpoint):
+    has_begun = has_checkpoint(spark, feed)
+    if has_begun and note and not feed.lake.exists(spark, MESSAGES_TABLE):
+        raise _replaced(feed)
+    feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, PROPERTIES)
+    table = _table_id(spark, feed)
+    if not has_begun:
         return _begin(spark, feed, table)
     if not note:
-        raise _lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
+        raise lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
     if note["table"] != table:
+        forget(spark, feed)
         raise _replaced(feed)
     return Checkpoint(note["generation"], note["is_reset"])
+
+
+def has_checkpoint(spark: SparkSession, feed: Feed) -> bool:
+    """Whether the source's stream has begun a batch."""
+    offsets = f"{feed.checkpoint}/offsets"
+    if is_local(offsets):
+        return os.path.isdir(offsets) and any(name.isdigit() for name in os.listdir(offsets))
+    return _is_there(spark, offsets)
+
+
+def recall(spark: SparkSession, feed: Feed) -> str:
+    """What the last look has left to remember; empty unless everything from it has landed and is still there."""
+    memory = json.loads(read_note(spark, _landed(feed)) or "{}")
+    if not memory or not feed.lake.exists(spark, MESSAGES_TABLE) or not has_checkpoint(spark, feed):
+        return ""
+    note = json.loads(read_note(spark, _generation(feed)) or "{}")
+    return str(memory["memory"]) if memory["generation"] == note.get("generation") else ""
+
+
+def remember(spark: SparkSession, feed: Feed, memory: str) -> None:
+    """Keep what the next look needs to know; call it only when everything from this look has landed."""
+    note = json.loads(read_note(spark, _generation(feed)) or "{}")
+    if memory and note:
+        write_note(spark, _landed(feed), json.dumps({"generation": note["generation"], "memory": memory}))
+
+
+def forget(spark: SparkSession, feed: Feed) -> None:
+    """Have the next look begin from nothing."""
+    if read_note(spark, _landed(feed)):
+        write_note(spark, _landed(feed), "{}")
+
+
+def lost(feed: Feed, found: str) -> MainstemError:
+    """The error of a source that cannot tell what has landed but by looking into bronze itself."""
+    return MainstemError(
+        "CHECKPOINT_LOST",
+        found=found,
+        where=f"source {feed.name}, {feed.checkpoint}",
+        action=f"put back from a backup what is gone; or delete {feed.checkpoint}, create the empty file {_reset(feed)}"
+        " and run again: what has landed is then left out",
+    )
 
 
 def read_note(spark: SparkSession, path: str) -> str | None:
@@ -75,8 +128,9 @@ def write_note(spark: SparkSession, path: str, text: str) -> None:
 def _begin(spark: SparkSession, feed: Feed, table: str) -> Checkpoint:
     messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
     has_messages = not messages.limit(1).isEmpty()
-    if has_messages and not _is_reset_wanted(spark, feed):
-        raise _lost(feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone")
+    if has_messages and not _is_there(spark, _reset(feed)):
+        forget(spark, feed)
+        raise lost(feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone")
     checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages)
     if is_local(feed.checkpoint):
         shutil.rmtree(feed.checkpoint, ignore_errors=True)
@@ -85,16 +139,6 @@ def _begin(spark: SparkSession, feed: Feed, table: str) -> Checkpoint:
     if is_local(feed.checkpoint):
         Path(_reset(feed)).unlink(missing_ok=True)
     return checkpoint
-
-
-def _lost(feed: Feed, found: str) -> MainstemError:
-    return MainstemError(
-        "CHECKPOINT_LOST",
-        found=found,
-        where=f"source {feed.name}, {feed.checkpoint}",
-        action=f"put the folder and {_generation(feed)} back from a backup; or delete the folder, create the empty file {_reset(feed)}"
-        " and run again: what has landed is then left out",
-    )
 
 
 def _replaced(feed: Feed) -> MainstemError:
@@ -111,19 +155,12 @@ def _generation(feed: Feed) -> str:
     return f"{feed.checkpoint}.generation"
 
 
+def _landed(feed: Feed) -> str:
+    return f"{feed.checkpoint}.landed"
+
+
 def _reset(feed: Feed) -> str:
     return f"{feed.checkpoint}.reset"
-
-
-def _is_reset_wanted(spark: SparkSession, feed: Feed) -> bool:
-    return _is_there(spark, _reset(feed))
-
-
-def _has_begun(spark: SparkSession, checkpoint: str) -> bool:
-    offsets = f"{checkpoint}/offsets"
-    if is_local(offsets):
-        return os.path.isdir(offsets) and any(name.isdigit() for name in os.listdir(offsets))
-    return _is_there(spark, offsets)
 
 
 def _is_there(spark: SparkSession, path: str) -> bool:

@@ -52,9 +52,7 @@ def create_log(spark: SparkSession, feed: Feed) -> None:
 
 
 def read_log(spark: SparkSession, feed: Feed) -> dict[str, LoggedFile]:
-    """The newest entry of each file; empty where nothing was ever taken up."""
-    if not feed.lake.exists(spark, log_name(feed.name)):
-        return {}
+    """The newest entry of each file."""
     entries = logged_files(feed.lake.read(spark, log_name(feed.name)))
     return {entry.found.file: entry for entry in entries}
 

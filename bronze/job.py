@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from bronze.land import create_messages, land, landed_counts
-from bronze.source import MESSAGES_TABLE, Discovery, Feed, SourceKind
+from bronze.checkpoint import recall, remember
+from bronze.land import land, landed_counts
+from bronze.source import Discovery, Feed, SourceKind
 from bronze.sources import KINDS
 from framework.config import Config
 from framework.config_sources import Source
 from framework.errors import MainstemError
-from framework.layer import Layer, LayerReport, Run
 from framework.tables import Lakehouse
 
 
@@ -55,11 +55,12 @@ def run_source(spark: SparkSession, feed: Feed) -> SourceResult:
     discovery = Discovery(is_idle=True)
     try:
         kind = _kind(feed.source)
-        discovery = kind.discover(spark, feed)
+        memory = recall(spark, feed)
+        discovery = kind.discover(spark, feed, memory)
         if not discovery.is_idle:
-            create_messages(spark, feed)
             land(spark, feed, kind)
-        kind.remember(spark, feed, discovery)
+        if discovery.memory != memory:
+            remember(spark, feed, discovery.memory)
     except Exception as error:
         stopped = SourceResult(feed.name, waiting=discovery.waiting, error=_in_three_parts(error, feed))
         return _counted(spark, feed, stopped)
@@ -94,19 +95,3 @@ def _in_three_parts(error: Exception, feed: Feed) -> MainstemError:
     )
     stopped.__cause__ = error
     return stopped
-
-
-def _run(run: Run) -> LayerReport:
-    result = run_bronze(run.spark, run.lake, run.config, run.run_id)
-    counts = {"landed": result.messages, "files": sum(source.files for source in result.sources)}
-    waiting = sum(len(source.waiting) for source in result.sources)
-    return LayerReport("bronze", {**counts, "files_waiting": waiting}, errors=result.errors)
-
-
-def _status(run: Run) -> dict[str, int]:
-    if not run.lake.exists(run.spark, MESSAGES_TABLE):
-        return {"messages": 0}
-    return {"messages": run.lake.read(run.spark, MESSAGES_TABLE).count()}
-
-
-LAYER = Layer(name="bronze", run=_run, status=_status)

@@ -11,22 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bronze.checkpoint import Checkpoint, open_checkpoint
 from bronze.source import MESSAGES_TABLE, STATEMENTS_PER_BATCH, Feed, Part, SourceKind
-from framework.contracts.tables import MESSAGES
 from framework.crash import crash_point
 from framework.errors import MainstemError
 
-PROPERTIES = {
-    "delta.appendOnly": "true",
-    "delta.dataSkippingStatsColumns": "`source`,`topic`,`partition`,`offset`,`file`,`ingested_at`",
-}
-
 _HISTORY = 1_000
 _MESSAGE = re.compile(r"MainstemError: ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)")
-
-
-def create_messages(spark: SparkSession, feed: Feed) -> None:
-    """Create `bronze/messages` unless it is there."""
-    feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, PROPERTIES)
 
 
 def land(spark: SparkSession, feed: Feed, kind: SourceKind) -> None:

@@ -39,7 +39,7 @@ class Discovery:
     """What a look at a source's place told.
 
     `is_idle` promises that there is nothing to land: only then is the stream not started. `waiting` names what is there
-    but not complete. `memory` is what `SourceKind.remember` needs to know of this look.
+    but not complete. `memory` is given to the next look, if everything has landed by then.
     """
 
     is_idle: bool
@@ -60,14 +60,13 @@ class Part:
 class SourceKind:
     """A kind of place that messages come from; `name` is its key in `mainstem.yml`.
 
-    `discover` looks at the place and pins what is new; it lands nothing. `read_stream` opens the stream whose batches
-    `parts` turns into rows. `parts` gives the same numbers and rows for the same batch, whoever asks and whenever; with
-    `is_reset` it leaves out what `bronze/messages` has already, because the checkpoint has begun anew. `remember` is
-    called when everything has landed.
+    `discover` looks at the place and pins what is new; it lands nothing. Its last argument is the memory of the last
+    look, empty where there is none to rely on. `read_stream` opens the stream whose batches `parts` turns into rows.
+    `parts` gives the same numbers and rows for the same batch, whoever asks and whenever, but may leave out what has
+    landed; with `is_reset` it must, because the checkpoint has begun anew.
     """
 
     name: str
-    discover: Callable[[SparkSession, Feed], Discovery]
+    discover: Callable[[SparkSession, Feed, str], Discovery]
     read_stream: Callable[[SparkSession, Feed], DataFrame]
     parts: Callable[[DataFrame, Feed, bool], Iterator[Part]]
-    remember: Callable[[SparkSession, Feed, Discovery], None]

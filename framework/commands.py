@@ -246,5 +246,3 @@ def _sample(name: str, names: Sequence[str]) -> str:
 
 def _print_json(value: object) -> None:
     print(json.dumps(value, ensure_ascii=False, default=str))
-
-

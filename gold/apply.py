@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
@@ -24,8 +24,8 @@ from framework.names import history_folder, replica_folder
 from framework.tables import Lakehouse
 from gold import columns as shape
 from gold import merge
-from gold.cast import fault
-from gold.changes import CHANGES_TABLE, bad_keys, effects, key_names, rows_of, under_todays_names
+from gold.cast import fault, typed
+from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.columns import Stretch, TableColumn
 from gold.lineage import Lineage
 from gold.merge import Layout, Rules
@@ -38,13 +38,14 @@ MAX_LISTED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One table to bring up to `top`, the newest silver batch."""
+    """One table to bring up to `top`, the newest silver batch. `waiting_rows` is at least what a rebuild would read."""
 
     source: str
     lineage: Lineage
     state: TableState
     settings: TableSettings
     top: int
+    waiting_rows: int
     truncate_times: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -77,6 +78,8 @@ class _Plan:
     mapped: tuple[Stretch, ...]
     rebuild: str | None
     digest: str
+    counts: Mapping[str, int]
+    late: int
 
 
 def apply_table(spark: SparkSession, lake: Lakehouse, config: Config, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Applied:
@@ -130,7 +133,7 @@ def _decide(
     digest = lineage_digest(lineage)
     fresh = _rebuild_reason(spark, lake, task, digest)
     since = -1 if fresh else state.batch
-    batch_profile = measure(rows_of(changes.where(F.col("batch") > since), task.source, lineage), lineage, schemas)
+    batch_profile = measure(rows_of(changes.where(F.col("batch") > since), task.source, lineage), lineage, schemas, state.sequence)
     profile = batch_profile if fresh else joined(state.profile, batch_profile)
     if not profile.rows and not shape.declared_by_statements(lineage, shape.stretches(lineage, task.settings.schema_policy, ())):
         return None
@@ -142,9 +145,10 @@ def _decide(
     layout = Layout(found, keys, _own_columns(task.settings, keys))
     past = Layout(found, keys, {**merge.OWN, **history.VALIDITY})
     rebuild = fresh or _growth_reason(state, layout)
+    counts, late = batch_profile.ops, batch_profile.late
     if rebuild and not fresh:
         batch_profile = profile = measure(rows_of(changes, task.source, lineage), lineage, schemas)
-    return _Plan(task, layout, past, profile, batch_profile, mapped, rebuild, digest)
+    return _Plan(task, layout, past, profile, batch_profile, mapped, rebuild, digest, counts, late)
 
 
 def lineage_digest(lineage: Lineage) -> str:
@@ -155,7 +159,7 @@ def lineage_digest(lineage: Lineage) -> str:
 
 def _rebuild_reason(spark: SparkSession, lake: Lakehouse, task: Task, digest: str) -> str | None:
     state, lineage = task.state, task.lineage
-    if state.replica is None or state.state is State.DROPPED and not lineage.is_dropped:
+    if state.replica is None or (state.state is State.DROPPED and not lineage.is_dropped):
         return "new table"
     if not lake.exists(spark, "gold/" + _folder(task)):
         return "its replica is gone"
@@ -339,13 +343,8 @@ def _truncates(lake: Lakehouse, spark: SparkSession, task: Task, after: int) -> 
 
 def _applied(new: DataFrame, plan: _Plan, place: str, past: str | None) -> Applied:
     task = plan.task
-    named = under_todays_names(new, task.lineage, plan.mapped)
-    counts = {row[0]: row[1] for row in named.groupBy("op").count().collect()}
-    faults = _faults(named, plan)
-    number = sum(counts.values())
-    late = 0
-    if task.state.sequence is not None and plan.batch_profile.min_sequence and plan.batch_profile.min_sequence <= task.state.sequence:
-        late = new.where(F.col("sequence") <= task.state.sequence).count()
+    faults = _faults(under_todays_names(new, task.lineage, plan.mapped), plan)
+    number, late = sum(plan.counts.values()), plan.late
     is_active = State.ACTIVE if plan.layout.keys else State.APPEND_ONLY
     state = replace(
         task.state,
@@ -365,7 +364,7 @@ def _applied(new: DataFrame, plan: _Plan, place: str, past: str | None) -> Appli
         profile=plan.profile,
     )
     notes = (f"rebuilt: {plan.rebuild}",) if plan.rebuild and plan.rebuild != "new table" else ()
-    return Applied(state, number, late, counts, faults, notes)
+    return Applied(state, number, late, plan.counts, faults, notes)
 
 
 def _newest_sequence(plan: _Plan) -> str | None:
@@ -375,24 +374,22 @@ def _newest_sequence(plan: _Plan) -> str | None:
 
 def _faults(named: DataFrame, plan: _Plan) -> tuple[tuple[Any, ...], ...]:
     """The cells of the new changes that are null or cut in gold, and changes whose key does not fit."""
-    found: list[tuple[Any, ...]] = []
-    checked = [c for c in plan.layout.columns if c.type != "string"]
-    if checked:
-        image = F.coalesce("after", "before")
-        each = [
-            F.struct(
-                F.lit(c.name).alias("column"),
-                F.try_element_at(image, F.lit(c.name)).alias("text"),
-                fault(F.try_element_at(image, F.lit(c.name)), c.type).alias("reason"),
-            )
-            for c in checked
-        ]
-        listed = named.select(
-            "change_id", "sequence", F.explode(F.filter(F.array(*each), lambda e: e["reason"].isNotNull())).alias("e")
-        ).select("change_id", "sequence", "e.*")
-        found.extend(tuple(row) for row in listed.limit(MAX_LISTED).collect())
-    if plan.layout.keys:
-        bad = bad_keys(named, plan.layout.key_columns).select("change_id", "sequence", F.to_json("texts")).distinct()
-        found.extend((row[0], row[1], ",".join(plan.layout.keys), row[2], "bad_key") for row in bad.limit(MAX_LISTED).collect())
-    return tuple(found)
+    layout = plan.layout
+    kinds = {c.name: c.type for c in layout.columns}
+    image = F.when(F.col("op") == "delete", F.coalesce("before", "after")).otherwise(F.col("after"))
+    tests = [
+        _cell(name, image, fault(F.try_element_at(image, F.lit(name)), kind)) for name, kind in kinds.items() if name not in layout.keys
+    ]
+    for name in layout.keys:
+        text = F.try_element_at(image, F.lit(name))
+        does_not_fit = (text.isNotNull() & typed(text, kinds[name]).isNull()) | ~F.map_contains_key(image, F.lit(name))
+        tests.append(_cell(name, image, F.when(does_not_fit, F.lit("bad_key"))))
+    if not any(kind != "string" for kind in kinds.values()):
+        return ()
+    each = F.explode(F.filter(F.array(*tests), lambda e: e["reason"].isNotNull())).alias("e")
+    listed = named.select("change_id", "sequence", each).select("change_id", "sequence", "e.*").limit(MAX_LISTED)
+    return tuple(tuple(row) for row in listed.collect())
 
+
+def _cell(name: str, image: Column, reason: Column) -> Column:
+    return F.struct(F.lit(name).alias("column"), F.try_element_at(image, F.lit(name)).alias("text"), reason.alias("reason"))

@@ -88,21 +88,14 @@ def effects(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
     """What the rows do to keys: columns k0…, `rank`, `is_put`, `is_move` and the change's own.
 
     A delete takes its key away (`rank` 2), a change of the key takes the old key away (0) and puts the new one (1), all
-    other changes put their key (1). Key columns are typed; effects whose key does not fit are in `bad_keys`.
+    other changes put their key (1). Key columns are typed; a change whose key does not fit has no effect: it is listed.
     """
     all_effects = _exploded(rows, keys)
     return all_effects.where(~_is_bad(keys)).drop("texts")
 
 
-def bad_keys(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
-    """The effects that no row can take: a key column's text does not fit its type, or an image lacks the key."""
-    return _exploded(rows, keys).where(_is_bad(keys))
-
-
 def _is_bad(keys: Sequence[TableColumn]) -> Column:
-    tests = [
-        (F.col("texts")[i].isNotNull() & F.col(f"k{i}").isNull()) | ~F.col("has_key") for i in range(len(keys))
-    ]
+    tests = [(F.col("texts")[i].isNotNull() & F.col(f"k{i}").isNull()) | ~F.col("has_key") for i in range(len(keys))]
     return reduce(lambda a, b: a | b, tests)
 
 

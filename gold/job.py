@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from framework.config import Config
 from framework.contracts.actions import TableName, actions_of
 from framework.crash import crash_point
 from framework.errors import MainstemError
-from framework.layer import Layer, LayerReport, Run, TableLine
+from framework.pace import set_pace
 from framework.tables import Lakehouse
 from gold.apply import Applied, Task, apply_table
 from gold.lineage import Statement, trace_tables
@@ -66,17 +66,18 @@ def _tasks(spark: SparkSession, lake: Lakehouse, config: Config, only: str | Non
     states = read_states(spark, lake)
     places = ("source", "database", "schema", "table")
     counts = lake.read(spark, COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate') and `table` is not null")
-    newest = {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in counts.groupBy(*places).agg(F.max("batch")).collect()}
+    grouped = counts.groupBy(*places).agg(F.max("batch"), F.sum("rows")).collect()
+    newest = {(r[0], TableName(r[1], r[2], r[3])): (r[4], r[5]) for r in grouped}
     if not newest:
         return []
-    top = max(newest.values())
-    touched = defaultdict(list)
-    for (source, name), batch in newest.items():
-        touched[source].append((name, batch))
+    top = max(batch for batch, _ in newest.values())
+    touched: dict[str, dict[TableName, tuple[int, int]]] = defaultdict(dict)
+    for (source, name), extent in newest.items():
+        touched[source][name] = extent
     tasks = []
     for source, names in sorted(touched.items()):
         tasks.extend(_tasks_of(spark, lake, config, source, names, states, top))
-    return [task for task in tasks if only is None or _dotted(task.name) == only]
+    return [task for task in tasks if only is None or dotted(task.name) == only]
 
 
 def _tasks_of(
@@ -84,24 +85,23 @@ def _tasks_of(
     lake: Lakehouse,
     config: Config,
     source: str,
-    names: Sequence[tuple[TableName, int]],
+    newest: Mapping[TableName, tuple[int, int]],
     states: dict[tuple[str, TableName], TableState],
     top: int,
 ) -> list[Task]:
     statements, times = _statements(spark, lake, source)
-    with_rows = {name for name, _ in names}
-    lineages = trace_tables(statements, _with_row_tables(spark, lake, source, with_rows))
-    newest = dict(names)
+    lineages = trace_tables(statements, _with_row_tables(spark, lake, source, newest))
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
         settings = config.settings(name.database, name.schema, name.table)
         state = states.get((source, name), TableState(source, name, State.ACTIVE))
-        latest_batch = max((newest.get(piece.table, -1) for piece in lineage.pieces), default=-1)
+        extents = [newest.get(piece.table, (-1, 0)) for piece in lineage.pieces]
+        latest_batch = max((batch for batch, _ in extents), default=-1)
         latest_batch = max([latest_batch, *(s.batch for s in statements if s.table == name)])
         if settings.exclude or latest_batch <= state.batch:
             continue
         mine = {sequence: times[sequence] for sequence, _ in lineage.truncates if sequence in times}
-        tasks.append(Task(source, lineage, state, settings, top, mine))
+        tasks.append(Task(source, lineage, state, settings, top, sum(rows for _, rows in extents), mine))
     return tasks
 
 
@@ -138,6 +138,7 @@ def _in_threads(
     def one(task: Task) -> Applied:
         session = sessions.get()
         try:
+            set_pace(session, task.waiting_rows)
             return apply_table(session, lake, config, task, schemas)
         except Exception as error:  # one table's failure parks that table alone
             return Applied(replace(task.state, state=State.PARKED, reason=_reason(error)))
@@ -168,73 +169,5 @@ def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Iterable[Ap
     target.merge(frame.alias("s"), same).whenNotMatchedInsertAll().execute()
 
 
-def _dotted(name: TableName) -> str:
+def dotted(name: TableName) -> str:
     return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)
-
-
-def _run(run: Run) -> LayerReport:
-    result = run_gold(run.spark, run.lake, run.config, run.run_id, run.table)
-    lines = tuple(_line(applied) for applied in result.tables if applied.applied or applied.notes or applied.state.state is State.PARKED)
-    return LayerReport("gold", {"applied": sum(a.applied for a in result.tables)}, lines)
-
-
-def _line(applied: Applied) -> TableLine:
-    state = applied.state
-    is_parked = state.state is State.PARKED
-    notes = list(applied.notes)
-    if is_parked:
-        notes.append((state.reason or "").replace("\n", " "))
-    elif state.state is State.APPEND_ONLY:
-        notes.append("append-only: no key is known; name one under tables: - match: … keys: […], then `rebuild`")
-    inserted = applied.ops.get("insert", 0) + applied.ops.get("read", 0)
-    changed = (inserted, applied.ops.get("update", 0), applied.ops.get("delete", 0))
-    return TableLine(_dotted(state.name), "PARKED" if is_parked else "ok", *changed, applied.late, tuple(notes))
-
-
-def _status(run: Run) -> dict[str, Any]:
-    states = read_states(run.spark, run.lake)
-    newest = _newest_batches(run)
-    bad = _bad_values(run)
-    return {"tables": [_entry(run, state, newest, bad) for _, state in sorted(states.items(), key=lambda item: repr(item[0]))]}
-
-
-def _newest_batches(run: Run) -> dict[tuple[str, TableName], int]:
-    if not run.lake.exists(run.spark, COUNTS_TABLE):
-        return {}
-    counts = run.lake.read(run.spark, COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate')")
-    rows = counts.groupBy("source", "database", "schema", "table").agg(F.max("batch")).collect()
-    return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
-
-
-def _bad_values(run: Run) -> dict[tuple[str, TableName], int]:
-    if not run.lake.exists(run.spark, BAD_VALUES_TABLE):
-        return {}
-    rows = run.lake.read(run.spark, BAD_VALUES_TABLE).groupBy("source", "database", "schema", "table").count().collect()
-    return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
-
-
-def _entry(run: Run, state: TableState, newest: dict[tuple[str, TableName], int], bad: dict[tuple[str, TableName], int]) -> dict[str, Any]:
-    place = (state.source, state.name)
-    rows = 0
-    if state.replica is not None and DeltaTable.isDeltaTable(run.spark, state.replica):
-        rows = run.spark.read.format("delta").load(state.replica).count()
-    return {
-        "source": state.source,
-        "database": state.name.database,
-        "schema": state.name.schema,
-        "table": state.name.table,
-        "state": str(state.state),
-        "reason": state.reason,
-        "replica": state.replica,
-        "history": state.history,
-        "rows": rows,
-        "keys": list(state.keys),
-        "sequence": state.sequence,
-        "event_time": state.event_time.isoformat() if state.event_time else None,
-        "changes_applied": state.changes_applied,
-        "bad_values": bad.get(place, 0),
-        "behind": max(0, newest.get(place, state.batch) - state.batch),
-    }
-
-
-LAYER = Layer(name="gold", run=_run, status=_status)

@@ -156,4 +156,3 @@ def _rename(life: _Life, statement: Statement, to: TableName, lives: dict[TableN
     life.pieces.append(Piece(to, statement.sequence, None))
     lives[to] = life
     moved.pop(to, None)
-

@@ -43,17 +43,23 @@ class Profile:
     has_moves: bool = False
     shapes: tuple[Shape, ...] = ()
     seen: Mapping[tuple[int, str], Seen] = field(default_factory=dict)
+    ops: Mapping[str, int] = field(default_factory=dict)
+    late: int = 0
 
 
-def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Profile:
-    """The profile of row changes under their names then. `schemas` has every schema that they name."""
+def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]], top: str | None = None) -> Profile:
+    """The profile of row changes under their names then. `schemas` has every schema that they name.
+
+    `ops` counts changes by operation and `late` those not above the sequence `top`: of these rows, never joined.
+    """
     numbered = rows.withColumn("stretch", stretch_number(lineage))
     is_update = (F.col("op") == "update") & F.col("before").isNotNull()
     moved = F.exists("keys", lambda k: ~F.try_element_at("before", k).eqNullSafe(F.try_element_at("after", k)))
     groups = (
-        numbered.groupBy("stretch", "schema_id", "keys")
+        numbered.groupBy("stretch", "schema_id", "keys", "op")
         .agg(
             F.count("*").alias("rows"),
+            F.sum((F.col("sequence") <= F.lit(top or "")).cast("long")).alias("late"),
             F.min("sequence").alias("low"),
             F.max("sequence").alias("high"),
             F.max("event_time").alias("event_time"),
@@ -68,7 +74,12 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
     seen = _with_widths(numbered, seen)
     newest = max(groups, key=lambda g: (g["high"], g["keys"] or []))
     times = [g["event_time"] for g in groups if g["event_time"] is not None]
+    ops: dict[str, int] = {}
+    for group in groups:
+        ops[group["op"]] = ops.get(group["op"], 0) + group["rows"]
     return Profile(
+        ops=ops,
+        late=sum(g["late"] for g in groups),
         rows=sum(g["rows"] for g in groups),
         min_sequence=min(g["low"] for g in groups),
         max_sequence=newest["high"],
@@ -83,7 +94,9 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
     )
 
 
-def _shapes(groups: Iterable[object], schemas: Mapping[str, Sequence[SchemaColumn]]) -> tuple[tuple[Shape, ...], dict[tuple[int, str], Seen]]:
+def _shapes(
+    groups: Iterable[object], schemas: Mapping[str, Sequence[SchemaColumn]]
+) -> tuple[tuple[Shape, ...], dict[tuple[int, str], Seen]]:
     newest: dict[tuple[int, tuple[str, ...]], str] = {}
     seen: dict[tuple[int, str], Seen] = {}
     for group in groups:

@@ -141,4 +141,5 @@ def _is_cut(words: list[str], start: int, i: int) -> bool:
     """Whether SQL Server starts another statement here without a semicolon before."""
     if words[start] in _RIGHTS or i + 1 >= len(words):
         return False
-    return (words[i] in _TABLE_VERBS and words[i + 1] == "TABLE") or words[i + 1] == "SP_RENAME"
+    is_call = words[i] in ("EXEC", "EXECUTE") and "SP_RENAME" in words[i + 1 : i + 6]
+    return is_call or (words[i] in _TABLE_VERBS and words[i + 1] == "TABLE")

@@ -24,6 +24,7 @@ from silver.ddl_redeclare import altered, redeclared, renamed_and_redeclared
 from silver.ddl_tokens import Cursor, Unclear
 from silver.ddl_words import DROPPED_ELEMENTS, ROW_CLAUSES, TABLE_OPTIONS, VERBS
 
+_PARTS = frozenset({"PARTITION", "SUBPARTITION"})
 _LIST_ENDS = frozenset({"", ","})
 
 
@@ -55,7 +56,9 @@ class AlterReader:
     def _is_parted(self) -> bool:
         """Whether another clause may start here: after a comma, and in other databases than MySQL without one."""
         word = self.cursor.word()
-        return word in _LIST_ENDS or self.cursor.dialect != "mysql" or word in ("PARTITION", "REMOVE") or word in TABLE_OPTIONS
+        if word in _LIST_ENDS or word in ("PARTITION", "REMOVE") or word in TABLE_OPTIONS:
+            return True
+        return self.cursor.dialect != "mysql" and (word in _CLAUSES or word in ROW_CLAUSES)
 
     def _clause(self) -> None:
         cursor = self.cursor
@@ -102,7 +105,7 @@ class AlterReader:
             cursor.i += 3
             self.actions.append(TruncateTable())
         else:
-            is_part = "PARTITION" in (cursor.word(1), cursor.word(2))
+            is_part = not _PARTS.isdisjoint((cursor.word(1), cursor.word(2)))
             self._refuse_rest(PARTITION_ROWS if is_part else "the table's rows change outside of the feed")
 
     def _add(self) -> None:
@@ -188,6 +191,8 @@ class AlterReader:
 
     def _drops_element(self) -> bool:
         word, following = self.cursor.word(), self.cursor.word(1)
+        if word == "INDEX" and self.cursor.dialect == "oracle":
+            return True
         if word in INDEX_WORDS and self.cursor.dialect not in ("mysql", "tsql", ""):
             return False
         if word in ("PERIOD", "SYSTEM", "SUPPLEMENTAL", "MATERIALIZED", "UNUSED", "COLUMNS", "UNIQUE"):
@@ -217,7 +222,7 @@ class AlterReader:
             self.actions += [DropColumn(name) for name in cursor.names()]
         else:
             self.actions.append(DropColumn(cursor.name()))
-        while cursor.take_any(frozenset({"CASCADE", "RESTRICT", "CONSTRAINTS", "INVALIDATE", "CHECKPOINT", "0"})):
+        while cursor.take_any(frozenset({"CASCADE", "RESTRICT", "CONSTRAINTS", "INVALIDATE", "CHECKPOINT", "0", "ONLINE"})):
             pass
         self.listed = "DROP COLUMN" if cursor.dialect in ("tsql", "") else ""
 

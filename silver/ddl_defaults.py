@@ -6,6 +6,7 @@ import base64
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from sqlglot.tokenizer_core import TokenType
 
@@ -15,6 +16,7 @@ from silver.types import INTEGERS, number_text, wall_of_text
 _ZONED = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?(Z|[+-]\d{2}(?::?\d{2})?)")
 _CLOCK = re.compile(r"(-?)(\d{1,3}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
 _WALL = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?")
+_MAX_LITERAL = 300
 _LENGTH = re.compile(r"\((\d{1,5})")
 _TRUTH = {"true": "true", "t": "true", "yes": "true", "on": "true", "1": "true"}
 _FALSEHOOD = {"false": "false", "f": "false", "no": "false", "off": "false", "0": "false"}
@@ -110,9 +112,11 @@ def canonical_default(value: Constant, type_name: str | None, declared: str, dia
         return None, False
     if type_name == "binary":
         return _binary(value, declared, dialect)
+    if dialect == "postgres" and value.kind in ("bits", "hex") and type_name == "string":
+        return (value.text, False) if value.kind == "bits" else (None, True)
     text = _plain(value, type_name)
-    if type_name in INTEGERS or (type_name or "").startswith("decimal"):
-        return _number(text), False
+    if type_name in INTEGERS or type_name in ("float", "double") or (type_name or "").startswith("decimal"):
+        return _number(text, type_name or ""), False
     if type_name == "boolean":
         lowered = text.strip().lower()
         return _TRUTH.get(lowered) or _FALSEHOOD.get(lowered) or text, False
@@ -125,19 +129,35 @@ def _plain(value: Constant, type_name: str | None) -> str:
     if value.kind in ("hex", "bits"):
         if type_name == "string":
             return _bytes(value).decode("utf-8", "replace")
-        return str(int(value.text or "0", 16 if value.kind == "hex" else 2))
+        return str(_integer(value)) if len(value.text) < _MAX_LITERAL else value.text
     if value.kind == "truth" and type_name != "boolean":
         return "1" if value.text == "true" else "0"
     return value.text
 
 
-def _number(text: str) -> str:
+def _number(text: str, type_name: str) -> str:
+    """A number as the column keeps it: rounded to the column's scale."""
     stripped = text.strip().removeprefix("+")
-    return number_text("0" + stripped if stripped.startswith(".") else stripped.replace("-.", "-0.", 1))
+    plain = number_text("0" + stripped if stripped.startswith(".") else stripped.replace("-.", "-0.", 1))
+    scale = 0 if type_name in INTEGERS else int(type_name.partition(",")[2].rstrip(")") or -1)
+    fraction = plain.partition(".")[2]
+    if scale < 0 or len(fraction) <= scale or len(plain) > _MAX_LITERAL or not fraction.isdigit():
+        return plain
+    try:
+        return str(Decimal(plain).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP))
+    except InvalidOperation:
+        return plain
+
+
+def _integer(value: Constant) -> int:
+    try:
+        return int(value.text or "0", 16 if value.kind == "hex" else 2)
+    except ValueError:
+        return 0
 
 
 def _bytes(value: Constant) -> bytes:
-    number = int(value.text or "0", 16 if value.kind == "hex" else 2)
+    number = _integer(value)
     digits = (len(value.text) + 1) // 2 if value.kind == "hex" else (len(value.text) + 7) // 8
     return number.to_bytes(digits, "big")
 
@@ -162,6 +182,8 @@ def _moment(text: str, type_name: str, dialect: str) -> tuple[str | None, bool]:
     zoned = _ZONED.fullmatch(text)
     if zoned is not None and type_name == "timestamp":
         return _instant(zoned[1], zoned[2])
+    if len(text) == 8 and text.isascii() and text.isdigit():
+        text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
     if _WALL.fullmatch(text) is None:
         return (text, False) if dialect == "mysql" else (None, True)
     wall = wall_of_text(text)

@@ -22,6 +22,8 @@ def is_element(cursor: Cursor) -> bool:
         return cursor.dialect in ("mysql", "tsql", "")
     if word in ("CONSTRAINT", "PRIMARY", "UNIQUE", "FOREIGN", "CHECK", "FULLTEXT", "SPATIAL"):
         return True
+    if word == "CLUSTERING":
+        return following in INDEX_WORDS
     pairs = {"PERIOD": ("FOR",), "EXCLUDE": ("USING", "("), "VECTOR": ("INDEX", "KEY"), "SUPPLEMENTAL": ("LOG",), "SHARD": ("KEY",)}
     if word in ("CLUSTERED", "DEFAULT"):
         return cursor.dialect in ("tsql", "")

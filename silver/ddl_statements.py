@@ -42,6 +42,8 @@ def read_statement(cursor: Cursor, scope: Scope) -> list[Statement]:
     handler = _HANDLERS.get(word)
     if handler is not None:
         return handler(cursor, scope)
+    if word == "CHANGE" and cursor.word(1) in ("MASTER", "REPLICATION") and cursor.word(2) in ("TO", "SOURCE", "FILTER"):
+        return [Statement(scope.subject, (NoEffect("administration"),))]
     if word in _FRAGMENTS:
         return [_fragment(cursor, scope)]
     if word in DML:

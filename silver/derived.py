@@ -6,10 +6,13 @@ changes nothing. A crash between the commit and any of these leaves them to the 
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+import json
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from framework.contracts.tables import CHANGES
+from framework.contracts.tables import CHANGES, SCHEMAS
 from framework.tables import Lakehouse, Transaction
 
 CHANGES_TABLE = "silver/changes"
@@ -26,14 +29,13 @@ COUNTS_SCHEMA = (
 )
 
 
-def append_schemas(lake: Lakehouse, staged: DataFrame, batch: int, transaction: Transaction) -> None:
-    """Make every schema of the batch known; before the changes that name it are committed."""
-    parsed = F.from_json("columns", "array<array<string>>")
-    columns = F.transform(parsed, lambda c: F.struct(c[0].alias("name"), c[1].alias("type"), c[2].alias("declared"), c[3].alias("token")))
-    found = staged.where("columns is not null").select("schema_id", columns.alias("columns")).dropDuplicates(["schema_id"])
-    have = lake.read(staged.sparkSession, SCHEMAS_TABLE).select("schema_id")
-    new = found.join(have, "schema_id", "left_anti").withColumn("batch", F.lit(batch).cast("long"))
-    lake.append(new.coalesce(1), SCHEMAS_TABLE, transaction)
+def append_schemas(lake: Lakehouse, staged: DataFrame, batch: int, transaction: Transaction, have: set[str]) -> None:
+    """Make every schema of the batch known, before the changes that name it are committed. `have` are those known."""
+    found = staged.where("columns is not null").select("schema_id", "columns").dropDuplicates(["schema_id"])
+    new = [(row[0], json.loads(row[1]), batch) for row in found.collect() if row[0] not in have]
+    if new:
+        lake.append(staged.sparkSession.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE, transaction)
+        have.update(row[0] for row in new)
 
 
 def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame) -> None:
@@ -74,15 +76,24 @@ def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transa
     lake.append(rows.coalesce(1), STATEMENTS_TABLE, transaction)
 
 
-def append_counts(lake: Lakehouse, committed: DataFrame, clock: object, transaction: Transaction) -> None:
-    """Count the batch's rows by table and kind, with their sequences and times."""
+def count_rows(committed: DataFrame) -> list[Row]:
+    """The batch's rows by table and kind, with their sequences and times."""
     is_order = F.col("kind").isin("row", "ddl", "truncate")
-    counts = committed.groupBy("batch", "source", "database", "schema", "table", "kind", "reason").agg(
-        F.count("*").alias("rows"),
-        F.sum(F.col("paired_with").isNotNull().cast("long")).alias("merged"),
-        F.min(F.when(is_order, F.col("sequence"))).alias("min_sequence"),
-        F.max(F.col("sequence")).alias("max_sequence"),
-        F.min("event_time").alias("min_event_time"),
-        F.max("event_time").alias("max_event_time"),
+    return (
+        committed.groupBy("batch", "source", "database", "schema", "table", "kind", "reason")
+        .agg(
+            F.count("*").alias("rows"),
+            F.sum(F.col("paired_with").isNotNull().cast("long")).alias("merged"),
+            F.min(F.when(is_order, F.col("sequence"))).alias("min_sequence"),
+            F.max(F.col("sequence")).alias("max_sequence"),
+            F.min("event_time").alias("min_event_time"),
+            F.max("event_time").alias("max_event_time"),
+        )
+        .collect()
     )
-    lake.append(counts.withColumn("max_ingested_at", F.lit(clock).cast("timestamp")).coalesce(1), COUNTS_TABLE, transaction)
+
+
+def append_counts(lake: Lakehouse, spark: SparkSession, counts: Sequence[Row], clock: object, transaction: Transaction) -> None:
+    """Publish the batch: what is counted here is what gold takes up."""
+    rows = [(*row, clock) for row in counts]
+    lake.append(spark.createDataFrame(rows, COUNTS_SCHEMA).coalesce(1), COUNTS_TABLE, transaction)

@@ -7,16 +7,16 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
+from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, MESSAGES, QUARANTINE, SCHEMAS
 from framework.crash import crash_point
 from framework.errors import MainstemError
-from framework.layer import Layer, LayerReport, Run
+from framework.pace import SMALL_ROWS, set_pace
 from framework.tables import Lakehouse, Transaction
 from silver import derived, fates
 from silver.format import Context
@@ -24,9 +24,7 @@ from silver.formats import FORMATS
 from silver.normalize import SourcePlan, normalizer
 from silver.rows import STAGED_DDL
 
-CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
 MESSAGES_TABLE = "bronze/messages"
-SMALL_BATCH = 20_000
 MAX_MESSAGE_BYTES = 512 * 1024 * 1024
 
 
@@ -57,10 +55,10 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str
     if not lake.exists(spark, MESSAGES_TABLE):
         return SilverResult((), 0)
     done: list[tuple[int, int]] = []
-    plans = source_plans(config)
+    desk = _Desk(lake, config, source_plans(config))
 
     def normalize(messages: DataFrame, stream_batch: int) -> None:
-        done.append((stream_batch, normalize_batch(messages, stream_batch, lake, config, plans)))
+        done.append((stream_batch, normalize_batch(messages, stream_batch, desk)))
 
     reader = spark.readStream.format("delta").option("maxBytesPerTrigger", "512m")
     query = (
@@ -74,62 +72,11 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str
     return SilverResult(tuple(batch for batch, _ in done), sum(count for _, count in done))
 
 
-def _run(run: Run) -> LayerReport:
-    result = run_silver(run.spark, run.lake, run.config, run.run_id)
-    counts: dict[str, int] = {}
-    if result.batches:
-        batches = F.col("batch").isin(*result.batches)
-        rows = run.lake.read(run.spark, derived.COUNTS_TABLE).where(batches).groupBy("kind").agg(F.sum("rows"), F.sum("merged")).collect()
-        by_kind = {row[0]: row[1] for row in rows}
-        counts = {
-            "changes": by_kind.get("row", 0),
-            "merged": 2 * sum(row[2] or 0 for row in rows if row[0] == "row"),
-            "heartbeats": by_kind.get("heartbeat", 0),
-            "duplicates": by_kind.get("duplicate", 0),
-            "quarantined": by_kind.get("quarantined", 0),
-            "waiting": _waiting(run),
-        }
-    return LayerReport("silver", {"messages": result.messages, **counts})
-
-
-def _waiting(run: Run) -> int:
-    return run.lake.read(run.spark, derived.PENDING_TABLE).count() if run.lake.exists(run.spark, derived.PENDING_TABLE) else 0
-
-
-def _status(run: Run) -> dict[str, Any]:
-    found: dict[str, Any] = {"changes": 0, "control_events": 0, "duplicates": 0, "excluded": 0, "quarantined": {}, "pending_halves": _waiting(run)}
-    if not run.lake.exists(run.spark, derived.COUNTS_TABLE):
-        return found
-    names = {"row": "changes", "duplicate": "duplicates", "excluded": "excluded", **dict.fromkeys(CONTROL_KINDS, "control_events")}
-    counts = run.lake.read(run.spark, derived.COUNTS_TABLE).groupBy("kind").agg(F.sum("rows")).collect()
-    for kind, rows in counts:
-        if kind in names:
-            found[names[kind]] += rows
-    open_rows = run.lake.read(run.spark, derived.QUARANTINE_TABLE).where("NOT is_resolved")
-    found["quarantined"] = {row[0]: row[1] for row in open_rows.groupBy("reason").count().collect()}
-    return found
-
-
-def _format_rows() -> list[dict[str, str]]:
-    return [
-        {
-            "name": f.name,
-            "title": f.title,
-            "writer": f.writer,
-            "update_arrives_as": f.update_arrives_as,
-            "keys_come_from": f.keys_come_from,
-            "order_comes_from": f.order_comes_from,
-            "order": "position" if f.positions_are_unique else "time",
-            "options": ", ".join(f.options.model_fields) or "",
-            "reference": f.reference,
-        }
-        for f in FORMATS.values()
-    ]
-
-
 def create_tables(spark: SparkSession, lake: Lakehouse) -> None:
     """Create silver's tables where they are missing."""
-    stats = {"delta.dataSkippingStatsColumns": "batch,source,kind,database,schema,table,sequence,event_time,change_id,topic,partition,offset"}
+    stats = {
+        "delta.dataSkippingStatsColumns": "batch,source,kind,database,schema,table,sequence,event_time,change_id,topic,partition,offset"
+    }
     lake.create(spark, derived.CHANGES_TABLE, CHANGES, stats)
     lake.create(spark, derived.PENDING_TABLE, CHANGES)
     lake.create(spark, derived.QUARANTINE_TABLE, QUARANTINE)
@@ -168,32 +115,54 @@ def _is_excluded(config: Config, database: str | None, schema: str | None, table
     return config.settings(database, schema, table).exclude
 
 
-def normalize_batch(messages: DataFrame, stream_batch: int, lake: Lakehouse, config: Config, plans: Mapping[str, SourcePlan]) -> int:
+@dataclass(slots=True)
+class _Desk:
+    """What the batches of one run share. `schemas` are the ids that `silver/schemas` holds, null until they were read."""
+
+    lake: Lakehouse
+    config: Config
+    plans: Mapping[str, SourcePlan]
+    schemas: set[str] | None = None
+
+    def transaction(self, step: str, batch: int) -> Transaction:
+        return Transaction(f"{self.config.pipeline}/silver/{step}", batch)
+
+    def known_schemas(self, spark: SparkSession) -> set[str]:
+        if self.schemas is None:
+            self.schemas = {row[0] for row in self.lake.read(spark, derived.SCHEMAS_TABLE).select("schema_id").collect()}
+        return self.schemas
+
+
+def normalize_batch(messages: DataFrame, batch: int, desk: _Desk) -> int:
     """Commit the fates of one batch of messages, once, and what follows from them. Returns the number of messages."""
-    spark = messages.sparkSession
-    known = messages.where(F.col("source").isin(*plans)).select(*(F.col(f"`{n}`") for n in MESSAGES.names))
+    spark, lake = messages.sparkSession, desk.lake
+    known = messages.where(F.col("source").isin(*desk.plans)).select(*(F.col(f"`{n}`") for n in MESSAGES.names))
     received, clock = known.agg(F.count("*"), F.max("ingested_at")).first() or (0, None)
     if not received:
         return 0
-    batch = stream_batch
-    app = f"{config.pipeline}/silver"
-    if lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch).limit(1).count() == 0:
-        crash_point("silver.before_staging")
-        staging = f"{lake.checkpoints}/staging/silver"
-        known.mapInArrow(normalizer(plans), STAGED_DDL).write.mode("overwrite").parquet(staging)
-        staged = spark.read.schema(STAGED_DDL).parquet(staging)
-        rows = _fates(staged, lake, config, received)
-        derived.append_schemas(lake, staged, batch, Transaction(f"{app}/schemas", batch))
-        crash_point("silver.before_changes")
-        changes = rows.withColumn("batch", F.lit(batch).cast("long")).select(*(F.col(f"`{n}`") for n in CHANGES.names))
-        if received < SMALL_BATCH:
-            changes = changes.coalesce(1)
-        lake.append(changes, derived.CHANGES_TABLE, Transaction(f"{app}/changes", batch))
-        crash_point("silver.after_changes")
-        if lake.local_root is not None:
-            shutil.rmtree(staging, ignore_errors=True)
-    _derive(spark, lake, known, batch, app, clock)
+    set_pace(spark, received)
+    if lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch).limit(1).isEmpty():
+        _commit(known, batch, desk, received)
+    _derive(known, batch, desk, clock)
     return int(received)
+
+
+def _commit(messages: DataFrame, batch: int, desk: _Desk, received: int) -> None:
+    spark, lake = messages.sparkSession, desk.lake
+    crash_point("silver.before_staging")
+    staging = f"{lake.checkpoints}/staging/silver"
+    messages.mapInArrow(normalizer(desk.plans), STAGED_DDL).write.mode("overwrite").parquet(staging)
+    staged = spark.read.schema(STAGED_DDL).parquet(staging)
+    rows = _fates(staged, lake, desk.config, received)
+    derived.append_schemas(lake, staged, batch, desk.transaction("schemas", batch), desk.known_schemas(spark))
+    crash_point("silver.before_changes")
+    changes = rows.withColumn("batch", F.lit(batch).cast("long")).select(*(F.col(f"`{n}`") for n in CHANGES.names))
+    if received < SMALL_ROWS:
+        changes = changes.coalesce(1)
+    lake.append(changes, derived.CHANGES_TABLE, desk.transaction("changes", batch))
+    crash_point("silver.after_changes")
+    if lake.local_root is not None:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _fates(staged: DataFrame, lake: Lakehouse, config: Config, received: int) -> DataFrame:
@@ -273,28 +242,20 @@ def _deadlines(spark: SparkSession, lake: Lakehouse, config: Config, summaries: 
     return deadlines
 
 
-def _derive(spark: SparkSession, lake: Lakehouse, messages: DataFrame, batch: int, app: str, clock: object) -> None:
+def _derive(messages: DataFrame, batch: int, desk: _Desk, clock: object) -> None:
+    spark, lake = messages.sparkSession, desk.lake
     committed = lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch)
-    kinds = {row[0]: row[1] for row in committed.groupBy("kind").count().collect()}
-    if kinds.get("quarantined"):
-        bronze = messages
-        if committed.where("kind = 'quarantined'").join(messages, ["source", "topic", "partition", "offset"], "left_anti").limit(1).count():
-            bronze = lake.read(spark, MESSAGES_TABLE)
-        derived.merge_quarantine(lake, committed, bronze)
+    counts = derived.count_rows(committed)
+    kinds = {row["kind"] for row in counts}
+    if "quarantined" in kinds:
+        reasons = {row["reason"] for row in counts}
+        is_older = reasons & {Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR}
+        derived.merge_quarantine(lake, committed, lake.read(spark, MESSAGES_TABLE) if is_older else messages)
     crash_point("silver.after_quarantine")
-    if kinds.get("half") or not lake.read(spark, derived.PENDING_TABLE).isEmpty():
+    if "half" in kinds or not lake.read(spark, derived.PENDING_TABLE).isEmpty():
         derived.merge_pending(lake, committed)
     crash_point("silver.after_pending")
-    if kinds.get("ddl") or kinds.get("truncate"):
-        derived.append_statements(lake, committed, Transaction(f"{app}/statements", batch))
-    derived.append_counts(lake, committed, clock, Transaction(f"{app}/counts", batch))
+    if kinds & {"ddl", "truncate"}:
+        derived.append_statements(lake, committed, desk.transaction("statements", batch))
+    derived.append_counts(lake, spark, counts, clock, desk.transaction("counts", batch))
     crash_point("silver.after_counts")
-
-
-LAYER = Layer(
-    name="silver",
-    run=_run,
-    status=_status,
-    formats=_format_rows,
-    options=lambda: {name: f.options for name, f in FORMATS.items()},
-)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.checkpoint import read_note, write_note
+from bronze.checkpoint import has_checkpoint, lost
 from bronze.contents import Reading, content_reader, path_reader
 from bronze.file_log import LoggedFile, append_log, create_log, landed_files, log_name, logged_files, read_log, superseded
 from bronze.listing import Clock, FoundFile, Listing, digest, is_local, list_complete, list_folder, without_glob
@@ -36,25 +36,28 @@ _GZIP_WEIGHT = 8
 _FILE_WEIGHT = 64 * 1024
 
 
-def discover(spark: SparkSession, feed: Feed, clock: Clock | None = None) -> Discovery:
+def discover(spark: SparkSession, feed: Feed, memory: str, clock: Clock | None = None) -> Discovery:
     """Record the new complete files; raises MainstemError when a file stops the source."""
     clock = clock or Clock()
-    note = json.loads(read_note(spark, _memory(feed)) or "{}")
-    listed = list_folder(spark, _folder(feed))
-    if note.get("digest") == digest(listed) and feed.lake.exists(spark, log_name(feed.name)):
-        return Discovery(is_idle=True)
-    log = read_log(spark, feed)
+    last = json.loads(memory or "{}")
+    has_log = feed.lake.exists(spark, log_name(feed.name))
+    if has_log and last.get("digest") == digest(list_folder(spark, _folder(feed))):
+        return Discovery(is_idle=True, memory=memory)
+    if not has_log and has_checkpoint(spark, feed):
+        raise lost(feed, f"the log {feed.lake.path(log_name(feed.name))} of the files that were read is gone")
+    log = read_log(spark, feed) if has_log else {}
     known = {file: entry.found for file, entry in log.items()}
     listing = _readable(list_complete(lambda: list_folder(spark, _folder(feed)), known, clock))
     new = _new_files(spark, feed, listing, log)
-    _check_missing(spark, feed, listing, [entry for entry in log.values() if entry.sequence > note.get("landed", 0)])
+    _check_missing(spark, feed, listing, [entry for entry in log.values() if entry.sequence > last.get("landed", 0)])
     if new:
+        crash_point("bronze.before_log")
         create_log(spark, feed)
         append_log(spark, feed, _entries(new, log, clock.now()))
         crash_point("bronze.after_log")
     landed = max((entry.sequence for entry in log.values()), default=0) + len(new)
-    memory = {"digest": None if listing.waiting else digest(listing.complete), "landed": landed}
-    return Discovery(is_idle=not landed or landed == note.get("landed"), waiting=listing.waiting, memory=json.dumps(memory))
+    next_memory = {"digest": None if listing.waiting else digest(listing.complete), "landed": landed}
+    return Discovery(landed == last.get("landed", 0), listing.waiting, json.dumps(next_memory))
 
 
 def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
@@ -93,19 +96,9 @@ def read_messages(spark: SparkSession, folder: str, files: Sequence[FoundFile], 
     return spark.range(0, len(groups), 1, len(groups)).mapInArrow(path_reader(reading, groups), MESSAGES)
 
 
-def remember(spark: SparkSession, feed: Feed, discovery: Discovery) -> None:
-    """Note what has landed, so that the next run knows by a listing alone that nothing is new."""
-    if discovery.memory:
-        write_note(spark, _memory(feed), discovery.memory)
-
-
 def _folder(feed: Feed) -> str:
     assert feed.source.files is not None
     return feed.source.files
-
-
-def _memory(feed: Feed) -> str:
-    return f"{feed.checkpoint}.landed"
 
 
 def _readable(listing: Listing) -> Listing:
@@ -201,4 +194,4 @@ def _read_remote(spark: SparkSession, files: Sequence[FoundFile], reading: Readi
     return columns.mapInArrow(content_reader(reading, {found.path: found for found in files}), MESSAGES)
 
 
-KIND = SourceKind(name="files", discover=discover, read_stream=read_stream, parts=parts, remember=remember)
+KIND = SourceKind(name="files", discover=discover, read_stream=read_stream, parts=parts)

@@ -11,7 +11,9 @@ from gold.merge import Layout, insert_changes, replace_table
 def appended(rows: DataFrame, truncates: DataFrame, layout: Layout) -> DataFrame:
     """One row a change: an update's after image, a delete's before image, a truncate's nulls."""
     image = F.when(F.col("op") == "delete", F.coalesce("before", "after")).otherwise(F.col("after"))
-    changes = rows.select("op", image.alias("after"), "sequence", "event_time", "change_id", F.col("half").isNull().alias("is_whole_change"))
+    changes = rows.select(
+        "op", image.alias("after"), "sequence", "event_time", "change_id", F.col("half").isNull().alias("is_whole_change")
+    )
     newest = F.max_by(F.struct("op", "after", "event_time"), "is_whole_change").alias("v")
     once = changes.groupBy("change_id", "sequence").agg(newest).select("change_id", "sequence", "v.*")
     empty = F.lit(None).cast("map<string,string>")

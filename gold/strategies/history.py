@@ -20,11 +20,26 @@ from gold.profile import Profile
 VALIDITY = {"_cdc_valid_from": "timestamp", "_cdc_valid_to": "timestamp", "_cdc_is_current": "boolean", "_cdc_op": "string"}
 
 
-def versions(rows: DataFrame, layout: Layout, profile: Profile, truncates: Sequence[tuple[str, object]], track: Sequence[str] | None) -> DataFrame:
+def versions(
+    rows: DataFrame, layout: Layout, profile: Profile, truncates: Sequence[tuple[str, object]], track: Sequence[str] | None
+) -> DataFrame:
     """All versions of the keys that the rows touch. `truncates` are positions and event times."""
     keys = key_names(len(layout.keys))
     found = effects(rows, layout.key_columns)
-    carried = ["sequence", "rank", "is_whole_change", "change_id", "event_time", "op", "is_put", "is_move", "partial", "transaction_id", "before", "after"]
+    carried = [
+        "sequence",
+        "rank",
+        "is_whole_change",
+        "change_id",
+        "event_time",
+        "op",
+        "is_put",
+        "is_move",
+        "partial",
+        "transaction_id",
+        "before",
+        "after",
+    ]
     found = found.select(*keys, *carried)
     for sequence, moment in truncates:
         gone = found.where(F.col("sequence") < sequence).select(*keys).distinct().select(
@@ -52,14 +67,14 @@ def _valid(found: DataFrame, layout: Layout, keys: Sequence[str], profile: Profi
     timed = timed.withColumn("_cdc_valid_to", F.lead("_cdc_valid_from").over(window))
     timed = timed.withColumn("_cdc_is_current", F.lead("rank").over(window).isNull())
     own = {"_cdc_sequence": "sequence", "_cdc_event_time": "event_time", "_cdc_change_id": "change_id", "_cdc_op": "op"}
-    return timed.where("is_put").select(
-        *keys, *layout.cells(), *(F.col(own.get(name, name)).alias(name) for name in layout.own)
-    )
+    return timed.where("is_put").select(*keys, *layout.cells(), *(F.col(own.get(name, name)).alias(name) for name in layout.own))
 
 
 def _tracked(found: DataFrame, keys: Sequence[str], track: Sequence[str]) -> DataFrame:
     window = by_key(keys)
-    watched = F.to_json(F.struct(*(F.try_element_at("after", F.lit(n)).alias(f"w{i}") for i, n in enumerate(track))), {"ignoreNullFields": "false"})
+    watched = F.to_json(
+        F.struct(*(F.try_element_at("after", F.lit(n)).alias(f"w{i}") for i, n in enumerate(track))), {"ignoreNullFields": "false"}
+    )
     marked = found.withColumn("_watched", F.when(F.col("is_put"), watched))
     was = F.lag(F.struct("_watched")).over(window)
     marked = marked.withColumn("_same", F.col("is_put") & F.coalesce(was["_watched"] == F.col("_watched"), F.lit(False)))
@@ -88,5 +103,3 @@ def merge_keys(frame: DataFrame, touched: DataFrame, path: str, layout: Layout) 
     stale = have.join(kept, match, "left_anti").withColumn("is_stale", F.lit(True))
     rows = frame.withColumn("is_stale", F.lit(False)).unionByName(stale, allowMissingColumns=True)
     merge_versions(rows, path, layout)
-
-

@@ -1,0 +1,82 @@
+"""Gold as the command line sees it: how it runs, and the tables that it adds to `status`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import functions as F
+
+from framework.contracts.actions import TableName
+from framework.layer import Layer, LayerReport, Run, TableLine
+from gold.apply import Applied
+from gold.job import BAD_VALUES_TABLE, COUNTS_TABLE, dotted, run_gold
+from gold.state import State, TableState, read_states
+
+
+def _run(run: Run) -> LayerReport:
+    result = run_gold(run.spark, run.lake, run.config, run.run_id, run.table)
+    lines = tuple(_line(applied) for applied in result.tables if applied.applied or applied.notes or applied.state.state is State.PARKED)
+    return LayerReport("gold", {"applied": sum(a.applied for a in result.tables)}, lines)
+
+
+def _line(applied: Applied) -> TableLine:
+    state = applied.state
+    is_parked = state.state is State.PARKED
+    notes = list(applied.notes)
+    if is_parked:
+        notes.append((state.reason or "").replace("\n", " "))
+    elif state.state is State.APPEND_ONLY:
+        notes.append("append-only: no key is known; name one under tables: - match: … keys: […], then `rebuild`")
+    inserted = applied.ops.get("insert", 0) + applied.ops.get("read", 0)
+    changed = (inserted, applied.ops.get("update", 0), applied.ops.get("delete", 0))
+    return TableLine(dotted(state.name), "PARKED" if is_parked else "ok", *changed, applied.late, tuple(notes))
+
+
+def _status(run: Run) -> dict[str, Any]:
+    states = read_states(run.spark, run.lake)
+    newest = _newest_batches(run)
+    bad = _bad_values(run)
+    return {"tables": [_entry(run, state, newest, bad) for _, state in sorted(states.items(), key=lambda item: repr(item[0]))]}
+
+
+def _newest_batches(run: Run) -> dict[tuple[str, TableName], int]:
+    if not run.lake.exists(run.spark, COUNTS_TABLE):
+        return {}
+    counts = run.lake.read(run.spark, COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate')")
+    rows = counts.groupBy("source", "database", "schema", "table").agg(F.max("batch")).collect()
+    return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
+
+
+def _bad_values(run: Run) -> dict[tuple[str, TableName], int]:
+    if not run.lake.exists(run.spark, BAD_VALUES_TABLE):
+        return {}
+    rows = run.lake.read(run.spark, BAD_VALUES_TABLE).groupBy("source", "database", "schema", "table").count().collect()
+    return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
+
+
+def _entry(run: Run, state: TableState, newest: dict[tuple[str, TableName], int], bad: dict[tuple[str, TableName], int]) -> dict[str, Any]:
+    place = (state.source, state.name)
+    rows = 0
+    if state.replica is not None and DeltaTable.isDeltaTable(run.spark, state.replica):
+        rows = run.spark.read.format("delta").load(state.replica).count()
+    return {
+        "source": state.source,
+        "database": state.name.database,
+        "schema": state.name.schema,
+        "table": state.name.table,
+        "state": str(state.state),
+        "reason": state.reason,
+        "replica": state.replica,
+        "history": state.history,
+        "rows": rows,
+        "keys": list(state.keys),
+        "sequence": state.sequence,
+        "event_time": state.event_time.isoformat() if state.event_time else None,
+        "changes_applied": state.changes_applied,
+        "bad_values": bad.get(place, 0),
+        "behind": max(0, newest.get(place, state.batch) - state.batch),
+    }
+
+
+LAYER = Layer(name="gold", run=_run, status=_status)

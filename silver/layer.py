@@ -1,0 +1,83 @@
+"""Silver as the command line sees it: how it runs, what it adds to `status`, which formats it knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from framework.layer import Layer, LayerReport, Run
+from silver import derived
+from silver.formats import FORMATS
+from silver.job import run_silver
+
+CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
+
+
+def _run(run: Run) -> LayerReport:
+    result = run_silver(run.spark, run.lake, run.config, run.run_id)
+    counts: dict[str, int] = {}
+    if result.batches:
+        batches = F.col("batch").isin(*result.batches)
+        rows = run.lake.read(run.spark, derived.COUNTS_TABLE).where(batches).groupBy("kind").agg(F.sum("rows"), F.sum("merged")).collect()
+        by_kind = {row[0]: row[1] for row in rows}
+        counts = {
+            "changes": by_kind.get("row", 0),
+            "merged": 2 * sum(row[2] or 0 for row in rows if row[0] == "row"),
+            "heartbeats": by_kind.get("heartbeat", 0),
+            "duplicates": by_kind.get("duplicate", 0),
+            "quarantined": by_kind.get("quarantined", 0),
+            "waiting": _waiting(run),
+        }
+    return LayerReport("silver", {"messages": result.messages, **counts})
+
+
+def _waiting(run: Run) -> int:
+    return run.lake.read(run.spark, derived.PENDING_TABLE).count() if run.lake.exists(run.spark, derived.PENDING_TABLE) else 0
+
+
+def _status(run: Run) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "changes": 0,
+        "control_events": 0,
+        "duplicates": 0,
+        "excluded": 0,
+        "quarantined": {},
+        "pending_halves": _waiting(run),
+    }
+    if not run.lake.exists(run.spark, derived.COUNTS_TABLE):
+        return found
+    names = {"row": "changes", "duplicate": "duplicates", "excluded": "excluded", **dict.fromkeys(CONTROL_KINDS, "control_events")}
+    counts = run.lake.read(run.spark, derived.COUNTS_TABLE).groupBy("kind").agg(F.sum("rows")).collect()
+    for kind, rows in counts:
+        if kind in names:
+            found[names[kind]] += rows
+    open_rows = run.lake.read(run.spark, derived.QUARANTINE_TABLE).where("NOT is_resolved")
+    found["quarantined"] = {row[0]: row[1] for row in open_rows.groupBy("reason").count().collect()}
+    return found
+
+
+def _format_rows() -> list[dict[str, str]]:
+    return [
+        {
+            "name": f.name,
+            "title": f.title,
+            "writer": f.writer,
+            "update_arrives_as": f.update_arrives_as,
+            "keys_come_from": f.keys_come_from,
+            "order_comes_from": f.order_comes_from,
+            "order": "position" if f.positions_are_unique else "time",
+            "options": ", ".join(f.options.model_fields) or "",
+            "reference": f.reference,
+        }
+        for f in FORMATS.values()
+    ]
+
+
+LAYER = Layer(
+    name="silver",
+    run=_run,
+    status=_status,
+    formats=_format_rows,
+    options=lambda: {name: f.options for name, f in FORMATS.items()},
+)
