@@ -70,13 +70,17 @@ def split_lines(chunks: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterato
             continue
         lines[0] = b"".join(begun)
         last = lines.pop()
+        begun.clear()
         for line in lines:
             number += 1
+            if len(line) > longest:
+                raise LineTooLong(number)
             if line.endswith(b"\r"):
                 line = line[:-1]
             if line:
                 yield number, line
-        begun, size = [last], len(last)
+        begun.append(last)
+        size = len(last)
     if size:
         yield number + 1, b"".join(begun)
 

@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     doctor.set_defaults(command=commands.doctor)
 
     demo = adder.add_parser("demo", parents=[common], help="run the sample feeds through all layers")
-    demo.add_argument("folder", nargs="?", help="where to put it (default: a new temporary folder)")
+    demo.add_argument("--folder", help="where to put it (default: a new temporary folder)")
     demo.set_defaults(command=commands.demo)
     return parser
 

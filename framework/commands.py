@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -166,10 +167,7 @@ def _print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool)
     if is_json:
         _print_json(
             {
-                "tables": [
-                    {"name": t.name, "state": t.state, "inserted": t.inserted, "updated": t.updated, "deleted": t.deleted, "notes": t.notes}
-                    for t in lines
-                ],
+                "tables": [asdict(line) for line in lines],
                 "counts": counts,
                 "seconds": round(seconds, 1),
             }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -62,9 +63,8 @@ class Lakehouse:
         """Create the table unless it is there; `schema` may be text as Spark SQL writes it."""
         if self.exists(spark, name):
             return
-        if isinstance(schema, str):
-            schema = StructType.fromDDL(schema)
-        builder = DeltaTable.createIfNotExists(spark).location(self.path(name)).addColumns(schema)
+        fields = StructType.fromDDL(schema) if isinstance(schema, str) else schema
+        builder = DeltaTable.createIfNotExists(spark).location(self.path(name)).addColumns(cast(StructType, fields))
         for key, value in (properties or {}).items():
             builder = builder.property(key, value)
         builder.execute()

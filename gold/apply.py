@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from framework.config import Config
 from framework.config_rules import TableSettings
-from framework.contracts.actions import AddColumn, TableName
+from framework.contracts.actions import AddColumn, DropColumn, TableName
 from framework.crash import crash_point
 from framework.errors import MainstemError
 from framework.names import history_folder, replica_folder
@@ -27,6 +27,7 @@ from gold import merge
 from gold.cast import fault, typed
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.columns import Stretch, TableColumn
+from gold.latest import latest
 from gold.lineage import Lineage
 from gold.merge import Layout, Rules
 from gold.profile import Profile, SchemaColumn, joined, measure
@@ -189,9 +190,9 @@ def _only_adds(state: TableState, lineage: Lineage) -> bool:
 
 def _reused(lineage: Lineage, profile: Profile) -> set[str]:
     """Names that rows use again after a drop of that name."""
-    found = set()
+    found: set[str] = set()
     for at, (_, action) in enumerate(lineage.steps):
-        if isinstance(action, shape.DropColumn):
+        if isinstance(action, DropColumn):
             found.update(name for stretch, name in profile.seen if stretch > at and name == action.name)
     return found
 
@@ -296,7 +297,7 @@ def _merge(changes: DataFrame, new: DataFrame, plan: _Plan, place: str, past: st
         again = _of_keys(effects(everything, layout.key_columns), late, keys)
         if floor is not None:
             again = again.where(F.col("sequence") >= floor)
-        folded = replica.latest(again, keys, has_moves=plan.profile.has_moves, has_partials=plan.profile.has_partials)
+        folded = latest(again, keys, has_moves=plan.profile.has_moves, has_partials=plan.profile.has_partials)
         found = _of_keys(found, late, keys, without=True).unionByName(folded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True)
     rules = Rules(str(task.settings.deletes), floor, plan.profile.has_partials)
     replica.merge_rows(found, place, layout, rules)
@@ -318,7 +319,7 @@ def _late_keys(named: DataFrame, plan: _Plan) -> DataFrame | None:
     keys = key_names(len(plan.layout.keys))
     test = F.col("is_move") & ~F.col("is_put")
     if is_late:
-        test = test | (F.col("sequence") <= top)
+        test = test | (F.col("sequence") <= F.lit(top))
     return effects(named, plan.layout.key_columns).where(test).select(*keys).distinct()
 
 

@@ -31,7 +31,7 @@ START = ""
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A DDL statement about one table, at its position."""
+    """A DDL statement about one table, at its position; `ordinal` is its place among the statements of one message."""
 
     sequence: str
     change_id: str
@@ -39,6 +39,7 @@ class Statement:
     table: TableName
     actions: tuple[Action, ...]
     text: str | None = None
+    ordinal: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def trace_tables(statements: Iterable[Statement], names: Iterable[TableName]) ->
     """The lineage of each name: those that statements speak of, and `names` (tables that have rows)."""
     lives: dict[TableName, _Life] = {}
     moved: dict[TableName, TableName] = {}
-    for statement in sorted(statements, key=lambda s: (s.sequence, s.change_id)):
+    for statement in sorted(statements, key=lambda s: (s.sequence, s.ordinal, s.change_id)):
         for action in statement.actions:
             _apply(action, statement, lives, moved)
     for name in names:

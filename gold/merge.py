@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.names import gold_columns, quoted
@@ -40,7 +40,7 @@ class Layout:
         by_name = {c.name: c for c in self.columns}
         return [by_name[name] for name in self.keys]
 
-    def cells(self, image: str = "after") -> list[object]:
+    def cells(self, image: str = "after") -> list[Column]:
         """Typed columns c0… out of an image."""
         return [typed(F.try_element_at(F.col(image), F.lit(c.name)), c.type).alias(f"c{i}") for i, c in enumerate(self.columns)]
 
@@ -57,21 +57,29 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
     spark = rows.sparkSession
     had_mapping = DeltaTable.isDeltaTable(spark, path) and "delta.columnMapping.mode" in _properties(spark, path)
     is_mapped = had_mapping or any(_NEEDS_MAPPING.search(name) for name in names.values())
-    if is_mapped:
+    if is_mapped or not _has_change_feed(names.values()):
         # Delta refuses to write a whole table with mapped columns while its change feed is on
-        properties |= {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "false"}
+        properties |= {"delta.enableChangeDataFeed": "false"}
+    if is_mapped:
+        properties |= {"delta.columnMapping.mode": "name"}
     if had_mapping:
         _set_change_feed(spark, path, "false")
     writer = frame.writeTo(f"delta.{quoted(path)}").using("delta")
     for key, value in properties.items():
         writer = writer.tableProperty(key, value)
     writer.createOrReplace()
-    if is_mapped:
+    if is_mapped and _has_change_feed(names.values()):
         _set_change_feed(spark, path, "true")
 
 
+def _has_change_feed(names: Iterable[str]) -> bool:
+    """Whether the table can have a change feed: Delta's MERGE with one fails on a column whose name has a backtick."""
+    return not any("`" in name for name in names)
+
+
 def _properties(spark: SparkSession, path: str) -> dict[str, str]:
-    return dict(DeltaTable.forPath(spark, path).detail().select("properties").first()[0])
+    row = DeltaTable.forPath(spark, path).detail().select("properties").first()
+    return {} if row is None else dict(row[0])
 
 
 def _set_change_feed(spark: SparkSession, path: str, value: str) -> None:
@@ -90,6 +98,8 @@ def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[st
         spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
     if any(_NEEDS_MAPPING.search(names[n]) for n in new):
         spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    if not _has_change_feed(names[n] for n in new):
+        _set_change_feed(spark, path, "false")
     order = [c.name for c in layout.columns]
     for name in new:
         at = order.index(name)
@@ -130,14 +140,14 @@ def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> No
     else:
         values = [f"s.c{i}" for i in range(len(gold))]
     differs = " OR ".join(f"NOT ({name} <=> {value})" for name, value in zip(gold, values, strict=True))
-    updates = {quoted(names[c.name]): value for c, value in zip(layout.columns, values, strict=True)}
+    updates: dict[str, str | Column] = {quoted(names[c.name]): value for c, value in zip(layout.columns, values, strict=True)}
     own = {name: f"s.{name}" for name in layout.own}
     inserts = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
     merge = DeltaTable.forPath(spark, path).alias("t").merge(rows.alias("s"), on)
     if rules.deletes == "hard":
         merge = merge.whenMatchedDelete(f"NOT s.is_put AND {newer}")
     elif rules.deletes == "soft":
-        marks = {"_cdc_deleted": "true", **{n: f"s.{n}" for n in OWN}}
+        marks: dict[str, str | Column] = {"_cdc_deleted": "true", **{n: f"s.{n}" for n in OWN}}
         merge = merge.whenMatchedUpdate(f"NOT s.is_put AND {newer}", set=marks)
     again = f"s.is_forced AND s._cdc_sequence = t._cdc_sequence AND ({differs})"
     merge = merge.whenMatchedUpdate(f"s.is_put AND ({newer} OR ({again}))", set={**updates, **own})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.tables import CHANGES, SCHEMAS
@@ -66,7 +66,7 @@ def merge_pending(lake: Lakehouse, committed: DataFrame) -> None:
     blank = gone.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in CHANGES.fields if f.name not in at))
     rows = halves.withColumn("is_gone", F.lit(False)).unionByName(blank.select(*(F.col(f"`{n}`") for n in names), "is_gone"))
     merge = lake.delta(committed.sparkSession, PENDING_TABLE).alias("t").merge(rows.alias("s"), _SAME_MESSAGE)
-    values = {f"`{n}`": F.col(f"s.`{n}`") for n in names}
+    values: dict[str, str | Column] = {f"`{n}`": F.col(f"s.`{n}`") for n in names}
     merge.whenMatchedDelete("s.is_gone").whenNotMatchedInsert("NOT s.is_gone", values=values).execute()
 
 

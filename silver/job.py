@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -19,7 +20,7 @@ from framework.errors import MainstemError
 from framework.pace import SMALL_ROWS, set_pace
 from framework.tables import Lakehouse, Transaction
 from silver import derived, fates
-from silver.format import Context
+from silver.format import Context, Options
 from silver.formats import FORMATS
 from silver.normalize import SourcePlan, normalizer
 from silver.rows import STAGED_DDL
@@ -92,7 +93,7 @@ def source_plans(config: Config) -> dict[str, SourcePlan]:
     for name, source in config.sources.items():
         context = Context(
             source=name,
-            options=source.options,
+            options=cast(Options, source.options),
             timezone=source.timezone,
             keys_of=functools.partial(_keys_of, config),
             codecs_of=functools.partial(_codecs_of, config),

@@ -8,14 +8,14 @@ bounded by one batch and a task that is run again gives the same rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from framework.contracts.actions import actions_text
-from framework.contracts.events import Control, Event, Half, Op, RowChange, Token
+from framework.contracts.events import Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format
@@ -38,10 +38,10 @@ class SourcePlan:
     max_bytes: int
 
 
-def normalizer(plans: Mapping[str, SourcePlan]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def normalizer(plans: Mapping[str, SourcePlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
     """The function for `mapInArrow` over rows of `bronze/messages`."""
 
-    def normalize(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def normalize(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for batch in batches:
             yield normalize_batch(batch, plans)
 
@@ -75,6 +75,7 @@ class _Desk:
 
     def take(self, message: RawMessage) -> None:
         plan = self.plans[message.source]
+        ids: set[str] = set()
         for ordinal, event in enumerate(_decoded(message, plan)):
             if isinstance(event, Malformed):
                 self.rows.append(quarantined(message, plan.format.name, event))
@@ -82,8 +83,11 @@ class _Desk:
             try:
                 row = _row(message, ordinal, event, plan)
             except ValueError as error:
-                self.rows.append(quarantined(message, plan.format.name, Malformed(Reason.BAD_POSITION, str(error))))
+                self.rows.append(quarantined(message, plan.format.name, Malformed(Reason.BAD_POSITION, str(error)), ordinal))
                 continue
+            if row["change_id"] in ids:  # equal rows inside one message are rows of their own
+                row["change_id"] = digest((row["change_id"], "again", str(ordinal)))
+            ids.add(row["change_id"])
             if event.table is not None and plan.is_excluded(event.database, event.schema, event.table):
                 self.rows.append(excluded(row))
             elif isinstance(event, RowChange) and event.half is not None:
@@ -120,30 +124,30 @@ def _decoded(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malforme
     size = len(message.value or b"")
     if size > plan.max_bytes:
         return (Malformed(Reason.TOO_LARGE, f"{size} bytes, at most {plan.max_bytes}"),)
+    spread: list[Event] = []
     try:
-        events = plan.format.decode(message, plan.context)
+        for event in plan.format.decode(message, plan.context):
+            spread.extend(statement_events(event, plan.format) if isinstance(event, Control) else (event,))
     except Malformed as error:
+        if error.reason is Reason.EMPTY and message.value is None and message.key is not None:
+            return (Control(ControlKind.TOMBSTONE, "tombstone"),)
         return (error,)
     except Exception as error:  # whatever a decoder lets slip is that message's fate, never the batch's
         return (Malformed(Reason.DECODER_ERROR, type(error).__name__),)
-    spread: list[Event] = []
-    for event in events:
-        spread.extend(statement_events(event, plan.format) if isinstance(event, Control) else (event,))
     return spread or (Malformed(Reason.DECODER_ERROR, "no event"),)
 
 
 def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan) -> Row:
     unique = plan.format.positions_are_unique
     ties = () if unique and event.position is not None else (message.partition, message.offset, ordinal)
-    is_row = isinstance(event, RowChange)
     sequence = None
-    if is_row or event.position is not None:
+    if isinstance(event, RowChange) or event.position is not None:
         sequence = sequence_of(plan.epoch, event.position, ties)
     row: Row = dict.fromkeys(STAGED.names)
     row.update(
         source=message.source,
         format=plan.format.name,
-        kind="row" if is_row else str(event.kind),
+        kind="row" if isinstance(event, RowChange) else str(event.kind),
         op=str(event.op),
         database=event.database,
         schema=event.schema,
@@ -175,7 +179,7 @@ def change_id(row: Row, fmt: Format) -> str:
     place = (row["source"], row["database"], row["schema"], row["table"], row["kind"], row["op"])
     if row["kind"] != "row":
         where = row["position"] or f"{row['topic']}/{row['partition']}/{row['offset']}/{row['ordinal']}"
-        return digest((*place, where, row["statement"]))
+        return digest((*place, where, row["statement"], str(row["ordinal"])))
     if not fmt.positions_are_unique or row["position"] is None:
         epoch = row["sequence"].partition(".")[0]
         return digest((*place, row["position"] or epoch, *image_parts(row["before"]), *image_parts(row["after"])))

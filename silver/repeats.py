@@ -22,22 +22,32 @@ def settle_group(members: pa.Table) -> pa.Table:
 
 
 def settle(members: list[Row]) -> list[Row]:
-    """Each new change as itself, with an id of its own where it really happened again, or as a repeat."""
+    """Each new change as itself, with an id of its own where it really happened again, or as a repeat.
+
+    Equal rows inside one message are rows of their own: a message is repeated whole.
+    """
     fates: list[Row] = []
     times: dict[str, int] = {}
     states: dict[Any, Image | None] = {}
+    in_message: dict[Any, tuple[int, int]] = {}
     for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, r["topic"], r["partition"], r["offset"], r["ordinal"])):
         image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
-        key = key_values(row["keys"], image)
+        key, old = key_values(row["keys"], image), key_values(row["keys"], row["before"])
+        state = states.get(key if old is None else old)
         same = digest((row["op"], *image_parts(row["before"]), *image_parts(row["after"])))
         count = times.get(same, 0)
+        message = (row["topic"], row["partition"], row["offset"], same)
+        earlier, here = in_message.get(message, (count, 0))
+        in_message[message] = (earlier, here + 1)
         if row["origin"] != KNOWN:
-            if count and not _continues(row, states.get(key)):
+            if earlier > here and not _continues(row, state):
                 fates.append(repeated(row))
                 continue
             fates.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
         times[same] = count + 1
-        states[key] = {} if row["op"] == Op.DELETE else row["after"]
+        if old is not None:
+            states[old] = {}
+        states[key] = {} if row["op"] == Op.DELETE else {**((state or {}) if row["partial"] else {}), **(row["after"] or {})}
     return fates
 
 

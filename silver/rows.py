@@ -19,39 +19,38 @@ Row = dict[str, Any]
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 _STAMP = pa.timestamp("us", tz="UTC")
-_COORDINATES = [pa.field("topic", pa.string()), pa.field("partition", pa.int32()), pa.field("offset", pa.int64())]
+_COORDINATES: list[Any] = [pa.field("topic", pa.string()), pa.field("partition", pa.int32()), pa.field("offset", pa.int64())]
 
-STAGED = pa.schema(
-    [
-        pa.field("change_id", pa.string()),
-        pa.field("source", pa.string()),
-        pa.field("format", pa.string()),
-        pa.field("kind", pa.string()),
-        pa.field("op", pa.string()),
-        pa.field("database", pa.string()),
-        pa.field("schema", pa.string()),
-        pa.field("table", pa.string()),
-        pa.field("sequence", pa.string()),
-        pa.field("event_time", _STAMP),
-        *_COORDINATES,
-        pa.field("ordinal", pa.int32()),
-        pa.field("keys", pa.list_(pa.string())),
-        pa.field("before", _TEXT_MAP),
-        pa.field("after", _TEXT_MAP),
-        pa.field("partial", pa.bool_()),
-        pa.field("schema_id", pa.string()),
-        pa.field("transaction_id", pa.string()),
-        pa.field("statement", pa.string()),
-        pa.field("actions", pa.string()),
-        pa.field("paired_with", pa.struct(_COORDINATES)),
-        pa.field("reason", pa.string()),
-        pa.field("detail", pa.string()),
-        pa.field("half", pa.string()),
-        pa.field("server", pa.string()),
-        pa.field("position", pa.string()),
-        pa.field("columns", pa.string()),
-    ]
-)
+_FIELDS: list[Any] = [
+    pa.field("change_id", pa.string()),
+    pa.field("source", pa.string()),
+    pa.field("format", pa.string()),
+    pa.field("kind", pa.string()),
+    pa.field("op", pa.string()),
+    pa.field("database", pa.string()),
+    pa.field("schema", pa.string()),
+    pa.field("table", pa.string()),
+    pa.field("sequence", pa.string()),
+    pa.field("event_time", _STAMP),
+    *_COORDINATES,
+    pa.field("ordinal", pa.int32()),
+    pa.field("keys", pa.list_(pa.string())),
+    pa.field("before", _TEXT_MAP),
+    pa.field("after", _TEXT_MAP),
+    pa.field("partial", pa.bool_()),
+    pa.field("schema_id", pa.string()),
+    pa.field("transaction_id", pa.string()),
+    pa.field("statement", pa.string()),
+    pa.field("actions", pa.string()),
+    pa.field("paired_with", pa.struct(_COORDINATES)),
+    pa.field("reason", pa.string()),
+    pa.field("detail", pa.string()),
+    pa.field("half", pa.string()),
+    pa.field("server", pa.string()),
+    pa.field("position", pa.string()),
+    pa.field("columns", pa.string()),
+]
+STAGED = pa.schema(_FIELDS)
 STAGED_DDL = (
     "change_id string, source string, format string, kind string, op string, database string, schema string, "
     "`table` string, sequence string, event_time timestamp, topic string, `partition` int, offset bigint, ordinal int, "
@@ -69,15 +68,17 @@ class RowWriter:
         self.columns: list[list[Any]] = [[] for _ in schema.names]
 
     def add(self, row: Mapping[str, Any]) -> None:
+        """Take one row; members that the schema does not name are left out."""
         for name, values in zip(self.schema.names, self.columns, strict=True):
             values.append(row[name])
 
     def batch(self) -> pa.RecordBatch:
+        """All rows taken so far."""
         arrays = [_array(values, field.type) for values, field in zip(self.columns, self.schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array[Any]:
     if kind == _TEXT_MAP:
         return _map_array(values)
     if kind == _STAMP:
@@ -85,7 +86,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind)
 
 
-def _map_array(images: list[Mapping[str, str | None] | None]) -> pa.Array:
+def _map_array(images: list[Mapping[str, str | None] | None]) -> pa.Array[Any]:
     offsets: list[int | None] = []
     names: list[str] = []
     texts: list[str | None] = []
@@ -97,7 +98,8 @@ def _map_array(images: list[Mapping[str, str | None] | None]) -> pa.Array:
         names.extend(image.keys())
         texts.extend(image.values())
     offsets.append(len(names))
-    return pa.MapArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(names, pa.string()), pa.array(texts, pa.string()))
+    starts: Any = pa.array(offsets, pa.int32())
+    return pa.MapArray.from_arrays(starts, pa.array(names, pa.string()), pa.array(texts, pa.string()))
 
 
 def plain_rows(table: pa.Table) -> list[Row]:
@@ -122,8 +124,8 @@ def staged_table(rows: Iterable[Row]) -> pa.Table:
     return pa.Table.from_batches([writer.batch()], schema=STAGED)
 
 
-def quarantined(message: RawMessage, format_name: str, error: Malformed) -> Row:
-    """The fate of a message that cannot be read; its bytes stay in bronze and in `silver/quarantine`."""
+def quarantined(message: RawMessage, format_name: str, error: Malformed, ordinal: int = 0) -> Row:
+    """The fate of a message, or of one row in it, that cannot be read; its bytes stay in bronze and in `silver/quarantine`."""
     row: Row = dict.fromkeys(STAGED.names)
     row.update(
         source=message.source,
@@ -132,11 +134,11 @@ def quarantined(message: RawMessage, format_name: str, error: Malformed) -> Row:
         topic=message.topic,
         partition=message.partition,
         offset=message.offset,
-        ordinal=0,
+        ordinal=ordinal,
         reason=str(error.reason),
         detail=error.detail[:500] or None,
         shape=None,
-        change_id=digest(("quarantined", message.source, message.topic, str(message.partition), str(message.offset))),
+        change_id=digest(("quarantined", message.source, message.topic, str(message.partition), str(message.offset), str(ordinal))),
     )
     return row
 

@@ -17,9 +17,9 @@ INTEGERS = ("tinyint", "smallint", "int", "bigint")
 MAX_DIGITS = 38
 UNSIGNED_BIGINT = "decimal(20,0)"
 
-_NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,5}))?")
-_WALL = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?)?")
-_EPOCH = re.compile(r"(-?)(\d{1,20})(?:\.(\d+))?")
+_NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,5}))?", re.ASCII)
+_WALL = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?)?", re.ASCII)
+_EPOCH = re.compile(r"(-?)(\d{1,20})(?:\.(\d+))?", re.ASCII)
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_SECOND = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 

@@ -6,6 +6,7 @@ Shared by all formats. A decoder describes its envelope as `msgspec.Struct`s who
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
@@ -21,17 +22,24 @@ MAX_NUMBER = 1_000
 
 _T = TypeVar("_T")
 _TEXT = msgspec.json.Decoder(str)
-_ANY = msgspec.json.Decoder()
+_RAW = msgspec.json.Decoder(Raw)
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
+_TOO_DEEP = "nested deeper than this reader follows"
+_LONE_SURROGATE = re.compile(
+    rb"(?<!\\)\\u[dD][89abAB][0-9a-fA-F]{2}(?=[^\\]|\\[^u]|\\u[^dD]|\\u[dD][^c-fC-F])"
+    rb"|(?<!\\)(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+_FIRST_TIME, _LAST_TIME = -62_135_424_000, 253_402_128_000
+"""The years 1 to 9999 less two days at both ends, so that the time is one in every zone."""
 
 
 def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
     """One JSON document as the decoder's type. Raises `Malformed` for anything else, with the narrowest reason."""
+    if value is not None and value.startswith(_BOM):
+        value = value[3:]
     if value is None or not value.strip():
         raise Malformed(Reason.EMPTY, "no bytes" if not value else "spaces alone")
-    if value.startswith(_BOM):
-        value = value[3:]
     try:
         return decoder.decode(value)
     except msgspec.ValidationError as error:
@@ -39,12 +47,18 @@ def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
     except UnicodeDecodeError as error:
         raise Malformed(Reason.ENCODING, f"not UTF-8 at byte {error.start}") from None
     except RecursionError:
-        raise Malformed(Reason.TOO_DEEP, "nested deeper than this reader follows") from None
+        raise Malformed(Reason.TOO_DEEP, _TOO_DEEP) from None
     except msgspec.DecodeError as error:
         raise _not_json(value, str(error)) from None
 
 
 def _wrong_shape(value: bytes, error: msgspec.ValidationError) -> Malformed:
+    try:
+        _RAW.decode(value)
+    except RecursionError:
+        return Malformed(Reason.TOO_DEEP, _TOO_DEEP)
+    except msgspec.DecodeError as broken:
+        return _not_json(value, str(broken))
     if value.lstrip()[:1] == b'"':
         try:
             if _TEXT.decode(value).lstrip()[:1] in ("{", "["):
@@ -64,6 +78,8 @@ def _not_json(value: bytes, message: str) -> Malformed:
         value.decode("utf-8")
     except UnicodeDecodeError as error:
         return Malformed(Reason.ENCODING, f"not UTF-8 at byte {error.start}")
+    if _LONE_SURROGATE.search(value):
+        return Malformed(Reason.ENCODING, f"a lone surrogate: {message}")
     if "truncated" in message:
         return Malformed(Reason.TRUNCATED, message)
     return Malformed(Reason.NOT_JSON, message)
@@ -127,7 +143,7 @@ def time_of(raw: Raw | None, name: str, unit: str = "ms") -> int | None:
     if text is None:
         return None
     parts = epoch_parts(text.strip(), unit)
-    if parts is None or abs(parts[0]) > 253_402_300_799:
+    if parts is None or not _FIRST_TIME <= parts[0] <= _LAST_TIME:
         raise Malformed(Reason.BAD_POSITION, f"{name} is no time")
     return parts[0] * 1_000_000 + int((parts[1] + "000000")[:6])
 

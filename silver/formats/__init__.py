@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from silver.format import Format
-from silver.formats import datahub_blob, datahub_tuple
+from silver.formats import arcion, datahub_blob, datahub_tuple, lindorm, oms_shareplex
 
 FORMATS: dict[str, Format] = {
     module.FORMAT.name: module.FORMAT
     for module in (
+        arcion,
         datahub_blob,
         datahub_tuple,
+        lindorm,
+        oms_shareplex,
     )
 }

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from bronze.source import MESSAGES_TABLE, Feed
 from framework.config_sources import Source
 from framework.tables import Lakehouse
 
 Drop = Callable[..., Path]
+Landed = Callable[..., list[tuple[object, ...]]]
 LONG_AGO = 1_700_000_000
 
 
@@ -45,18 +47,27 @@ def drop(landing: Path) -> Drop:
 
 @pytest.fixture
 def feed(tmp_path: Path, landing: Path) -> Feed:
-    return make_feed(tmp_path, landing)
+    source = Source(name="orders", format="datahub_blob", files=str(landing), options=NoOptions())
+    return Feed("shop", Lakehouse(str(tmp_path / "lakehouse")), source, "run-1")
 
 
-def make_feed(tmp_path: Path, folder: Path | str, layout: str = "lines", run_id: str = "run-1", name: str = "orders") -> Feed:
-    source = Source(name=name, format="datahub_blob", files=str(folder), layout=layout, options=NoOptions())
-    return Feed("shop", Lakehouse(str(tmp_path / "lakehouse")), source, run_id)
+@pytest.fixture
+def landed(spark: SparkSession) -> Landed:
+    """Shows columns of the messages that a source has in bronze, by file and line."""
+
+    def look(feed: Feed, *columns: str) -> list[tuple[object, ...]]:
+        if not feed.lake.exists(spark, MESSAGES_TABLE):
+            return []
+        messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name).orderBy("file", "line")
+        return [tuple(_plain(value) for value in row) for row in messages.selectExpr(*(columns or ("file", "line", "value"))).collect()]
+
+    return look
 
 
-def landed(spark: SparkSession, feed: Feed, *columns: str) -> list[tuple[object, ...]]:
-    """The source's messages in bronze, by file and line."""
-    if not feed.lake.exists(spark, MESSAGES_TABLE):
-        return []
-    wanted: Sequence[str] = columns or ("file", "line", "value")
-    rows = feed.lake.read(spark, MESSAGES_TABLE).where(f"source = '{feed.name}'").orderBy("file", "line").select(*wanted).collect()
-    return [tuple(bytes(value) if isinstance(value, bytearray) else value for value in row) for row in rows]
+def _plain(value: object) -> object:
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, list | tuple):
+        plain = [_plain(each) for each in value]
+        return plain if isinstance(value, list) else tuple(plain)
+    return value

@@ -85,7 +85,7 @@ def cases() -> list[tuple[str, str, list[str]]]:
     found: list[tuple[str, str, list[str]]] = []
     for line in (Path(__file__).parent / "ddl_statements.txt").read_text("utf-8").splitlines():
         if line.startswith("    "):
-            found[-1][2].append(line.strip().replace("\\n", "\n"))
+            found[-1][2].append(line.strip())
         elif line:
             dialect, _, text = line.partition(" | ")
             found.append((dialect.strip(), text.replace("\\n", "\n"), []))
@@ -95,7 +95,7 @@ def cases() -> list[tuple[str, str, list[str]]]:
 @pytest.mark.parametrize(("dialect", "text", "expected"), [pytest.param(*c, id=f"{c[0]}: {c[1][:80]}") for c in cases()])
 def test_statements(dialect: str, text: str, expected: list[str]) -> None:
     found = understand(text, dialect="" if dialect == "any" else dialect, table=ENVELOPES[dialect])
-    assert [told_statement(s) for s in found] == expected
+    assert [told_statement(s).replace("\n", "\\n") for s in found] == expected
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,14 @@ def test_types(declared: str, dialect: str, expected: str | None) -> None:
     assert canonical_type(declared, dialect) == expected
 
 
-_WORDS = (
-    "ALTER TABLE t ADD DROP MODIFY CHANGE RENAME COLUMN CREATE TRUNCATE TO a b INT VARCHAR ( ) ( ) , , ; . 1 10 'x' `q` \"q\" [ ] DEFAULT NOT"
-    " NULL PRIMARY KEY UNIQUE INDEX CONSTRAINT FIRST AFTER PARTITION BY IF EXISTS LIKE AS SELECT - + = : USING CAST TYPE SET DATA EXEC"
-    " sp_rename @ COMMENT COLLATE CHARACTER x'41' b'1' N'x' ON UPDATE DELETE REFERENCES CHECK GENERATED ALWAYS IDENTITY WITH VALUES TIMESTAMP"
-    " TIME ZONE INTERVAL FOR BIT ENUM DECIMAL SCHEMA INTO OF INHERITS USE BEGIN END CASE GO WAIT TRANSFER ENCRYPT INLINE LENGTH # -- /* */"
-    " /*! $$ ' \" ` é 表"
-).split()
+_TEXT = (
+    "ALTER TABLE t ADD DROP MODIFY CHANGE RENAME COLUMN CREATE TRUNCATE TO a b INT VARCHAR ( ) ( ) , , ; . 1 10 'x' `q` \"q\" [ ]"
+    " DEFAULT NOT NULL PRIMARY KEY UNIQUE INDEX CONSTRAINT FIRST AFTER PARTITION BY IF EXISTS LIKE AS SELECT - + = : USING CAST"
+    " TYPE SET DATA EXEC sp_rename @ COMMENT COLLATE CHARACTER x'41' b'1' N'x' ON UPDATE DELETE REFERENCES CHECK GENERATED ALWAYS"
+    " IDENTITY WITH VALUES TIMESTAMP TIME ZONE INTERVAL FOR BIT ENUM DECIMAL SCHEMA INTO OF INHERITS USE BEGIN END CASE GO WAIT"
+    " TRANSFER ENCRYPT INLINE LENGTH # -- /* */ /*! $$ ' \" ` é 表"
+)
+_WORDS = _TEXT.split()
 _HEADS = ("", "ALTER TABLE t ", "ALTER TABLE t ADD ", "CREATE TABLE t (", "ALTER TABLE t ADD a INT DEFAULT ", "EXEC sp_rename ", "DROP ")
 _SOUP = st.builds(lambda head, words: head + " ".join(words), st.sampled_from(_HEADS), st.lists(st.sampled_from(_WORDS), max_size=14))
 _TABLES = st.sampled_from((None, TableName("d", None, "t"), TableName("d", "s", "t")))
@@ -201,18 +202,23 @@ def test_quoted_names_come_back_as_they_are(names: list[str], dialect: str) -> N
     assert [a.name for a in found.actions if isinstance(a, AddColumn)] == names
 
 
-@pytest.mark.parametrize("text", [text for dialect, text, _ in cases() if dialect == "mysql" and text.upper().startswith("ALTER TABLE")])
-def test_agrees_with_the_columns_that_sqlglot_sees(text: str) -> None:
-    """Where sqlglot reads a whole ALTER, the columns that it adds and drops are those of `understand`."""
-    try:
-        tree = parse_one(text, read="mysql")
-    except SqlglotError:
-        pytest.skip("sqlglot does not read it")
-    if not isinstance(tree, exp.Alter):
-        pytest.skip("sqlglot does not read it")
-    (found,) = understand(text, dialect="mysql", table=None)
-    actions = tree.args["actions"]
-    added = {a.name for a in actions if isinstance(a, exp.ColumnDef)}
-    dropped = {a.args["tables"][0].name for a in actions if isinstance(a, exp.Drop) and a.args.get("kind") == "COLUMN"}
-    assert added <= {a.name for a in found.actions if isinstance(a, AddColumn)}
-    assert dropped <= {a.name for a in found.actions if isinstance(a, DropColumn)}
+def test_agrees_with_the_columns_that_sqlglot_sees() -> None:
+    """Where sqlglot reads a whole ALTER, its columns are those of `understand`, but for two clauses that it takes for columns."""
+    compared = 0
+    for dialect, text, _ in cases():
+        if dialect != "mysql" or not text.upper().startswith("ALTER TABLE") or "TABLEGROUP" in text or "CLUSTERING KEY" in text:
+            continue
+        try:
+            tree = parse_one(text, read="mysql")
+        except SqlglotError:
+            continue
+        if not isinstance(tree, exp.Alter):
+            continue
+        actions = tree.args["actions"]
+        added = {a.name for a in actions if isinstance(a, exp.ColumnDef)}
+        dropped = {a.args["tables"][0].name for a in actions if isinstance(a, exp.Drop) and a.args.get("kind") == "COLUMN"}
+        (found,) = understand(text, dialect="mysql", table=None)
+        assert added <= {a.name for a in found.actions if isinstance(a, AddColumn)}, text
+        assert dropped <= {a.name for a in found.actions if isinstance(a, DropColumn)}, text
+        compared += 1
+    assert compared > 50

@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Sequence
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from framework.contracts.events import Event, RowChange, Token
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context, Options
+from silver.formats import datahub_blob, datahub_tuple
+from silver.wire import (
+    MAX_COLUMNS,
+    checked_keys,
+    checked_width,
+    number_of,
+    optional_text,
+    read_json,
+    scalar,
+    time_of,
+)
+
+CONTEXT = Context("feed", Options(), "UTC", lambda database, schema, table: None)
+ANY = msgspec.json.Decoder(dict[str, Raw])
+
+
+def blob(cells: bytes) -> bytes:
+    """An INSERT with these members in its image."""
+    return (
+        b'{"schema":{"dataColumn":[{"name":"id","type":"LONG"},{"name":"note","type":"STRING"}],"primaryKey":["id"],'
+        b'"source":{"dbName":"shop","tableName":"orders"}},"payload":{"op":"INSERT","after":{"dataColumn":{' + cells + b'}},'
+        b'"sequenceId":"1605339516000000004","timestamp":{"eventTime":1605339932000}},"version":"0.0.1"}'
+    )
+
+
+def record(cells: bytes) -> bytes:
+    """The same as a Tuple record."""
+    return (
+        b'{"_sequence_id_":"1605339516000000004","_operation_type_":"I","_excute_time_":1605339932000,"_source_table_":"orders",'
+        b'"_before_image_":"N","_after_image_":"Y",' + cells + b"}"
+    )
+
+
+Maker = Callable[[bytes], bytes]
+FORMATS = pytest.mark.parametrize(("name", "make"), [("datahub_blob", blob), ("datahub_tuple", record)])
+DECODERS = {"datahub_blob": datahub_blob.decode, "datahub_tuple": datahub_tuple.decode}
+GOOD = b'"id":1,"note":"joe"'
+
+
+def decode(name: str, value: bytes | None) -> Sequence[Event]:
+    return DECODERS[name](RawMessage("feed", "orders", 0, 0, None, None, value), CONTEXT)
+
+
+def reason_of(name: str, value: bytes | None) -> Reason:
+    with pytest.raises(Malformed) as caught:
+        decode(name, value)
+    return caught.value.reason
+
+
+def image(name: str, value: bytes) -> dict[str, str | None]:
+    (event,) = decode(name, value)
+    assert isinstance(event, RowChange)
+    assert event.after is not None
+    return dict(event.after)
+
+
+WHOLE_MESSAGES: dict[str, tuple[Callable[[bytes], bytes | None], Reason]] = {
+    "01 empty": (lambda good: b"", Reason.EMPTY),
+    "02 spaces": (lambda good: b" \t\r\n", Reason.EMPTY),
+    "03 null value": (lambda good: None, Reason.EMPTY),
+    "04 null": (lambda good: b"null", Reason.WRONG_SHAPE),
+    "05 number": (lambda good: b"123", Reason.WRONG_SHAPE),
+    "05 text": (lambda good: b'"abc"', Reason.WRONG_SHAPE),
+    "05 boolean": (lambda good: b"true", Reason.WRONG_SHAPE),
+    "06 empty array": (lambda good: b"[]", Reason.WRONG_SHAPE),
+    "07 array of messages": (lambda good: b"[" + good + b"," + good + b"]", Reason.WRONG_SHAPE),
+    "08 html": (lambda good: b"<html><body>502</body></html>", Reason.NOT_JSON),
+    "08 log text": (lambda good: b"2024-02-29 10:00:00 ERROR no route", Reason.NOT_JSON),
+    "09 truncated": (lambda good: good[:-20], Reason.TRUNCATED),
+    "10 two objects": (lambda good: good + good, Reason.NOT_JSON),
+    "10 two objects on two lines": (lambda good: good + b"\n" + good, Reason.NOT_JSON),
+    "11 text behind": (lambda good: good + b" xyz", Reason.NOT_JSON),
+    "14 a byte order mark alone": (lambda good: b"\xef\xbb\xbf", Reason.EMPTY),
+    "14 two byte order marks": (lambda good: b"\xef\xbb\xbf\xef\xbb\xbf" + good, Reason.NOT_JSON),
+    "18 UTF-16": (lambda good: good.decode().encode("utf-16"), Reason.ENCODING),
+    "28 nested too deep": (lambda good: b'{"payload":' * 5000 + b"1" + b"}" * 5000, Reason.TOO_DEEP),
+    "gzip": (lambda good: gzip.compress(good), Reason.COMPRESSED),
+    "schema registry": (lambda good: b"\x00\x00\x00\x00\x07" + good, Reason.SCHEMA_REGISTRY),
+    "double encoded": (lambda good: json.dumps(good.decode()).encode(), Reason.DOUBLE_ENCODED),
+}
+
+
+@FORMATS
+@pytest.mark.parametrize("case", WHOLE_MESSAGES)
+def test_a_poison_message_is_quarantined_with_its_reason(name: str, make: Maker, case: str) -> None:
+    spoil, reason = WHOLE_MESSAGES[case]
+    assert reason_of(name, spoil(make(GOOD))) is reason
+
+
+CELLS: dict[str, tuple[bytes, Reason]] = {
+    "15 raw control character": (b'"id":1,"note":"a\x01b"', Reason.NOT_JSON),
+    "17 lone high surrogate": (b'"id":1,"note":"\\ud800"', Reason.ENCODING),
+    "17 lone high surrogate before text": (b'"id":1,"note":"\\ud83dx"', Reason.ENCODING),
+    "17 high surrogate twice": (b'"id":1,"note":"\\ud83d\\ud83d\\ude00"', Reason.ENCODING),
+    "17 lone low surrogate": (b'"id":1,"note":"\\udc00"', Reason.ENCODING),
+    "17 lone surrogate in a name": (b'"id":1,"no\\ud800te":"x"', Reason.ENCODING),
+    "17 lone surrogate inside an object": (b'"id":1,"note":{"a":"\\ud800"}', Reason.ENCODING),
+    "18 invalid UTF-8": (b'"id":1,"note":"\xff"', Reason.ENCODING),
+    "18 invalid UTF-8 in a name": (b'"id":1,"no\xffte":"x"', Reason.ENCODING),
+    "18 invalid UTF-8 inside an object": (b'"id":1,"note":{"a":"\xff"}', Reason.ENCODING),
+    "19 unknown escape": (b'"id":1,"note":"\\q"', Reason.NOT_JSON),
+    "20 comment": (b'"id":1,/* c */"note":"x"', Reason.NOT_JSON),
+    "20 trailing comma": (b'"id":1,"note":"x",', Reason.NOT_JSON),
+    "20 bare key": (b'id:1,"note":"x"', Reason.NOT_JSON),
+    "21 single quotes": (b"'id':1,'note':'x'", Reason.NOT_JSON),
+    "22 bare NaN": (b'"id":1,"note":NaN', Reason.NOT_JSON),
+    "22 bare Infinity": (b'"id":1,"note":-Infinity', Reason.NOT_JSON),
+    "23 leading zeros": (b'"id":00012,"note":"x"', Reason.NOT_JSON),
+    "23 plus sign": (b'"id":+1,"note":"x"', Reason.NOT_JSON),
+    "23 no digit before the point": (b'"id":.5,"note":"x"', Reason.NOT_JSON),
+    "23 no digit behind the point": (b'"id":5.,"note":"x"', Reason.NOT_JSON),
+    "26 number of over 1000 characters": (b'"id":1,"note":' + b"1" * 1001, Reason.TOO_LARGE),
+    "28 value nested too deep": (b'"id":1,"note":' + b"[" * 5000 + b"]" * 5000, Reason.TOO_DEEP),
+}
+
+
+@FORMATS
+@pytest.mark.parametrize("case", CELLS)
+def test_a_poison_value_quarantines_its_message(name: str, make: Maker, case: str) -> None:
+    cells, reason = CELLS[case]
+    assert reason_of(name, make(cells)) is reason
+
+
+@FORMATS
+def test_14_one_byte_order_mark_in_front_is_accepted(name: str, make: Maker) -> None:
+    assert image(name, b"\xef\xbb\xbf" + make(GOOD)) == {"id": "1", "note": "joe"}
+
+
+@FORMATS
+def test_16_a_nul_escape_is_kept(name: str, make: Maker) -> None:
+    assert image(name, make(b'"id":1,"note":"a\\u0000b"'))["note"] == "a\x00b"
+
+
+@FORMATS
+def test_17_a_whole_surrogate_pair_and_an_escaped_backslash_are_text(name: str, make: Maker) -> None:
+    assert image(name, make(b'"id":1,"note":"\\ud83d\\ude00"'))["note"] == "😀"
+    assert image(name, make(b'"id":1,"note":"\\\\ud800"'))["note"] == "\\ud800"
+
+
+@FORMATS
+def test_13_keys_that_differ_by_case_are_both_kept(name: str, make: Maker) -> None:
+    assert image(name, make(b'"id":1,"note":"x","Note":"y"')) == {"id": "1", "note": "x", "Note": "y"}
+
+
+@FORMATS
+@pytest.mark.parametrize("number", [b"1e400", b"1" * 40, b"0." + b"1" * 700, b"-9" + b"9" * 900])
+def test_24_25_numbers_keep_every_digit(name: str, make: Maker, number: bytes) -> None:
+    assert image(name, make(b'"id":1,"note":' + number))["note"] == number.decode()
+
+
+@FORMATS
+def test_27_a_text_of_21_million_characters_is_kept(name: str, make: Maker) -> None:
+    text = image(name, make(b'"id":1,"note":"' + b"x" * 21_000_000 + b'"'))["note"]
+    assert text is not None
+    assert len(text) == 21_000_000
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (b'"op":"INSERT",', b"", Reason.WRONG_SHAPE),
+        (b'"op":"INSERT"', b'"op":"insert"', Reason.UNKNOWN_OP),
+        (b'"op":"INSERT"', b'"op":7', Reason.WRONG_SHAPE),
+        (b'"after":{"dataColumn":{"id":1,"note":"joe"}}', b'"after":"text"', Reason.WRONG_SHAPE),
+        (b'"after":{"dataColumn":{"id":1,"note":"joe"}}', b'"after":null', Reason.MISSING_IMAGE),
+        (b'"after":{"dataColumn":{"id":1,"note":"joe"}}', b'"after":{}', Reason.MISSING_IMAGE),
+        (b',"tableName":"orders"', b"", Reason.MISSING_TABLE),
+        (b'"sequenceId":"1605339516000000004"', b'"sequenceId":null', Reason.MISSING_POSITION),
+        (b'"1605339516000000004"', b'"16x"', Reason.BAD_POSITION),
+        (b'"1605339516000000004"', b'""', Reason.BAD_POSITION),
+        (b'"1605339516000000004"', b"1.5", Reason.BAD_POSITION),
+        (b'"1605339516000000004"', b"1" * 100, Reason.BAD_POSITION),
+        (b"1605339932000", b'"now"', Reason.BAD_POSITION),
+        (b"1605339932000", b"999999999999999", Reason.BAD_POSITION),
+        (b"1605339932000", b"-99999999999999", Reason.BAD_POSITION),
+        (b'"0.0.1"', b'"2.0"', Reason.UNSUPPORTED_VERSION),
+        (b'["id"]', b'["code"]', Reason.KEY_NOT_IN_IMAGE),
+    ],
+)
+def test_29_json_of_another_shape_is_quarantined_with_a_field_level_reason(old: bytes, new: bytes, reason: Reason) -> None:
+    assert reason_of("datahub_blob", blob(GOOD).replace(old, new)) is reason
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        (b'"_operation_type_":"I",', b"", Reason.WRONG_SHAPE),
+        (b'"_operation_type_":"I"', b'"_operation_type_":"i"', Reason.UNKNOWN_OP),
+        (b'"_before_image_":"N"', b'"_before_image_":"Y"', Reason.WRONG_SHAPE),
+        (b'"_source_table_":"orders",', b"", Reason.MISSING_TABLE),
+        (b'"1605339516000000004"', b"null", Reason.MISSING_POSITION),
+        (b'"1605339516000000004"', b'"16x"', Reason.BAD_POSITION),
+        (b"1605339932000", b'"now"', Reason.BAD_POSITION),
+    ],
+)
+def test_29_a_record_of_another_shape_is_quarantined_with_a_field_level_reason(old: bytes, new: bytes, reason: Reason) -> None:
+    assert reason_of("datahub_tuple", record(GOOD).replace(old, new)) is reason
+
+
+def test_29_a_message_of_another_format_is_quarantined() -> None:
+    assert reason_of("datahub_blob", record(GOOD)) is Reason.WRONG_SHAPE
+    assert reason_of("datahub_tuple", blob(GOOD)) is Reason.MISSING_TABLE
+    assert reason_of("datahub_blob", b'{"payload":{"op":"c","after":{"id":1},"source":{"db":"shop"}}}') is Reason.UNKNOWN_OP
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (b"LONG", b'"abc"', "abc"),
+        (b"LONG", b"true", "true"),
+        (b"DOUBLE", b'"much"', "much"),
+        (b"BYTES", b'"not base64!"', "not base64!"),
+        (b"DATE", b'"0000-00-00"', "0000-00-00"),
+        (b"BOOLEAN", b'"yes"', "yes"),
+    ],
+)
+def test_30_a_value_of_the_wrong_type_stays_as_its_text(kind: bytes, value: bytes, text: str) -> None:
+    message = blob(b'"id":1,"note":' + value).replace(b'"note","type":"STRING"', b'"note","type":"' + kind + b'"')
+    assert image("datahub_blob", message)["note"] == text
+
+
+@FORMATS
+@given(value=st.binary(max_size=40))
+def test_any_bytes_are_an_event_or_malformed(name: str, make: Maker, value: bytes) -> None:
+    for message in (value, make(b'"id":1,"note":' + value), make(GOOD)[: len(value)] + value):
+        try:
+            assert decode(name, message)
+        except Malformed as error:
+            assert error.reason in Reason
+
+
+@FORMATS
+def test_the_reason_names_a_field_and_never_a_value(name: str, make: Maker) -> None:
+    with pytest.raises(Malformed) as caught:
+        decode(name, make(b'"id":1,"note":"s3cret\xff"'))
+    assert "s3cret" not in caught.value.detail
+
+
+@pytest.mark.parametrize(
+    ("raw", "token", "text"),
+    [
+        (b'"007"', Token.TEXT, "007"),
+        (b"1.10", Token.NUMBER, "1.10"),
+        (b"-1E-2", Token.NUMBER, "-1E-2"),
+        (b"true", Token.BOOLEAN, "true"),
+        (b"null", Token.NULL, None),
+        (b'{"b": 1.10, "a": 1e400}', Token.JSON, '{"b": 1.10, "a": 1e400}'),
+        (b"[1,2]", Token.JSON, "[1,2]"),
+    ],
+)
+def test_a_scalar_is_its_token_and_its_exact_text(raw: bytes, token: Token, text: str | None) -> None:
+    assert scalar(raw) == (token, text)
+
+
+@pytest.mark.parametrize(
+    ("raw", "number"),
+    [(b"18446744073709551616", 18446744073709551616), (b'"0018"', 18), (b'" 7 "', 7), (b"null", None), (None, None)],
+)
+def test_a_position_may_be_a_number_or_text_and_may_be_missing(raw: bytes | None, number: int | None) -> None:
+    assert number_of(None if raw is None else Raw(raw), "sequenceId") == number
+
+
+@pytest.mark.parametrize(
+    ("raw", "unit", "micros"),
+    [
+        (b"1605339932736", "ms", 1_605_339_932_736_000),
+        (b'"1605339932.5"', "s", 1_605_339_932_500_000),
+        (b"-1", "ms", -1000),
+        (b"null", "ms", None),
+    ],
+)
+def test_an_event_time_is_microseconds(raw: bytes, unit: str, micros: int | None) -> None:
+    assert time_of(Raw(raw), "eventTime", unit) == micros
+
+
+@pytest.mark.parametrize("seconds", [b"-62135596800", b"253402300799", b"99999999999999"])
+def test_an_event_time_at_the_ends_of_the_calendar_is_refused(seconds: bytes) -> None:
+    with pytest.raises(Malformed) as caught:
+        time_of(Raw(seconds), "eventTime", "s")
+    assert caught.value.reason is Reason.BAD_POSITION
+
+
+def test_a_member_that_is_missing_has_no_text() -> None:
+    assert optional_text(None) is None
+    assert optional_text(Raw()) is None
+    assert optional_text(Raw(b'"x"')) == "x"
+
+
+def test_key_names_are_told_once_and_none_are_null() -> None:
+    assert checked_keys(["a", "b", "a"], {"a": "1", "b": None}, None) == ("a", "b")
+    assert checked_keys([], {"a": "1"}) is None
+    assert checked_keys(None) is None
+
+
+def test_a_key_that_is_in_no_image_is_refused() -> None:
+    with pytest.raises(Malformed) as caught:
+        checked_keys(["a", "c"], None, {"a": "1"})
+    assert caught.value.reason is Reason.KEY_NOT_IN_IMAGE
+
+
+def test_an_image_has_at_most_ten_thousand_columns() -> None:
+    checked_width(dict.fromkeys(map(str, range(MAX_COLUMNS))))
+    with pytest.raises(Malformed) as caught:
+        checked_width(dict.fromkeys(map(str, range(MAX_COLUMNS + 1))))
+    assert caught.value.reason is Reason.TOO_MANY_COLUMNS
+
+
+def test_one_document_is_read_and_numbers_stay_text() -> None:
+    assert {name: bytes(raw) for name, raw in read_json(ANY, b'{"a": 1.10, "b": "x"}').items()} == {"a": b"1.10", "b": b'"x"'}
