@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable
@@ -14,6 +15,13 @@ from bronze.source import MESSAGES_TABLE, STATEMENTS_PER_BATCH, Feed, Part, Sour
 from framework.crash import crash_point
 from framework.errors import MainstemError
 
+# Parquet weighs what it holds every hundred rows at first: too late for large ones. Values seldom repeat, so that a
+# dictionary of them only costs memory.
+_WRITING = {
+    "parquet.page.size.row.check.min": "1",
+    "parquet.block.size.row.check.min": "1",
+    "parquet.enable.dictionary#value": "false",
+}
 _HISTORY = 1_000
 _MESSAGE = re.compile(r"MainstemError: ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)")
 
@@ -33,12 +41,20 @@ def batch_lander(feed: Feed, kind: SourceKind, checkpoint: Checkpoint) -> Callab
     """The function for `foreachBatch`; a batch that it has landed before changes nothing."""
 
     def land_batch(batch: DataFrame, number: int) -> None:
+        _prepare(batch.sparkSession)
         for part in kind.parts(batch, feed, checkpoint.is_reset):
             crash_point("bronze.before_land")
             append_part(part, number * STATEMENTS_PER_BATCH + part.number, feed, checkpoint)
             crash_point("bronze.after_land")
 
     return land_batch
+
+
+def _prepare(session: SparkSession) -> None:
+    """Set up the batch's own session for rows of all sizes, where the platform allows it."""
+    for key, value in _WRITING.items():
+        with contextlib.suppress(PySparkException):
+            session.conf.set(key, value)
 
 
 def append_part(part: Part, version: int, feed: Feed, checkpoint: Checkpoint) -> None:

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import msgspec
 
-LONGEST_LINE = 256 * 1024 * 1024
+# Spark and Parquet hold about ten copies of a row while they write it: more does not fit a driver of 2 GB.
+LONGEST_LINE = 64 * 1024 * 1024
 BLOCK_ROWS = 5_000
 BLOCK_BYTES = 8 * 1024 * 1024
 BAD_COORDINATES = "mainstem.bad_coordinates"

@@ -28,6 +28,14 @@ from framework.runs import append_run
 from framework.session import close_session, jvm_process, open_session
 from framework.tables import Lakehouse
 
+_SIDE_COUNTS = {
+    "merged": "halves merged",
+    "heartbeats": "heartbeats",
+    "duplicates": "duplicates",
+    "quarantined": "quarantined",
+    "waiting": "waiting",
+}
+
 
 def version() -> str:
     """The installed version, for `--version`."""
@@ -176,11 +184,9 @@ def _print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool)
     width = max((len(line.name) for line in lines), default=0)
     for number, line in enumerate(lines, 1):
         print(f"{number:>3} of {len(lines)}  {line.name:<{width}}  {_table_line(line)}")
-    print(
-        f" done: {counts.get('changes', 0):,} changes from {counts.get('messages', 0):,} messages "
-        f"({counts.get('merged', 0):,} halves merged, {counts.get('heartbeats', 0):,} heartbeats, {counts.get('duplicates', 0):,} duplicates, "
-        f"{counts.get('quarantined', 0):,} quarantined, {counts.get('waiting', 0):,} waiting) in {seconds:.1f} s"
-    )
+    shown = {name: f"{counts.get(name, 0):,}" for name in ("changes", "messages", *_SIDE_COUNTS)}
+    sides = ", ".join(f"{shown[name]} {words}" for name, words in _SIDE_COUNTS.items())
+    print(f" done: {shown['changes']} changes from {shown['messages']} messages ({sides}) in {seconds:.1f} s")
 
 
 def _table_line(line: TableLine) -> str:

@@ -1,24 +1,128 @@
-"""The demo's folder: sample feeds that ship with the package, dropped in parts."""
+"""The demo's folder: a configuration and landing folders, into which sample feeds that ship with the package drop in parts."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shlex
+import shutil
+import sys
+import tempfile
 from pathlib import Path
+
+from framework.errors import MainstemError
+from framework.lease import hold_lease
+from framework.tables import Lakehouse
+
+PIPELINE = "demo"
+
+_SHIPPED = Path(__file__).resolve().parent / "demo"
+_CONFIGURATION, _LANDING, _LAKEHOUSE, _MARK = "mainstem.yml", "landing", "lakehouse", ".mainstem-demo"
+_SHOWN = "shop/orders"
 
 
 def prepare(folder: str | None) -> Path:
-    raise SystemExit(2)
+    """The folder of a new demo, with its configuration and empty landing folders; None: a new temporary one.
+
+    An earlier demo in the folder is removed. Raises MainstemError where the folder holds anything else, or cannot be
+    written, or another demo is at work there.
+    """
+    place = Path(tempfile.mkdtemp(prefix="mainstem-demo-")) if folder is None else Path(folder).expanduser().absolute()
+    try:
+        _clear(place)
+        (place / _MARK).write_text("A demo of Mainstem. The next `mainstem demo` in this folder begins anew.\n", encoding="utf-8")
+        for source in sorted({feed.name for part in parts(place) for feed in _feeds(part)}):
+            (place / _LANDING / source).mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(_SHIPPED / _CONFIGURATION, place / _CONFIGURATION)
+    except OSError as error:
+        raise MainstemError(
+            "DEMO_FOLDER_UNUSABLE",
+            found=error.strerror or str(error),
+            where=str(place),
+            action="name a folder that can be written, or none: the demo then makes a temporary one",
+        ) from None
+    return place
 
 
 def parts(folder: Path) -> list[str]:
-    return []
+    """The names of the parts in which the feeds arrive, in their order; a run follows each."""
+    return sorted(part.name for part in (_SHIPPED / "parts").iterdir())
 
 
-def land(folder: Path, part: str) -> None: ...
+def land(folder: Path, part: str) -> None:
+    """Drop one part's files into the landing folders: each is complete when it appears under its name."""
+    for feed in _feeds(part):
+        target = folder / _LANDING / feed.name
+        for file in sorted(feed.iterdir()):
+            unfinished = target / f".{file.name}.tmp"
+            shutil.copy2(file, unfinished)
+            os.replace(unfinished, target / file.name)
 
 
 def farewell(folder: Path) -> str:
-    return ""
+    """What the demo has built, and how to look at it."""
+    replicas = sorted(log.parent for log in (folder / _LAKEHOUSE / "gold").glob("*/*/_delta_log"))
+    formats = len(list((_SHIPPED / "samples").iterdir()))
+    mainstem, configuration = _program("mainstem"), shlex.quote(str(folder / _CONFIGURATION))
+    return "\n".join(
+        (
+            "",
+            f"{len(replicas)} replicas, built from sample feeds of {formats} formats, are in {folder}",
+            f"  {_CONFIGURATION:<14} the pipeline's configuration: ten minutes to read, and a start for your own",
+            f"  {_LANDING + '/':<14} the messages as they were sent: halves apart, doubled, in the wrong order, two of them broken",
+            f"  {_LAKEHOUSE + '/':<14} Delta tables: bronze/messages, silver/changes, and the replicas below gold/",
+            "look at it:",
+            f"  {mainstem} status -c {configuration}",
+            f"  {_reading(folder / _LAKEHOUSE / 'gold' / _SHOWN)}",
+            f"  {mainstem} formats",
+            f"  {mainstem} formats --sample datahub_blob",
+        )
+    )
 
 
 def sample(name: str) -> str | None:
-    return None
+    """A sample feed of a format, None where none ships."""
+    file = _SHIPPED / "samples" / f"{name}.jsonl"
+    return file.read_text(encoding="utf-8") if file.parent == _SHIPPED / "samples" and file.is_file() else None
+
+
+def _feeds(part: str) -> list[Path]:
+    return sorted((_SHIPPED / "parts" / part).iterdir())
+
+
+def _clear(place: Path) -> None:
+    """Make the folder, and take an earlier demo out of it; files that a demo does not make stay."""
+    place.mkdir(parents=True, exist_ok=True)
+    if not any(place.iterdir()):
+        return
+    if not (place / _MARK).is_file():
+        raise MainstemError(
+            "DEMO_FOLDER_NOT_EMPTY",
+            found="a folder that holds other files than those of an earlier demo",
+            where=str(place),
+            action="name an empty or new folder: `mainstem demo --folder ./demo`, or none for a temporary one",
+        )
+    with hold_lease(Lakehouse(str(place / _LAKEHOUSE)), PIPELINE):
+        for name in (_LANDING, _LAKEHOUSE):
+            if (place / name).exists():
+                shutil.rmtree(place / name)
+        (place / _CONFIGURATION).unlink(missing_ok=True)
+
+
+def _program(name: str) -> str:
+    """How to call a program of this environment: by its name where the shell finds it, else by its path."""
+    own = Path(sys.executable).with_name(name)
+    found = shutil.which(name)
+    if found is not None and own.exists() and Path(found).samefile(own):
+        return name
+    return shlex.quote(min(str(own), os.path.relpath(own), key=len)) if own.exists() else name
+
+
+def _reading(replica: Path) -> str:
+    """A command that prints a replica, with what this environment has."""
+    if importlib.util.find_spec("deltalake") is not None:
+        program = f"from deltalake import DeltaTable; print(DeltaTable({str(replica)!r}).to_pandas())"
+    else:
+        session = "from framework.session import local_settings, start_local"
+        program = f"{session}; start_local(local_settings('look')).read.format('delta').load({str(replica)!r}).show()"
+    return f"{_program(Path(sys.executable).name)} -c {shlex.quote(program)}"

@@ -15,7 +15,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config import Config
 from framework.config_rules import TableSettings
 from framework.contracts.actions import AddColumn, DropColumn, TableName
 from framework.crash import crash_point
@@ -30,7 +29,7 @@ from gold.columns import Stretch, TableColumn
 from gold.latest import latest
 from gold.lineage import Lineage
 from gold.merge import Layout, Rules
-from gold.profile import Profile, SchemaColumn, joined, measure
+from gold.profile import Past, Profile, SchemaColumn, joined, measure
 from gold.state import State, TableState
 from gold.strategies import append, history, replica
 
@@ -83,7 +82,15 @@ class _Plan:
     late: int
 
 
-def apply_table(spark: SparkSession, lake: Lakehouse, config: Config, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Applied:
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where the replica is, and the history where the table has one."""
+
+    replica: str
+    history: str | None
+
+
+def apply_table(spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Applied:
     """Bring one table up to date. Raises for what parks it."""
     if task.lineage.renamed_to is not None:
         return Applied(replace(task.state, batch=task.top, state=State.DROPPED, reason="renamed"))
@@ -94,15 +101,15 @@ def apply_table(spark: SparkSession, lake: Lakehouse, config: Config, task: Task
         return Applied(replace(task.state, batch=task.top, state=State.DROPPED if task.lineage.is_dropped else task.state.state))
     new = rows_of(changes.where(F.col("batch") > task.state.batch), task.source, task.lineage)
     crash_point("gold.before_table")
-    place = lake.path("gold/" + _folder(task))
     past = lake.path("gold/" + _folder(task, is_history=True)) if task.settings.history and plan.layout.keys else None
+    target = _Target(lake.path("gold/" + _folder(task)), past)
     if plan.rebuild is not None:
-        _rebuild(rows_of(changes, task.source, task.lineage), plan, place, past, _truncates(lake, spark, task, after=-1))
+        _rebuild(rows_of(changes, task.source, task.lineage), plan, target, _truncates(lake, spark, task, after=-1))
     else:
-        _change_columns(spark, plan, place, past)
-        _merge(changes, new, plan, place, past, _truncates(lake, spark, task, after=task.state.batch))
+        _change_columns(spark, plan, target)
+        _merge(changes, plan, target, _truncates(lake, spark, task, after=task.state.batch))
     crash_point("gold.after_table")
-    return _applied(new, plan, place, past)
+    return _applied(new, plan, target)
 
 
 def _refuse_statements(task: Task) -> None:
@@ -134,7 +141,9 @@ def _decide(
     digest = lineage_digest(lineage)
     fresh = _rebuild_reason(spark, lake, task, digest)
     since = -1 if fresh else state.batch
-    batch_profile = measure(rows_of(changes.where(F.col("batch") > since), task.source, lineage), lineage, schemas, state.sequence)
+    batch_profile = measure(
+        rows_of(changes.where(F.col("batch") > since), task.source, lineage), lineage, schemas, Past(state.batch, state.sequence)
+    )
     profile = batch_profile if fresh else joined(state.profile, batch_profile)
     if not profile.rows and not shape.declared_by_statements(lineage, shape.stretches(lineage, task.settings.schema_policy, ())):
         return None
@@ -245,11 +254,11 @@ def _growth_reason(state: TableState, layout: Layout) -> str | None:
     return None
 
 
-def _change_columns(spark: SparkSession, plan: _Plan, place: str, past: str | None) -> None:
+def _change_columns(spark: SparkSession, plan: _Plan, target: _Target) -> None:
     old = {c.name: c.type for c in plan.task.state.columns}
     new = [c.name for c in plan.layout.columns if c.name not in old]
     wider = [c.name for c in plan.layout.columns if c.name in old and old[c.name] != c.type]
-    for path in (place, past):
+    for path in (target.replica, target.history):
         if path is None:
             continue
         have = set(spark.read.format("delta").load(path).columns)
@@ -260,16 +269,16 @@ def _change_columns(spark: SparkSession, plan: _Plan, place: str, past: str | No
             merge.widen_columns(spark, path, plan.layout, wider)
 
 
-def _rebuild(rows: DataFrame, plan: _Plan, place: str, past: str | None, truncates: DataFrame) -> None:
+def _rebuild(rows: DataFrame, plan: _Plan, target: _Target, truncates: DataFrame) -> None:
     lineage, layout = plan.task.lineage, plan.layout
     rows = under_todays_names(rows, lineage, plan.mapped)
     if not layout.keys:
-        append.rewrite(rows, truncates, place, layout)
+        append.rewrite(rows, truncates, target.replica, layout)
         return
-    replica.rewrite(rows, place, layout, plan.profile, _floor(plan))
-    if past is not None:
+    replica.rewrite(rows, target.replica, layout, plan.profile, _floor(plan))
+    if target.history is not None:
         frame = history.versions(rows, plan.past, plan.profile, _closings(plan), plan.task.settings.track)
-        history.rewrite(frame, past, plan.past)
+        history.rewrite(frame, target.history, plan.past)
 
 
 def _floor(plan: _Plan) -> str | None:
@@ -282,11 +291,12 @@ def _closings(plan: _Plan) -> list[tuple[str, Any]]:
     return [(sequence, times[sequence][0] if sequence in times else None) for sequence, _ in plan.task.lineage.truncates]
 
 
-def _merge(changes: DataFrame, new: DataFrame, plan: _Plan, place: str, past: str | None, truncates: DataFrame) -> None:
+def _merge(changes: DataFrame, plan: _Plan, target: _Target, truncates: DataFrame) -> None:
     task, layout = plan.task, plan.layout
+    new = rows_of(changes.where(F.col("batch") > task.state.batch), task.source, task.lineage)
     named = under_todays_names(new, task.lineage, plan.mapped)
     if not layout.keys:
-        append.append(named, truncates, place, layout)
+        append.append(named, truncates, target.replica, layout)
         return
     keys = key_names(len(layout.keys))
     floor = _floor(plan)
@@ -300,14 +310,14 @@ def _merge(changes: DataFrame, new: DataFrame, plan: _Plan, place: str, past: st
         folded = latest(again, keys, has_moves=plan.profile.has_moves, has_partials=plan.profile.has_partials)
         found = _of_keys(found, late, keys, without=True).unionByName(folded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True)
     rules = Rules(str(task.settings.deletes), floor, plan.profile.has_partials)
-    replica.merge_rows(found, place, layout, rules)
+    replica.merge_rows(found, target.replica, layout, rules)
     crash_point("gold.between_replica_and_history")
-    if past is not None:
+    if target.history is not None:
         touched = effects(named, layout.key_columns).select(*keys).distinct()
         rows = _rows_of_keys(everything, layout, touched, keys)
         frame = history.versions(rows, plan.past, plan.profile, _closings(plan), task.settings.track)
         frame = _of_keys(frame, touched, keys)
-        history.merge_keys(frame, touched, past, plan.past)
+        history.merge_keys(frame, touched, target.history, plan.past)
 
 
 def _late_keys(named: DataFrame, plan: _Plan) -> DataFrame | None:
@@ -342,7 +352,7 @@ def _truncates(lake: Lakehouse, spark: SparkSession, task: Task, after: int) -> 
     return found.select("change_id", "sequence", "event_time").dropDuplicates(["change_id"])
 
 
-def _applied(new: DataFrame, plan: _Plan, place: str, past: str | None) -> Applied:
+def _applied(new: DataFrame, plan: _Plan, target: _Target) -> Applied:
     task = plan.task
     faults = _faults(under_todays_names(new, task.lineage, plan.mapped), plan)
     number, late = sum(plan.counts.values()), plan.late
@@ -351,8 +361,8 @@ def _applied(new: DataFrame, plan: _Plan, place: str, past: str | None) -> Appli
         task.state,
         state=State.DROPPED if task.lineage.is_dropped else is_active,
         reason=None,
-        replica=place,
-        history=past,
+        replica=target.replica,
+        history=target.history,
         keys=plan.layout.keys,
         columns=plan.layout.columns,
         lineage=plan.digest,

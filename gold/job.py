@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from delta.tables import DeltaTable
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
@@ -49,11 +49,11 @@ def run_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, 
     lake.create(spark, BAD_VALUES_TABLE, _BAD_VALUES)
     if not lake.exists(spark, COUNTS_TABLE):
         return GoldResult(())
-    tasks = _tasks(spark, lake, config, only)
+    desk = _Desk(spark, lake, config)
+    tasks = _tasks(desk, only)
     if not tasks:
         return GoldResult(())
-    schemas = _schemas(spark, lake)
-    applied = _in_threads(spark, lake, config, tasks, schemas)
+    applied = _in_threads(desk, tasks, _schemas(spark, lake))
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)
     crash_point("gold.between_bad_values_and_states")
@@ -62,10 +62,20 @@ def run_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, 
     return GoldResult(tuple(applied))
 
 
-def _tasks(spark: SparkSession, lake: Lakehouse, config: Config, only: str | None) -> list[Task]:
-    states = read_states(spark, lake)
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    spark: SparkSession
+    lake: Lakehouse
+    config: Config
+
+    def read(self, name: str) -> DataFrame:
+        return self.lake.read(self.spark, name)
+
+
+def _tasks(desk: _Desk, only: str | None) -> list[Task]:
+    states = read_states(desk.spark, desk.lake)
     places = ("source", "database", "schema", "table")
-    counts = lake.read(spark, COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate') and `table` is not null")
+    counts = desk.read(COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate') and `table` is not null")
     grouped = counts.groupBy(*places).agg(F.max("batch"), F.sum("rows")).collect()
     newest = {(r[0], TableName(r[1], r[2], r[3])): (r[4], r[5]) for r in grouped}
     if not newest:
@@ -76,24 +86,22 @@ def _tasks(spark: SparkSession, lake: Lakehouse, config: Config, only: str | Non
         touched[source][name] = extent
     tasks = []
     for source, names in sorted(touched.items()):
-        tasks.extend(_tasks_of(spark, lake, config, source, names, states, top))
+        tasks.extend(_tasks_of(desk, source, names, states, top))
     return [task for task in tasks if only is None or dotted(task.name) == only]
 
 
 def _tasks_of(
-    spark: SparkSession,
-    lake: Lakehouse,
-    config: Config,
+    desk: _Desk,
     source: str,
     newest: Mapping[TableName, tuple[int, int]],
     states: dict[tuple[str, TableName], TableState],
     top: int,
 ) -> list[Task]:
-    statements, times = _statements(spark, lake, source)
-    lineages = trace_tables(statements, _with_row_tables(spark, lake, source, newest))
+    statements, times = _statements(desk, source)
+    lineages = trace_tables(statements, _with_row_tables(desk, source, newest))
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
-        settings = config.settings(name.database, name.schema, name.table)
+        settings = desk.config.settings(name.database, name.schema, name.table)
         state = states.get((source, name), TableState(source, name, State.ACTIVE))
         extents = [newest.get(piece.table, (-1, 0)) for piece in lineage.pieces]
         latest_batch = max((batch for batch, _ in extents), default=-1)
@@ -105,14 +113,14 @@ def _tasks_of(
     return tasks
 
 
-def _with_row_tables(spark: SparkSession, lake: Lakehouse, source: str, names: Iterable[TableName]) -> list[TableName]:
-    rows = lake.read(spark, COUNTS_TABLE).where((F.col("source") == source) & (F.col("kind") == "row"))
+def _with_row_tables(desk: _Desk, source: str, names: Iterable[TableName]) -> list[TableName]:
+    rows = desk.read(COUNTS_TABLE).where((F.col("source") == source) & (F.col("kind") == "row"))
     found = {TableName(r[0], r[1], r[2]) for r in rows.select("database", "schema", "table").distinct().collect()}
     return [name for name in names if name in found]
 
 
-def _statements(spark: SparkSession, lake: Lakehouse, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:
-    rows = lake.read(spark, STATEMENTS_TABLE).where(F.col("source") == source).collect()
+def _statements(desk: _Desk, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:
+    rows = desk.read(STATEMENTS_TABLE).where(F.col("source") == source).collect()
     statements, times = [], {}
     for row in rows:
         if row["sequence"] is None or row["table"] is None:
@@ -128,18 +136,16 @@ def _schemas(spark: SparkSession, lake: Lakehouse) -> dict[str, tuple[SchemaColu
     return {row["schema_id"]: tuple(SchemaColumn(*column) for column in row["columns"]) for row in rows}
 
 
-def _in_threads(
-    spark: SparkSession, lake: Lakehouse, config: Config, tasks: Sequence[Task], schemas: dict[str, tuple[SchemaColumn, ...]]
-) -> list[Applied]:
+def _in_threads(desk: _Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequence[SchemaColumn]]) -> list[Applied]:
     sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
     for _ in range(min(THREADS, len(tasks))):
-        sessions.put(spark.newSession())
+        sessions.put(desk.spark.newSession())
 
     def one(task: Task) -> Applied:
         session = sessions.get()
         try:
             set_pace(session, task.waiting_rows)
-            return apply_table(session, lake, config, task, schemas)
+            return apply_table(session, desk.lake, task, schemas)
         except Exception as error:  # one table's failure parks that table alone
             return Applied(replace(task.state, state=State.PARKED, reason=_reason(error)))
         finally:
@@ -170,4 +176,5 @@ def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Iterable[Ap
 
 
 def dotted(name: TableName) -> str:
+    """A table's name as people write it: `database.table` or `database.schema.table`."""
     return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)

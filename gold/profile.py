@@ -29,6 +29,14 @@ class SchemaColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """How far a table has come: the last silver batch and the highest sequence applied to it."""
+
+    batch: int = -1
+    sequence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """What some changes of one table show. `keys` are the newest change's, under their names then, in `keys_stretch`."""
 
@@ -47,19 +55,21 @@ class Profile:
     late: int = 0
 
 
-def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]], top: str | None = None) -> Profile:
+def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]], past: Past = Past()) -> Profile:
     """The profile of row changes under their names then. `schemas` has every schema that they name.
 
-    `ops` counts changes by operation and `late` those not above the sequence `top`: of these rows, never joined.
+    `ops` counts the changes that are new after `past` by operation, and `late` those of them not above its sequence.
     """
     numbered = rows.withColumn("stretch", stretch_number(lineage))
+    is_new = F.col("batch") > past.batch
     is_update = (F.col("op") == "update") & F.col("before").isNotNull()
     moved = F.exists("keys", lambda k: ~F.try_element_at("before", k).eqNullSafe(F.try_element_at("after", k)))
     groups = (
         numbered.groupBy("stretch", "schema_id", "keys", "op")
         .agg(
             F.count("*").alias("rows"),
-            F.sum((F.col("sequence") <= F.lit(top or "")).cast("long")).alias("late"),
+            F.sum(is_new.cast("long")).alias("new"),
+            F.sum((is_new & (F.col("sequence") <= F.lit(past.sequence or ""))).cast("long")).alias("late"),
             F.min("sequence").alias("low"),
             F.max("sequence").alias("high"),
             F.max("event_time").alias("event_time"),
@@ -76,7 +86,7 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
     times = [g["event_time"] for g in groups if g["event_time"] is not None]
     ops: dict[str, int] = {}
     for group in groups:
-        ops[group["op"]] = ops.get(group["op"], 0) + group["rows"]
+        ops[group["op"]] = ops.get(group["op"], 0) + group["new"]
     return Profile(
         ops=ops,
         late=sum(g["late"] for g in groups),

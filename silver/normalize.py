@@ -82,8 +82,11 @@ class _Desk:
                 continue
             try:
                 row = _row(message, ordinal, event, plan)
-            except ValueError as error:
-                self.rows.append(quarantined(message, plan.format.name, Malformed(Reason.BAD_POSITION, str(error)), ordinal))
+            except Exception as error:  # a position that no sequence has, or a decoder's bug
+                bad = Malformed(Reason.BAD_POSITION, str(error))
+                if not isinstance(error, ValueError):
+                    bad = Malformed(Reason.DECODER_ERROR, type(error).__name__)
+                self.rows.append(quarantined(message, plan.format.name, bad, ordinal))
                 continue
             if row["change_id"] in ids:  # equal rows inside one message are rows of their own
                 row["change_id"] = digest((row["change_id"], "again", str(ordinal)))

@@ -76,6 +76,7 @@ def _match(befores: list[Row], afters: list[Row]) -> tuple[list[tuple[Row, Row]]
             afters = _without(afters, same[0])
     if len(befores) == 1 and len(afters) == 1:
         return [*couples, (befores[0], afters[0])], [], []
+    befores, afters = sorted(befores, key=_coordinates), sorted(afters, key=_coordinates)
     if befores and len(befores) == len(afters) and _alternate(befores, afters):
         return [*couples, *zip(befores, afters, strict=True)], [], []
     return couples, befores, afters
@@ -96,7 +97,7 @@ def _alternate(befores: list[Row], afters: list[Row]) -> bool:
 
 
 def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
-    if befores and len(befores) == len(afters):
+    if len(befores) == len(afters) and any(keys_agree(before, after) for before in befores for after in afters):
         detail = f"{len(befores)} before and {len(afters)} after halves share one position and no key tells them apart"
         return [_refused(row, Reason.AMBIGUOUS_PAIR, detail) for row in befores + afters if row["origin"] != KNOWN]
     fates = []

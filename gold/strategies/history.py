@@ -42,12 +42,22 @@ def versions(
     ]
     found = found.select(*keys, *carried)
     for sequence, moment in truncates:
-        gone = found.where(F.col("sequence") < sequence).select(*keys).distinct().select(
-            *keys, F.lit(sequence).alias("sequence"), F.lit(3).alias("rank"), F.lit(True).alias("is_whole_change"), F.lit("").alias("change_id"),
-            F.lit(moment).cast("timestamp").alias("event_time"), F.lit("truncate").alias("op"), F.lit(False).alias("is_put"),
-            F.lit(False).alias("is_move"), F.lit(False).alias("partial"), F.lit(None).cast("string").alias("transaction_id"),
-            *(F.lit(None).cast("map<string,string>").alias(side) for side in ("before", "after")),
-        )  # fmt: skip
+        gone = found.where(F.col("sequence") < sequence).select(*keys).distinct()
+        gone = gone.withColumns(
+            {
+                "sequence": F.lit(sequence),
+                "rank": F.lit(3),
+                "is_whole_change": F.lit(True),
+                "change_id": F.lit(""),
+                "event_time": F.lit(moment).cast("timestamp"),
+                "op": F.lit("truncate"),
+                "is_put": F.lit(False),
+                "is_move": F.lit(False),
+                "partial": F.lit(False),
+            }
+        )
+        for name, kind in (("transaction_id", "string"), ("before", "map<string,string>"), ("after", "map<string,string>")):
+            gone = gone.withColumn(name, F.lit(None).cast(kind))
         found = found.unionByName(gone)
     return _valid(found, layout, keys, profile, track)
 

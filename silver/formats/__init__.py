@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from silver.format import Format
-from silver.formats import arcion, datahub_blob, datahub_tuple, lindorm, oms_shareplex
+from silver.formats import arcion, canal, datahub_blob, datahub_tuple, lindorm, oms_canal, oms_shareplex
 
 FORMATS: dict[str, Format] = {
     module.FORMAT.name: module.FORMAT
     for module in (
         arcion,
+        canal,
         datahub_blob,
         datahub_tuple,
         lindorm,
+        oms_canal,
         oms_shareplex,
     )
 }

@@ -40,7 +40,7 @@ def test_epoch_comes_first_then_position_then_tie_breakers(
 
 def test_numbers_of_19_and_more_digits_order_as_numbers() -> None:
     ordered = [9, 10, 999_999, 1_000_000, 1605339516000000004, 9223372036854775807, 18446744073709551616]
-    assert sorted((sequence_of(1, (n,), ()) for n in reversed(ordered))) == [sequence_of(1, (n,), ()) for n in ordered]
+    assert sorted(sequence_of(1, (n,), ()) for n in reversed(ordered)) == [sequence_of(1, (n,), ()) for n in ordered]
 
 
 def test_a_snapshot_row_without_a_position_comes_first_in_its_epoch() -> None:

@@ -159,7 +159,13 @@ def test_wall_time_of_an_epoch_carries_no_zone() -> None:
 
 
 def test_dates_of_days() -> None:
-    assert [date_text(d) for d in (0, -1, 19782, -719162, 2932896)] == ["1970-01-01", "1969-12-31", "2024-02-29", "0001-01-01", "9999-12-31"]
+    assert [date_text(d) for d in (0, -1, 19782, -719162, 2932896)] == [
+        "1970-01-01",
+        "1969-12-31",
+        "2024-02-29",
+        "0001-01-01",
+        "9999-12-31",
+    ]
     assert [date_text(d) for d in (-719163, 2932897, 10**15)] == [None, None, None]
 
 
