@@ -17,7 +17,9 @@ from bronze.listing import is_local, without_glob
 from bronze.source import MESSAGES_TABLE, Feed
 from framework.contracts.tables import MESSAGES
 from framework.errors import MainstemError
+from framework.names import quoted
 
+TABLE_ID = "mainstem.table"
 PROPERTIES = {
     "delta.appendOnly": "true",
     "delta.dataSkippingStatsColumns": "`source`,`topic`,`partition`,`offset`,`file`,`ingested_at`",
@@ -45,7 +47,7 @@ def open_checkpoint(spark: SparkSession, feed: Feed) -> Checkpoint:
     has_begun = has_checkpoint(spark, feed)
     if has_begun and note and not feed.lake.exists(spark, MESSAGES_TABLE):
         raise _replaced(feed)
-    feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, PROPERTIES)
+    feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
     table = _table_id(spark, feed)
     if not has_begun:
         return _begin(spark, feed, table)
@@ -173,6 +175,6 @@ def _is_there(spark: SparkSession, path: str) -> bool:
 
 
 def _table_id(spark: SparkSession, feed: Feed) -> str:
-    row = feed.lake.delta(spark, MESSAGES_TABLE).detail().select("id").first()
-    assert row is not None
-    return str(row[0])
+    """The identity that the table was created with; its listing of properties is cheaper than its details."""
+    rows = spark.sql(f"SHOW TBLPROPERTIES delta.{quoted(feed.lake.path(MESSAGES_TABLE))}").collect()
+    return {str(row["key"]): str(row["value"]) for row in rows}.get(TABLE_ID, "")

@@ -72,10 +72,11 @@ def append_log(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -
 
 def superseded(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> frozenset[int]:
     """The sequences of those entries whose file has a newer entry: the file was replaced before it had landed."""
-    newest = F.max("sequence").alias("newest")
-    later = feed.lake.read(spark, log_name(feed.name)).where(F.col("sequence") > min(e.sequence for e in entries))
-    heights = {row["file"]: row["newest"] for row in later.groupBy("file").agg(newest).collect()}
-    return frozenset(e.sequence for e in entries if heights.get(e.found.file, 0) > e.sequence)
+    later = feed.lake.read(spark, log_name(feed.name)).where(F.col("sequence") > min(entry.sequence for entry in entries))
+    newest: dict[str, int] = {}
+    for file, sequence in later.select("file", "sequence").collect():
+        newest[file] = max(sequence, newest.get(file, 0))
+    return frozenset(entry.sequence for entry in entries if newest.get(entry.found.file, 0) > entry.sequence)
 
 
 def landed_files(spark: SparkSession, feed: Feed, files: Sequence[str]) -> frozenset[str]:

@@ -19,8 +19,9 @@ from framework.crash import crash_point
 from framework.errors import MainstemError
 from framework.pace import set_pace
 from framework.tables import Lakehouse
-from gold.apply import Applied, Task, apply_table
+from gold.apply import Applied, apply_table
 from gold.lineage import Statement, trace_tables
+from gold.plan import Task
 from gold.profile import SchemaColumn
 from gold.state import SCHEMA as STATE_SCHEMA
 from gold.state import TABLES_TABLE, State, TableState, append_states, read_states
@@ -98,7 +99,7 @@ def _tasks_of(
     top: int,
 ) -> list[Task]:
     statements, times = _statements(desk, source)
-    lineages = trace_tables(statements, _with_row_tables(desk, source, newest))
+    lineages = trace_tables(statements, _newest_rows(desk, source))
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
         settings = desk.config.settings(name.database, name.schema, name.table)
@@ -113,10 +114,11 @@ def _tasks_of(
     return tasks
 
 
-def _with_row_tables(desk: _Desk, source: str, names: Iterable[TableName]) -> list[TableName]:
+def _newest_rows(desk: _Desk, source: str) -> dict[TableName, str]:
+    """The highest sequence of a row under each name that has rows."""
     rows = desk.read(COUNTS_TABLE).where((F.col("source") == source) & (F.col("kind") == "row"))
-    found = {TableName(r[0], r[1], r[2]) for r in rows.select("database", "schema", "table").distinct().collect()}
-    return [name for name in names if name in found]
+    newest = rows.groupBy("database", "schema", "table").agg(F.max("max_sequence")).collect()
+    return {TableName(r[0], r[1], r[2]): r[3] for r in newest}
 
 
 def _statements(desk: _Desk, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:
@@ -126,7 +128,9 @@ def _statements(desk: _Desk, source: str) -> tuple[list[Statement], dict[str, tu
         if row["sequence"] is None or row["table"] is None:
             continue
         name = TableName(row["database"], row["schema"], row["table"])
-        statements.append(Statement(row["sequence"], row["change_id"], row["batch"], name, actions_of(row["actions"]), row["statement"]))
+        statements.append(
+            Statement(row["sequence"], row["change_id"], row["batch"], name, actions_of(row["actions"]), row["statement"], row["ordinal"])
+        )
         times[row["sequence"]] = (row["event_time"], row["batch"])
     return statements, times
 

@@ -7,7 +7,7 @@ mapped to today's. It is pure: a statement that arrives late gives the same answ
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from framework.contracts.actions import (
@@ -86,15 +86,23 @@ class _Life:
     is_dropped: bool = False
 
 
-def trace_tables(statements: Iterable[Statement], names: Iterable[TableName]) -> dict[TableName, Lineage]:
-    """The lineage of each name: those that statements speak of, and `names` (tables that have rows)."""
+def trace_tables(statements: Iterable[Statement], rows: Mapping[TableName, str]) -> dict[TableName, Lineage]:
+    """The lineage of each name that statements speak of or that has rows.
+
+    `rows` has the highest sequence of a row under each name: rows behind a drop or a rename begin the name anew, as if
+    the statement that created it again had been seen.
+    """
     lives: dict[TableName, _Life] = {}
     moved: dict[TableName, TableName] = {}
     for statement in sorted(statements, key=lambda s: (s.sequence, s.ordinal, s.change_id)):
         for action in statement.actions:
             _apply(action, statement, lives, moved)
-    for name in names:
-        lives.setdefault(name, _Life([Piece(name, START, None)]))
+    for name, newest in rows.items():
+        life = lives.setdefault(name, _Life([Piece(name, START, None)]))
+        end = life.pieces[-1].end
+        if life.is_dropped and end is not None and newest >= end:
+            lives[name] = _Life([Piece(name, end, None)])
+            moved.pop(name, None)
     return {name: _lineage(name, life, moved.get(name)) for name, life in lives.items()}
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.tables import CHANGES, SCHEMAS
 from framework.tables import Lakehouse, Transaction
+from silver.pairing import MET
 
 CHANGES_TABLE = "silver/changes"
 PENDING_TABLE = "silver/pending"
@@ -56,7 +57,7 @@ def merge_pending(lake: Lakehouse, committed: DataFrame) -> None:
     """Add the halves that wait now, and take away those that met their partner, were released or refused."""
     names = CHANGES.names
     at = ["source", "topic", "partition", "offset"]
-    settled = committed.where("kind in ('row', 'duplicate', 'quarantined')")
+    settled = committed.where(F.col("kind").isin("row", "quarantined") | ((F.col("kind") == "duplicate") & (F.col("detail") == MET)))
     partners = settled.where("paired_with is not null").select(
         "source", F.col("paired_with.topic").alias("topic"), F.col("paired_with.partition").alias("partition"),
         F.col("paired_with.offset").alias("offset"),

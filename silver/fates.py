@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from silver.pairing import KNOWN, NEW, PENDING, pair_group
@@ -54,16 +54,18 @@ def repeated_ids(staged: DataFrame, known: DataFrame | None) -> DataFrame:
 
 def without_repeats(staged: DataFrame, repeats: DataFrame) -> DataFrame:
     """Rows with those that repeat an earlier one turned into kind `duplicate`, their images taken off."""
-    marks = F.broadcast(repeats.select(F.col("change_id").alias("_id"), "first", F.lit(True).alias("is_repeated")))
-    joined = staged.join(marks, staged["change_id"] == marks["_id"], "left")
-    candidate = F.col("is_repeated") & F.col("half").isNull() & F.col("kind").isin(*IDENTIFIED)
-    again = F.coalesce(candidate & ~F.col("first").eqNullSafe(coordinates()), F.lit(False))
+    marks = F.broadcast(repeats.select("change_id", "first", F.lit(True).alias("is_repeated")))
+    joined = staged.join(marks, "change_id", "left")
+    is_candidate = F.coalesce(F.col("is_repeated"), F.lit(False)) & F.col("half").isNull() & F.col("kind").isin(*IDENTIFIED)
+    rest = joined.where(~is_candidate).select(*(F.col(f"`{n}`") for n in STAGED.names))
+    nth = F.row_number().over(Window.partitionBy("change_id").orderBy(coordinates()))
+    numbered = joined.where(is_candidate).withColumn("_again", F.col("first").isNull() | (nth > 1))
     changed = {
-        "kind": F.when(again, F.lit("duplicate")).otherwise(F.col("kind")),
-        "before": F.when(~again, F.col("before")),
-        "after": F.when(~again, F.col("after")),
+        "kind": F.when(F.col("_again"), F.lit("duplicate")).otherwise(F.col("kind")),
+        "before": F.when(~F.col("_again"), F.col("before")),
+        "after": F.when(~F.col("_again"), F.col("after")),
     }
-    return joined.select(*(changed[n].alias(n) if n in changed else F.col(f"`{n}`") for n in STAGED.names))
+    return rest.unionByName(numbered.select(*(changed[n].alias(n) if n in changed else F.col(f"`{n}`") for n in STAGED.names)))
 
 
 def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | None) -> tuple[DataFrame, DataFrame]:

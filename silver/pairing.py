@@ -21,6 +21,9 @@ from silver.rows import Row, plain_rows, repeated, staged_table
 NEW, PENDING, KNOWN = "new", "pending", "known"
 """Where a member comes from: a half of this batch, a half that waited, or a change that was already made."""
 
+MET = "its update was complete already"
+"""The detail of a half that waited until its update came whole from elsewhere: it waits no longer."""
+
 
 def pair_group(members: pa.Table) -> pa.Table:
     """The fates of the halves of one position, for `applyInArrow`. Rows carry `origin` and `deadline` beside STAGED."""
@@ -40,7 +43,7 @@ def pair(members: Iterable[Row]) -> list[Row]:
     for row in sorted((r for r in ordered if r["origin"] != KNOWN), key=lambda r: r["origin"] != PENDING):
         side = befores if row["half"] == Half.BEFORE else afters
         if _is_repeat(row, side, known):
-            fates.append(repeated(row))
+            fates.append({**repeated(row), "detail": MET if row["origin"] == PENDING else None})
         else:
             side.append(row)
     released = [row for row in known if row["half"] == Half.AFTER and not _completed(row, known)]

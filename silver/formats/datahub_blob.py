@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange
+from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format
@@ -117,7 +117,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     event_time = time_of(time, "timestamp.eventTime")
     position = number_of(payload.sequenceId, "sequenceId")
     if payload.op in _ROWS:
-        return (_row(payload, schema, source, event_time, position),)
+        return (_row(payload, schema, event_time, position, context),)
     kind = _CONTROLS.get(payload.op)
     if kind is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
@@ -140,7 +140,9 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     )
 
 
-def _row(payload: _Payload, schema: _Schema, source: _Source, event_time: int | None, position: int | None) -> RowChange:
+def _row(payload: _Payload, schema: _Schema, event_time: int | None, position: int | None, context: Context) -> RowChange:
+    source = schema.source or _Source()
+    table = required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName")
     op, half = _ROWS[payload.op]
     columns = _columns(schema)
     before, after = _image(payload.before, columns), _image(payload.after, columns)
@@ -155,8 +157,8 @@ def _row(payload: _Payload, schema: _Schema, source: _Source, event_time: int | 
         op=op,
         database=source.dbName,
         schema=source.schemaName or None,
-        table=required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName"),
-        keys=checked_keys(schema.primaryKey, before, after),
+        table=table,
+        keys=checked_keys(schema.primaryKey or context.keys_of(source.dbName, source.schemaName or None, table), before, after),
         before=before,
         after=after,
         columns=columns,
@@ -180,7 +182,7 @@ def _image(image: _Image | None, columns: dict[str, Column]) -> Mapping[str, str
 def _value(columns: dict[str, Column], name: str, raw: Raw) -> str | None:
     token, text = scalar(raw)
     column = columns.get(name)
-    if column is None:
+    if column is None or column.token is Token.NULL:
         column = columns[name] = Column(token=token)
     if text is None or column.type is None:
         return text

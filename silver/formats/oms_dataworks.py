@@ -1,0 +1,185 @@
+"""OceanBase OMS, DataWorks-compatible messages, protocol 2.0.
+
+    {"version": "2.0",
+     "schema": {"source": {"dbType": "ob_mysql", "dbVersion": null, "dbName": "shop", "schema": null, "table": "orders"},
+                "column": [{"name": "id", "type": "BIGINT"}, {"name": "paid", "type": "TIMESTAMP"}], "pk": ["id"]},
+     "payload": {"before": null, "after": {"data": {"id": 1, "paid": "1606233662.012345"}}, "op": "INSERT",
+                 "timestamp": {"eventTime": 1647581000000}, "ddl": null, "scn": "164758100000001"}}
+
+    op                                                           becomes
+    INSERT, UPDATE, DELETE                                       insert, update with both images, delete
+    TRUNCATE                                                     truncate
+    CREATE ALTER RENAME ERASE QUERY CINDEX DINDEX                ddl (the statement is payload.ddl.text)
+    TRANSACTION_BEGIN TRANSACTION_END GTID XACOMMIT XAROLLBACK   transaction
+    HEARTBEAT                                                    heartbeat (no schema)
+
+    type                                                    canonical
+    TINYINT SMALLINT INT BIGINT, INT8 to INT64              tinyint to bigint (a BIGINT may exceed 64 bits, it is widened then)
+    BOOLEAN                                                 boolean (sent as 1 and 0)
+    FLOAT DOUBLE                                            float, double
+    DECIMAL without digits                                  undeclared; with digits decimal(p,s)
+    VARCHAR TIME ZONED_DATETIME INTERVAL_...                string
+    BLOB BINARY                                             binary
+    DATE DATETIME TIMESTAMP                                 date, timestamp_ntz, timestamp
+
+Values are those of `silver/oms.py`. Names in `schema.column` that no image has are ignored (in the vendor's samples
+all), a column that it does not name is undeclared. `scn` rises, but it can be the text `null` (it is in every sample of
+the vendor): the position is `eventTime`, then `scn` or 0. A transaction mark without `scn` has no place in the order.
+`ddl.text` may be a fragment (`ADD COLUMN ...`). `extend` is free and not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context, Format
+from silver.oms import Reading, Values, declared_columns, dialect_of, in_order_of, joined_columns, read_image
+from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of
+
+_ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
+_CONTROLS = {
+    "HEARTBEAT": ControlKind.HEARTBEAT,
+    "TRUNCATE": ControlKind.TRUNCATE,
+    **dict.fromkeys(("CREATE", "ALTER", "RENAME", "ERASE", "QUERY", "CINDEX", "DINDEX"), ControlKind.DDL),
+    **dict.fromkeys(("TRANSACTION_BEGIN", "TRANSACTION_END", "GTID", "XACOMMIT", "XAROLLBACK"), ControlKind.TRANSACTION),
+}
+_NO_SCN = "null"
+
+
+class _Column(msgspec.Struct):
+    name: str
+    type: str | None = None
+
+
+class _Source(msgspec.Struct):
+    dbType: str | None = None
+    dbName: str | None = None
+    schema: str | None = None
+    table: str | None = None
+
+
+class _Schema(msgspec.Struct):
+    source: _Source | None = None
+    column: list[_Column] | None = None
+    pk: list[str] | None = None
+
+
+class _Image(msgspec.Struct):
+    data: dict[str, Raw] | None = None
+
+
+class _Timestamp(msgspec.Struct):
+    eventTime: Raw = Raw()
+
+
+class _Ddl(msgspec.Struct):
+    text: str | None = None
+
+
+class _Payload(msgspec.Struct):
+    op: str
+    before: _Image | None = None
+    after: _Image | None = None
+    timestamp: _Timestamp | None = None
+    ddl: _Ddl | None = None
+    scn: Raw = Raw()
+
+
+class _Message(msgspec.Struct):
+    payload: _Payload
+    schema: _Schema | None = None
+    version: Raw = Raw()
+
+
+_MESSAGE = msgspec.json.Decoder(_Message)
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change or control event of one DataWorks 2.x message."""
+    envelope = read_json(_MESSAGE, message.value)
+    if (optional_text(envelope.version) or "").partition(".")[0] != "2":
+        raise Malformed(Reason.UNSUPPORTED_VERSION, "version is not 2.x")
+    payload, schema = envelope.payload, envelope.schema or _Schema()
+    if payload.op in _ROWS:
+        return (_row(payload, schema, context),)
+    kind = _CONTROLS.get(payload.op)
+    if kind is None:
+        raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
+    source = schema.source or _Source()
+    is_mark = kind is ControlKind.HEARTBEAT or (kind is ControlKind.TRANSACTION and _scn(payload) is None)
+    table = source.table or None
+    return (
+        Control(
+            kind=kind,
+            op=payload.op,
+            database=source.dbName or None,
+            schema=source.schema or None,
+            table=required(table, Reason.MISSING_TABLE, "schema.source.table") if kind is ControlKind.TRUNCATE else table,
+            statement=payload.ddl.text if payload.ddl else None,
+            position=None if is_mark else _position(payload),
+            event_time=time_of(_event_time(payload), "timestamp.eventTime"),
+            keys=checked_keys(schema.pk),
+            dialect=dialect_of(source.dbType),
+        ),
+    )
+
+
+def _row(payload: _Payload, schema: _Schema, context: Context) -> RowChange:
+    op, source = _ROWS[payload.op], schema.source or _Source()
+    database, owner = source.dbName or None, source.schema or None
+    table = required(source.table or None, Reason.MISSING_TABLE, "schema.source.table")
+    declared = declared_columns(((c.name, c.type) for c in schema.column or ()), dialect_of(source.dbType))
+    reading = Reading(context.timezone, declared, context.codecs_of(database, owner, table))
+    before, before_columns = _image(None if op is Op.INSERT else payload.before, reading)
+    after, after_columns = _image(None if op is Op.DELETE else payload.after, reading)
+    if (before if op is Op.DELETE else after) is None:
+        raise Malformed(Reason.MISSING_IMAGE, f"payload.{'before' if op is Op.DELETE else 'after'}.data")
+    return RowChange(
+        op=op,
+        database=database,
+        schema=owner,
+        table=table,
+        keys=checked_keys(schema.pk or context.keys_of(database, owner, table), before, after),
+        before=before,
+        after=after,
+        columns=in_order_of(declared, joined_columns(after_columns, before_columns)),
+        position=_position(payload),
+        event_time=time_of(_event_time(payload), "timestamp.eventTime"),
+    )
+
+
+def _image(image: _Image | None, reading: Reading) -> tuple[Values | None, dict[str, Column]]:
+    return read_image(image.data, reading) if image is not None and image.data else (None, {})
+
+
+def _event_time(payload: _Payload) -> Raw:
+    return payload.timestamp.eventTime if payload.timestamp else Raw()
+
+
+def _scn(payload: _Payload) -> int | None:
+    return None if optional_text(payload.scn) in (None, "", _NO_SCN) else number_of(payload.scn, "scn")
+
+
+def _position(payload: _Payload) -> tuple[int, int]:
+    time = number_of(_event_time(payload), "timestamp.eventTime")
+    return required(time, Reason.MISSING_POSITION, "timestamp.eventTime"), _scn(payload) or 0
+
+
+FORMAT = Format(
+    name="oms_dataworks",
+    title="OceanBase OMS, DataWorks",
+    writer="OceanBase Migration Service, serialization method Dataworks (2.0)",
+    reference="https://en.oceanbase.com/docs/enterprise-oms-doc-en-10000000000833999",
+    update_arrives_as="one message with both images",
+    keys_come_from="schema.pk, else configuration (`keys`)",
+    order_comes_from="timestamp.eventTime (milliseconds), then scn, then broker position",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
+    positions_are_unique=False,
+)

@@ -1,0 +1,60 @@
+"""OceanBase OMS, Default messages: both images as plain JSON, without types.
+
+    {"prevStruct": null, "postStruct": {"id": 1, "price": 9.90, "paid": "1606233662.012345"},
+     "allMetaData": {"record_primary_key": "id", "record_primary_value": "1", "dbType": "OB_MYSQL",
+                     "storeDataSequence": 160934467100001, "table_name": "orders", "db": "tenant_1.shop",
+                     "timestamp": "1609344671", "checkpoint": null, "source_identity": null},
+     "recordType": "INSERT"}
+
+    recordType   prevStruct   postStruct        becomes
+    INSERT       -            the row           insert
+    UPDATE       the row      the row           update
+    DELETE       the row      -                 delete
+    ROW          -            the row           read: a row of the full copy, without a position
+    DDL          either one: {"ddl": "..."}     ddl
+    HEARTBEAT    -            -                 heartbeat
+
+The envelope is `silver/oms_records.py`. Nothing says what a text is: times, dates and base64 stay the text that was
+sent and gold types what it sees, numbers exactly. `dbType` (MYSQL, OCEANBASE in old releases, OB_MYSQL) says which SQL
+a DDL statement is. The vendor's text prints `{tenant}.{database}` for OceanBase; two tenants with databases of one
+name are two sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from framework.contracts.events import Event, Op
+from framework.contracts.raw import RawMessage
+from silver.format import Context, Format
+from silver.oms import Cells
+from silver.oms_records import decode_record
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change or control event of one Default record."""
+    return decode_record(message, context, _undeclared)
+
+
+def _undeclared(cells: Cells) -> tuple[Cells, Mapping[str, str]]:
+    return cells, {}
+
+
+def column_type(kind: str) -> str | None:
+    """The type that a statement's column has in rows; None where OMS writes its values as another text."""
+    return None if kind in ("timestamp", "timestamp_ntz", "decimal(20,0)") else kind
+
+
+FORMAT = Format(
+    name="oms_default",
+    title="OceanBase OMS, Default",
+    writer="OceanBase Migration Service, serialization method Default",
+    reference="https://en.oceanbase.com/docs/enterprise-oms-doc-en-10000000000833999",
+    update_arrives_as="one message with both images",
+    keys_come_from="record_primary_key and record_primary_value, else configuration (`keys`)",
+    order_comes_from="storeDataSequence (seconds and counter), else timestamp (seconds), then broker position",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
+    positions_are_unique=False,
+    column_type=column_type,
+)

@@ -1,0 +1,75 @@
+"""OceanBase OMS, DefaultExtendColumnType messages: Default records whose images say the type of each column.
+
+    {"prevStruct": null,
+     "postStruct": {"id": 1, "paid": "1606233662.012345",
+                    "__light_type": {"id": {"schemaType": "BIGINT"}, "paid": {"schemaType": "TIMESTAMP"}}},
+     "allMetaData": {"record_primary_key": "id", "record_primary_value": "1", "dbType": "OB_MYSQL",
+                     "storeDataSequence": 160934467100001, "table_name": "orders", "db": "tenant_1.shop",
+                     "timestamp": "1609344671"},
+     "recordType": "INSERT"}
+
+Envelope and operations are those of Default (`silver/oms_records.py`), types and their values those of `silver/oms.py`:
+
+    schemaType                            canonical
+    TINYINT SMALLINT INT BIGINT INT64     tinyint, smallint, int, bigint (a BIGINT may exceed 64 bits, it is widened then)
+    FLOAT DOUBLE                          float, double
+    DECIMAL without digits                undeclared
+    VARCHAR TIME                          string
+    BLOB                                  binary
+    DATE DATETIME TIMESTAMP               date, timestamp_ntz, timestamp
+
+`__light_type` is lifted out of the image and is never a column. Names in it that no image has are ignored, a column
+that it does not name is undeclared. Where both images have one, that of `postStruct` counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from framework.contracts.events import Event, Op
+from framework.contracts.raw import RawMessage
+from silver.format import Context, Format
+from silver.oms import Cells
+from silver.oms_records import decode_record
+from silver.wire import read_json
+
+_LIGHT_TYPE = "__light_type"
+
+
+class _LightType(msgspec.Struct):
+    schemaType: str | None = None
+
+
+_LIGHT_TYPES = msgspec.json.Decoder(dict[str, _LightType | None] | None)
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change or control event of one DefaultExtendColumnType record."""
+    return decode_record(message, context, _lifted)
+
+
+def _lifted(cells: Cells) -> tuple[Cells, Mapping[str, str]]:
+    """The image without `__light_type`, and the types that it names."""
+    if _LIGHT_TYPE not in cells:
+        return cells, {}
+    types = read_json(_LIGHT_TYPES, bytes(cells[_LIGHT_TYPE])) or {}
+    return (
+        {name: raw for name, raw in cells.items() if name != _LIGHT_TYPE},
+        {name: light.schemaType for name, light in types.items() if light is not None and light.schemaType},
+    )
+
+
+FORMAT = Format(
+    name="oms_default_extend",
+    title="OceanBase OMS, DefaultExtendColumnType",
+    writer="OceanBase Migration Service, serialization method DefaultExtendColumnType",
+    reference="https://en.oceanbase.com/docs/enterprise-oms-doc-en-10000000000833999",
+    update_arrives_as="one message with both images",
+    keys_come_from="record_primary_key and record_primary_value, else configuration (`keys`)",
+    order_comes_from="storeDataSequence (seconds and counter), else timestamp (seconds), then broker position",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
+    positions_are_unique=False,
+)

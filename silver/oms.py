@@ -1,0 +1,175 @@
+"""What OceanBase OMS writes into images, shared by its formats: values by declared type, and the images themselves.
+
+    canonical       wire, and what becomes of it
+    timestamp       `1606233662.012345` or `1606233662`, seconds of the epoch, as text or number; 12 digits and more are
+                    milliseconds. A wall time without a zone is one of the source's `timezone`.
+    timestamp_ntz   `2020-11-25 00:01:02[.n] [zone]`, before OMS 3.3.0 `2020-11-25T00:01[:02]`: the wall time, the zone
+                    says nothing of it; a number is milliseconds of the epoch, a wall time of the source's `timezone`
+    date            `2020-11-25`; a number is milliseconds
+    decimal(20,0)   of BIT: base64, before OMS 3.3.0 a number; the unsigned integer
+    binary          base64
+    string          as it is: also TIME, ZONED_DATETIME, INTERVAL
+
+`1590315269000.123456789` is milliseconds of the epoch and the nanoseconds of the second. An invalid date or time
+arrives as its own text or as `0000-00-00 00:00:00` and stays that text. A decimal declared without digits is
+undeclared. A configured codec turns a base64 column into text.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from msgspec import Raw
+
+from framework.contracts.events import Column, Token
+from framework.contracts.reasons import Malformed, Reason
+from silver.types import declared_text, epoch_parts, instant_of_wall, instant_text, undeclared_text, wall_of_text, wall_text
+from silver.vocabulary import canonical_type
+from silver.wire import checked_width, scalar
+
+Cells = Mapping[str, Raw]
+Values = dict[str, str | None]
+
+_ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_BIT = 8
+_SHORTEST_MILLISECONDS = 12
+_BIT = re.compile(r"bit\s*(\(.*)?", re.IGNORECASE)
+_OPEN_DECIMAL = re.compile(r"(decimal|numeric|dec|fixed|number)( unsigned)?( zerofill)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+_MOMENT = re.compile(r"(-?[0-9]{1,20})(?:\.([0-9]+))?")
+_IS_WALL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?")
+_ZONE = re.compile(r"(?<=[0-9])(?: [A-Za-z][A-Za-z0-9_/+-]*| ?[+-][0-9]{1,2}:?[0-9]{2})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read the images of one message: what it declares, codecs of columns, the zone of wall times."""
+
+    zone: str
+    declared: Mapping[str, Column] = field(default_factory=dict)
+    codecs: Mapping[str, str] = field(default_factory=dict)
+
+
+def dialect_of(db_type: str | None) -> str:
+    """The SQL dialect behind a `dbType` (`OB_MYSQL`, `ob_oracle`, `DB2_LUW` …); mysql where nothing says otherwise."""
+    lowered = (db_type or "").lower()
+    for word, dialect in (("oracle", "oracle"), ("db2", "db2"), ("postgres", "postgres"), ("sqlserver", "tsql")):
+        if word in lowered:
+            return dialect
+    return "mysql"
+
+
+def declared_columns(types: Iterable[tuple[str, str | None]], dialect: str) -> dict[str, Column]:
+    """Columns by name, of pairs of name and type text. A column without a canonical type keeps its text alone."""
+    return {name: Column(canonical_type(text, dialect), text) for name, text in types if text}
+
+
+def read_image(cells: Cells, reading: Reading) -> tuple[Values, dict[str, Column]]:
+    """The image as canonical text and its columns, in the order of the wire. Raises `Malformed` for what is no value."""
+    checked_width(cells)
+    values: Values = {}
+    columns: dict[str, Column] = {}
+    for name, raw in cells.items():
+        token, text = scalar(raw)
+        values[name], columns[name] = read_value(name, token, text, reading)
+    return values, columns
+
+
+def read_value(name: str, token: Token, text: str | None, reading: Reading) -> tuple[str | None, Column]:
+    """One value as canonical text, and its column."""
+    column, codec = reading.declared.get(name), reading.codecs.get(name)
+    declared = column.declared if column is not None else None
+    if codec is not None:
+        return None if text is None else _decoded(name, text, codec), Column(type="string", declared=declared)
+    if column is not None and column.type is not None:
+        return None if text is None else _text(column, token, text, reading.zone), column
+    if token is Token.TEXT and _OPEN_DECIMAL.fullmatch(declared or "") and _NUMBER.fullmatch(text or ""):
+        token = Token.NUMBER
+    return undeclared_text(token, text), Column(declared=declared, token=token)
+
+
+def key_value(name: str, text: str, reading: Reading) -> tuple[str | None, Column]:
+    """One value of a packed key, and its column: text, unless the message declares the column."""
+    return read_value(name, Token.TEXT, text, reading)
+
+
+def in_order_of(declared: Iterable[str], columns: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns, those that are declared first and in that order."""
+    return {name: columns[name] for name in (*(n for n in declared if n in columns), *columns)}
+
+
+def joined_columns(*parts: Mapping[str, Column]) -> dict[str, Column]:
+    """All columns in the order in which they first occur; of undeclared ones the first token that is not null."""
+    joined: dict[str, Column] = {}
+    for part in parts:
+        for name, column in part.items():
+            if name not in joined or joined[name].token is Token.NULL:
+                joined[name] = column
+    return joined
+
+
+def _text(column: Column, token: Token, text: str, zone: str) -> str:
+    kind, is_number = column.type or "string", token is Token.NUMBER
+    if kind == "timestamp":
+        parts = _moment(text, is_milliseconds=False)
+        return instant_of_wall(text, zone) if parts is None else instant_text(*parts) or text
+    if kind == "timestamp_ntz":
+        return _wall_of_moment(text, is_number, zone) or _wall(text)
+    if kind == "date" and is_number:
+        return _day(_wall_of_moment(text, is_number, zone)) or text
+    if token is Token.TEXT and _BIT.fullmatch(column.declared or ""):
+        return _bit(text)
+    return declared_text(kind, token, text) or text
+
+
+def _moment(text: str, is_milliseconds: bool) -> tuple[int, str] | None:
+    """Seconds of the epoch and the digits of their fraction; None where the text is no count."""
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return None
+    whole, nanoseconds = found.groups()
+    if not is_milliseconds and len(whole.lstrip("-")) < _SHORTEST_MILLISECONDS:
+        return epoch_parts(text, "s")
+    parts = epoch_parts(whole, "ms")
+    return (parts[0], nanoseconds) if parts is not None and nanoseconds else parts
+
+
+def _wall_of_moment(text: str, is_milliseconds: bool, zone: str) -> str | None:
+    parts = _moment(text, is_milliseconds)
+    if parts is None:
+        return None
+    try:
+        moment = (_ORIGIN + timedelta(seconds=parts[0])).astimezone(ZoneInfo(zone))
+    except (OverflowError, ValueError):
+        return None
+    return wall_text((moment.replace(tzinfo=UTC) - _ORIGIN) // timedelta(seconds=1), parts[1])
+
+
+def _day(wall: str | None) -> str | None:
+    return None if wall is None else wall[:10]
+
+
+def _wall(text: str) -> str:
+    """A wall time without the zone that may follow it; the text as it came when it is none."""
+    wall = wall_of_text(_ZONE.sub("", text))
+    return wall if _IS_WALL.fullmatch(wall) else text
+
+
+def _bit(text: str) -> str:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        return text
+    return str(int.from_bytes(data, "big")) if 0 < len(data) <= _LONGEST_BIT else text
+
+
+def _decoded(name: str, text: str, codec: str) -> str:
+    try:
+        return base64.b64decode(text, validate=True).decode(codec)
+    except (ValueError, LookupError):
+        raise Malformed(Reason.ENCODING, f"column {name!r} is not base64 of {codec} text") from None

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framework.contracts.actions import (
+    Action,
+    AddColumn,
+    ChangeType,
+    CreateTable,
+    DropColumn,
+    DropTable,
+    NoEffect,
+    NotUnderstood,
+    RenameColumn,
+    RenameTable,
+    SetKeys,
+    TableName,
+    TruncateTable,
+    actions_of,
+    actions_text,
+)
+
+NAMES = st.text(max_size=8)
+MAYBE = st.none() | NAMES
+TABLES = st.builds(TableName, MAYBE, MAYBE, NAMES)
+COLUMNS = st.builds(AddColumn, NAMES, MAYBE, MAYBE, st.booleans(), MAYBE, MAYBE, st.booleans(), st.booleans())
+ACTIONS: st.SearchStrategy[Action] = st.one_of(
+    COLUMNS,
+    st.builds(DropColumn, NAMES),
+    st.builds(RenameColumn, NAMES, NAMES),
+    st.builds(ChangeType, NAMES, MAYBE, MAYBE, st.booleans(), MAYBE),
+    st.builds(RenameTable, TABLES),
+    st.builds(DropTable),
+    st.builds(
+        CreateTable,
+        st.lists(COLUMNS, max_size=3).map(tuple),
+        st.none() | st.lists(NAMES, max_size=2).map(tuple),
+        st.none() | TABLES,
+        st.booleans(),
+    ),
+    st.builds(TruncateTable),
+    st.builds(SetKeys, st.lists(NAMES, max_size=3).map(tuple)),
+    st.builds(NoEffect, NAMES),
+    st.builds(NotUnderstood, NAMES),
+)
+
+
+@given(st.lists(ACTIONS, max_size=4).map(tuple))
+def test_actions_come_back_from_their_text(actions: tuple[Action, ...]) -> None:
+    assert actions_of(actions_text(actions)) == actions
+
+
+def test_every_kind_of_action_is_tried() -> None:
+    assert set(Action.__args__) == {
+        AddColumn, DropColumn, RenameColumn, ChangeType, RenameTable, DropTable,
+        CreateTable, TruncateTable, SetKeys, NoEffect, NotUnderstood,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [None, "", "[]"])
+def test_no_text_is_no_actions(text: str | None) -> None:
+    assert actions_of(text) == ()
+
+
+def test_the_text_is_json_that_names_the_action() -> None:
+    text = actions_text([RenameTable(TableName("shop", None, "数量")), DropTable()])
+    assert json.loads(text) == [
+        {"action": "RenameTable", "to": {"database": "shop", "schema": None, "table": "数量"}},
+        {"action": "DropTable"},
+    ]
+    assert "数量" in text
