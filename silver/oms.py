@@ -37,6 +37,7 @@ Values = dict[str, str | None]
 
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_BIT = 8
+_LONGEST_DOUBLE = 1_077
 _SHORTEST_MILLISECONDS = 12
 _BIT = re.compile(r"bit\s*(\(.*)?", re.IGNORECASE)
 _OPEN_DECIMAL = re.compile(r"(decimal|numeric|dec|fixed|number)( unsigned)?( zerofill)?", re.IGNORECASE)
@@ -75,7 +76,7 @@ def read_image(cells: Cells, reading: Reading) -> tuple[Values, dict[str, Column
     values: Values = {}
     columns: dict[str, Column] = {}
     for name, raw in cells.items():
-        token, text = scalar(raw)
+        token, text = _scalar(raw)
         values[name], columns[name] = read_value(name, token, text, reading)
     return values, columns
 
@@ -111,6 +112,14 @@ def joined_columns(*parts: Mapping[str, Column]) -> dict[str, Column]:
             if name not in joined or joined[name].token is Token.NULL:
                 joined[name] = column
     return joined
+
+
+def _scalar(raw: Raw) -> tuple[Token, str | None]:
+    """The token and text of a value. OMS writes doubles out in full: the smallest has 1,074 digits behind the point."""
+    data = bytes(raw)
+    if len(data) <= _LONGEST_DOUBLE and data[0] in b"-0123456789":
+        return Token.NUMBER, data.decode("ascii")
+    return scalar(raw)
 
 
 def _text(column: Column, token: Token, text: str, zone: str) -> str:

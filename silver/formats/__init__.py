@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from silver.format import Format
-from silver.formats import arcion, canal, datahub_blob, datahub_tuple, lindorm, oms_canal, oms_shareplex
+from silver.formats import (
+    arcion,
+    canal,
+    datahub_blob,
+    datahub_tuple,
+    lindorm,
+    oms_canal,
+    oms_dataworks,
+    oms_default,
+    oms_default_extend,
+    oms_shareplex,
+)
 
 FORMATS: dict[str, Format] = {
     module.FORMAT.name: module.FORMAT
@@ -14,6 +25,9 @@ FORMATS: dict[str, Format] = {
         datahub_tuple,
         lindorm,
         oms_canal,
+        oms_dataworks,
+        oms_default,
+        oms_default_extend,
         oms_shareplex,
     )
 }

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import subprocess, sys
+from framework.crash import crash_point
+child = subprocess.Popen(["sleep", "60"])
+print(child.pid, flush=True)
+for name in ("a", "b", "a"):
+    crash_point(name)
+    print("passed", name, flush=True)
+child.kill()
+"""
+
+
+def run(crash_at: str | None) -> tuple[int, list[str]]:
+    environment = {name: value for name, value in os.environ.items() if name != "MAINSTEM_CRASH_AT"}
+    if crash_at:
+        environment["MAINSTEM_CRASH_AT"] = crash_at
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=ROOT, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=50
+    )
+    return done.returncode, done.stdout.split("\n")[:-1]
+
+
+def is_alive(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_nothing_happens_unless_a_point_is_named() -> None:
+    code, output = run(None)
+    assert (code, output[1:]) == (0, ["passed a", "passed b", "passed a"])
+
+
+def test_process_and_its_children_die_at_the_named_point() -> None:
+    code, output = run("b")
+    assert (code, output[1:], is_alive(output[0])) == (-signal.SIGKILL, ["passed a"], False)
+
+
+def test_visits_are_counted() -> None:
+    code, output = run("a:2")
+    assert (code, output[1:]) == (-signal.SIGKILL, ["passed a", "passed b"])

@@ -1,0 +1,109 @@
+"""Every recorded message of every format decodes to the events that are written beside it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, fields
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework.contracts.events import Column, Control, Event
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context, Format
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "formats"
+SCENARIOS = sorted(path.relative_to(FOLDER).as_posix().removesuffix(".raw") for path in FOLDER.glob("*/*.raw"))
+NULL = b"\\N"
+
+
+def format_of(name: str) -> Format:
+    found = import_module(f"silver.formats.{name}").FORMAT
+    assert isinstance(found, Format)
+    return found
+
+
+def context_of(scenario: str, fmt: Format) -> Context:
+    path = FOLDER / f"{scenario}.context.json"
+    given = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    keys = tuple(given["keys"]) if "keys" in given else None
+    codecs = given.get("codecs", {})
+    zone = given.get("timezone", "UTC")
+    return Context("feed", fmt.options(**given.get("options", {})), zone, lambda *_: keys, lambda *_: codecs)
+
+
+def lines_of(path: Path) -> list[bytes]:
+    return path.read_bytes().removesuffix(b"\n").split(b"\n")
+
+
+def messages_of(scenario: str) -> list[RawMessage]:
+    """The messages of a scenario: `\\N` is a null value, an empty line of `.keys` is a null key."""
+    values = lines_of(FOLDER / f"{scenario}.raw")
+    path = FOLDER / f"{scenario}.keys"
+    keys = lines_of(path) if path.exists() else []
+    keys += [b""] * (len(values) - len(keys))
+    pairs = zip(keys, values, strict=True)
+    return [RawMessage("feed", "topic", 0, n, None, key or None, None if value == NULL else value) for n, (key, value) in enumerate(pairs)]
+
+
+def written(value: Any) -> Any:
+    """A value as the JSON file holds it."""
+    if isinstance(value, Column):
+        return {name: part for name in ("type", "declared", "token") if (part := written(getattr(value, name))) is not None}
+    if isinstance(value, dict):
+        return {name: written(part) for name, part in value.items()}
+    return list(value) if isinstance(value, tuple) else str(value) if isinstance(value, str) else value
+
+
+def described(event: Event) -> dict[str, Any]:
+    """An event's members, without those that hold their default."""
+    members = {}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        default = field.default_factory() if field.default_factory is not MISSING else field.default
+        if default is MISSING or value != default:
+            members[field.name] = written(value)
+    return members
+
+
+def decoded(message: RawMessage, fmt: Format, context: Context) -> Any:
+    try:
+        return [described(event) for event in fmt.decode(message, context)]
+    except Malformed as error:
+        return {"malformed": str(error.reason)}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_recorded_messages_decode_to_their_events(scenario: str) -> None:
+    fmt = format_of(scenario.partition("/")[0])
+    context = context_of(scenario, fmt)
+    expected = json.loads((FOLDER / f"{scenario}.events.json").read_text(encoding="utf-8"))
+    messages = messages_of(scenario)
+    assert len(messages) == len(expected)
+    for message, events in zip(messages, expected, strict=True):
+        assert decoded(message, fmt, context) == events, f"line {message.offset + 1}"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_columns_are_described_in_the_written_order(scenario: str) -> None:
+    fmt = format_of(scenario.partition("/")[0])
+    context = context_of(scenario, fmt)
+    expected = json.loads((FOLDER / f"{scenario}.events.json").read_text(encoding="utf-8"))
+    for message, events in zip(messages_of(scenario), expected, strict=True):
+        found = decoded(message, fmt, context)
+        if isinstance(found, list):
+            assert [list(event.get("columns", {})) for event in found] == [list(event.get("columns", {})) for event in events]
+
+
+def test_expected_reasons_are_reasons() -> None:
+    for path in FOLDER.glob("*/*.events.json"):
+        for events in json.loads(path.read_text(encoding="utf-8")):
+            if isinstance(events, dict):
+                assert Reason(events["malformed"]), path
+
+
+def test_written_events_are_of_known_kinds() -> None:
+    assert described(Control(kind="ddl", op="DDL")) == {"kind": "ddl", "op": "DDL"}  # type: ignore[arg-type]
