@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from framework.contracts.events import Column, Image, Token
 from framework.contracts.reasons import Malformed, Reason
+from silver.member_names import refuse_repeated_names
 from silver.types import epoch_parts
 
 MAX_COLUMNS = 10_000
@@ -41,7 +42,7 @@ def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
     if value is None or not value.strip():
         raise Malformed(Reason.EMPTY, "no bytes" if not value else "spaces alone")
     try:
-        return decoder.decode(value)
+        document = decoder.decode(value)
     except msgspec.ValidationError as error:
         raise _wrong_shape(value, error) from None
     except UnicodeDecodeError as error:
@@ -50,6 +51,8 @@ def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
         raise Malformed(Reason.TOO_DEEP, _TOO_DEEP) from None
     except msgspec.DecodeError as error:
         raise _not_json(value, str(error)) from None
+    refuse_repeated_names(value, decoder.type)
+    return document
 
 
 def _wrong_shape(value: bytes, error: msgspec.ValidationError) -> Malformed:
@@ -156,12 +159,15 @@ def required(value: _T | None, reason: Reason, name: str) -> _T:
 
 
 def checked_keys(keys: Iterable[str] | None, *images: Image | None) -> tuple[str, ...] | None:
-    """The key names of a feed, None where it names none; raises when no image that is there has one of them."""
+    """The key names of a feed, None where it names none. Raises `Malformed` for a name that none of the images has.
+
+    One image is enough: a before image may leave the key out. Without images, as in a statement, nothing is compared.
+    """
     names = tuple(dict.fromkeys(keys or ()))
+    there = [image for image in images if image is not None]
     for name in names:
-        for image in images:
-            if image is not None and name not in image:
-                raise Malformed(Reason.KEY_NOT_IN_IMAGE, f"key column {name!r} is in no image")
+        if there and not any(name in image for image in there):
+            raise Malformed(Reason.KEY_NOT_IN_IMAGE, f"key column {name[:100]!r} is in no image")
     return names or None
 
 

@@ -315,6 +315,10 @@ def test_a_key_that_is_in_no_image_is_refused() -> None:
     assert caught.value.reason is Reason.KEY_NOT_IN_IMAGE
 
 
+def test_a_key_that_one_of_two_images_has_is_enough() -> None:
+    assert checked_keys(["a"], {"b": "1"}, {"a": "1", "b": "2"}) == ("a",)
+
+
 def test_an_image_has_at_most_ten_thousand_columns() -> None:
     checked_width(dict.fromkeys(map(str, range(MAX_COLUMNS))))
     with pytest.raises(Malformed) as caught:

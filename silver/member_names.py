@@ -1,0 +1,92 @@
+"""Objects that name a member twice with different values: such a message has two readings and is refused.
+
+Only objects that a decoder reads are looked at. A JSON value of a column is text: it stays byte for byte what was sent,
+with its repeats. The same member twice with the same value is one member.
+
+Most messages are settled by counting: a document that is read and written again has as many members as before.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, get_args, get_origin
+
+import msgspec
+
+from framework.contracts.reasons import Malformed, Reason
+
+_COLON = b'":'
+_HIDDEN_COLONS = (b"\\u0022", b"\\u003")
+
+
+class _Object(list[tuple[str, Any]]):
+    """The members of one object as they were written."""
+
+
+_PAIRS = json.JSONDecoder(object_pairs_hook=_Object, parse_float=str.encode, parse_int=str.encode, strict=False)
+
+
+def refuse_repeated_names(document: bytes, kind: Any) -> None:
+    """Raises `Malformed` when an object that `kind` describes names a member twice with different values.
+
+    `document` is one JSON document that a decoder of `kind` has read; bytes that it left unread are checked too.
+    """
+    if _has_as_many_members_when_written_again(document):
+        return
+    try:
+        name = _repeated(_PAIRS.decode(document.decode("utf-8")), kind)
+    except RecursionError:
+        raise Malformed(Reason.TOO_DEEP, "nested deeper than this reader follows") from None
+    except UnicodeDecodeError as error:
+        raise Malformed(Reason.ENCODING, f"not UTF-8 at byte {error.start}") from None
+    except json.JSONDecodeError as error:
+        raise Malformed(Reason.NOT_JSON, f"{error.msg} at character {error.pos}") from None
+    if name is not None:
+        raise Malformed(Reason.DUPLICATE_NAME, f"an object names {name[:100]!r} twice with different values")
+
+
+def _has_as_many_members_when_written_again(document: bytes) -> bool:
+    """Whether counting shows that nothing repeats; a colon that is written as an escape could hide a repeat."""
+    if any(escape in document for escape in _HIDDEN_COLONS):
+        return False
+    try:
+        written = msgspec.json.encode(msgspec.json.decode(document))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return msgspec.json.format(document, indent=-1).count(_COLON) == written.count(_COLON)
+
+
+def _repeated(node: Any, kind: Any) -> str | None:
+    """The first name that an object repeats with another value, in the parts that `kind` describes."""
+    if kind is None or kind is msgspec.Raw:
+        return None
+    if isinstance(node, _Object):
+        members: dict[str, Any] = {}
+        for name, value in node:
+            if name in members and members[name] != value:
+                return name
+            members[name] = value
+        return next((found for name, value in node if (found := _repeated(value, _kind_of_member(kind, name))) is not None), None)
+    if isinstance(node, list):
+        (inner,) = _inner(kind, list, 1)
+        return next((found for value in node if (found := _repeated(value, inner)) is not None), None)
+    return None
+
+
+def _kind_of_member(kind: Any, name: str) -> Any:
+    for choice in _choices(kind):
+        if isinstance(choice, type) and issubclass(choice, msgspec.Struct):
+            return next((f.type for f in msgspec.structs.fields(choice) if f.encode_name == name), None)
+    return _inner(kind, dict, 2)[1]
+
+
+def _inner(kind: Any, container: type, count: int) -> tuple[Any, ...]:
+    """What a container of `kind` holds; nothing where it is no such container."""
+    for choice in _choices(kind):
+        if get_origin(choice) is container:
+            return get_args(choice)
+    return (None,) * count
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) not in (dict, list) and get_args(kind) else (kind,)
