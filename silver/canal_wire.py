@@ -19,7 +19,6 @@ and in what orders their messages: that is their `Dialect`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,7 +30,7 @@ from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context
 from silver.types import undeclared_text
-from silver.vocabulary import canonical_type
+from silver.vocabulary import canonical_type, undeclared_token
 from silver.wire import checked_keys, checked_width, read_json, required, scalar, time_of
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
@@ -41,7 +40,6 @@ _CONTROLS = {
     **dict.fromkeys(("CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "CINDEX", "DINDEX"), ControlKind.DDL),
     **dict.fromkeys(("GTID", "XACOMMIT", "XAROLLBACK"), ControlKind.TRANSACTION),
 }
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 _Row = dict[str, Raw]
 
@@ -73,8 +71,9 @@ class Envelope(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A column as a message declares it: its canonical column, its codec where the configuration names one."""
+    """A column as a message declares it: its name, its canonical column, its codec where the configuration names one."""
 
+    name: str
     column: Column
     codec: str | None = None
 
@@ -145,7 +144,7 @@ class _Reader:
     def _declared(self) -> dict[str, Declared]:
         codecs = self.context.codecs_of(self.database, None, self.table)
         types = {self.dialect.name_of(name): text for name, text in (self.envelope.mysqlType or {}).items()}
-        return {name: _declared(types.get(name), codecs.get(name)) for name in (*types, *codecs)}
+        return {name: _declared(name, types.get(name), codecs.get(name)) for name in (*types, *codecs)}
 
     def _change(self, row: _Row, former: _Row | None, declared: Mapping[str, Declared]) -> RowChange:
         op = _ROWS[self.envelope.type]
@@ -182,18 +181,14 @@ class _Reader:
                 columns[name] = known.column
                 image[name] = None if text is None else self.dialect.text_of(known, token, text, self.context.timezone)
                 continue
-            if known is not None and token is Token.TEXT and _is_open_decimal(known.column.declared) and _NUMBER.fullmatch(text or ""):
-                token = Token.NUMBER
+            if known is not None:
+                token = undeclared_token(known.column.declared, token, text)
             image[name] = undeclared_text(token, text)
             if name not in columns or columns[name].token is Token.NULL:
                 columns[name] = Column(declared=known.column.declared, token=token) if known is not None else Column(token=token)
         return image
 
 
-def _declared(text: str | None, codec: str | None) -> Declared:
+def _declared(name: str, text: str | None, codec: str | None) -> Declared:
     column = Column(type=canonical_type(text, "mysql") if text else None, declared=text)
-    return Declared(replace(column, type="string"), codec) if codec is not None else Declared(column)
-
-
-def _is_open_decimal(declared: str | None) -> bool:
-    return (declared or "").lower().startswith(("decimal", "numeric", "dec", "fixed", "number"))
+    return Declared(name, replace(column, type="string"), codec) if codec is not None else Declared(name, column)

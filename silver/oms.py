@@ -29,7 +29,7 @@ from msgspec import Raw
 from framework.contracts.events import Column, Token
 from framework.contracts.reasons import Malformed, Reason
 from silver.types import declared_text, epoch_parts, instant_of_wall, instant_text, undeclared_text, wall_of_text, wall_text
-from silver.vocabulary import canonical_type
+from silver.vocabulary import canonical_type, undeclared_token
 from silver.wire import checked_width, scalar
 
 Cells = Mapping[str, Raw]
@@ -37,11 +37,8 @@ Values = dict[str, str | None]
 
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_BIT = 8
-_LONGEST_DOUBLE = 1_077
 _SHORTEST_MILLISECONDS = 12
 _BIT = re.compile(r"bit\s*(\(.*)?", re.IGNORECASE)
-_OPEN_DECIMAL = re.compile(r"(decimal|numeric|dec|fixed|number)( unsigned)?( zerofill)?", re.IGNORECASE)
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _MOMENT = re.compile(r"(-?[0-9]{1,20})(?:\.([0-9]+))?")
 _IS_WALL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?")
 _ZONE = re.compile(r"(?<=[0-9])(?: [A-Za-z][A-Za-z0-9_/+-]*| ?[+-][0-9]{1,2}:?[0-9]{2})$")
@@ -76,7 +73,7 @@ def read_image(cells: Cells, reading: Reading) -> tuple[Values, dict[str, Column
     values: Values = {}
     columns: dict[str, Column] = {}
     for name, raw in cells.items():
-        token, text = _scalar(raw)
+        token, text = scalar(raw)
         values[name], columns[name] = read_value(name, token, text, reading)
     return values, columns
 
@@ -86,12 +83,34 @@ def read_value(name: str, token: Token, text: str | None, reading: Reading) -> t
     column, codec = reading.declared.get(name), reading.codecs.get(name)
     declared = column.declared if column is not None else None
     if codec is not None:
-        return None if text is None else _decoded(name, text, codec), Column(type="string", declared=declared)
+        return None if text is None else coded_text(name, text, codec), Column(type="string", declared=declared)
     if column is not None and column.type is not None:
-        return None if text is None else _text(column, token, text, reading.zone), column
-    if token is Token.TEXT and _OPEN_DECIMAL.fullmatch(declared or "") and _NUMBER.fullmatch(text or ""):
-        token = Token.NUMBER
+        return None if text is None else declared_value(column, token, text, reading.zone), column
+    token = undeclared_token(declared, token, text)
     return undeclared_text(token, text), Column(declared=declared, token=token)
+
+
+def declared_value(column: Column, token: Token, text: str, zone: str) -> str:
+    """The canonical text of a value whose column has a canonical type."""
+    kind, is_number = column.type or "string", token is Token.NUMBER
+    if kind == "timestamp":
+        parts = _moment(text, is_milliseconds=False)
+        return instant_of_wall(text, zone) if parts is None else instant_text(*parts) or text
+    if kind == "timestamp_ntz":
+        return _wall_of_moment(text, is_number, zone) or _wall(text)
+    if kind == "date" and is_number:
+        return _day(_wall_of_moment(text, is_number, zone)) or text
+    if token is Token.TEXT and _BIT.fullmatch(column.declared or ""):
+        return _bit(text)
+    return declared_text(kind, token, text) or text
+
+
+def coded_text(name: str, text: str, codec: str) -> str:
+    """The text behind the base64 of a column that the configuration tells to decode."""
+    try:
+        return base64.b64decode(text, validate=True).decode(codec)
+    except (ValueError, LookupError):
+        raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not base64 of {codec} text") from None
 
 
 def key_value(name: str, text: str, reading: Reading) -> tuple[str | None, Column]:
@@ -112,28 +131,6 @@ def joined_columns(*parts: Mapping[str, Column]) -> dict[str, Column]:
             if name not in joined or joined[name].token is Token.NULL:
                 joined[name] = column
     return joined
-
-
-def _scalar(raw: Raw) -> tuple[Token, str | None]:
-    """The token and text of a value. OMS writes doubles out in full: the smallest has 1,074 digits behind the point."""
-    data = bytes(raw)
-    if len(data) <= _LONGEST_DOUBLE and data[0] in b"-0123456789":
-        return Token.NUMBER, data.decode("ascii")
-    return scalar(raw)
-
-
-def _text(column: Column, token: Token, text: str, zone: str) -> str:
-    kind, is_number = column.type or "string", token is Token.NUMBER
-    if kind == "timestamp":
-        parts = _moment(text, is_milliseconds=False)
-        return instant_of_wall(text, zone) if parts is None else instant_text(*parts) or text
-    if kind == "timestamp_ntz":
-        return _wall_of_moment(text, is_number, zone) or _wall(text)
-    if kind == "date" and is_number:
-        return _day(_wall_of_moment(text, is_number, zone)) or text
-    if token is Token.TEXT and _BIT.fullmatch(column.declared or ""):
-        return _bit(text)
-    return declared_text(kind, token, text) or text
 
 
 def _moment(text: str, is_milliseconds: bool) -> tuple[int, str] | None:
@@ -175,10 +172,3 @@ def _bit(text: str) -> str:
     except ValueError:
         return text
     return str(int.from_bytes(data, "big")) if 0 < len(data) <= _LONGEST_BIT else text
-
-
-def _decoded(name: str, text: str, codec: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode(codec)
-    except (ValueError, LookupError):
-        raise Malformed(Reason.ENCODING, f"column {name!r} is not base64 of {codec} text") from None

@@ -1,12 +1,13 @@
 """Declared column types of source databases as canonical types, as messages write them.
 
-Messages differ from statements in four ways. A decimal without digits says nothing of its digits, where a statement
-says the default ones: such a column is treated as undeclared. Integers also go by their width (`INT64`). BOOLEAN is a
-type of its own, where a MySQL statement means TINYINT. And writers have words that no SQL has: `ZONED_DATETIME`,
-`INTERVAL_DAY_TO_SECOND`, `BYTES`. Everything else is the statements' own table (`silver/ddl_types.py`).
+Messages differ from statements in five ways. A decimal without digits says nothing of its digits, where a statement
+says the default ones: such a column is treated as undeclared. Numbers also go by their width (`INT64`, `FLOAT32`). BOOLEAN
+is a type of its own, where a MySQL statement means TINYINT. Writers have words that no SQL has: `ZONED_DATETIME`,
+`INTERVAL_DAY_TO_SECOND`, `BYTES`. And they use MySQL's names for other databases. Everything else is the statements'
+own table (`silver/ddl_types.py`).
 
     declared, in the dialect's spelling               canonical
-    TINYINT to BIGINT, INT8 to INT64, YEAR            the integer; unsigned ones the next wider, BIGINT UNSIGNED decimal(20,0)
+    TINYINT to BIGINT, INT8 to INT64, UINT8 ..., YEAR the integer; unsigned ones the next wider, BIGINT UNSIGNED decimal(20,0)
     DECIMAL(p,s), NUMBER(p,s)                         decimal(p,s); more than 38 digits: string
     DECIMAL, NUMERIC, NUMBER, DECFLOAT without digits undeclared
     BIT                                               decimal(20,0)
@@ -21,12 +22,19 @@ type of its own, where a MySQL statement means TINYINT. And writers have words t
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
+from framework.contracts.events import Token
 from silver.ddl_types import canonical_type as statement_type
 
-_WIDTHS = {"int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint"}
+_WIDTHS = {
+    **{"int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint"},
+    **{"uint8": "tinyint unsigned", "uint16": "smallint unsigned", "uint32": "int unsigned", "uint64": "bigint unsigned"},
+    **{"float32": "float", "float64": "double"},
+}
 _WITHOUT_DIGITS = frozenset({"decimal", "numeric", "dec", "fixed", "number", "bignumeric", "bigdecimal", "decfloat"})
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _OWN_WORDS = {
     "bool": "boolean",
     "boolean": "boolean",
@@ -48,16 +56,39 @@ _OWN_WORDS = {
 def canonical_type(declared: str, dialect: str) -> str | None:
     """The canonical type of a declared one; None where the column is to be treated as undeclared.
 
-    `dialect` is mysql, oracle, db2, postgres or tsql. A name that the dialect does not know is undeclared too: the
-    values tell.
+    `dialect` is mysql, oracle, db2, postgres or tsql. Writers use MySQL's names for columns of other databases too
+    (DATETIME of an Oracle tenant): a name that the dialect does not know is read as MySQL's. A name that is unknown
+    there as well is undeclared: the values tell.
     """
     plain = " ".join(declared.lower().split())
-    bare = plain.removesuffix(" zerofill").removesuffix(" unsigned")
-    if bare in _WITHOUT_DIGITS:
+    if is_open_decimal(plain):
         return None
+    bare = _unsigned(plain)
     if dialect != "postgres":
         if bare in _WIDTHS:
             return statement_type(plain.replace(bare, _WIDTHS[bare], 1), "mysql")
         if plain.startswith("timestamp") and plain.endswith(" with time zone"):
             return "string"
-    return _OWN_WORDS.get(plain) or statement_type(plain, dialect)
+    return _OWN_WORDS.get(plain) or statement_type(plain, dialect) or (None if _is_open(plain, dialect) else statement_type(plain, "mysql"))
+
+
+def _is_open(plain: str, dialect: str) -> bool:
+    """Whether the dialect knows the name and leaves its digits open: Oracle's FLOAT is a decimal."""
+    return dialect == "oracle" and plain.partition("(")[0].strip() == "float"
+
+
+@lru_cache(maxsize=4096)
+def is_open_decimal(declared: str) -> bool:
+    """Whether a declared type is a decimal that does not say its digits."""
+    return _unsigned(" ".join(declared.lower().split())) in _WITHOUT_DIGITS
+
+
+def undeclared_token(declared: str | None, token: Token, text: str | None) -> Token:
+    """What the wire shows of a column without a canonical type: the text of an open decimal is a number."""
+    if token is Token.TEXT and declared is not None and is_open_decimal(declared) and _NUMBER.fullmatch(text or ""):
+        return Token.NUMBER
+    return token
+
+
+def _unsigned(plain: str) -> str:
+    return plain.removesuffix(" zerofill").removesuffix(" unsigned")

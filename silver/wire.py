@@ -19,7 +19,9 @@ from silver.member_names import refuse_repeated_names
 from silver.types import epoch_parts
 
 MAX_COLUMNS = 10_000
-MAX_NUMBER = 1_000
+MAX_DIGITS = 1_000
+LONGEST_NUMBER = 1_100
+"""Characters: the smallest double, written out in full, has 1,074 digits behind its point, 751 of them significant."""
 
 _T = TypeVar("_T")
 _TEXT = msgspec.json.Decoder(str)
@@ -95,8 +97,8 @@ def scalar(raw: Raw | bytes) -> tuple[Token, str | None]:
     if first == 0x22:
         return Token.TEXT, text_of(data)
     if first in b"-0123456789":
-        if len(data) > MAX_NUMBER:
-            raise Malformed(Reason.TOO_LARGE, f"a number of {len(data)} characters")
+        if len(data) > MAX_DIGITS:
+            _check_length(data)
         return Token.NUMBER, data.decode("ascii")
     if first == 0x6E:
         return Token.NULL, None
@@ -106,6 +108,12 @@ def scalar(raw: Raw | bytes) -> tuple[Token, str | None]:
         return Token.JSON, data.decode("utf-8")
     except UnicodeDecodeError:
         raise Malformed(Reason.ENCODING, "not UTF-8 inside an object") from None
+
+
+def _check_length(number: bytes) -> None:
+    digits = number.lower().partition(b"e")[0].replace(b".", b"").lstrip(b"-0")
+    if len(digits) > MAX_DIGITS or len(number) > LONGEST_NUMBER:
+        raise Malformed(Reason.TOO_LARGE, f"a number of {len(digits)} digits and {len(number)} characters")
 
 
 def text_of(data: bytes) -> str:

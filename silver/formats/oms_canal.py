@@ -4,7 +4,7 @@
      "pkNames": ["id"], "mysqlType": {"id": "int", "paid": "timestamp"},
      "data": [{"id": 1, "paid": "1606233662.012345"}], "old": [{"paid": "1606233661.000001"}]}
 
-What the members mean is `silver/canal_wire.py`; the values are OMS's own:
+What the members mean is `silver/canal_wire.py`; the values are those of `silver/oms.py`:
 
     mysqlType                    canonical        wire
     tinyint to bigint, int64     the same         number; bigint may exceed 64 bits, the column is widened then
@@ -22,20 +22,15 @@ it. The time `es` is all that orders messages: the broker's coordinates break ti
 
 from __future__ import annotations
 
-import base64
-import re
 from collections.abc import Sequence
 
 from framework.contracts.events import Event, Op, Token
 from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
+from framework.contracts.reasons import Reason
 from silver.canal_wire import Declared, Dialect, Envelope, decode_flat
 from silver.format import BeforeImage, Context, Format
-from silver.types import declared_text, epoch_parts, instant_of_epoch, instant_of_wall, wall_of_text
+from silver.oms import coded_text, declared_value
 from silver.wire import number_of, required
-
-_LONGEST_BIT = 8
-_ZONE = re.compile(r" (?:[A-Za-z][A-Za-z0-9_/+-]*|[+-][0-9]{1,2}:[0-9]{2})$")
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -48,38 +43,9 @@ def _position(envelope: Envelope) -> tuple[int, ...]:
 
 
 def _text(declared: Declared, token: Token, text: str, zone: str) -> str:
-    kind = declared.column.type or "string"
     if declared.codec is not None:
-        return _decoded(text, declared.codec)
-    if kind == "timestamp":
-        return instant_of_wall(text, zone) if epoch_parts(text, "s") is None else instant_of_epoch(text, "s")
-    if kind == "timestamp_ntz":
-        return _wall(text)
-    if token is Token.TEXT and (declared.column.declared or "").lower().startswith("bit"):
-        return _bit(text)
-    return declared_text(kind, token, text) or text
-
-
-def _wall(text: str) -> str:
-    """A wall time without the zone that may follow it; the text as it came when it is none."""
-    bare = _ZONE.sub("", text)
-    wall = wall_of_text(bare)
-    return text if wall == bare else wall
-
-
-def _bit(text: str) -> str:
-    try:
-        data = base64.b64decode(text, validate=True)
-    except ValueError:
-        return text
-    return str(int.from_bytes(data, "big")) if 0 < len(data) <= _LONGEST_BIT else text
-
-
-def _decoded(text: str, codec: str) -> str:
-    try:
-        return base64.b64decode(text, validate=True).decode(codec)
-    except (ValueError, LookupError):
-        raise Malformed(Reason.ENCODING, f"a value is not base64 of {codec} text") from None
+        return coded_text(declared.name, text, declared.codec)
+    return declared_value(declared.column, token, text, zone)
 
 
 _DIALECT = Dialect(position_of=_position, text_of=_text)

@@ -126,6 +126,8 @@ CELLS: dict[str, tuple[bytes, Reason]] = {
     "23 no digit before the point": (b'"id":.5,"note":"x"', Reason.NOT_JSON),
     "23 no digit behind the point": (b'"id":5.,"note":"x"', Reason.NOT_JSON),
     "26 number of over 1000 characters": (b'"id":1,"note":' + b"1" * 1001, Reason.TOO_LARGE),
+    "26 number of over 1000 digits and a point": (b'"id":1,"note":' + b"1" * 500 + b"." + b"1" * 501, Reason.TOO_LARGE),
+    "26 number of many zeros": (b'"id":1,"note":0.' + b"0" * 1200 + b"1", Reason.TOO_LARGE),
     "28 value nested too deep": (b'"id":1,"note":' + b"[" * 5000 + b"]" * 5000, Reason.TOO_DEEP),
 }
 
@@ -159,7 +161,7 @@ def test_13_keys_that_differ_by_case_are_both_kept(name: str, make: Maker) -> No
 
 
 @FORMATS
-@pytest.mark.parametrize("number", [b"1e400", b"1" * 40, b"0." + b"1" * 700, b"-9" + b"9" * 900])
+@pytest.mark.parametrize("number", [b"1e400", b"1" * 40, b"0." + b"1" * 700, b"-9" + b"9" * 900, b"0." + b"0" * 323 + b"4" * 751])
 def test_24_25_numbers_keep_every_digit(name: str, make: Maker, number: bytes) -> None:
     assert image(name, make(b'"id":1,"note":' + number))["note"] == number.decode()
 
