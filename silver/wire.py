@@ -128,10 +128,16 @@ def text_of(data: bytes) -> str:
 
 
 def optional_text(raw: Raw | None) -> str | None:
-    """The text of a member that may be missing, null, a string or a number; for positions and names."""
+    """The text of a member that may be missing, null, a string or a number; for positions and names.
+
+    Raises `Malformed` where it is something else.
+    """
     if raw is None or not bytes(raw):
         return None
-    return scalar(raw)[1]
+    token, text = scalar(raw)
+    if token in (Token.JSON, Token.BOOLEAN):
+        raise Malformed(Reason.WRONG_SHAPE, "a member that is neither text nor a number")
+    return text
 
 
 def number_of(raw: Raw | None, name: str) -> int | None:

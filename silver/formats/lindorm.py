@@ -12,8 +12,9 @@
     d    the row   null      delete
     r    null      the row   read (documented as not available)
 
-A column that neither image has is unchanged. `source.namespace` is the database. The key is named by the message key
-(a JSON object, with or without `payload`), else by the configuration; in an HBase table it is `ROW`.
+A column that neither image has is unchanged. `source.namespace` is the database; a message without it is another
+writer's. The key is named by the message key (a JSON object, with or without `payload`), else by the configuration; in
+an HBase table it is `ROW`.
 
 An HBase table is told by its images: a column `ROW`, every other one `family_qualifier`, all values text. They are
 base64 of bytes, so the columns are binary; a column for which the configuration names a codec (`decode: utf8`) is
@@ -75,8 +76,9 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     if op is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
     table = required(source.table or None, Reason.MISSING_TABLE, "source.table")
+    namespace = required(source.namespace or None, Reason.MISSING_TABLE, "source.namespace")
     fields = image_fields(envelope.schema)
-    codecs = context.codecs_of(source.namespace, None, table)
+    codecs = context.codecs_of(namespace, None, table)
     before_cells, after_cells = _cells(payload.before), _cells(payload.after)
     before, before_columns = image_of(before_cells, fields)
     after, after_columns = image_of(after_cells, fields)
@@ -92,11 +94,11 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     else:
         after = _with_removed(required(after, Reason.MISSING_IMAGE, "after"), before)
         before = before if op is Op.UPDATE else None
-    configured = (_ROW,) if is_hbase else context.keys_of(source.namespace, None, table)
+    configured = (_ROW,) if is_hbase else context.keys_of(namespace, None, table)
     return (
         RowChange(
             op=op,
-            database=source.namespace,
+            database=namespace,
             schema=None,
             table=table,
             keys=checked_keys(key or configured, before, after),

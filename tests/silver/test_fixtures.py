@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, fields
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,39 +12,7 @@ from framework.contracts.events import Column, Control, Event
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format
-
-FOLDER = Path(__file__).parents[1] / "fixtures" / "formats"
-SCENARIOS = sorted(path.relative_to(FOLDER).as_posix().removesuffix(".raw") for path in FOLDER.glob("*/*.raw"))
-NULL = b"\\N"
-
-
-def format_of(name: str) -> Format:
-    found = import_module(f"silver.formats.{name}").FORMAT
-    assert isinstance(found, Format)
-    return found
-
-
-def context_of(scenario: str, fmt: Format) -> Context:
-    path = FOLDER / f"{scenario}.context.json"
-    given = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    keys = tuple(given["keys"]) if "keys" in given else None
-    codecs = given.get("codecs", {})
-    zone = given.get("timezone", "UTC")
-    return Context("feed", fmt.options(**given.get("options", {})), zone, lambda *_: keys, lambda *_: codecs)
-
-
-def lines_of(path: Path) -> list[bytes]:
-    return path.read_bytes().removesuffix(b"\n").split(b"\n")
-
-
-def messages_of(scenario: str) -> list[RawMessage]:
-    """The messages of a scenario: `\\N` is a null value, an empty line of `.keys` is a null key."""
-    values = lines_of(FOLDER / f"{scenario}.raw")
-    path = FOLDER / f"{scenario}.keys"
-    keys = lines_of(path) if path.exists() else []
-    keys += [b""] * (len(values) - len(keys))
-    pairs = zip(keys, values, strict=True)
-    return [RawMessage("feed", "topic", 0, n, None, key or None, None if value == NULL else value) for n, (key, value) in enumerate(pairs)]
+from tests.silver.recorded import FOLDER, SCENARIOS, context_of, format_of, messages_of
 
 
 def written(value: Any) -> Any:

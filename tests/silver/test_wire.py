@@ -1,13 +1,9 @@
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import Raw
 
 from framework.contracts.events import Event, RowChange, Token
@@ -47,8 +43,6 @@ def record(cells: bytes) -> bytes:
     )
 
 
-Maker = Callable[[bytes], bytes]
-FORMATS = pytest.mark.parametrize(("name", "make"), [("datahub_blob", blob), ("datahub_tuple", record)])
 DECODERS = {"datahub_blob": datahub_blob.decode, "datahub_tuple": datahub_tuple.decode}
 GOOD = b'"id":1,"note":"joe"'
 
@@ -68,109 +62,6 @@ def image(name: str, value: bytes) -> dict[str, str | None]:
     assert isinstance(event, RowChange)
     assert event.after is not None
     return dict(event.after)
-
-
-WHOLE_MESSAGES: dict[str, tuple[Callable[[bytes], bytes | None], Reason]] = {
-    "01 empty": (lambda good: b"", Reason.EMPTY),
-    "02 spaces": (lambda good: b" \t\r\n", Reason.EMPTY),
-    "03 null value": (lambda good: None, Reason.EMPTY),
-    "04 null": (lambda good: b"null", Reason.WRONG_SHAPE),
-    "05 number": (lambda good: b"123", Reason.WRONG_SHAPE),
-    "05 text": (lambda good: b'"abc"', Reason.WRONG_SHAPE),
-    "05 boolean": (lambda good: b"true", Reason.WRONG_SHAPE),
-    "06 empty array": (lambda good: b"[]", Reason.WRONG_SHAPE),
-    "07 array of messages": (lambda good: b"[" + good + b"," + good + b"]", Reason.WRONG_SHAPE),
-    "08 html": (lambda good: b"<html><body>502</body></html>", Reason.NOT_JSON),
-    "08 log text": (lambda good: b"2024-02-29 10:00:00 ERROR no route", Reason.NOT_JSON),
-    "09 truncated": (lambda good: good[:-20], Reason.TRUNCATED),
-    "10 two objects": (lambda good: good + good, Reason.NOT_JSON),
-    "10 two objects on two lines": (lambda good: good + b"\n" + good, Reason.NOT_JSON),
-    "11 text behind": (lambda good: good + b" xyz", Reason.NOT_JSON),
-    "14 a byte order mark alone": (lambda good: b"\xef\xbb\xbf", Reason.EMPTY),
-    "14 two byte order marks": (lambda good: b"\xef\xbb\xbf\xef\xbb\xbf" + good, Reason.NOT_JSON),
-    "18 UTF-16": (lambda good: good.decode().encode("utf-16"), Reason.ENCODING),
-    "28 nested too deep": (lambda good: b'{"payload":' * 5000 + b"1" + b"}" * 5000, Reason.TOO_DEEP),
-    "gzip": (lambda good: gzip.compress(good), Reason.COMPRESSED),
-    "schema registry": (lambda good: b"\x00\x00\x00\x00\x07" + good, Reason.SCHEMA_REGISTRY),
-    "double encoded": (lambda good: json.dumps(good.decode()).encode(), Reason.DOUBLE_ENCODED),
-}
-
-
-@FORMATS
-@pytest.mark.parametrize("case", WHOLE_MESSAGES)
-def test_a_poison_message_is_quarantined_with_its_reason(name: str, make: Maker, case: str) -> None:
-    spoil, reason = WHOLE_MESSAGES[case]
-    assert reason_of(name, spoil(make(GOOD))) is reason
-
-
-CELLS: dict[str, tuple[bytes, Reason]] = {
-    "15 raw control character": (b'"id":1,"note":"a\x01b"', Reason.NOT_JSON),
-    "17 lone high surrogate": (b'"id":1,"note":"\\ud800"', Reason.ENCODING),
-    "17 lone high surrogate before text": (b'"id":1,"note":"\\ud83dx"', Reason.ENCODING),
-    "17 high surrogate twice": (b'"id":1,"note":"\\ud83d\\ud83d\\ude00"', Reason.ENCODING),
-    "17 lone low surrogate": (b'"id":1,"note":"\\udc00"', Reason.ENCODING),
-    "17 lone surrogate in a name": (b'"id":1,"no\\ud800te":"x"', Reason.ENCODING),
-    "17 lone surrogate inside an object": (b'"id":1,"note":{"a":"\\ud800"}', Reason.ENCODING),
-    "18 invalid UTF-8": (b'"id":1,"note":"\xff"', Reason.ENCODING),
-    "18 invalid UTF-8 in a name": (b'"id":1,"no\xffte":"x"', Reason.ENCODING),
-    "18 invalid UTF-8 inside an object": (b'"id":1,"note":{"a":"\xff"}', Reason.ENCODING),
-    "19 unknown escape": (b'"id":1,"note":"\\q"', Reason.NOT_JSON),
-    "20 comment": (b'"id":1,/* c */"note":"x"', Reason.NOT_JSON),
-    "20 trailing comma": (b'"id":1,"note":"x",', Reason.NOT_JSON),
-    "20 bare key": (b'id:1,"note":"x"', Reason.NOT_JSON),
-    "21 single quotes": (b"'id':1,'note':'x'", Reason.NOT_JSON),
-    "22 bare NaN": (b'"id":1,"note":NaN', Reason.NOT_JSON),
-    "22 bare Infinity": (b'"id":1,"note":-Infinity', Reason.NOT_JSON),
-    "23 leading zeros": (b'"id":00012,"note":"x"', Reason.NOT_JSON),
-    "23 plus sign": (b'"id":+1,"note":"x"', Reason.NOT_JSON),
-    "23 no digit before the point": (b'"id":.5,"note":"x"', Reason.NOT_JSON),
-    "23 no digit behind the point": (b'"id":5.,"note":"x"', Reason.NOT_JSON),
-    "26 number of over 1000 characters": (b'"id":1,"note":' + b"1" * 1001, Reason.TOO_LARGE),
-    "26 number of over 1000 digits and a point": (b'"id":1,"note":' + b"1" * 500 + b"." + b"1" * 501, Reason.TOO_LARGE),
-    "26 number of many zeros": (b'"id":1,"note":0.' + b"0" * 1200 + b"1", Reason.TOO_LARGE),
-    "28 value nested too deep": (b'"id":1,"note":' + b"[" * 5000 + b"]" * 5000, Reason.TOO_DEEP),
-}
-
-
-@FORMATS
-@pytest.mark.parametrize("case", CELLS)
-def test_a_poison_value_quarantines_its_message(name: str, make: Maker, case: str) -> None:
-    cells, reason = CELLS[case]
-    assert reason_of(name, make(cells)) is reason
-
-
-@FORMATS
-def test_14_one_byte_order_mark_in_front_is_accepted(name: str, make: Maker) -> None:
-    assert image(name, b"\xef\xbb\xbf" + make(GOOD)) == {"id": "1", "note": "joe"}
-
-
-@FORMATS
-def test_16_a_nul_escape_is_kept(name: str, make: Maker) -> None:
-    assert image(name, make(b'"id":1,"note":"a\\u0000b"'))["note"] == "a\x00b"
-
-
-@FORMATS
-def test_17_a_whole_surrogate_pair_and_an_escaped_backslash_are_text(name: str, make: Maker) -> None:
-    assert image(name, make(b'"id":1,"note":"\\ud83d\\ude00"'))["note"] == "😀"
-    assert image(name, make(b'"id":1,"note":"\\\\ud800"'))["note"] == "\\ud800"
-
-
-@FORMATS
-def test_13_keys_that_differ_by_case_are_both_kept(name: str, make: Maker) -> None:
-    assert image(name, make(b'"id":1,"note":"x","Note":"y"')) == {"id": "1", "note": "x", "Note": "y"}
-
-
-@FORMATS
-@pytest.mark.parametrize("number", [b"1e400", b"1" * 40, b"0." + b"1" * 700, b"-9" + b"9" * 900, b"0." + b"0" * 323 + b"4" * 751])
-def test_24_25_numbers_keep_every_digit(name: str, make: Maker, number: bytes) -> None:
-    assert image(name, make(b'"id":1,"note":' + number))["note"] == number.decode()
-
-
-@FORMATS
-def test_27_a_text_of_21_million_characters_is_kept(name: str, make: Maker) -> None:
-    text = image(name, make(b'"id":1,"note":"' + b"x" * 21_000_000 + b'"'))["note"]
-    assert text is not None
-    assert len(text) == 21_000_000
 
 
 @pytest.mark.parametrize(
@@ -235,24 +126,6 @@ def test_29_a_message_of_another_format_is_quarantined() -> None:
 def test_30_a_value_of_the_wrong_type_stays_as_its_text(kind: bytes, value: bytes, text: str) -> None:
     message = blob(b'"id":1,"note":' + value).replace(b'"note","type":"STRING"', b'"note","type":"' + kind + b'"')
     assert image("datahub_blob", message)["note"] == text
-
-
-@FORMATS
-@given(value=st.binary(max_size=40))
-def test_any_bytes_are_an_event_or_malformed(name: str, make: Maker, value: bytes) -> None:
-    for message in (value, make(b'"id":1,"note":' + value), make(GOOD)[: len(value)] + value):
-        try:
-            answer: object = decode(name, message)
-        except Malformed as error:
-            answer = error.reason in Reason
-        assert answer
-
-
-@FORMATS
-def test_the_reason_names_a_field_and_never_a_value(name: str, make: Maker) -> None:
-    with pytest.raises(Malformed) as caught:
-        decode(name, make(b'"id":1,"note":"s3cret\xff"'))
-    assert "s3cret" not in caught.value.detail
 
 
 @pytest.mark.parametrize(
