@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bronze.job import run_bronze
+from bronze.look import look
 from bronze.source import MESSAGES_TABLE
 from framework.layer import Layer, LayerReport, Run
 
@@ -20,4 +21,4 @@ def _status(run: Run) -> dict[str, int]:
     return {"messages": run.lake.read(run.spark, MESSAGES_TABLE).count()}
 
 
-LAYER = Layer(name="bronze", run=_run, status=_status)
+LAYER = Layer(name="bronze", run=_run, status=_status, look=look)

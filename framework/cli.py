@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from framework import commands
+from framework import commands, feeds
 from framework.errors import MainstemError
 
 _Command = Callable[[argparse.Namespace], int]
@@ -71,7 +71,12 @@ def _parser() -> argparse.ArgumentParser:
     formats = adder.add_parser("formats", parents=[common], help="the formats that Mainstem reads")
     formats.add_argument("--sample", metavar="NAME", help="print a sample feed of one format")
     formats.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    formats.set_defaults(command=commands.formats)
+    formats.add_argument("--into", metavar="FILE", help="write the Markdown table between the markers in a file")
+    formats.set_defaults(command=feeds.formats)
+
+    detect = adder.add_parser("detect", parents=[common], help="name the format of a file or folder of messages")
+    detect.add_argument("path", metavar="PATH", help="a file, or a folder with files; a message a line, or as `kcat -J` prints them")
+    detect.set_defaults(command=feeds.detect)
 
     doctor = adder.add_parser("doctor", parents=[common], help="check this machine: Java, jars, disk, rights")
     doctor.set_defaults(command=commands.doctor)

@@ -7,7 +7,7 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version as installed_version
@@ -20,13 +20,13 @@ from framework import demonstration
 from framework.config import Config, load_config
 from framework.config_schema import json_schema
 from framework.doctor import diagnose
-from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.layer import ORDER, LayerReport, Run, TableLine, installed_layers
 from framework.lease import hold_lease
 from framework.run_log import log_step, show_steps
 from framework.runs import append_run
 from framework.session import close_session, jvm_process, open_session
 from framework.tables import Lakehouse
+from framework.text_tables import aligned
 
 _SIDE_COUNTS = {
     "merged": "halves merged",
@@ -91,21 +91,6 @@ def validate(options: argparse.Namespace) -> int:
         _print_json({"pipeline": config.pipeline, "sources": sorted(config.sources), "tables": len(config.tables), "valid": True})
     else:
         print(f"{options.config}: valid ({len(config.sources)} sources, {len(config.tables)} table entries)")
-    return 0
-
-
-def formats(options: argparse.Namespace) -> int:
-    """The formats that Mainstem reads, or a sample of one."""
-    rows = [row for layer in installed_layers() for row in layer.formats()]
-    if options.sample:
-        print(_sample(options.sample, [row["name"] for row in rows]), end="")
-        return 0
-    if options.json:
-        _print_json({"formats": rows})
-        return 0
-    heads = ("name", "feed", "update arrives as", "keys from", "order from")
-    table = [[row["name"], row["title"], row["update_arrives_as"], row["keys_come_from"], row["order_comes_from"]] for row in rows]
-    print("\n".join(_markdown(heads, table) if options.markdown else _aligned(heads, table)))
     return 0
 
 
@@ -212,7 +197,7 @@ def _print_status(found: Mapping[str, Any]) -> None:
         ]
         for t in found.get("tables", ())
     ]
-    print("\n".join(_aligned(heads, rows)))
+    print("\n".join(aligned(heads, rows)))
     print(
         f"{found.get('messages', 0):,} messages: {found.get('changes', 0):,} changes, {found.get('control_events', 0):,} control events, "
         f"{found.get('duplicates', 0):,} duplicates, {sum(found.get('quarantined', {}).values()):,} quarantined, "
@@ -220,32 +205,6 @@ def _print_status(found: Mapping[str, Any]) -> None:
     )
     for reason, count in sorted(found.get("quarantined", {}).items()):
         print(f"  quarantined  {reason}: {count:,}")
-
-
-def _aligned(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    table = [list(heads), *map(list, rows)]
-    widths = [max(len(row[i]) for row in table) for i in range(len(heads))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
-
-
-def _markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    return lines + ["| " + " | ".join((f"`{row[0]}`", *row[1:])) + " |" for row in rows]
-
-
-def _sample(name: str, names: Sequence[str]) -> str:
-    if name not in names:
-        close = nearest(name, names)
-        raise ConfigurationError(
-            "UNKNOWN_FORMAT",
-            found=f"format {name!r}",
-            where="--sample",
-            action=f"use one of: {', '.join(names)}" + (f" (did you mean {close}?)" if close else ""),
-        )
-    text = demonstration.sample(name)
-    if text is None:
-        raise MainstemError("NO_SAMPLE", found=f"no sample feed for {name}", where="formats --sample", action="report this")
-    return text
 
 
 def _print_json(value: object) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 from framework.config import Config
+from framework.contracts.lines import FiledMessage
 from framework.tables import Lakehouse
 
 GROUP = "mainstem.layers"
@@ -61,13 +63,19 @@ def _no_models() -> Mapping[str, type[BaseModel]]:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer: how it runs, what it adds to `status`, and the formats that it knows (name, row of the formats table)."""
+    """One layer: how it runs, what it adds to `status`, and the formats that it knows (name, row of the formats table).
+
+    `look` gives the messages of a file or folder without landing them, `detect` says which format such messages have;
+    each is one layer's.
+    """
 
     name: str
     run: Callable[[Run], LayerReport]
     status: Callable[[Run], Mapping[str, Any]]
     formats: Callable[[], Sequence[Mapping[str, str]]] = _nothing
     options: Callable[[], Mapping[str, type[BaseModel]]] = _no_models
+    look: Callable[[Path], Iterator[FiledMessage]] | None = None
+    detect: Callable[[Iterable[FiledMessage]], Mapping[str, Any]] | None = None
 
 
 def installed_layers() -> Iterator[Layer]:

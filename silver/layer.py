@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 
 from framework.layer import Layer, LayerReport, Run
 from silver import derived
+from silver.detect import detect
 from silver.formats import FORMATS
 from silver.job import run_silver
 
@@ -80,4 +81,5 @@ LAYER = Layer(
     status=_status,
     formats=_format_rows,
     options=lambda: {name: f.options for name, f in FORMATS.items()},
+    detect=lambda messages: detect(messages, FORMATS),
 )

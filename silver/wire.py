@@ -39,8 +39,7 @@ _FIRST_TIME, _LAST_TIME = -62_135_424_000, 253_402_128_000
 
 def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
     """One JSON document as the decoder's type. Raises `Malformed` for anything else, with the narrowest reason."""
-    if value is not None and value.startswith(_BOM):
-        value = value[3:]
+    value = None if value is None else without_mark(value)
     if value is None or not value.strip():
         raise Malformed(Reason.EMPTY, "no bytes" if not value else "spaces alone")
     try:
@@ -55,6 +54,11 @@ def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
         raise _not_json(value, str(error)) from None
     refuse_repeated_names(value, decoder.type)
     return document
+
+
+def without_mark(value: bytes) -> bytes:
+    """The bytes without one byte order mark in front."""
+    return value[3:] if value.startswith(_BOM) else value
 
 
 def _wrong_shape(value: bytes, error: msgspec.ValidationError) -> Malformed:
