@@ -35,6 +35,9 @@ from silver.wire import checked_width, scalar
 Cells = Mapping[str, Raw]
 Values = dict[str, str | None]
 
+SEPARATOR = re.compile(r"\x01|[/\\]u0001")
+"""What stands between the parts of a packed key: U+0001, or the way in which the vendor's text prints it."""
+
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_BIT = 8
 _SHORTEST_MILLISECONDS = 12

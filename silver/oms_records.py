@@ -1,7 +1,7 @@
 """OceanBase OMS records: the envelope that the serialization methods Default and DefaultExtendColumnType share.
 
     member of allMetaData                      what it is
-    db                                         `tenant.database` or `database`; the last part is the database
+    db                                         of OceanBase `tenant.database`, else `database`; only tenants never have a dot
     table_name, uniqueId                       table, transaction
     record_primary_key, record_primary_value   names and values of the key, joined by U+0001, also printed as `/u0001`
     storeDataSequence                          ten digits of seconds, then a counter; a run may have it off
@@ -15,7 +15,6 @@ where the sequence is off: then only the time orders. Rows of the full copy have
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,13 +25,13 @@ from framework.contracts.events import Column, Control, ControlKind, Event, Op, 
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context
-from silver.oms import Cells, Reading, Values, declared_columns, dialect_of, joined_columns, key_value, read_image
+from silver.oms import SEPARATOR, Cells, Reading, Values, declared_columns, dialect_of, joined_columns, key_value, read_image
 from silver.wire import checked_keys, number_of, optional_text, read_json, required, text_of, time_of
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "ROW": Op.READ}
 _DDL, _HEARTBEAT = "DDL", "HEARTBEAT"
+_WITHOUT_TENANTS = "MYSQL"
 _SECONDS_DIGITS = 10
-_SEPARATOR = re.compile(r"\x01|[/\\]u0001")
 
 
 class _MetaData(msgspec.Struct):
@@ -122,11 +121,11 @@ class _Key:
     def of(meta: _MetaData) -> _Key:
         if not meta.record_primary_key:
             return _Key((), ())
-        names = tuple(_SEPARATOR.split(meta.record_primary_key))
+        names = tuple(SEPARATOR.split(meta.record_primary_key))
         packed = optional_text(meta.record_primary_value)
         values = () if packed is None else (packed,) if len(names) == 1 else tuple(packed.split("\x01"))
         if packed is not None and len(values) != len(names):
-            values = tuple(_SEPARATOR.split(packed))
+            values = tuple(SEPARATOR.split(packed))
         return _Key(names, values if len(values) == len(names) else ())
 
 
@@ -150,7 +149,10 @@ def _statement(record: _Record, lift: Lift) -> str:
 
 
 def _database(meta: _MetaData) -> str | None:
-    return (meta.db or "").rpartition(".")[2] or None
+    name = meta.db or ""
+    if (meta.dbType or "").upper() == _WITHOUT_TENANTS:
+        return name or None
+    return (name.partition(".")[2] or name) or None
 
 
 def _time(meta: _MetaData) -> int | None:

@@ -12,7 +12,8 @@
 
 A column of `data` that is null was set to null; one that is not there is unchanged. An update without `key` is a
 partial image. `meta.table` is `database.table`. The feed names no key: `meta.rowid` holds the values alone (one
-printed sample lost the separator between them), so the columns are configured (`keys`), or the table is append-only.
+printed sample lost the separator U+0001 between them), so the columns are configured (`keys`), or the table is
+append-only. As many columns must be configured as there are values: fewer would make one row of several.
 It declares no types either: gold infers them from the values. `time` is a wall time of the source's `timezone`. Order
 is `scn` (seconds, then a counter), then `seq`, as numbers. There are no DDL messages and no heartbeats.
 """
@@ -28,6 +29,7 @@ from framework.contracts.events import Column, Event, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format
+from silver.oms import SEPARATOR
 from silver.types import instant_of_wall, micros_of_instant, undeclared_text
 from silver.wire import checked_keys, checked_width, number_of, read_json, required, scalar
 
@@ -37,6 +39,7 @@ _OPS = {"ins": Op.INSERT, "upd": Op.UPDATE, "del": Op.DELETE}
 class _Meta(msgspec.Struct):
     op: str
     table: str | None = None
+    rowid: str | None = None
     time: str | None = None
     trans: str | None = None
     scn: Raw = Raw()
@@ -63,6 +66,8 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     columns: dict[str, Column] = {}
     former = _image(envelope.key, columns) if op is Op.UPDATE and envelope.key else None
     data = _image(required(envelope.data, Reason.MISSING_IMAGE, "data"), columns)
+    keys = context.keys_of(database, None, table)
+    _check_rowid(keys, meta)
     before = data if op is Op.DELETE else former
     after = None if op is Op.DELETE else {**(former or {}), **data}
     if not before and not after:
@@ -73,7 +78,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
             database=database,
             schema=None,
             table=table,
-            keys=checked_keys(context.keys_of(database, None, table), before, after),
+            keys=checked_keys(keys, before, after),
             before=before,
             after=after,
             columns=columns,
@@ -94,6 +99,13 @@ def _names(qualified: str | None) -> tuple[str | None, str]:
     if not dot:
         database, table = "", database
     return database or None, required(table or None, Reason.MISSING_TABLE, "meta.table")
+
+
+def _check_rowid(keys: Sequence[str] | None, meta: _Meta) -> None:
+    """Raises when the configuration names another number of key columns than the row id has values."""
+    values = len(SEPARATOR.split((meta.rowid or "").removeprefix(f"{meta.table}-")))
+    if keys and values > 1 and values != len(set(keys)):
+        raise Malformed(Reason.KEY_NOT_IN_IMAGE, f"the configured key has {len(set(keys))} columns, meta.rowid has {values} values")
 
 
 def _image(image: Mapping[str, Raw], columns: dict[str, Column]) -> dict[str, str | None]:

@@ -86,3 +86,16 @@ def test_poison_has_a_reason(op: str, data: str, meta: dict[str, Any], reason: R
     with pytest.raises(Malformed) as caught:
         decode(op, data, **meta)
     assert caught.value.reason is reason
+
+
+@pytest.mark.parametrize("rowid", ["shop.orders-1\x01007", "shop.orders-1/u0001007", "shop.orders-1\\u0001007"])
+def test_a_row_id_of_more_values_than_configured_columns_is_refused(rowid: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        decode("ins", '{"id": 1, "line": "007"}', rowid=rowid)
+    assert caught.value.reason is Reason.KEY_NOT_IN_IMAGE
+    assert decode("ins", '{"id": 1, "line": "007"}', rowid=rowid, keys=("id", "line")).keys == ("id", "line")
+    assert decode("ins", '{"id": 1, "line": "007"}', rowid=rowid, keys=None).keys is None
+
+
+def test_a_row_id_that_has_lost_its_separator_is_read() -> None:
+    assert decode("ins", '{"id": 1, "line": "007"}', rowid="shop.orders-1007", keys=("id", "line")).keys == ("id", "line")
