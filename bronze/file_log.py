@@ -28,6 +28,9 @@ LOG = T.StructType(
 )
 
 
+_PROPERTIES = {"delta.appendOnly": "true", "delta.dataSkippingStatsColumns": "sequence"}
+
+
 @dataclass(frozen=True, slots=True)
 class LoggedFile:
     """A file that was taken up: as it was then, when that was (microseconds), and its place in the order of landing."""
@@ -46,11 +49,6 @@ def log_name(source: str) -> str:
     return f"ops/files/{source}"
 
 
-def create_log(spark: SparkSession, feed: Feed) -> None:
-    """Create the log unless it is there."""
-    feed.lake.create(spark, log_name(feed.name), LOG, {"delta.appendOnly": "true", "delta.dataSkippingStatsColumns": "sequence"})
-
-
 def read_log(spark: SparkSession, feed: Feed) -> dict[str, LoggedFile]:
     """The newest entry of each file."""
     entries = logged_files(feed.lake.read(spark, log_name(feed.name)))
@@ -67,7 +65,7 @@ def logged_files(rows: DataFrame) -> list[LoggedFile]:
 def append_log(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> None:
     """Record these files in one commit."""
     rows = [_row(feed, entry) for entry in entries]
-    feed.lake.append(spark.createDataFrame(rows, LOG).coalesce(1), log_name(feed.name))
+    feed.lake.append(spark.createDataFrame(rows, LOG).coalesce(1), log_name(feed.name), properties=_PROPERTIES)
 
 
 def superseded(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> frozenset[int]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
 from bronze.checkpoint import recall, remember
 from bronze.land import land, landed_counts
-from bronze.source import Discovery, Feed, SourceKind
+from bronze.source import MESSAGES_TABLE, Discovery, Feed, SourceKind
 from bronze.sources import KINDS
 from framework.config import Config
 from framework.config_sources import Source
 from framework.errors import MainstemError
 from framework.tables import Lakehouse
+
+THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,13 @@ class BronzeResult:
 
 
 def run_bronze(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str) -> BronzeResult:
-    """Land what is new in every source. A source that cannot go on is in the result with its error; the others go on."""
+    """Land what is new in every source, some at a time. A source that cannot go on is in the result with its error; the others go on."""
     feeds = [Feed(config.pipeline, lake, source, run_id) for source in config.sources.values()]
-    return BronzeResult(tuple(run_source(spark, feed) for feed in feeds))
+    alone = [] if lake.exists(spark, MESSAGES_TABLE) else feeds[:1]  # the first one creates what all write to
+    results = [run_source(spark, feed) for feed in alone]
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        results += pool.map(lambda feed: run_source(spark, feed), feeds[len(alone) :])
+    return BronzeResult(tuple(results))
 
 
 def run_source(spark: SparkSession, feed: Feed) -> SourceResult:

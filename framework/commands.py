@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 import uuid
@@ -110,6 +111,7 @@ def doctor(options: argparse.Namespace) -> int:
 
 def demo(options: argparse.Namespace) -> int:
     """Run the sample feeds through all layers, in a new folder or in the one named, and say what came of it."""
+    os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")  # the feeds are too small for more to pay
     folder = demonstration.prepare(options.folder)
     arguments = argparse.Namespace(**{**vars(options), "config": str(folder / "mainstem.yml"), "through": "quality", "table": None})
     code = 0

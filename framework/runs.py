@@ -23,7 +23,6 @@ def append_run(spark: SparkSession, lake: Lakehouse, run_id: str, reports: Itera
     errors = [str(error) for report in reports for error in report.errors]
     if not counts and not lines and not errors:
         return
-    lake.create(spark, RUNS_TABLE, _SCHEMA)
     tables = [[t.name, t.state, t.inserted, t.updated, t.deleted, t.late, list(t.notes)] for t in lines]
     row = (run_id, None, json.dumps(counts), json.dumps(tables, ensure_ascii=False), json.dumps(errors, ensure_ascii=False))
     frame = spark.createDataFrame([row], _SCHEMA).withColumn("finished_at", F.current_timestamp())

@@ -14,7 +14,9 @@ from urllib.parse import unquote, urlsplit
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from framework import class_archive
 from framework.jars import known_jars, packages, remember_jars
+from framework.pace import set_pace
 from framework.session_errors import start_failure
 
 # What must hold wherever a pipeline runs: results depend on these two.
@@ -38,8 +40,8 @@ def open_session(config: Named, *, kafka: bool = False, debug: bool = False) -> 
     """A session with Delta, in UTC and with ANSI arithmetic; raises MainstemError when Spark cannot start.
 
     A session that is already active is used as it is, as on Databricks. SPARK_REMOTE is respected; MAINSTEM_MASTER
-    replaces `local[*]` and MAINSTEM_DRIVER_MEMORY the 2 GB of the driver. Without `debug` what the JVM writes to its
-    standard error goes to a temporary file.
+    replaces `local[*]`, MAINSTEM_DRIVER_MEMORY the 2 GB of the driver, and MAINSTEM_JAVA_OPTIONS adds to its options.
+    Without `debug` what the JVM writes to its standard error goes to a temporary file.
     """
     active = SparkSession.getActiveSession()
     if active is not None or "SPARK_REMOTE" in os.environ or "DATABRICKS_RUNTIME_VERSION" in os.environ:
@@ -73,7 +75,7 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.driver.memory": os.environ.get("MAINSTEM_DRIVER_MEMORY") or "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f'-Duser.timezone=UTC "-Dlog4j2.configurationFile={_log_settings()}"',
+        "spark.driver.extraJavaOptions": _java_options(),
         "spark.pyspark.python": sys.executable,
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[1]),
         "spark.ui.enabled": "false",
@@ -92,6 +94,15 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
     }
 
 
+# Most of a short run is the JVM warming up: its best compiler is left to code that is hot for longer than that.
+_PATIENT = ("Tier4InvocationThreshold=50000", "Tier4MinInvocationThreshold=6000", "Tier4CompileThreshold=150000")
+
+
+def _java_options() -> str:
+    own = ["-Duser.timezone=UTC", f'"-Dlog4j2.configurationFile={_log_settings()}"', *(f"-XX:{option}" for option in _PATIENT)]
+    return " ".join([*own, *class_archive.java_options(), os.environ.get("MAINSTEM_JAVA_OPTIONS", "")]).strip()
+
+
 def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = False) -> SparkSession:
     """A new local session with these settings and Delta's artifacts, from the cache or else by Ivy."""
     coordinates = packages(kafka=kafka)
@@ -107,6 +118,7 @@ def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = 
         except Exception as error:
             raise start_failure(log.read_text(errors="replace") if log else str(error)) from (error if debug else None)
     session.sparkContext.setLogLevel("ERROR")
+    set_pace(session, 0)
     for name in _TALKATIVE:
         PySparkLogger.getLogger(name).disabled = not debug
     if not jars:

@@ -69,9 +69,18 @@ class Lakehouse:
             builder = builder.property(key, value)
         builder.execute()
 
-    def append(self, frame: DataFrame, name: str, transaction: Transaction | None = None) -> None:
-        """Append rows in one commit; with a transaction, a repeat of it writes nothing."""
-        writer = frame.write.format("delta").mode("append")
+    def rows(self, spark: SparkSession, name: str, schema: StructType | str) -> DataFrame:
+        """The table's newest version, or no rows of this schema where the table is not there yet."""
+        return self.read(spark, name) if self.exists(spark, name) else spark.createDataFrame([], schema)
+
+    def append(
+        self, frame: DataFrame, name: str, transaction: Transaction | None = None, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Append rows in one commit, which creates the table, with these properties, where it is missing.
+
+        With a transaction, a repeat of it writes nothing.
+        """
+        writer = frame.write.format("delta").mode("append").options(**(properties or {}))
         if transaction is not None:
             writer = writer.option("txnAppId", transaction.app_id).option("txnVersion", transaction.version)
         writer.save(self.path(name))

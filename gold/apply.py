@@ -58,10 +58,10 @@ def apply_table(spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mappi
     past = lake.path("gold/" + folder_of(task, is_history=True)) if task.settings.history and plan.layout.keys else None
     target = _Target(lake.path("gold/" + folder_of(task)), past)
     if plan.rebuild is not None:
-        _rebuild(rows_of(changes, task.source, task.lineage), plan, target, _truncates(lake, spark, task, after=-1))
+        _rebuild(rows_of(changes, task.source, task.lineage), plan, target, _truncates(spark, task, after=-1))
     else:
         _change_columns(spark, plan, target)
-        _merge(changes, plan, target, _truncates(lake, spark, task, after=task.state.batch))
+        _merge(changes, plan, target, _truncates(spark, task, after=task.state.batch))
     crash_point("gold.after_table")
     return _applied(new, plan, target)
 
@@ -158,10 +158,13 @@ def _rows_of_keys(rows: DataFrame, layout: Layout, wanted: DataFrame, keys: Sequ
     return rows.join(ids, "change_id", "left_semi")
 
 
-def _truncates(lake: Lakehouse, spark: SparkSession, task: Task, after: int) -> DataFrame:
-    ids = [change_id for _, change_id in task.lineage.truncates]
-    found = lake.read(spark, "ops/statements").where(F.col("change_id").isin(ids or [""]) & (F.col("batch") > after))
-    return found.select("change_id", "sequence", "event_time").dropDuplicates(["change_id"])
+def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
+    rows = []
+    for sequence, change_id in task.lineage.truncates:
+        event_time, batch = task.truncate_times.get(sequence, (None, -1))
+        if batch > after:
+            rows.append((change_id, sequence, event_time))
+    return spark.createDataFrame(rows, "change_id string, sequence string, event_time timestamp").dropDuplicates(["change_id"])
 
 
 def _applied(new: DataFrame, plan: Plan, target: _Target) -> Applied:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import queue
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -23,8 +22,7 @@ from gold.apply import Applied, apply_table
 from gold.lineage import Statement, trace_tables
 from gold.plan import Task
 from gold.profile import SchemaColumn
-from gold.state import SCHEMA as STATE_SCHEMA
-from gold.state import TABLES_TABLE, State, TableState, append_states, read_states
+from gold.state import State, TableState, append_states, read_states
 
 COUNTS_TABLE = "ops/batches"
 STATEMENTS_TABLE = "ops/statements"
@@ -46,10 +44,9 @@ class GoldResult:
 
 def run_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, only: str | None = None) -> GoldResult:
     """Apply all silver batches to the tables that are behind."""
-    lake.create(spark, TABLES_TABLE, STATE_SCHEMA)
-    lake.create(spark, BAD_VALUES_TABLE, _BAD_VALUES)
     if not lake.exists(spark, COUNTS_TABLE):
         return GoldResult(())
+    lake.create(spark, BAD_VALUES_TABLE, _BAD_VALUES)
     desk = _Desk(spark, lake, config)
     tasks = _tasks(desk, only)
     if not tasks:
@@ -75,50 +72,59 @@ class _Desk:
 
 def _tasks(desk: _Desk, only: str | None) -> list[Task]:
     states = read_states(desk.spark, desk.lake)
-    places = ("source", "database", "schema", "table")
-    counts = desk.read(COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate') and `table` is not null")
-    grouped = counts.groupBy(*places).agg(F.max("batch"), F.sum("rows")).collect()
-    newest = {(r[0], TableName(r[1], r[2], r[3])): (r[4], r[5]) for r in grouped}
-    if not newest:
-        return []
-    top = max(batch for batch, _ in newest.values())
-    touched: dict[str, dict[TableName, tuple[int, int]]] = defaultdict(dict)
-    for (source, name), extent in newest.items():
-        touched[source][name] = extent
+    extents = _extents(desk)
+    top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
     tasks = []
-    for source, names in sorted(touched.items()):
-        tasks.extend(_tasks_of(desk, source, names, states, top))
+    for source, extent in sorted(extents.items()):
+        tasks.extend(_tasks_of(desk, source, extent, states, top))
     return [task for task in tasks if only is None or dotted(task.name) == only]
+
+
+@dataclass(slots=True)
+class _Extent:
+    """What silver holds of one source, by table: the last batch, how many rows, the highest sequence of a row."""
+
+    batches: dict[TableName, int] = field(default_factory=dict)
+    rows: dict[TableName, int] = field(default_factory=dict)
+    newest_rows: dict[TableName, str] = field(default_factory=dict)
+    has_statements: bool = False
+
+
+def _extents(desk: _Desk) -> dict[str, _Extent]:
+    counts = desk.read(COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate') and `table` is not null")
+    grouped = counts.groupBy("source", "database", "schema", "table", "kind").agg(F.max("batch"), F.sum("rows"), F.max("max_sequence"))
+    found: dict[str, _Extent] = {}
+    for source, database, schema, table, kind, batch, rows, sequence in grouped.collect():
+        extent, name = found.setdefault(source, _Extent()), TableName(database, schema, table)
+        extent.batches[name] = max(batch, extent.batches.get(name, -1))
+        extent.rows[name] = rows + extent.rows.get(name, 0)
+        if kind == "row":
+            extent.newest_rows[name] = sequence
+        else:
+            extent.has_statements = True
+    return found
 
 
 def _tasks_of(
     desk: _Desk,
     source: str,
-    newest: Mapping[TableName, tuple[int, int]],
+    extent: _Extent,
     states: dict[tuple[str, TableName], TableState],
     top: int,
 ) -> list[Task]:
-    statements, times = _statements(desk, source)
-    lineages = trace_tables(statements, _newest_rows(desk, source))
+    statements, times = _statements(desk, source) if extent.has_statements else ([], {})
+    lineages = trace_tables(statements, extent.newest_rows)
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
         settings = desk.config.settings(name.database, name.schema, name.table)
         state = states.get((source, name), TableState(source, name, State.ACTIVE))
-        extents = [newest.get(piece.table, (-1, 0)) for piece in lineage.pieces]
-        latest_batch = max((batch for batch, _ in extents), default=-1)
+        latest_batch = max((extent.batches.get(piece.table, -1) for piece in lineage.pieces), default=-1)
         latest_batch = max([latest_batch, *(s.batch for s in statements if s.table == name)])
         if settings.exclude or latest_batch <= state.batch:
             continue
         mine = {sequence: times[sequence] for sequence, _ in lineage.truncates if sequence in times}
-        tasks.append(Task(source, lineage, state, settings, top, sum(rows for _, rows in extents), mine))
+        tasks.append(Task(source, lineage, state, settings, top, sum(extent.rows.get(piece.table, 0) for piece in lineage.pieces), mine))
     return tasks
-
-
-def _newest_rows(desk: _Desk, source: str) -> dict[TableName, str]:
-    """The highest sequence of a row under each name that has rows."""
-    rows = desk.read(COUNTS_TABLE).where((F.col("source") == source) & (F.col("kind") == "row"))
-    newest = rows.groupBy("database", "schema", "table").agg(F.max("max_sequence")).collect()
-    return {TableName(r[0], r[1], r[2]): r[3] for r in newest}
 
 
 def _statements(desk: _Desk, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:

@@ -23,6 +23,9 @@ SCHEMAS_TABLE = "silver/schemas"
 STATEMENTS_TABLE = "ops/statements"
 COUNTS_TABLE = "ops/batches"
 
+CHANGES_PROPERTIES = {
+    "delta.dataSkippingStatsColumns": "batch,source,kind,database,schema,table,sequence,event_time,change_id,topic,partition,offset"
+}
 _SAME_MESSAGE = "t.source <=> s.source AND t.topic <=> s.topic AND t.`partition` <=> s.`partition` AND t.offset <=> s.offset"
 COUNTS_SCHEMA = (
     "batch bigint, source string, database string, schema string, `table` string, kind string, reason string, rows bigint, merged bigint, "
@@ -51,6 +54,11 @@ def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame)
     )  # fmt: skip
     target = lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t")
     target.merge(rows.alias("s"), _SAME_MESSAGE + " AND t.ordinal <=> s.ordinal").whenNotMatchedInsertAll().execute()
+
+
+def has_pending(spark: SparkSession, lake: Lakehouse) -> bool:
+    """Whether a half waits for its partner."""
+    return lake.exists(spark, PENDING_TABLE) and not lake.read(spark, PENDING_TABLE).isEmpty()
 
 
 def merge_pending(lake: Lakehouse, committed: DataFrame) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
+from typing import TypeVar, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
@@ -44,22 +44,22 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class SilverResult:
-    """What a run of silver did: its batches, newest last."""
+    """What a run of silver did: messages read, and the counts of its batches (rows of `ops/batches`)."""
 
-    batches: tuple[int, ...]
     messages: int
+    counts: Sequence[Row] = ()
 
 
 def run_silver(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str) -> SilverResult:
     """Normalize all messages that bronze holds and silver has not read yet."""
-    create_tables(spark, lake)
     if not lake.exists(spark, MESSAGES_TABLE):
-        return SilverResult((), 0)
-    done: list[tuple[int, int]] = []
+        return SilverResult(0)
+    lake.create(spark, derived.PENDING_TABLE, CHANGES)
+    lake.create(spark, derived.QUARANTINE_TABLE, QUARANTINE)
     desk = _Desk(lake, config, source_plans(config))
 
     def normalize(messages: DataFrame, stream_batch: int) -> None:
-        done.append((stream_batch, normalize_batch(messages, stream_batch, desk)))
+        normalize_batch(messages, stream_batch, desk)
 
     reader = spark.readStream.format("delta").option("maxBytesPerTrigger", "512m")
     query = (
@@ -70,21 +70,7 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str
         .start()
     )
     query.awaitTermination()
-    return SilverResult(tuple(batch for batch, _ in done), sum(count for _, count in done))
-
-
-def create_tables(spark: SparkSession, lake: Lakehouse) -> None:
-    """Create silver's tables where they are missing."""
-    stats = {
-        "delta.dataSkippingStatsColumns": "batch,source,kind,database,schema,table,sequence,event_time,change_id,topic,partition,offset"
-    }
-    lake.create(spark, derived.CHANGES_TABLE, CHANGES, stats)
-    lake.create(spark, derived.PENDING_TABLE, CHANGES)
-    lake.create(spark, derived.QUARANTINE_TABLE, QUARANTINE)
-    lake.create(spark, derived.SCHEMAS_TABLE, SCHEMAS)
-    dropped = {"before", "after", "partial", "half", "paired_with"}
-    lake.create(spark, derived.STATEMENTS_TABLE, type(CHANGES)([f for f in CHANGES.fields if f.name not in dropped]))
-    lake.create(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
+    return SilverResult(desk.messages, desk.counts)
 
 
 def source_plans(config: Config) -> dict[str, SourcePlan]:
@@ -116,36 +102,75 @@ def _is_excluded(config: Config, database: str | None, schema: str | None, table
     return config.settings(database, schema, table).exclude
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The highest sequence and the newest event time of a source."""
+
+    sequence: str | None
+    event_time: datetime | None
+
+
+_Moment = TypeVar("_Moment", str, datetime)
+
+
+def _later(one: _Moment | None, other: _Moment | None) -> _Moment | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
 @dataclass(slots=True)
 class _Desk:
-    """What the batches of one run share. `schemas` are the ids that `silver/schemas` holds, null until they were read."""
+    """What the batches of one run share, and what they counted.
+
+    `schemas` are the ids that `silver/schemas` holds and `shown` is how far each source has come, null until they were read.
+    """
 
     lake: Lakehouse
     config: Config
     plans: Mapping[str, SourcePlan]
     schemas: set[str] | None = None
+    shown: dict[str, _Shown] | None = None
+    messages: int = 0
+    counts: list[Row] = field(default_factory=list)
 
     def transaction(self, step: str, batch: int) -> Transaction:
         return Transaction(f"{self.config.pipeline}/silver/{step}", batch)
 
     def known_schemas(self, spark: SparkSession) -> set[str]:
         if self.schemas is None:
-            self.schemas = {row[0] for row in self.lake.read(spark, derived.SCHEMAS_TABLE).select("schema_id").collect()}
+            self.schemas = {row[0] for row in self.lake.rows(spark, derived.SCHEMAS_TABLE, SCHEMAS).select("schema_id").collect()}
         return self.schemas
 
+    def shown_by(self, spark: SparkSession) -> dict[str, _Shown]:
+        """How far each source has come in the batches before."""
+        if self.shown is None:
+            counts = self.lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
+            rows = counts.groupBy("source").agg(F.max("max_sequence"), F.max("max_event_time")).collect()
+            self.shown = {row[0]: _Shown(row[1], row[2]) for row in rows}
+        return self.shown
 
-def normalize_batch(messages: DataFrame, batch: int, desk: _Desk) -> int:
-    """Commit the fates of one batch of messages, once, and what follows from them. Returns the number of messages."""
+    def note(self, counts: Sequence[Row], messages: int) -> None:
+        """Remember what a batch held."""
+        self.messages += messages
+        self.counts.extend(counts)
+        shown = self.shown
+        if shown is None:
+            return
+        for row in counts:
+            old = shown.get(row["source"], _Shown(None, None))
+            shown[row["source"]] = _Shown(_later(old.sequence, row["max_sequence"]), _later(old.event_time, row["max_event_time"]))
+
+
+def normalize_batch(messages: DataFrame, batch: int, desk: _Desk) -> None:
+    """Commit the fates of one batch of messages, once, and what follows from them."""
     spark, lake = messages.sparkSession, desk.lake
     known = messages.where(F.col("source").isin(*desk.plans)).select(*(F.col(f"`{n}`") for n in MESSAGES.names))
     received, clock = known.agg(F.count("*"), F.max("ingested_at")).first() or (0, None)
     if not received:
-        return 0
+        return
     set_pace(spark, received)
-    if lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch).limit(1).isEmpty():
+    if not lake.exists(spark, derived.CHANGES_TABLE) or lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch).isEmpty():
         _commit(known, batch, desk, received)
-    _derive(known, batch, desk, clock)
-    return int(received)
+    desk.note(_derive(known, batch, desk, clock), received)
 
 
 def _commit(messages: DataFrame, batch: int, desk: _Desk, received: int) -> None:
@@ -154,19 +179,20 @@ def _commit(messages: DataFrame, batch: int, desk: _Desk, received: int) -> None
     staging = f"{lake.checkpoints}/staging/silver"
     messages.mapInArrow(normalizer(desk.plans), STAGED_DDL).write.mode("overwrite").parquet(staging)
     staged = spark.read.schema(STAGED_DDL).parquet(staging)
-    rows = _fates(staged, lake, desk.config, received)
+    rows = _fates(staged, desk, received)
     derived.append_schemas(lake, staged, batch, desk.transaction("schemas", batch), desk.known_schemas(spark))
     crash_point("silver.before_changes")
     changes = rows.withColumn("batch", F.lit(batch).cast("long")).select(*(F.col(f"`{n}`") for n in CHANGES.names))
     if received < SMALL_ROWS:
         changes = changes.coalesce(1)
-    lake.append(changes, derived.CHANGES_TABLE, desk.transaction("changes", batch))
+    lake.append(changes, derived.CHANGES_TABLE, desk.transaction("changes", batch), derived.CHANGES_PROPERTIES)
     crash_point("silver.after_changes")
     if lake.local_root is not None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _fates(staged: DataFrame, lake: Lakehouse, config: Config, received: int) -> DataFrame:
+def _fates(staged: DataFrame, desk: _Desk, received: int) -> DataFrame:
+    lake, config = desk.lake, desk.config
     summaries = [Summary(*row) for row in _summary(staged).collect()]
     decoded = sum(s.messages for s in summaries)
     if decoded != received:
@@ -177,18 +203,18 @@ def _fates(staged: DataFrame, lake: Lakehouse, config: Config, received: int) ->
             action="report this: nothing was written, bronze keeps every message",
         )
     spark = staged.sparkSession
-    history = _history(spark, lake, summaries)
+    history = _history(spark, desk, summaries)
     repeats = fates.repeated_ids(staged.where("half is null"), history)
     whole = staged.where("half is null")
     if not repeats.isEmpty():
         whole = _without_repeats(whole, repeats, history, config)
     if not any(s.halves or s.updates for s in summaries if FORMATS[config.sources[s.source].format].halves):
         return whole
-    pending = lake.read(spark, derived.PENDING_TABLE)
     has_halves = any(s.halves for s in summaries)
-    if not has_halves and pending.isEmpty():
+    if not has_halves and not derived.has_pending(spark, lake):
         return whole
-    deadlines = _deadlines(spark, lake, config, summaries)
+    pending = lake.rows(spark, derived.PENDING_TABLE, CHANGES)
+    deadlines = _deadlines(desk.shown_by(spark), config, summaries)
     return whole.unionByName(fates.paired(staged, pending, history, deadlines))
 
 
@@ -213,26 +239,25 @@ def _summary(staged: DataFrame) -> DataFrame:
     )
 
 
-def _history(spark: SparkSession, lake: Lakehouse, summaries: list[Summary]) -> DataFrame | None:
+def _history(spark: SparkSession, desk: _Desk, summaries: list[Summary]) -> DataFrame | None:
     """Earlier changes that this batch could repeat; None where all its positions are beyond what each source has shown."""
-    shown = {row[0]: row[1] for row in lake.read(spark, derived.COUNTS_TABLE).groupBy("source").agg(F.max("max_sequence")).collect()}
+    shown = desk.shown_by(spark)
     found = None
     for summary in summaries:
-        top = shown.get(summary.source)
+        top = shown[summary.source].sequence if summary.source in shown else None
         if summary.min_sequence is not None and top is not None and summary.min_sequence <= top:
             mine = (F.col("source") == summary.source) & (F.col("sequence") >= summary.min_sequence)
             found = mine if found is None else found | mine
     if found is None:
         return None
-    return lake.read(spark, derived.CHANGES_TABLE).where(found & F.col("kind").isin(*fates.IDENTIFIED))
+    return desk.lake.read(spark, derived.CHANGES_TABLE).where(found & F.col("kind").isin(*fates.IDENTIFIED))
 
 
-def _deadlines(spark: SparkSession, lake: Lakehouse, config: Config, summaries: list[Summary]) -> dict[str, datetime | None]:
+def _deadlines(shown: Mapping[str, _Shown], config: Config, summaries: list[Summary]) -> dict[str, datetime | None]:
     """Per source the event time before which a waiting half is released: the source's newest less its `pairing_timeout`."""
-    newest = {row[0]: row[1] for row in lake.read(spark, derived.COUNTS_TABLE).groupBy("source").agg(F.max("max_event_time")).collect()}
+    newest = {source: extent.event_time for source, extent in shown.items()}
     for summary in summaries:
-        times = [t for t in (newest.get(summary.source), summary.max_event_time) if t is not None]
-        newest[summary.source] = max(times, default=None)
+        newest[summary.source] = _later(newest.get(summary.source), summary.max_event_time)
     deadlines: dict[str, datetime | None] = {}
     for name, source in config.sources.items():
         top = newest.get(name)
@@ -243,7 +268,7 @@ def _deadlines(spark: SparkSession, lake: Lakehouse, config: Config, summaries: 
     return deadlines
 
 
-def _derive(messages: DataFrame, batch: int, desk: _Desk, clock: object) -> None:
+def _derive(messages: DataFrame, batch: int, desk: _Desk, clock: object) -> list[Row]:
     spark, lake = messages.sparkSession, desk.lake
     committed = lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch)
     counts = derived.count_rows(committed)
@@ -253,10 +278,11 @@ def _derive(messages: DataFrame, batch: int, desk: _Desk, clock: object) -> None
         is_older = reasons & {Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR}
         derived.merge_quarantine(lake, committed, lake.read(spark, MESSAGES_TABLE) if is_older else messages)
     crash_point("silver.after_quarantine")
-    if "half" in kinds or not lake.read(spark, derived.PENDING_TABLE).isEmpty():
+    if "half" in kinds or derived.has_pending(spark, lake):
         derived.merge_pending(lake, committed)
     crash_point("silver.after_pending")
     if kinds & {"ddl", "truncate"}:
         derived.append_statements(lake, committed, desk.transaction("statements", batch))
     derived.append_counts(lake, spark, counts, clock, desk.transaction("counts", batch))
     crash_point("silver.after_counts")
+    return counts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from pyspark.sql import functions as F
 
+from framework.contracts.tables import CHANGES, QUARANTINE
 from framework.layer import Layer, LayerReport, Run
 from silver import derived
 from silver.detect import detect
@@ -18,23 +20,23 @@ CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
 def _run(run: Run) -> LayerReport:
     result = run_silver(run.spark, run.lake, run.config, run.run_id)
     counts: dict[str, int] = {}
-    if result.batches:
-        batches = F.col("batch").isin(*result.batches)
-        rows = run.lake.read(run.spark, derived.COUNTS_TABLE).where(batches).groupBy("kind").agg(F.sum("rows"), F.sum("merged")).collect()
-        by_kind = {row[0]: row[1] for row in rows}
+    if result.counts:
+        by_kind: Counter[str] = Counter()
+        for row in result.counts:
+            by_kind[row["kind"]] += row["rows"]
         counts = {
-            "changes": by_kind.get("row", 0),
-            "merged": 2 * sum(row[2] or 0 for row in rows if row[0] == "row"),
-            "heartbeats": by_kind.get("heartbeat", 0),
-            "duplicates": by_kind.get("duplicate", 0),
-            "quarantined": by_kind.get("quarantined", 0),
+            "changes": by_kind["row"],
+            "merged": 2 * sum(row["merged"] or 0 for row in result.counts if row["kind"] == "row"),
+            "heartbeats": by_kind["heartbeat"],
+            "duplicates": by_kind["duplicate"],
+            "quarantined": by_kind["quarantined"],
             "waiting": _waiting(run),
         }
     return LayerReport("silver", {"messages": result.messages, **counts})
 
 
 def _waiting(run: Run) -> int:
-    return run.lake.read(run.spark, derived.PENDING_TABLE).count() if run.lake.exists(run.spark, derived.PENDING_TABLE) else 0
+    return run.lake.rows(run.spark, derived.PENDING_TABLE, CHANGES).count()
 
 
 def _status(run: Run) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def _status(run: Run) -> dict[str, Any]:
     for kind, rows in counts:
         if kind in names:
             found[names[kind]] += rows
-    open_rows = run.lake.read(run.spark, derived.QUARANTINE_TABLE).where("NOT is_resolved")
+    open_rows = run.lake.rows(run.spark, derived.QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
     found["quarantined"] = {row[0]: row[1] for row in open_rows.groupBy("reason").count().collect()}
     return found
 

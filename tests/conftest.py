@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import hypothesis
@@ -13,6 +14,9 @@ from framework.session import local_settings, start_local
 # A busy machine is slow, not wrong.
 hypothesis.settings.register_profile("mainstem", deadline=None)
 hypothesis.settings.load_profile("mainstem")
+
+# For work as small as that of tests the JVM's best compiler costs more than it saves.
+os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from bronze.checkpoint import has_checkpoint, lost
 from bronze.contents import Reading, content_reader, path_reader
-from bronze.file_log import LoggedFile, append_log, create_log, landed_files, log_name, logged_files, read_log, superseded
+from bronze.file_log import LoggedFile, append_log, landed_files, log_name, logged_files, read_log, superseded
 from bronze.listing import Clock, FoundFile, Listing, digest, is_local, list_complete, list_folder, without_glob
 from bronze.source import STATEMENTS_PER_BATCH, Discovery, Feed, Part, SourceKind
 from bronze.stops import moving, rewritten, too_large, vanished
@@ -52,7 +52,6 @@ def discover(spark: SparkSession, feed: Feed, memory: str, clock: Clock | None =
     _check_missing(spark, feed, listing, [entry for entry in log.values() if entry.sequence > last.get("landed", 0)])
     if new:
         crash_point("bronze.before_log")
-        create_log(spark, feed)
         append_log(spark, feed, _entries(new, log, clock.now()))
         crash_point("bronze.after_log")
     landed = max((entry.sequence for entry in log.values()), default=0) + len(new)
