@@ -126,16 +126,6 @@ def in_order_of(declared: Iterable[str], columns: Mapping[str, Column]) -> dict[
     return {name: columns[name] for name in (*(n for n in declared if n in columns), *columns)}
 
 
-def joined_columns(*parts: Mapping[str, Column]) -> dict[str, Column]:
-    """All columns in the order in which they first occur; of undeclared ones the first token that is not null."""
-    joined: dict[str, Column] = {}
-    for part in parts:
-        for name, column in part.items():
-            if name not in joined or joined[name].token is Token.NULL:
-                joined[name] = column
-    return joined
-
-
 def _moment(text: str, is_milliseconds: bool) -> tuple[int, str] | None:
     """Seconds of the epoch and the digits of their fraction; None where the text is no count."""
     found = _MOMENT.fullmatch(text)

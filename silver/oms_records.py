@@ -25,8 +25,8 @@ from framework.contracts.events import Column, Control, ControlKind, Event, Op, 
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context
-from silver.oms import SEPARATOR, Cells, Reading, Values, declared_columns, dialect_of, joined_columns, key_value, read_image
-from silver.wire import checked_keys, number_of, optional_text, read_json, required, text_of, time_of
+from silver.oms import SEPARATOR, Cells, Reading, Values, declared_columns, dialect_of, key_value, read_image
+from silver.wire import checked_keys, joined_columns, number_of, optional_text, read_json, required, text_of, time_of
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "ROW": Op.READ}
 _DDL, _HEARTBEAT = "DDL", "HEARTBEAT"

@@ -21,12 +21,11 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.events import Event, Half, Op, RowChange, Token
+from framework.contracts.events import Event, Half, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format, Options
-from silver.types import undeclared_text
-from silver.wire import checked_keys, checked_width, number_of, optional_text, read_json, required, scalar, time_of, undeclared_columns
+from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of, undeclared_image
 
 _OPS = {
     ("I", "N", "Y"): (Op.INSERT, None),
@@ -48,7 +47,6 @@ class TupleOptions(Options):
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change, or the half of one, of one Tuple record."""
     record = read_json(_RECORD, message.value)
-    checked_width(record)
     table = required(optional_text(record.get("_source_table_")), Reason.MISSING_TABLE, "_source_table_")
     flags = tuple(required(optional_text(record.get(name)), Reason.WRONG_SHAPE, name) for name in _FLAGS)
     if flags[0] not in ("I", "U", "D"):
@@ -57,12 +55,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
         raise Malformed(Reason.WRONG_SHAPE, f"_operation_type_ {flags[0]} with image flags {flags[1][:5]!r} and {flags[2][:5]!r}")
     op, half = _OPS[flags]
     position = required(number_of(record.get("_sequence_id_"), "_sequence_id_"), Reason.MISSING_POSITION, "_sequence_id_")
-    tokens: dict[str, Token] = {}
-    image: dict[str, str | None] = {}
-    for name, raw in record.items():
-        if name not in _METADATA:
-            tokens[name], text = scalar(raw)
-            image[name] = undeclared_text(tokens[name], text)
+    image, columns = undeclared_image({name: raw for name, raw in record.items() if name not in _METADATA})
     options = context.options
     database = (options.database if isinstance(options, TupleOptions) else None) or context.source
     is_before = flags[1] == "Y"
@@ -75,7 +68,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
             keys=checked_keys(context.keys_of(database, None, table), image),
             before=image if is_before else None,
             after=None if is_before else image,
-            columns=undeclared_columns(tokens),
+            columns=columns,
             position=(position,),
             event_time=time_of(record.get("_excute_time_"), "_excute_time_"),
             half=half,

@@ -39,8 +39,8 @@ from framework.contracts.events import Column, Control, ControlKind, Event, Op, 
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format
-from silver.oms import Reading, Values, declared_columns, dialect_of, in_order_of, joined_columns, read_image
-from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of
+from silver.oms import Reading, Values, declared_columns, dialect_of, in_order_of, read_image
+from silver.wire import checked_keys, joined_columns, number_of, optional_text, read_json, required, time_of
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
 _CONTROLS = {

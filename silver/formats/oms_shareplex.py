@@ -20,18 +20,18 @@ is `scn` (seconds, then a counter), then `seq`, as numbers. There are no DDL mes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.events import Column, Event, Op, RowChange, Token
+from framework.contracts.events import Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format
 from silver.oms import SEPARATOR
-from silver.types import instant_of_wall, micros_of_instant, undeclared_text
-from silver.wire import checked_keys, checked_width, number_of, read_json, required, scalar
+from silver.types import instant_of_wall, micros_of_instant
+from silver.wire import checked_keys, joined_columns, number_of, read_json, required, undeclared_image
 
 _OPS = {"ins": Op.INSERT, "upd": Op.UPDATE, "del": Op.DELETE}
 
@@ -63,9 +63,8 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     if op is None:
         raise Malformed(Reason.UNKNOWN_OP, meta.op[:100])
     database, table = _names(meta.table)
-    columns: dict[str, Column] = {}
-    former = _image(envelope.key, columns) if op is Op.UPDATE and envelope.key else None
-    data = _image(required(envelope.data, Reason.MISSING_IMAGE, "data"), columns)
+    former, former_columns = undeclared_image(envelope.key) if op is Op.UPDATE and envelope.key else (None, {})
+    data, data_columns = undeclared_image(required(envelope.data, Reason.MISSING_IMAGE, "data"))
     keys = context.keys_of(database, None, table)
     _check_rowid(keys, meta)
     before = data if op is Op.DELETE else former
@@ -81,7 +80,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
             keys=checked_keys(keys, before, after),
             before=before,
             after=after,
-            columns=columns,
+            columns=joined_columns(former_columns, data_columns),
             position=(
                 required(number_of(meta.scn, "meta.scn"), Reason.MISSING_POSITION, "meta.scn"),
                 number_of(meta.seq, "meta.seq") or 0,
@@ -106,18 +105,6 @@ def _check_rowid(keys: Sequence[str] | None, meta: _Meta) -> None:
     values = len(SEPARATOR.split((meta.rowid or "").removeprefix(f"{meta.table}-")))
     if keys and values > 1 and values != len(set(keys)):
         raise Malformed(Reason.KEY_NOT_IN_IMAGE, f"the configured key has {len(set(keys))} columns, meta.rowid has {values} values")
-
-
-def _image(image: Mapping[str, Raw], columns: dict[str, Column]) -> dict[str, str | None]:
-    """The image as canonical text; adds what the wire shows of it to `columns`."""
-    checked_width(image)
-    result: dict[str, str | None] = {}
-    for name, raw in image.items():
-        token, text = scalar(raw)
-        result[name] = undeclared_text(token, text)
-        if name not in columns or columns[name].token is Token.NULL:
-            columns[name] = Column(token=token)
-    return result
 
 
 def _event_time(text: str | None, zone: str) -> int | None:

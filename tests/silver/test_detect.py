@@ -12,7 +12,9 @@ from bronze.look import look
 from framework.contracts.lines import FiledMessage
 from framework.contracts.raw import RawMessage
 from framework.errors import ConfigurationError
-from silver.detect import MOST_TABLES, SHOWN_LINES, Detector, detect
+from silver.detect import MOST_TABLES, Detector, detect
+from silver.findings import SHOWN_LINES
+from silver.findings import answer as answer_of
 from silver.formats import FORMATS
 from tests.silver.recorded import SCENARIOS, messages_of
 
@@ -52,6 +54,7 @@ def test_recorded_messages_are_named_or_the_doubt_is_said(scenario: str) -> None
         assert name in {named["name"], *named["or"]}, named
         assert not named["or"] or {named["name"], *named["or"]} in KIN
     assert sum(f["messages"] for f in found["formats"]) + found["unread_count"] + found["tombstones"] == len(messages)
+    assert sum(found["unread_reasons"].values()) == found["unread_count"]
 
 
 def test_all_recorded_feeds_in_one_folder_are_told_apart() -> None:
@@ -148,10 +151,10 @@ def test_memory_does_not_grow_with_the_feed() -> None:
     for message in filed(b'{"a%d": 1}' % n for n in range(3_000)):
         detector.take(message)
     assert len(detector.shapes) <= 1_000
-    assert len(detector.answer()["unread"]) == SHOWN_LINES
+    assert len(answer_of(detector.found)["unread"]) == SHOWN_LINES
     for message in filed(OMS.replace(b"orders", b"t%d" % n) for n in range(MOST_TABLES + 10)):
         detector.take(message)
-    assert len(only(detector.answer())["tables"]) == MOST_TABLES
+    assert len(only(answer_of(detector.found))["tables"]) == MOST_TABLES
 
 
 def test_files_lines_kcat_and_compressed_are_read(tmp_path: Path) -> None:
