@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from silver.format import Format
-from silver.formats import (
-    arcion,
-    canal,
-    datahub_blob,
-    datahub_tuple,
-    lindorm,
-    oms_canal,
-    oms_dataworks,
-    oms_default,
-    oms_default_extend,
-    oms_shareplex,
+
+_NAMES = (
+    "arcion",
+    "canal",
+    "datahub_blob",
+    "datahub_tuple",
+    "lindorm",
+    "oms_canal",
+    "oms_dataworks",
+    "oms_default",
+    "oms_default_extend",
+    "oms_shareplex",
 )
 
-FORMATS: dict[str, Format] = {
-    module.FORMAT.name: module.FORMAT
-    for module in (
-        arcion,
-        canal,
-        datahub_blob,
-        datahub_tuple,
-        lindorm,
-        oms_canal,
-        oms_dataworks,
-        oms_default,
-        oms_default_extend,
-        oms_shareplex,
-    )
-}
+FORMATS: dict[str, Format] = {name: import_module(f"{__name__}.{name}").FORMAT for name in _NAMES}

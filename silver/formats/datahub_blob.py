@@ -36,6 +36,7 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
 from silver.format import Context, Format
 from silver.types import declared_text, instant_of_epoch
 from silver.wire import checked_keys, checked_width, number_of, read_json, required, scalar, time_of
@@ -48,19 +49,9 @@ _ROWS = {
     "UPDATE_AFTER": (Op.UPDATE, Half.AFTER),
     "DELETE": (Op.DELETE, None),
 }
-_CONTROLS = {
-    "MHEARTBEAT": ControlKind.HEARTBEAT,
-    "TRUNCATE": ControlKind.TRUNCATE,
-    **dict.fromkeys(("CREATE", "ALTER", "RENAME", "ERASE", "QUERY", "CINDEX", "DINDEX"), ControlKind.DDL),
-    **dict.fromkeys(("TRANSACTION_BEGIN", "TRANSACTION_END", "GTID", "XACOMMIT", "XAROLLBACK"), ControlKind.TRANSACTION),
-}
+_CONTROLS = {"MHEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _DIALECTS = {"postgresql": "postgres", "sqlserver": "tsql", "oracle": "oracle", "db2": "db2"}
 _TYPES = {"BOOLEAN": "boolean", "LONG": "bigint", "DOUBLE": "double", "STRING": "string", "DATE": "timestamp", "BYTES": "binary"}
-
-
-class _DataColumn(msgspec.Struct):
-    name: str
-    type: str | None = None
 
 
 class _Source(msgspec.Struct):
@@ -71,7 +62,7 @@ class _Source(msgspec.Struct):
 
 
 class _Schema(msgspec.Struct):
-    dataColumn: list[_DataColumn] | None = None
+    dataColumn: list[NamedColumn] | None = None
     primaryKey: list[str] | None = None
     source: _Source | None = None
 
@@ -80,21 +71,13 @@ class _Image(msgspec.Struct):
     dataColumn: dict[str, Raw] | None = None
 
 
-class _Timestamp(msgspec.Struct):
-    eventTime: Raw = Raw()
-
-
-class _Ddl(msgspec.Struct):
-    text: str | None = None
-
-
 class _Payload(msgspec.Struct):
     op: str
     before: _Image | None = None
     after: _Image | None = None
     sequenceId: Raw = Raw()
-    timestamp: _Timestamp | None = None
-    ddl: _Ddl | None = None
+    timestamp: Timestamp | None = None
+    ddl: Ddl | None = None
 
 
 class _Message(msgspec.Struct):
@@ -113,11 +96,10 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
         raise Malformed(Reason.UNSUPPORTED_VERSION, "version is neither 0.x nor 1.x")
     payload, schema = envelope.payload, envelope.schema or _Schema()
     source = schema.source or _Source()
-    time = payload.timestamp.eventTime if payload.timestamp else Raw()
-    event_time = time_of(time, "timestamp.eventTime")
+    changed_at = time_of(event_time(payload.timestamp), "timestamp.eventTime")
     position = number_of(payload.sequenceId, "sequenceId")
     if payload.op in _ROWS:
-        return (_row(payload, schema, event_time, position, context),)
+        return (_row(payload, schema, changed_at, position, context),)
     kind = _CONTROLS.get(payload.op)
     if kind is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
@@ -132,7 +114,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
             table=source.tableName,
             statement=payload.ddl.text if payload.ddl else None,
             position=None if position is None else (position,),
-            event_time=event_time,
+            event_time=changed_at,
             keys=checked_keys(schema.primaryKey),
             columns=_columns(schema),
             dialect=_DIALECTS.get((source.dbType or "").lower(), "mysql"),
@@ -140,7 +122,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     )
 
 
-def _row(payload: _Payload, schema: _Schema, event_time: int | None, position: int | None, context: Context) -> RowChange:
+def _row(payload: _Payload, schema: _Schema, changed_at: int | None, position: int | None, context: Context) -> RowChange:
     source = schema.source or _Source()
     table = required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName")
     op, half = _ROWS[payload.op]
@@ -163,7 +145,7 @@ def _row(payload: _Payload, schema: _Schema, event_time: int | None, position: i
         after=after,
         columns=columns,
         position=(required(position, Reason.MISSING_POSITION, "sequenceId"),),
-        event_time=event_time,
+        event_time=changed_at,
         half=half,
     )
 

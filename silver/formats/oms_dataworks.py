@@ -38,23 +38,14 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
 from silver.format import Context, Format
 from silver.oms import Reading, Values, declared_columns, dialect_of, in_order_of, read_image
 from silver.wire import checked_keys, joined_columns, number_of, optional_text, read_json, required, time_of
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
-_CONTROLS = {
-    "HEARTBEAT": ControlKind.HEARTBEAT,
-    "TRUNCATE": ControlKind.TRUNCATE,
-    **dict.fromkeys(("CREATE", "ALTER", "RENAME", "ERASE", "QUERY", "CINDEX", "DINDEX"), ControlKind.DDL),
-    **dict.fromkeys(("TRANSACTION_BEGIN", "TRANSACTION_END", "GTID", "XACOMMIT", "XAROLLBACK"), ControlKind.TRANSACTION),
-}
+_CONTROLS = {"HEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _NO_SCN = "null"
-
-
-class _Column(msgspec.Struct):
-    name: str
-    type: str | None = None
 
 
 class _Source(msgspec.Struct):
@@ -66,7 +57,7 @@ class _Source(msgspec.Struct):
 
 class _Schema(msgspec.Struct):
     source: _Source | None = None
-    column: list[_Column] | None = None
+    column: list[NamedColumn] | None = None
     pk: list[str] | None = None
 
 
@@ -74,20 +65,12 @@ class _Image(msgspec.Struct):
     data: dict[str, Raw] | None = None
 
 
-class _Timestamp(msgspec.Struct):
-    eventTime: Raw = Raw()
-
-
-class _Ddl(msgspec.Struct):
-    text: str | None = None
-
-
 class _Payload(msgspec.Struct):
     op: str
     before: _Image | None = None
     after: _Image | None = None
-    timestamp: _Timestamp | None = None
-    ddl: _Ddl | None = None
+    timestamp: Timestamp | None = None
+    ddl: Ddl | None = None
     scn: Raw = Raw()
 
 
@@ -123,7 +106,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
             table=required(table, Reason.MISSING_TABLE, "schema.source.table") if kind is ControlKind.TRUNCATE else table,
             statement=payload.ddl.text if payload.ddl else None,
             position=None if is_mark else _position(payload),
-            event_time=time_of(_event_time(payload), "timestamp.eventTime"),
+            event_time=time_of(event_time(payload.timestamp), "timestamp.eventTime"),
             keys=checked_keys(schema.pk),
             dialect=dialect_of(source.dbType),
         ),
@@ -150,7 +133,7 @@ def _row(payload: _Payload, schema: _Schema, context: Context) -> RowChange:
         after=after,
         columns=in_order_of(declared, joined_columns(after_columns, before_columns)),
         position=_position(payload),
-        event_time=time_of(_event_time(payload), "timestamp.eventTime"),
+        event_time=time_of(event_time(payload.timestamp), "timestamp.eventTime"),
     )
 
 
@@ -158,16 +141,12 @@ def _image(image: _Image | None, reading: Reading) -> tuple[Values | None, dict[
     return read_image(image.data, reading) if image is not None and image.data else (None, {})
 
 
-def _event_time(payload: _Payload) -> Raw:
-    return payload.timestamp.eventTime if payload.timestamp else Raw()
-
-
 def _scn(payload: _Payload) -> int | None:
     return None if optional_text(payload.scn) in (None, "", _NO_SCN) else number_of(payload.scn, "scn")
 
 
 def _position(payload: _Payload) -> tuple[int, int]:
-    time = number_of(_event_time(payload), "timestamp.eventTime")
+    time = number_of(event_time(payload.timestamp), "timestamp.eventTime")
     return required(time, Reason.MISSING_POSITION, "timestamp.eventTime"), _scn(payload) or 0
 
 

@@ -64,7 +64,9 @@ def project(tmp_path: Path) -> Path:
     (fixtures / "rows.raw").write_text("\n".join(MESSAGES) + "\n", encoding="utf-8")
     (fixtures / "rows.events.json").write_text(json.dumps(EVENTS), encoding="utf-8")
     registry = tmp_path / "silver" / "formats" / "__init__.py"
-    registry.write_text(registry.read_text(encoding="utf-8").replace("arcion,", "acme, arcion,"), encoding="utf-8")
+    lines = registry.read_text(encoding="utf-8").split("\n")
+    lines.insert(lines.index('    "arcion",'), '    "acme",')
+    registry.write_text("\n".join(lines), encoding="utf-8")
     return tmp_path
 
 
