@@ -72,6 +72,8 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
         for unread in answer["unread"]:
             seems = f" (as {unread['as']})" if unread["as"] else ""
             yield f"  {unread['file']}:{unread['line']}  {unread['reason']}{seems}  {unread['detail']}".rstrip()
+        if "truncated" in answer["unread_reasons"]:
+            yield "  truncated: is a message written over several lines? each must stand on one line"
     if not answer["formats"]:
         yield "\nno format reads any of it: `mainstem formats` lists those that are known"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Sequence
+from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Any
 
@@ -18,11 +19,15 @@ from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format
 from silver.formats import FORMATS
 from silver.sequence import sequence_of
-from tests.silver.recorded import format_of, recordings
+from tests.silver.recorded import format_of, recordings, sample_of
 
 ALL = pytest.mark.parametrize("name", sorted(FORMATS))
-MANY = settings(max_examples=300, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+MANY = settings(max_examples=200, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(MANY, max_examples=60)
 ODD: list[Any] = [None, True, 0, -1, 1.5, 10**25, "", "x", "007", "\u0001", "0000-00-00", "null", [], {}, [None], [{}], {"a": 1}, "é😀"]
+
+
+sample = lru_cache(sample_of)
 
 
 @lru_cache
@@ -172,3 +177,30 @@ def test_positions_of_a_format_have_one_length(name: str) -> None:
             continue
         lengths |= {len(event.position) for event in events if event.position is not None}
     assert len(lengths) == 1
+
+
+@ALL
+@FEW
+@given(text=st.text(max_size=30))
+def test_every_text_comes_out_as_it_went_in(name: str, text: str) -> None:
+    good = sample(name)
+    assert good.after(good.value(b'"cell":' + json.dumps(text).encode()))["cell"] == text
+    assert good.after(good.value(b'"cell":' + json.dumps(text, ensure_ascii=False).encode()))["cell"] == text
+
+
+NUMBERS = st.from_regex(r"-?(0|[1-9][0-9]{0,60})(\.[0-9]{1,60})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
+
+
+@ALL
+@FEW
+@given(number=NUMBERS)
+def test_no_digit_of_a_number_is_lost(name: str, number: str) -> None:
+    good = sample(name)
+    text = good.after(good.value(b'"cell":' + number.encode()))["cell"]
+    assert text is not None
+    with localcontext() as context:
+        context.prec = 2_000
+        assert Decimal(text) == Decimal(number)
+    mantissa, _, exponent = number.lower().partition("e")
+    if not exponent:
+        assert text.partition(".")[2] == mantissa.partition(".")[2]
