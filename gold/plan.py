@@ -139,19 +139,21 @@ def _reused(lineage: Lineage, profile: Profile) -> set[str]:
 
 
 def _keys(settings: TableSettings, profile: Profile, mapped: Sequence[Stretch], found: Sequence[TableColumn]) -> tuple[str, ...]:
+    """The key that the feed names, else the configured one."""
+    named = [mapped[profile.keys_stretch].column(k) for k in profile.keys or ()]
+    keys = tuple(k for k in named if k is not None)
+    if keys or settings.keys is None:
+        return keys
     names = {c.name for c in found}
-    if settings.keys is not None:
-        missing = [k for k in settings.keys if k not in names]
-        if missing and profile.rows:
-            raise MainstemError(
-                "KEY_COLUMN_MISSING",
-                found=f"no row has the configured key column {missing[0]!r}",
-                where="tables.keys",
-                action=f"name key columns among: {', '.join(sorted(names)[:20])}",
-            )
-        return settings.keys if not missing else ()
-    keys = [mapped[profile.keys_stretch].column(k) for k in profile.keys or ()]
-    return tuple(k for k in keys if k is not None)
+    missing = [k for k in settings.keys if k not in names]
+    if missing and profile.rows:
+        raise MainstemError(
+            "KEY_COLUMN_MISSING",
+            found=f"no row has the configured key column {missing[0]!r}",
+            where="tables.keys",
+            action=f"name key columns among: {', '.join(sorted(names)[:20])}",
+        )
+    return settings.keys if not missing else ()
 
 
 def _own_columns(settings: TableSettings, keys: tuple[str, ...]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, SCHEMAS
 from framework.tables import Lakehouse, Transaction
 from silver.pairing import MET
@@ -54,6 +55,14 @@ def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame)
     )  # fmt: skip
     target = lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t")
     target.merge(rows.alias("s"), _SAME_MESSAGE + " AND t.ordinal <=> s.ordinal").whenNotMatchedInsertAll().execute()
+
+
+def resolve_unpaired(lake: Lakehouse, committed: DataFrame) -> None:
+    """Mark the quarantined BEFOR halves that have met their partner after all."""
+    met = committed.where("kind = 'row' AND paired_with IS NOT NULL").select("source", "paired_with.*").distinct()
+    target = lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t").merge(met.alias("s"), _SAME_MESSAGE)
+    is_open = f"t.reason = '{Reason.UNPAIRED_BEFORE_IMAGE}' AND NOT t.is_resolved"
+    target.whenMatchedUpdate(is_open, set={"is_resolved": "true"}).execute()
 
 
 def has_pending(spark: SparkSession, lake: Lakehouse) -> bool:

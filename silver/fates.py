@@ -11,13 +11,16 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from silver.pairing import KNOWN, NEW, PENDING, pair_group
+from framework.contracts.reasons import Reason
+from silver.pairing import KNOWN, NEW, PENDING, REFUSED, pair_group
 from silver.repeats import settle_group
 from silver.rows import STAGED, STAGED_DDL
 
 _PLACE = ("source", "database", "schema", "table")
 IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
 """Kinds whose `change_id` tells repeats."""
+UNPAIRED = f"kind = 'quarantined' AND reason = '{Reason.UNPAIRED_BEFORE_IMAGE}'"
+"""BEFOR halves whose partner did not come in time; it may still come."""
 
 
 def coordinates() -> Column:
@@ -104,6 +107,8 @@ def paired(staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadl
     if known is not None:
         earlier = staged_columns(known.where("kind = 'row'")).withColumn("_place", place_key("sequence")).withColumn("origin", F.lit(KNOWN))
         members = members.unionByName(earlier.join(places, "_place", "left_semi").select(halves.columns))
+        refused = staged_columns(known.where(UNPAIRED)).withColumn("_place", place_key("sequence")).withColumn("origin", F.lit(REFUSED))
+        members = members.unionByName(refused.join(places, "_place", "left_semi").select(halves.columns))
     members = members.withColumn("deadline", _deadline(deadlines))
     return members.groupBy("_place").applyInArrow(pair_group, STAGED_DDL)
 

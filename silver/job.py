@@ -104,10 +104,11 @@ def _is_excluded(config: Config, database: str | None, schema: str | None, table
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The highest sequence and the newest event time of a source."""
+    """The highest sequence and the newest event time of a source, and whether a half of it was refused for want of a partner."""
 
-    sequence: str | None
-    event_time: datetime | None
+    sequence: str | None = None
+    event_time: datetime | None = None
+    has_unpaired: bool = False
 
 
 _Moment = TypeVar("_Moment", str, datetime)
@@ -144,8 +145,9 @@ class _Desk:
         """How far each source has come in the batches before."""
         if self.shown is None:
             counts = self.lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
-            rows = counts.groupBy("source").agg(F.max("max_sequence"), F.max("max_event_time")).collect()
-            self.shown = {row[0]: _Shown(row[1], row[2]) for row in rows}
+            is_unpaired = F.coalesce(F.col("reason") == str(Reason.UNPAIRED_BEFORE_IMAGE), F.lit(False))
+            rows = counts.groupBy("source").agg(F.max("max_sequence"), F.max("max_event_time"), F.max(is_unpaired)).collect()
+            self.shown = {row[0]: _Shown(*row[1:]) for row in rows}
         return self.shown
 
     def note(self, counts: Sequence[Row], messages: int) -> None:
@@ -156,8 +158,12 @@ class _Desk:
         if shown is None:
             return
         for row in counts:
-            old = shown.get(row["source"], _Shown(None, None))
-            shown[row["source"]] = _Shown(_later(old.sequence, row["max_sequence"]), _later(old.event_time, row["max_event_time"]))
+            old = shown.get(row["source"], _Shown())
+            shown[row["source"]] = _Shown(
+                _later(old.sequence, row["max_sequence"]),
+                _later(old.event_time, row["max_event_time"]),
+                old.has_unpaired or row["reason"] == Reason.UNPAIRED_BEFORE_IMAGE,
+            )
 
 
 def normalize_batch(messages: DataFrame, batch: int, desk: _Desk) -> None:
@@ -250,7 +256,7 @@ def _history(spark: SparkSession, desk: _Desk, summaries: list[Summary]) -> Data
             found = mine if found is None else found | mine
     if found is None:
         return None
-    return desk.lake.read(spark, derived.CHANGES_TABLE).where(found & F.col("kind").isin(*fates.IDENTIFIED))
+    return desk.lake.read(spark, derived.CHANGES_TABLE).where(found & (F.col("kind").isin(*fates.IDENTIFIED) | F.expr(fates.UNPAIRED)))
 
 
 def _deadlines(shown: Mapping[str, _Shown], config: Config, summaries: list[Summary]) -> dict[str, datetime | None]:
@@ -277,6 +283,8 @@ def _derive(messages: DataFrame, batch: int, desk: _Desk, clock: object) -> list
         reasons = {row["reason"] for row in counts}
         is_older = reasons & {Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR}
         derived.merge_quarantine(lake, committed, lake.read(spark, MESSAGES_TABLE) if is_older else messages)
+    if "row" in kinds and any(extent.has_unpaired for extent in desk.shown_by(spark).values()):
+        derived.resolve_unpaired(lake, committed)
     crash_point("silver.after_quarantine")
     if "half" in kinds or derived.has_pending(spark, lake):
         derived.merge_pending(lake, committed)

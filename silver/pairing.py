@@ -18,8 +18,9 @@ from framework.contracts.reasons import Reason
 from silver.normalize import keys_agree, merged
 from silver.rows import Row, plain_rows, repeated, staged_table
 
-NEW, PENDING, KNOWN = "new", "pending", "known"
-"""Where a member comes from: a half of this batch, a half that waited, or a change that was already made."""
+NEW, PENDING, KNOWN, REFUSED = "new", "pending", "known", "refused"
+"""Where a member comes from: a half of this batch, a half that waited, a change that was already made, or a BEFOR half
+that went to quarantine because its partner did not come in time, and completes its update when it does."""
 
 MET = "its update was complete already"
 """The detail of a half that waited until its update came whole from elsewhere: it waits no longer."""
@@ -31,16 +32,16 @@ def pair_group(members: pa.Table) -> pa.Table:
 
 
 def pair(members: Iterable[Row]) -> list[Row]:
-    """Fates for the members' halves; changes that are already known get none.
+    """Fates for the members' halves; changes that are already known and halves in quarantine get none.
 
     `deadline` is the newest event time of the source less the time that halves may wait (null: none is released).
     """
     ordered = sorted(members, key=_coordinates)
     known = [row for row in ordered if row["origin"] == KNOWN]
     fates: list[Row] = []
-    befores: list[Row] = []
+    befores = [row for row in ordered if row["origin"] == REFUSED and not _is_repeat(row, [], known)]
     afters: list[Row] = []
-    for row in sorted((r for r in ordered if r["origin"] != KNOWN), key=lambda r: r["origin"] != PENDING):
+    for row in sorted((r for r in ordered if r["origin"] in (NEW, PENDING)), key=lambda r: r["origin"] != PENDING):
         side = befores if row["half"] == Half.BEFORE else afters
         if _is_repeat(row, side, known):
             fates.append({**repeated(row), "detail": MET if row["origin"] == PENDING else None})
@@ -102,11 +103,11 @@ def _alternate(befores: list[Row], afters: list[Row]) -> bool:
 def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
     if len(befores) == len(afters) and any(keys_agree(before, after) for before in befores for after in afters):
         detail = f"{len(befores)} before and {len(afters)} after halves share one position and no key tells them apart"
-        return [_refused(row, Reason.AMBIGUOUS_PAIR, detail) for row in befores + afters if row["origin"] != KNOWN]
+        return [_refused(row, Reason.AMBIGUOUS_PAIR, detail) for row in befores + afters if row["origin"] in (NEW, PENDING)]
     fates = []
     is_open = bool(befores) and bool(afters)
     for row in befores + afters:
-        if row["origin"] == KNOWN:
+        if row["origin"] not in (NEW, PENDING):
             continue
         if not _is_overdue(row):
             if row["origin"] == NEW:
@@ -114,7 +115,8 @@ def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
         elif is_open:
             fates.append(_refused(row, Reason.AMBIGUOUS_PAIR, "halves share one position and no key tells them apart"))
         elif row["half"] == Half.BEFORE:
-            fates.append(_refused(row, Reason.UNPAIRED_BEFORE_IMAGE, "its after half did not come within pairing_timeout"))
+            late = _refused(row, Reason.UNPAIRED_BEFORE_IMAGE, "its after half did not come within pairing_timeout")
+            fates.append({**late, "before": row["before"]})
         else:
             fates.append({**row, "kind": "row"})
     return fates

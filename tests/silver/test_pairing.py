@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from framework.contracts.events import Image
 from silver.identity import digest
 from silver.normalize import merged
-from silver.pairing import KNOWN, NEW, PENDING, pair, pair_group
+from silver.pairing import KNOWN, NEW, PENDING, REFUSED, pair, pair_group
 from silver.rows import STAGED, Row, plain_rows, staged_table
 
 HOUR = 3_600_000_000
@@ -145,8 +145,30 @@ def test_an_overdue_after_half_becomes_an_update_without_a_before_image() -> Non
 
 def test_an_overdue_before_half_is_quarantined() -> None:
     (row,) = pair([waiting(before(JOE, 0, deadline=HOUR))])
-    assert told([row]) == [("quarantined", 0, None, None)]
+    assert told([row]) == [("quarantined", 0, JOE, None)]
     assert row["reason"] == "unpaired_before_image"
+
+
+def refused(row: Row) -> Row:
+    return {**row, "kind": "quarantined", "reason": "unpaired_before_image", "origin": REFUSED}
+
+
+def test_an_after_half_completes_its_update_with_the_before_half_in_quarantine() -> None:
+    (row,) = pair([refused(before(JOE, 0)), after(ANN, 5, deadline=HOUR)])
+    assert told([row]) == [("row", 5, JOE, ANN)]
+    assert row["paired_with"] == {"topic": "orders", "partition": 0, "offset": 0}
+
+
+def test_a_before_half_in_quarantine_that_comes_again_is_a_duplicate() -> None:
+    assert told(pair([refused(before(JOE, 0)), before(JOE, 7, deadline=HOUR)])) == [("duplicate", 7, None, None)]
+
+
+def test_a_before_half_in_quarantine_whose_update_is_complete_takes_no_part_again() -> None:
+    assert told(pair([refused(before(JOE, 0)), update(JOE, ANN, 5), after(ANN, 9)])) == [("duplicate", 9, None, None)]
+
+
+def test_halves_in_quarantine_without_a_new_partner_stay_there() -> None:
+    assert pair([refused(before(JOE, 0, deadline=HOUR)), update(BOB, BOB, 5)]) == []
 
 
 @pytest.mark.parametrize(("time", "deadline"), [(0, None), (HOUR, HOUR), (2 * HOUR, HOUR), (None, HOUR)])
