@@ -95,7 +95,13 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
 
 
 # Most of a short run is the JVM warming up: its best compiler is left to code that is hot for longer than that.
-_PATIENT = ("Tier4InvocationThreshold=50000", "Tier4MinInvocationThreshold=6000", "Tier4CompileThreshold=150000")
+# With one compiler alone the room for code would be 48 MB, which Spark fills within a minute; then nothing is compiled.
+_PATIENT = (
+    "Tier4InvocationThreshold=50000",
+    "Tier4MinInvocationThreshold=6000",
+    "Tier4CompileThreshold=150000",
+    "ReservedCodeCacheSize=240m",
+)
 
 
 def _java_options() -> str:

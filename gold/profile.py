@@ -38,7 +38,7 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What some changes of one table show. `keys` are the newest change's, under their names then, in `keys_stretch`."""
+    """What some changes of one table show. `keys` are those of the newest change that has any, as named in `keys_stretch`."""
 
     rows: int = 0
     min_sequence: str | None = None
@@ -83,6 +83,7 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
     shapes, seen = _shapes(groups, schemas)
     seen = _with_widths(numbered, seen)
     newest = max(groups, key=lambda g: (g["high"], g["keys"] or []))
+    keyed = max((g for g in groups if g["keys"]), key=lambda g: (g["high"], g["keys"]), default=None)
     times = [g["event_time"] for g in groups if g["event_time"] is not None]
     ops: dict[str, int] = {}
     for group in groups:
@@ -94,9 +95,9 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
         min_sequence=min(g["low"] for g in groups),
         max_sequence=newest["high"],
         event_time=max(times, default=None),
-        keys=tuple(newest["keys"]) if newest["keys"] else None,
-        keys_stretch=newest["stretch"],
-        keys_sequence=newest["high"],
+        keys=None if keyed is None else tuple(keyed["keys"]),
+        keys_stretch=0 if keyed is None else keyed["stretch"],
+        keys_sequence="" if keyed is None else keyed["high"],
         has_partials=any(g["has_partials"] for g in groups),
         has_moves=any(g["has_moves"] for g in groups),
         shapes=shapes,
