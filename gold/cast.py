@@ -12,7 +12,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_FLOAT = r"^-?(\d+(\.\d*)?([eE][+-]?\d+)?|NaN|Infinity)$"
+# Texts end in \z: in Java's patterns $ also stands before a line break at the end, which Spark's casts then trim.
+_FLOAT = r"^(-?(\d+(\.\d*)?([eE][+-]?\d+)?|Infinity)|NaN)\z"
 _STAMP = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?"
 
 
@@ -23,17 +24,18 @@ def typed(text: Column, kind: str) -> Column:
     if kind == "boolean":
         return F.when(text == "true", F.lit(True)).when(text == "false", F.lit(False))
     if kind in ("tinyint", "smallint", "int", "bigint"):
-        return F.when(text.rlike(r"^-?\d+(\.0+)?$"), F.regexp_replace(text, r"\.0+$", "").try_cast(kind))
+        return F.when(text.rlike(r"^-?\d+(\.0+)?\z"), F.regexp_replace(text, r"\.0+$", "").try_cast(kind))
     if kind in ("float", "double"):
         value = F.when(text.rlike(_FLOAT), text.try_cast(kind))
-        is_infinite = F.abs(value) == F.lit(float("inf")).cast(kind)
-        return F.when(~is_infinite | text.rlike("Infinity$"), value)
+        is_too_large = (F.abs(value) == F.lit(float("inf")).cast(kind)) & ~text.rlike("Infinity")
+        is_too_small = (value == 0) & text.rlike(r"^-?[0.]*[1-9]")
+        return F.when(~is_too_large & ~is_too_small, value)
     if kind == "date":
-        return F.when(text.rlike(r"^\d{4}-\d{2}-\d{2}$") & (text >= "0001"), text.try_cast("date"))
+        return F.when(text.rlike(r"^\d{4}-\d{2}-\d{2}\z") & (text >= "0001"), text.try_cast("date"))
     if kind in ("timestamp", "timestamp_ntz"):
         zone = "Z" if kind == "timestamp" else ""
         cut = F.regexp_replace(text, r"(\.\d{6})\d+", "$1")
-        return F.when(text.rlike(_STAMP + zone + "$") & (text >= "0001"), cut.try_cast(kind))
+        return F.when(text.rlike(_STAMP + zone + r"\z") & (text >= "0001"), cut.try_cast(kind))
     if kind == "binary":
         return F.try_to_binary(text, F.lit("base64"))
     return _decimal(text, kind)
@@ -44,7 +46,7 @@ def _decimal(text: Column, kind: str) -> Column:
     if found is None:
         raise ValueError(f"no canonical type: {kind}")
     precision, scale = int(found[1]), int(found[2])
-    fits = rf"^-?0*\d{{0,{precision - scale}}}(\.\d{{0,{scale}}}0*)?$"
+    fits = rf"^-?0*\d{{0,{precision - scale}}}(\.\d{{0,{scale}}}0*)?\z"
     return F.when(text.rlike(fits) & text.rlike(r"\d"), text.try_cast(kind))
 
 
