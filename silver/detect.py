@@ -75,7 +75,7 @@ class Detector:
             self._refuse(filed, {marked: faults[marked]})
             return
         kin = frozenset(marks or read)
-        group = self.found.groups.setdefault(kin, Group())
+        group = self.found.groups.setdefault((kin, "" if len(kin) == 1 else filed.file), Group())
         group.messages += 1
         group.marks.update(marks.values())
         sets[kin] += 1

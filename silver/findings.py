@@ -53,9 +53,12 @@ class Unread:
 
 @dataclass(slots=True)
 class Findings:
-    """Everything that is kept of a feed. It grows with its tables and files, and with nothing else."""
+    """Everything that is kept of a feed. It grows with its tables and files, and with nothing else.
 
-    groups: dict[Kin, Group] = field(default_factory=dict)
+    Messages that several formats read are kept by file, for files may have different proof; the others together.
+    """
+
+    groups: dict[tuple[Kin, str], Group] = field(default_factory=dict)
     files: dict[str, Counter[Kin]] = field(default_factory=dict)
     layouts: Counter[str] = field(default_factory=Counter)
     tombstones: int = 0
@@ -66,18 +69,19 @@ class Findings:
 
 def answer(found: Findings) -> dict[str, Any]:
     """The formats with their evidence, the files, and the lines that fit none."""
-    proven = {name for kin in found.groups if len(kin) == 1 for name in kin}
-    owners: Counter[tuple[Kin, Kin]] = Counter()
+    proven = {name for kin, _ in found.groups if len(kin) == 1 for name in kin}
+    owned: dict[Kin, set[tuple[Kin, str]]] = {}
     files = []
     for file, sets in found.files.items():
         named: Counter[str] = Counter()
         for kin, count in sets.items():
             owner = _owner(kin, sets, found.files, proven)
-            owners[(kin, owner)] += count
+            owned.setdefault(owner, set()).add((kin, "" if len(kin) == 1 else file))
             named[" or ".join(sorted(owner))] += count
         files.append({"file": file, "formats": dict(named.most_common())})
-    names = sorted({owner for _, owner in owners}, key=lambda owner: -sum(n for (_, o), n in owners.items() if o == owner))
-    formats = [_format(owner, owners, found) for owner in names]
+    groups = {owner: {key: found.groups[key] for key in sorted(keys, key=str)} for owner, keys in owned.items()}
+    names = sorted(groups, key=lambda owner: -sum(group.messages for group in groups[owner].values()))
+    formats = [_format(owner, groups[owner]) for owner in names]
     return {
         "messages": found.layouts.total(),
         "layout": found.layouts.most_common(1)[0][0] if found.layouts else None,
@@ -92,14 +96,11 @@ def answer(found: Findings) -> dict[str, Any]:
     }
 
 
-def _format(owner: Kin, owners: Counter[tuple[Kin, Kin]], found: Findings) -> dict[str, Any]:
-    parts = {kin: count for (kin, o), count in owners.items() if o == owner}
-    count = sum(parts.values())
-    sure = sum(n for kin, n in parts.items() if len(kin) == 1)
-    marks = Counter[str]()
-    for kin in parts:
-        if len(kin) == 1:
-            marks.update(found.groups[kin].marks)
+def _format(owner: Kin, groups: Mapping[tuple[Kin, str], Group]) -> dict[str, Any]:
+    count = sum(group.messages for group in groups.values())
+    proof = [group for (kin, _), group in groups.items() if len(kin) == 1]
+    sure = sum(group.messages for group in proof)
+    marks = sum((group.marks for group in proof), Counter[str]())
     alone = sure - sum(marks.values())
     evidence = [f"{n:,} messages with {mark}" for mark, n in marks.most_common()]
     if alone > 0:
@@ -114,8 +115,8 @@ def _format(owner: Kin, owners: Counter[tuple[Kin, Kin]], found: Findings) -> di
         "confidence": round((sure + 0.9 * (count - sure)) / count, 2) if len(owner) == 1 else round(1 / len(owner), 2),
         "messages": count,
         "evidence": evidence,
-        "tables": _tables([found.groups[kin] for kin in parts]),
-        "control_events": dict(sum((found.groups[kin].controls for kin in parts), Counter[str]())),
+        "tables": _tables(groups.values()),
+        "control_events": dict(sum((group.controls for group in groups.values()), Counter[str]())),
     }
 
 

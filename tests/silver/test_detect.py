@@ -111,6 +111,7 @@ def test_proof_in_the_same_file_comes_before_proof_elsewhere() -> None:
     found = detect([*filed([CANAL] * 9, "a"), *filed([OMS, EITHER], "b")], FORMATS)
     assert found["is_mixed"]
     assert {f["file"]: f["formats"] for f in found["files"]} == {"a": {"canal": 9}, "b": {"oms_canal": 2}}
+    assert [(f["name"], f["tables"][0]["ops"]) for f in found["formats"]] == [("canal", {"insert": 9}), ("oms_canal", {"insert": 2})]
 
 
 def test_a_broken_message_with_a_mark_is_not_taken_for_its_kin() -> None:
