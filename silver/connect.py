@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Raw
 
 from framework.contracts.events import Column, Token
-from silver.connect_types import Field, column_of, value_of
+from framework.contracts.reasons import Malformed, Reason
+from silver.connect_types import Field, bytes_of, column_of, value_of
 from silver.types import undeclared_text
 from silver.wire import checked_width, read_json, scalar
 
@@ -57,6 +58,23 @@ def image_of(
         else:
             result[name] = value_of(field, token, text, numbers_as_text)
     return result, undeclared
+
+
+def decoded_image(image: Mapping[str, str | None] | None, codecs: Mapping[str, str]) -> Mapping[str, str | None] | None:
+    """The image with the base64 columns that have a codec as text. Raises `Malformed` when a value is not in it."""
+    if image is None or not codecs:
+        return image
+    return {name: _decoded(name, text, codecs[name]) if text is not None and name in codecs else text for name, text in image.items()}
+
+
+def _decoded(name: str, text: str, codec: str) -> str:
+    data = bytes_of(text)
+    try:
+        if data is not None:
+            return data.decode(codec)
+    except (ValueError, LookupError):
+        pass
+    raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not base64 of {codec} text")
 
 
 def joined_columns(*parts: Mapping[str, Column]) -> dict[str, Column]:

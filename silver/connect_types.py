@@ -16,10 +16,12 @@
     VariableScaleDecimal                     undeclared      {"scale": 2, "value": base64}
     Bits                                     decimal(20,0)   base64, little-endian; binary beyond 64 bits
     Year, MicroDuration, NanoDuration        int, bigint
+    int64 that was BIGINT UNSIGNED           decimal(20,0)   negative from 2^63 on; told by the source's type, where it is sent
     Enum, EnumSet, Json, Xml, Uuid, Interval, ZonedTime, geometry and names unknown here   by their type
 
 The names are those of `org.apache.kafka.connect.data` and `io.debezium`. Connect calls its `Timestamp` an instant; the
-databases' connectors write wall times into it, so it is read as one. A value that its type cannot read stays the text
+databases' connectors write wall times into it, so it is read as one. PostgreSQL's infinite timestamps have the text
+`infinity`, which no timestamp holds. A value that its type cannot read stays the text
 that came.
 """
 
@@ -63,6 +65,13 @@ _WALLS = {
 }
 _INSTANT = _TIME + "ZonedTimestamp"
 _OFFSET = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?)(?:\.(\d+))?(Z|[+-]\d{2}(?::?\d{2})?)")
+_INFINITIES = {
+    "9223372036825200000": "infinity",
+    "-9223372036832400000": "-infinity",
+    "+292278994-08-16T23:00:00Z": "infinity",
+    "-292269055-12-02T23:00:00Z": "-infinity",
+}
+"""What PostgreSQL's connector writes for timestamps without an end, as a count or as text."""
 _MOST_BYTES, _MOST_SCALE = 512, 1_000
 
 
@@ -86,7 +95,7 @@ _SCALED = msgspec.json.Decoder(_Scaled)
 
 def column_of(field: Field) -> Column:
     """A declared column; its token is set, and its type is not, where the declaration leaves the digits open."""
-    declared = field.name or field.type
+    declared = _source_type(field) or field.name or field.type
     if field.name == _VARIABLE_DECIMAL or (field.name == _DECIMAL and _digits(field) is None):
         return Column(declared=declared, token=Token.NUMBER)
     return Column(type=_type_of(field), declared=declared)
@@ -104,7 +113,11 @@ def value_of(field: Field, token: Token, text: str | None, numbers_as_text: bool
     if name == _BITS:
         return _bits(field, text)
     convert = _conversion(name)
-    return convert(text) if convert is not None else declared_text(_type_of(field), token, text)
+    if convert is not None:
+        return _INFINITIES.get(text) or convert(text)
+    kind = _type_of(field)
+    plain = declared_text(kind, token, text)
+    return _unsigned(plain) if kind == UNSIGNED_BIGINT else plain
 
 
 def decimal_text(unscaled: int, scale: int) -> str:
@@ -141,7 +154,19 @@ def _type_of(field: Field) -> str:
     if name == _DECIMAL:
         precision, scale = _digits(field) or (MAX_DIGITS + 1, 0)
         return f"decimal({precision},{scale})" if precision <= MAX_DIGITS else "string"
+    if field.type == "int64" and not name and (_source_type(field) or "").upper().startswith("BIGINT UNSIGNED"):
+        return UNSIGNED_BIGINT
     return _PLAIN.get(field.type or "", "string")
+
+
+def _source_type(field: Field) -> str | None:
+    """The source's own type, where the connector is told to send it (`column.propagate.source.type`)."""
+    return (field.parameters or {}).get("__debezium.source.column.type")
+
+
+def _unsigned(text: str | None) -> str | None:
+    """A number of 64 bits that the connector wrote as if it had a sign."""
+    return str(int(text) + (1 << 64)) if text is not None and re.fullmatch(r"-[0-9]{1,19}", text) else text
 
 
 def _digits(field: Field) -> tuple[int, int] | None:

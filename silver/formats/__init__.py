@@ -11,6 +11,7 @@ _NAMES = (
     "canal",
     "datahub_blob",
     "datahub_tuple",
+    "debezium",
     "lindorm",
     "oms_canal",
     "oms_dataworks",

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from silver.formats import FORMATS
 from tests.framework.demo_story import Change, Event, Story, tell
-from tests.framework.demo_wires import WIRES
+from tests.framework.demo_wires import WIRES, line_of
 
 DEMO = Path(__file__).parents[2] / "framework" / "demo"
 SHARDS = 3
@@ -28,6 +28,9 @@ BAD_MESSAGES = (
 )
 
 
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "formats"
+SHOWN = {"debezium": "mysql"}
+"""Formats that the demo leaves out → the recorded scenario that is their sample."""
 LATE_HALVES = {1: 0, 3: 1}
 """Update → the half of it that comes in the next part: 0 the one before, 1 the one after."""
 
@@ -56,7 +59,22 @@ def build() -> dict[str, bytes]:
                 if lines:
                     files[f"parts/{part}/{feed}/{feed}-part-{part}.jsonl"] = _text(lines)
         files[f"samples/{name}.jsonl"] = _text([line for event in _picked(story, feed) for line in write(event)])
+    for name, scenario in SHOWN.items():
+        files[f"samples/{name}.jsonl"] = _recorded(FIXTURES / name / scenario)
     return files
+
+
+def _recorded(scenario: Path) -> bytes:
+    """A recorded scenario as it is, or where its messages have keys as `kcat -J` prints them."""
+    if not scenario.with_suffix(".keys").exists():
+        return scenario.with_suffix(".raw").read_bytes()
+    values, keys = (scenario.with_suffix(end).read_text(encoding="utf-8").splitlines() for end in (".raw", ".keys"))
+    head = {"topic": scenario.parent.name, "partition": 0}
+    pairs = enumerate(zip(keys, values, strict=True))
+    messages = [
+        {**head, "offset": n, "headers": [], "key": key or None, "payload": None if value == "\\N" else value} for n, (key, value) in pairs
+    ]
+    return _text([line_of(message) for message in messages])
 
 
 def write(folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from framework.contracts.actions import actions_text
 from framework.contracts.events import Column, Control, Event
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
@@ -31,7 +32,7 @@ def described(event: Event) -> dict[str, Any]:
         value = getattr(event, field.name)
         default = field.default_factory() if field.default_factory is not MISSING else field.default
         if default is MISSING or value != default:
-            members[field.name] = written(value)
+            members[field.name] = json.loads(actions_text(value)) if field.name == "actions" else written(value)
     return members
 
 

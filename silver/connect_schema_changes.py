@@ -1,0 +1,184 @@
+r"""Debezium's schema-change topic: statements of the source with the structure that they lead to.
+
+    {"source": {...}, "ts_ms": 1465491411815, "databaseName": "shop", "schemaName": null, "ddl": "ALTER TABLE orders ADD c INT",
+     "tableChanges": [{"type": "ALTER", "id": "\"shop\".\"orders\"", "table": {"primaryKeyColumnNames": ["id"],
+      "columns": [{"name": "id", "typeName": "INT", "typeExpression": "INT", "length": null, "scale": null, "optional": false}]}}]}
+
+    message                                  becomes
+    read by a snapshot                       the structure alone: a snapshot begins with DROP TABLE for every table, which is no order
+    with a statement                         ddl; the statement tells what it does, the structure what the columns are then
+    without one (SQL Server)                 ddl; CREATE and DROP as they are, of ALTER the rows that follow tell
+
+A renamed table has type ALTER under its new name; the old one is in the statement alone. TRUNCATE is never here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.actions import Action, AddColumn, CreateTable, DropTable, NoEffect
+from framework.contracts.events import Column, Control, ControlKind, Event, Token
+from framework.contracts.reasons import Malformed, Reason
+from silver.connect_source import Source, is_snapshot, text_of
+from silver.vocabulary import canonical_type
+from silver.wire import optional_text
+
+DIALECTS = {
+    **dict.fromkeys(("mysql", "mariadb", "vitess"), "mysql"),
+    **{"oracle": "oracle", "postgresql": "postgres", "sqlserver": "tsql", "db2": "db2"},
+}
+"""The SQL of each connector's source."""
+
+_PART = re.compile(r'"((?:[^"]|"")*)"')
+_WITH_LENGTH = frozenset(
+    {
+        "decimal",
+        "numeric",
+        "number",
+        "char",
+        "varchar",
+        "varchar2",
+        "nvarchar",
+        "binary",
+        "varbinary",
+        "datetime",
+        "timestamp",
+        "time",
+        "float",
+    }
+)
+
+
+class _Column(msgspec.Struct):
+    name: str
+    typeName: str | None = None
+    typeExpression: str | None = None
+    length: int | None = None
+    scale: int | None = None
+    optional: bool | None = None
+    position: int | None = None
+
+
+class _Table(msgspec.Struct):
+    primaryKeyColumnNames: list[str] | None = None
+    columns: list[_Column] | None = None
+
+
+class _Change(msgspec.Struct):
+    type: str
+    id: str
+    table: _Table | None = None
+
+
+class SchemaChange(msgspec.Struct):
+    """One message of the topic."""
+
+    source: dict[str, Raw]
+    databaseName: str | None = None
+    schemaName: str | None = None
+    ddl: str | None = None
+    tableChanges: list[_Change] | None = None
+    ts_ms: Raw = Raw()
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where and when a message stands: its position, event time and server."""
+
+    position: tuple[int, ...] | None
+    event_time: int | None
+    server: str | None
+
+
+def schema_events(change: SchemaChange, placed: Placed) -> Sequence[Event]:
+    """What one message says: an event a table, or one for a statement that speaks of no table."""
+    structure_only = is_snapshot(change.source)
+    changes = change.tableChanges or []
+    for found in changes:
+        if found.type not in ("CREATE", "ALTER", "DROP"):
+            raise Malformed(Reason.UNKNOWN_OP, f"tableChanges type {found.type[:90]}")
+    statement = (change.ddl or "").strip() or None
+    if not changes:
+        return (_event(change, None, placed, (NoEffect("snapshot"),) if structure_only else None),)
+    if structure_only or statement is None:
+        return [_event(change, found, placed, _structure(change.source, found, structure_only)) for found in changes]
+    return (_event(change, changes[0], placed, None),)  # the statement names every table itself
+
+
+def _event(change: SchemaChange, found: _Change | None, placed: Placed, actions: tuple[Action, ...] | None) -> Control:
+    database, schema, table = _names(change, found)
+    dialect = DIALECTS.get((text_of(change.source, "connector") or "").lower(), "")
+    columns = _columns(found, dialect)
+    keys = [name for name in (found.table.primaryKeyColumnNames or ()) if name in columns] if found and found.table else []
+    return Control(
+        kind=ControlKind.DDL,
+        op=found.type if found else "DDL",
+        database=database,
+        schema=schema,
+        table=table,
+        statement=(change.ddl or "").strip() or None,
+        position=placed.position,
+        event_time=placed.event_time,
+        keys=tuple(dict.fromkeys(keys)) or None,
+        columns=columns,
+        server=placed.server,
+        dialect=dialect,
+        actions=actions,
+    )
+
+
+def _names(change: SchemaChange, found: _Change | None) -> tuple[str | None, str | None, str | None]:
+    parts = [part.replace('""', '"') for part in _PART.findall(found.id)] if found else []
+    if found and not parts:
+        parts = [found.id]
+    database = change.databaseName or (parts[0] if len(parts) > 1 else None) or text_of(change.source, "db")
+    schema = change.schemaName or (parts[1] if len(parts) > 2 else None)
+    return database or None, schema or None, (parts[-1] or None) if parts else text_of(change.source, "table")
+
+
+def _structure(source: Source, found: _Change, is_read: bool) -> tuple[Action, ...]:
+    if found.type == "DROP":
+        return (NoEffect("snapshot"),) if is_read else (DropTable(),)
+    if found.type == "ALTER" and not is_read:
+        return (NoEffect("structure"),)
+    dialect = DIALECTS.get((text_of(source, "connector") or "").lower(), "")
+    declared = _columns(found, dialect)
+    required = {c.name for c in found.table.columns or () if c.optional is False} if found.table else set()
+    columns = tuple(AddColumn(name, c.type, c.declared, is_not_null=name in required) for name, c in declared.items())
+    keys = [name for name in (found.table.primaryKeyColumnNames or ()) if name in declared] if found.table else []
+    return (CreateTable(columns, tuple(dict.fromkeys(keys)) or None, if_not_exists=True),)
+
+
+def _columns(found: _Change | None, dialect: str) -> dict[str, Column]:
+    if found is None or found.table is None:
+        return {}
+    columns = {}
+    for column in found.table.columns or ():
+        declared = _declared(column)
+        kind = canonical_type(declared, dialect) if declared else None
+        columns[column.name] = Column(type=kind, declared=declared, token=Token.NULL if kind is None else None)
+    return columns
+
+
+def _declared(column: _Column) -> str | None:
+    """The type as the source would write it: the expression with its length and scale, where they say something."""
+    name = (column.typeExpression or column.typeName or "").strip()
+    if not name or "(" in name or column.length is None or column.length < 0:
+        return name or None
+    head, _, rest = name.partition(" ")
+    if head.lower() not in _WITH_LENGTH:
+        return name
+    digits = f"({column.length})" if column.scale is None or column.scale < 0 else f"({column.length},{column.scale})"
+    return f"{head}{digits}{' ' + rest if rest else ''}"
+
+
+def transaction_event(status: str, payload: Source, event_time: int | None) -> Control:
+    """The event of a message of the transaction topic: BEGIN or END."""
+    if status not in ("BEGIN", "END"):
+        raise Malformed(Reason.UNKNOWN_OP, f"transaction status {status[:90]}")
+    return Control(ControlKind.TRANSACTION, status, event_time=event_time, transaction_id=optional_text(payload.get("id", Raw())) or None)

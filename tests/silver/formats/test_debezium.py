@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.connect_unavailable import WORD, is_unavailable
+from silver.format import Context
+from silver.formats.debezium import FORMAT, DebeziumOptions
+from silver.sequence import sequence_of
+
+MYSQL = {
+    "connector": "mysql",
+    "db": "shop",
+    "table": "orders",
+    "server_id": 7,
+    "file": "bin.000003",
+    "pos": 484,
+    "row": 0,
+    "ts_ms": 1709200800000,
+}
+POSTGRES = {
+    "connector": "postgresql",
+    "db": "shop",
+    "schema": "public",
+    "table": "orders",
+    "lsn": 24023128,
+    "txId": 571,
+    "ts_ms": 1709200800000,
+}
+Headers = dict[str, Any]
+
+
+def context(keys: tuple[str, ...] | None = None, codecs: dict[str, str] | None = None, **options: Any) -> Context:
+    return Context("feed", DebeziumOptions(**options), "UTC", lambda *_: keys, lambda *_: codecs or {})
+
+
+def event(
+    value: Any, *, key: Any = None, headers: Headers | None = None, given: Context | None = None, topic: str = "crm.shop.orders"
+) -> Event:
+    pairs = tuple((name, json.dumps(text).encode()) for name, text in (headers or {}).items())
+    coordinates = (topic, 0, 40, 1709200809000000)
+    raw_key = None if key is None else json.dumps(key).encode()
+    message = RawMessage("feed", *coordinates, raw_key, None if value is None else json.dumps(value).encode(), pairs)
+    (found,) = FORMAT.decode(message, given or context())
+    return found
+
+
+def row(value: Any, **rest: Any) -> RowChange:
+    found = event(value, **rest)
+    assert isinstance(found, RowChange)
+    return found
+
+
+def envelope(op: str, before: Any = None, after: Any = None, source: Any = MYSQL, **more: Any) -> dict[str, Any]:
+    return {"op": op, "before": before, "after": after, "source": source, "ts_ms": 1709200800100, **more}
+
+
+def test_insert_with_the_old_key_is_one_update_of_that_row() -> None:
+    found = row(envelope("c", None, {"id": 2, "name": "Ann"}), key={"id": 2}, headers={"__debezium.oldkey": {"id": 1}})
+    assert (found.op, found.before, found.after, found.keys) == (Op.UPDATE, {"id": "1"}, {"id": "2", "name": "Ann"}, ("id",))
+
+
+def test_old_key_in_a_header_with_its_schema_is_the_same() -> None:
+    header = {"schema": {"type": "struct"}, "payload": {"id": 1}}
+    assert row(envelope("c", None, {"id": 2}), key={"id": 2}, headers={"__debezium.oldkey": header}).before == {"id": "1"}
+
+
+def test_key_change_with_a_placeholder_takes_the_value_from_the_old_row() -> None:
+    found = row(envelope("c", None, {"id": 2, "body": WORD}, POSTGRES), key={"id": 2}, headers={"__debezium.oldkey": {"id": 1}})
+    assert (found.op, found.before, found.after, found.partial) == (Op.UPDATE, {"id": "1"}, {"id": "2"}, True)
+
+
+def test_old_key_has_the_types_of_the_row() -> None:
+    day = {"type": "int32", "name": "io.debezium.time.Date", "field": "day"}
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": [day]}]}
+    value = {"schema": schema, "payload": envelope("c", None, {"day": 19783})}
+    found = row(
+        value, key={"payload": {"day": 19783}, "schema": {"type": "struct", "fields": [day]}}, headers={"__debezium.oldkey": {"day": 19782}}
+    )
+    assert (found.before, found.after) == ({"day": "2024-02-29"}, {"day": "2024-03-01"})
+
+
+def test_delete_with_a_new_key_removes_nothing_by_itself() -> None:
+    found = event(envelope("d", {"id": 1, "name": "Ann"}), key={"id": 1}, headers={"__debezium.newkey": {"id": 2}})
+    assert isinstance(found, Control)
+    assert (found.kind, found.op, found.table) == (ControlKind.TOMBSTONE, "key_change", "orders")
+
+
+def test_key_change_without_headers_is_a_delete_and_an_insert() -> None:
+    assert row(envelope("d", {"id": 1}), key={"id": 1}).op is Op.DELETE
+    assert row(envelope("c", None, {"id": 2}), key={"id": 2}).op is Op.INSERT
+
+
+def test_key_change_of_a_flattened_row() -> None:
+    flat = {"id": 2, "name": "Ann", "__op": "c", "__deleted": "false", "__table": "orders", "__lsn": 5}
+    found = row(flat, key={"id": 2}, headers={"__debezium.oldkey": {"id": 1}})
+    assert (found.op, found.before) == (Op.UPDATE, {"id": "1"})
+    gone = event({**flat, "__deleted": "true", "__op": "d"}, key={"id": 1}, headers={"__debezium.newkey": {"id": 2}})
+    assert isinstance(gone, Control)
+
+
+def test_context_headers_of_every_message_change_nothing() -> None:
+    headers = {"__debezium.context.connectorLogicalName": "crm", "__debezium.context.taskId": "0"}
+    assert row(envelope("c", None, {"id": 2}), key={"id": 2}, headers=headers) == row(envelope("c", None, {"id": 2}), key={"id": 2})
+
+
+def test_flattening_may_put_its_metadata_into_headers() -> None:
+    headers = {"__op": "d", "__deleted": "true", "__table": "orders", "__db": "shop", "__source_file": "bin.000009", "__source_pos": 4}
+    found = row({"id": 1, "__deleted": "true"}, key={"id": 1}, headers=headers)
+    assert (found.op, found.database, found.table, found.position) == (Op.DELETE, "shop", "orders", (9, 4, 0, 0, 1, 0))
+
+
+@pytest.mark.parametrize(
+    ("topic", "metadata", "names"),
+    [
+        ("crm.shop.orders", {"__file": "bin.000003", "__pos": 4}, ("shop", None, "orders")),
+        ("crm.public.orders", {"__lsn": 5}, ("feed", "public", "orders")),
+        ("crm.shop.dbo.orders", {"__op": "c"}, ("shop", "dbo", "orders")),
+        ("crm.Weird_Names", {"__table": "Weird Names"}, ("feed", None, "Weird Names")),
+        ("orders", {"__op": "c"}, ("feed", None, "orders")),
+        ("landing/crm.jsonl", {"__table": "orders", "__db": "shop"}, ("shop", None, "orders")),
+    ],
+)
+def test_names_of_flattened_rows(topic: str, metadata: dict[str, Any], names: tuple[str | None, ...]) -> None:
+    found = row({"id": 1, **metadata}, topic=topic)
+    assert (found.database, found.schema, found.table) == names
+
+
+def test_flattened_row_of_a_file_needs_its_tables_name() -> None:
+    with pytest.raises(Malformed) as caught:
+        event({"id": 1, "__op": "c"}, topic="crm.jsonl")
+    assert caught.value.reason is Reason.MISSING_TABLE
+
+
+def test_tombstone_is_the_delete_where_the_connector_is_set_so() -> None:
+    given = context(flattened=True, tombstones="delete", database="shop")
+    found = row(None, key={"id": 1}, given=given)
+    assert (found.op, found.database, found.table, found.before, found.position) == (
+        Op.DELETE,
+        "shop",
+        "orders",
+        {"id": "1"},
+        (41, 0, 0, 0, 1, 0),
+    )
+    assert row({"id": 1}, key={"id": 1}, given=given).position == (41, 0, 0, 0, 1, 0)
+
+
+def test_tombstone_behind_a_delete_is_a_control_event() -> None:
+    found = event(None, key={"id": 1})
+    assert isinstance(found, Control)
+    assert found.kind is ControlKind.TOMBSTONE
+
+
+def test_binlog_files_and_positions_are_numbers() -> None:
+    names = [("bin.000009", 500), ("bin.000010", 4), ("bin.999999", 9), ("bin.999999", 10), ("bin.1000000", 4)]
+    found = [row(envelope("c", None, {"id": 1}, {**MYSQL, "file": file, "pos": pos})).position for file, pos in names]
+    texts = [sequence_of(1, position, ()) for position in found]
+    assert texts == sorted(texts)
+
+
+def test_snapshot_row_sorts_before_the_stream_at_its_position_and_names_no_server() -> None:
+    read = row(envelope("r", None, {"id": 1}, {**MYSQL, "snapshot": "true", "server_id": 0}))
+    streamed = row(envelope("u", None, {"id": 1}, {**MYSQL, "snapshot": "false"}))
+    assert read.position is not None
+    assert streamed.position is not None
+    assert read.position < streamed.position
+    assert (read.server, streamed.server) == (None, "7")
+
+
+def test_incremental_snapshot_row_has_its_place_in_the_stream() -> None:
+    assert row(envelope("r", None, {"id": 1}, {**MYSQL, "snapshot": "incremental"})).position == (3, 484, 0, 0, 1, 0)
+
+
+def test_oracle_is_ordered_by_commit() -> None:
+    oracle = {"connector": "oracle", "db": "X", "schema": "S", "table": "T", "ts_ms": 1}
+    read = row(envelope("r", None, {"ID": 1}, {**oracle, "scn": "15", "snapshot": "true"})).position
+    open_then = row(envelope("u", None, {"ID": 1}, {**oracle, "scn": "10", "commit_scn": "20", "rs_id": "0x01.02.03", "ssn": 1})).position
+    assert read is not None
+    assert open_then is not None
+    assert read < open_then
+
+
+def test_delete_of_postgresql_keeps_the_key_alone() -> None:
+    found = row(envelope("d", {"id": 1, "name": "", "n": 0}, None, POSTGRES), key={"id": 1})
+    assert found.before == {"id": "1"}
+    whole = row(envelope("d", {"id": 1, "name": "Ann"}, None, MYSQL), key={"id": 1})
+    assert whole.before == {"id": "1", "name": "Ann"}
+
+
+def test_own_placeholder_of_a_connector() -> None:
+    found = row(envelope("u", None, {"id": 1, "a": "n/a", "b": WORD}), key={"id": 1}, given=context(unavailable_value="n/a"))
+    assert (found.after, found.partial) == ({"id": "1", "b": WORD}, True)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"__debezium_unavailable_value"',
+        '"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="',
+        '"5f5f646562657a69756d5f756e617661696c61626c655f76616c7565"',
+        '["__debezium_unavailable_value"]',
+        '[ "__debezium_unavailable_value" ]',
+        '["X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="]',
+        "[95,95,100,101,98,101,122,105,117,109,95,117,110,97,118,97,105,108,97,98,108,101,95,118,97,108,117,101]",
+        '{"__debezium_unavailable_value":"__debezium_unavailable_value"}',
+        r'"{\"__debezium_unavailable_value\":\"__debezium_unavailable_value\"}"',
+        r'"\"__debezium_unavailable_value\""',
+        '{"scale":0,"value":"X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="}',
+        '{"wkb":"AQEAACDmEAAAAAAA/IPXl8EAAAD8g9eXwQ==","srid":4326}',
+    ],
+)
+def test_spellings_of_the_placeholder(value: str) -> None:
+    assert is_unavailable(value.encode())
+
+
+@pytest.mark.parametrize("value", ['"text with __debezium_unavailable_value"', "[95]", "null", "7", '{"a":1}', '["a"]', '""'])
+def test_values_that_are_no_placeholder(value: str) -> None:
+    assert not is_unavailable(value.encode())
+
+
+def test_decoded_column_is_text() -> None:
+    found = row(envelope("c", None, {"id": 1, "note": "w7w="}), given=context(codecs={"note": "utf8"}))
+    assert found.after == {"id": "1", "note": "ü"}
+    assert found.columns["note"] == Column(type="string")
+
+
+def test_configured_keys_are_used_where_the_message_has_none() -> None:
+    assert row(envelope("c", None, {"id": 1}), given=context(keys=("id",))).keys == ("id",)
+
+
+def test_equal_rows_of_a_snapshot_without_a_key_are_two() -> None:
+    source = {**MYSQL, "snapshot": "true"}
+    first = row(envelope("r", None, {"line": "x"}, source, ts_ns=1709200800100000001))
+    second = row(envelope("r", None, {"line": "x"}, source, ts_ns=1709200800100000002))
+    assert first.position != second.position
+
+
+def test_snapshots_drop_no_tables() -> None:
+    change = {"type": "DROP", "id": '"shop"."orders"', "table": None}
+    value = {
+        "source": {**MYSQL, "snapshot": "true"},
+        "databaseName": "shop",
+        "ddl": "DROP TABLE orders",
+        "tableChanges": [change],
+        "ts_ms": 1,
+    }
+    read = event(value)
+    streamed = event({**value, "source": MYSQL})
+    assert isinstance(read, Control)
+    assert isinstance(streamed, Control)
+    assert [type(action).__name__ for action in read.actions or ()] == ["NoEffect"]
+    assert streamed.actions is None
