@@ -111,11 +111,17 @@ def _exploded(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
         *_CARRIED,
         F.col("half").isNull().alias("is_whole_change"),
         "before",
-        "after",
+        _with_left_columns(is_move).alias("after"),
         F.explode(F.filter(F.array(gone, left, put), lambda e: e.isNotNull())).alias("e"),
     ).select("*", "e.*")
     typed_keys = [typed(F.col("texts")[i], key.type).alias(f"k{i}") for i, key in enumerate(keys)]
     return exploded.drop("e").select("*", *typed_keys)
+
+
+def _with_left_columns(is_move: Column) -> Column:
+    """The image after a change; what a partial one leaves out when the key changes is as it was before."""
+    is_partial = F.coalesce(F.col("partial"), F.lit(False))
+    return F.when(is_move & is_partial, laid_over(F.col("before"), F.col("after"))).otherwise(F.col("after"))
 
 
 def _texts(image: Column, keys: Sequence[TableColumn]) -> Column:

@@ -35,27 +35,47 @@ def without_shielded(found: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Effects without those where a key change leaves a key that another one of its transaction has just taken.
 
     `UPDATE t SET id = 3 - id` swaps two rows: the second row's leaving of its old key must not remove the first row,
-    which stands there now. Where the image before the change is the very row that stands there, it did leave.
+    which stands there now. It is such a swap where a row stood on the key before the first one came; where that is not
+    known, where the image before the change is another row than the one that stands there.
     """
     window = by_key(keys)
-    before_it = F.lag(F.struct("is_put", "is_move", "transaction_id", "event_time", "after")).over(window)
-    marked = found.withColumn("_last", before_it)
-    same = F.coalesce(
-        F.col("transaction_id") == F.col("_last.transaction_id"),
-        F.col("event_time").eqNullSafe(F.col("_last.event_time")),
-    )
+    following = F.lead(F.struct("change_id", "is_put")).over(window)
+    is_completed = ~F.col("is_whole_change") & (following["change_id"] == F.col("change_id")) & following["is_put"]
+    whole = found.withColumn("_completed", is_completed).where(~F.coalesce("_completed", F.lit(False))).drop("_completed")
+    effect = F.struct("is_put", "is_move", "transaction_id", "event_time", "after")
+    marked = whole.withColumns({"_last": F.lag(effect).over(window), "_stood": F.lag(effect, 2).over(window), "_self": effect})
     is_leave = F.col("is_move") & ~F.col("is_put")
-    stands = F.map_entries(F.col("_last.after"))
-    was = F.map_entries(F.col("before"))
-    is_same_row = F.array_sort(stands).eqNullSafe(F.array_sort(was))
-    shielded = is_leave & F.col("_last.is_put") & F.col("_last.is_move") & same & ~is_same_row
-    return marked.where(~F.coalesce(shielded, F.lit(False))).drop("_last")
+    stands = F.col("_last.after")
+    is_same_row = F.forall(
+        F.map_entries("before"), lambda e: ~F.map_contains_key(stands, e["key"]) | F.try_element_at(stands, e["key"]).eqNullSafe(e["value"])
+    )
+    was_taken = (
+        F.when(F.col("_stood").isNull(), ~is_same_row)
+        .when(F.col("_stood.is_put"), F.lit(True))
+        .when(~F.col("_stood.is_move"), F.lit(False))  # else it is the leave before this one: taken if that was shielded
+    )
+    marked = marked.withColumn("_taken", F.when(is_leave, F.when(_arrives_with("_last", "_self"), was_taken).otherwise(F.lit(False))))
+    is_taken = F.last("_taken", ignorenulls=True).over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    marked = marked.withColumn("_shielded", is_leave & F.coalesce(is_taken, F.lit(False)))
+    return marked.where(~F.col("_shielded")).drop("_last", "_stood", "_self", "_taken", "_shielded")
+
+
+def _arrives_with(one: str, other: str) -> Column:
+    """Whether `one` is a row that takes this key by a key change, in the transaction of `other`; false where it is null."""
+    is_together = F.coalesce(
+        F.col(f"{one}.transaction_id") == F.col(f"{other}.transaction_id"),
+        F.col(f"{one}.event_time").eqNullSafe(F.col(f"{other}.event_time")),
+    )
+    return F.coalesce(F.col(f"{one}.is_put") & F.col(f"{one}.is_move") & is_together, F.lit(False))
 
 
 def folded_images(found: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Every effect with `after` as the row then was, as far as the effects tell, and `is_whole`: all of it is known."""
+    """Every effect with `after` as the row then was, as far as the effects tell, and `is_whole`: all of it is known.
+
+    A row that takes the key by a key change owes nothing to the one that stood there.
+    """
     window = by_key(keys)
-    is_reset = ~F.col("is_put") | ~F.coalesce(F.col("partial"), F.lit(False))
+    is_reset = ~F.col("is_put") | F.col("is_move") | ~F.coalesce(F.col("partial"), F.lit(False))
     numbered = found.withColumn("_since", F.sum(is_reset.cast("int")).over(window))
     since = Window.partitionBy(*keys, "_since").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     images = F.collect_list(F.when(F.col("is_put"), F.col("after"))).over(since)
