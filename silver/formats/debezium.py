@@ -186,6 +186,11 @@ def _flat_fields(schema: bytes) -> Mapping[str, Field]:
     return {} if schema in _NULL else members(read_json(_FIELD, schema))
 
 
+def column_type(kind: str) -> str | None:
+    """The type that rows will declare for a column that a statement adds; None where the connector's settings decide."""
+    return "smallint" if kind == "tinyint" else None if kind == "decimal(20,0)" else kind
+
+
 FORMAT = Format(
     name="debezium",
     title="Debezium",
@@ -197,4 +202,5 @@ FORMAT = Format(
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     options=DebeziumOptions,
+    column_type=column_type,
 )

@@ -1,0 +1,246 @@
+"""AWS Database Migration Service: rows and control records as JSON, for Kafka and Kinesis.
+
+    {"data": {"id": 42, "name": "Ann"}, "before-image": {"name": "Jane"},
+     "metadata": {"timestamp": "2024-07-29T00:58:44.895275Z", "record-type": "data", "operation": "update",
+                  "partition-key-type": "schema-table", "schema-name": "public", "table-name": "orders", "transaction-id": 1140,
+                  "transaction-record-id": 1, "commit-timestamp": "2024-07-29T00:58:44.886717Z",
+                  "stream-position": "00000002/7C007328.2.00000002/7C007328"}}
+
+    operation                                     becomes
+    load                                          read: a row of the full load
+    insert update delete                          insert, update, delete
+    truncate-table                                truncate
+    create-table drop-table                       ddl, with the columns and the key of `control.table-def`
+    add-column drop-column change-columns         ddl; the rows that follow show the columns
+    rename-table rename-column                    ddl that is not understood: no record says what the old name was
+    begin commit                                  transaction
+
+`data` is the whole row. Null columns may be left out of it. `before-image` holds the columns that the endpoint is set to
+send: the before image is `data` overlaid with it. Of a delete, columns that the source does not log are null.
+
+Loads, control records and changes share one clock, the `timestamp` at which a record was written: it orders, then
+`stream-position` and `transaction-record-id` where the endpoint sends them, then the broker's coordinates. A stream
+position is a binlog file and place, an LSN, or hexadecimal digits. A task that is started anew writes changes again
+under later times. `schema-name` is the database; the option `database` names it where it is empty, else the source's
+name does. The key is configured, or that of the table's create-table record. Bytes are hexadecimal behind `0x`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.actions import Action, AddColumn, CreateTable, DropTable, NoEffect, NotUnderstood
+from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange, Token
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.connect import decoded_image, image_of, joined_columns
+from silver.format import BeforeImage, Context, Format, Options
+from silver.types import instant_of_wall, micros_of_instant
+from silver.wire import checked_keys, number_of, optional_text, read_json, required
+
+_ROWS = {"load": Op.READ, "insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE}
+_STRUCTURE = frozenset({"add-column", "drop-column", "change-columns", "column-type-change"})
+_RENAMES = frozenset({"rename-table", "rename-column"})
+_MARKERS = frozenset({"begin", "commit"})
+_BINLOG = re.compile(r"[^:]*?([0-9]{1,19}):([0-9]{1,19})(?::.*)?", re.DOTALL)
+_LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})(?:\..*)?", re.DOTALL)
+_HEX_GROUPS = re.compile(r"[0-9A-Fa-f]{8}(?:[:.][0-9A-Fa-f]{1,8}){1,4}(?::.*)?", re.DOTALL)
+_HEX = re.compile(r"[0-9A-Fa-f]{1,80}")
+_INTEGER = re.compile(r"U?INT[0-9]{1,2}")
+_INEXACT = re.compile(r"NUMERIC|REAL[48]?|DOUBLE|FLOAT|BOOLEAN")
+
+
+class DmsOptions(Options):
+    """`database` is the database of tables without a schema name."""
+
+    database: str | None = None
+
+
+class _Metadata(msgspec.Struct, rename="kebab"):
+    operation: str
+    schema_name: str | None = None
+    table_name: str | None = None
+    timestamp: str | None = None
+    commit_timestamp: str | None = None
+    stream_position: Raw = Raw()
+    transaction_id: Raw = Raw()
+    transaction_record_id: Raw = Raw()
+
+
+class _ColumnDefinition(msgspec.Struct):
+    type: str | None = None
+    nullable: bool | None = None
+
+
+class _Definition(msgspec.Struct, rename="kebab"):
+    columns: dict[str, _ColumnDefinition] | None = None
+    primary_key: list[str] | None = None
+
+
+class _Control(msgspec.Struct, rename="kebab"):
+    table_def: _Definition | None = None
+
+
+class _Message(msgspec.Struct, rename="kebab"):
+    metadata: _Metadata
+    data: dict[str, Raw] | None = None
+    before_image: dict[str, Raw] | None = None
+    control: _Control | None = None
+
+
+_MESSAGE = msgspec.json.Decoder(_Message)
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change, or the control event, of one record."""
+    if message.value is None and message.key is not None:
+        return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
+    record = read_json(_MESSAGE, message.value)
+    operation = record.metadata.operation
+    if operation in _MARKERS:
+        moment = _time(record.metadata.commit_timestamp) or _time(record.metadata.timestamp)
+        return (Control(ControlKind.TRANSACTION, operation, event_time=moment, transaction_id=_transaction(record.metadata)),)
+    options = context.options
+    database = record.metadata.schema_name or (options.database if isinstance(options, DmsOptions) else None) or context.source
+    table = required(record.metadata.table_name or None, Reason.MISSING_TABLE, "metadata.table-name")
+    if operation in _ROWS:
+        return (_change(record, database, table, context),)
+    return (_statement(record, database, table),)
+
+
+def _change(record: _Message, database: str, table: str, context: Context) -> RowChange:
+    op, metadata = _ROWS[record.metadata.operation], record.metadata
+    whole, columns = image_of(required(record.data or None, Reason.MISSING_IMAGE, "data"), {})
+    before = whole if op is Op.DELETE else None
+    if record.before_image and op in (Op.UPDATE, Op.DELETE):
+        former, former_columns = image_of(record.before_image, {})
+        before, columns = {**(whole or {}), **(former or {})}, joined_columns(columns, former_columns)
+    codecs = context.codecs_of(database, None, table)
+    before, after = _decoded(before, codecs), _decoded(None if op is Op.DELETE else whole, codecs)
+    return RowChange(
+        op=op,
+        database=database,
+        schema=None,
+        table=table,
+        keys=checked_keys(context.keys_of(database, None, table), before, after),
+        before=before,
+        after=after,
+        columns={name: Column(type="string") if name in codecs else column for name, column in columns.items()},
+        position=_position(metadata),
+        event_time=_time(metadata.commit_timestamp) or _time(metadata.timestamp),
+        transaction_id=_transaction(metadata),
+    )
+
+
+def _decoded(image: Mapping[str, str | None] | None, codecs: Mapping[str, str]) -> dict[str, str | None] | None:
+    """The image with the columns that have a codec as text: hexadecimal behind `0x`, else base64."""
+    if image is None:
+        return None
+    plain = {name: text for name, text in image.items() if name in codecs and text is not None and text.startswith("0x")}
+    found: dict[str, str | None] = dict(decoded_image({n: t for n, t in image.items() if n not in plain}, codecs) or {})
+    for name, text in plain.items():
+        try:
+            found[name] = bytes.fromhex(text[2:]).decode(codecs[name])
+        except (ValueError, LookupError):
+            raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not hexadecimal of {codecs[name]} text") from None
+    return {name: found[name] for name in image}
+
+
+def _statement(record: _Message, database: str, table: str) -> Control:
+    metadata = record.metadata
+    definition = (record.control.table_def if record.control else None) or _Definition()
+    keys = tuple(dict.fromkeys(definition.primary_key or ())) or None
+    columns = {name: _column(column) for name, column in (definition.columns or {}).items()}
+    kind, actions = ControlKind.DDL, _actions(metadata.operation, columns, keys)
+    if metadata.operation == "truncate-table":
+        kind, actions = ControlKind.TRUNCATE, None
+    return Control(
+        kind=kind,
+        op=metadata.operation,
+        database=database,
+        table=table,
+        position=_position(metadata),
+        event_time=_time(metadata.commit_timestamp) or _time(metadata.timestamp),
+        transaction_id=_transaction(metadata),
+        keys=keys,
+        columns=columns,
+        actions=actions,
+    )
+
+
+def _actions(operation: str, columns: Mapping[str, Column], keys: tuple[str, ...] | None) -> tuple[Action, ...] | None:
+    if operation == "create-table":
+        return (CreateTable(tuple(AddColumn(name, c.type, c.declared) for name, c in columns.items()), keys),)
+    if operation == "drop-table":
+        return (DropTable(),)
+    if operation in _STRUCTURE:
+        return (NoEffect("structure"),)
+    if operation in _RENAMES:
+        return (NotUnderstood(f"{operation} without the old name"),)
+    if operation != "truncate-table":
+        raise Malformed(Reason.UNKNOWN_OP, operation[:100])
+    return None
+
+
+def _column(definition: _ColumnDefinition) -> Column:
+    """A column as its rows will show it, which declare nothing: a whole number, a number, or text."""
+    declared = definition.type or ""
+    if _INTEGER.fullmatch(declared.upper()):
+        return Column(type="bigint", declared=declared)
+    return Column(declared=declared or None, token=Token.NULL) if _INEXACT.match(declared.upper()) else Column("string", declared or None)
+
+
+def _position(metadata: _Metadata) -> tuple[int, ...]:
+    written = _time(metadata.timestamp)
+    moment = required(_time(metadata.commit_timestamp) if written is None else written, Reason.MISSING_POSITION, "metadata.timestamp")
+    record = number_of(metadata.transaction_record_id, "metadata.transaction-record-id") or 0
+    return (max(moment, 0), *_place(optional_text(metadata.stream_position)), record)
+
+
+def _place(text: str | None) -> tuple[int, int]:
+    """A stream position as numbers; text of one width and hexadecimal digits sorts as its number does."""
+    if not text:
+        return (0, 0)
+    if found := _LSN.fullmatch(text):
+        return (int(found[1], 16) << 32 | int(found[2], 16), 0)
+    if _HEX_GROUPS.fullmatch(text):
+        groups = re.split("[:.]", text)[:3]
+        return (int("".join(group.rjust(8, "0") for group in groups if _HEX.fullmatch(group)), 16), 0)
+    if found := _BINLOG.fullmatch(text):
+        return (int(found[1]), int(found[2]))
+    if _HEX.fullmatch(text):
+        return (int(text, 16), 0)
+    raise Malformed(Reason.BAD_POSITION, "metadata.stream-position is no position")
+
+
+def _time(text: str | None) -> int | None:
+    if not text:
+        return None
+    moment = micros_of_instant(instant_of_wall(text.removesuffix("Z"), "UTC"))
+    if moment is None:
+        raise Malformed(Reason.BAD_POSITION, "a time of metadata is none")
+    return moment
+
+
+def _transaction(metadata: _Metadata) -> str | None:
+    return optional_text(metadata.transaction_id) or None
+
+
+FORMAT = Format(
+    name="dms",
+    title="AWS DMS",
+    writer="AWS Database Migration Service, JSON for Kafka and Kinesis",
+    reference="https://docs.aws.amazon.com/dms/latest/userguide/CHAP_Target.Kafka.html",
+    update_arrives_as="one message, `before-image` where the endpoint sends it",
+    keys_come_from="create-table record, else configuration (`keys`)",
+    order_comes_from="timestamp, then stream-position, transaction-record-id",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
+    before_image=BeforeImage.CHANGED,
+    positions_are_unique=False,
+    options=DmsOptions,
+)

@@ -1,0 +1,204 @@
+"""Maxwell's daemon: rows of MySQL's binlog as JSON, one a message.
+
+    {"database": "shop", "table": "orders", "type": "update", "ts": 1709200800, "xid": 7125, "commit": true,
+     "position": "master.000006:800911", "server_id": 23042, "primary_key_columns": ["id"],
+     "data": {"id": 1, "name": "Ann"}, "old": {"name": "Jane"}}
+
+    type                                             becomes
+    insert update delete                             insert, update, delete
+    bootstrap-insert                                 read: a row of a snapshot; it has no position
+    bootstrap-start bootstrap-complete               transaction
+    table-create table-alter table-drop              ddl, see `silver/maxwell_definitions.py`
+    database-create database-alter database-drop     ddl without effect on tables
+
+`old` holds the changed columns alone: the before image is `data` overlaid with it. No types are declared with rows: values
+are what the wire shows, binary as base64 (`decode` makes it text), a SET as a JSON array. A null value may be left out
+of `data`; an image is whole all the same. `ts` is seconds on rows and milliseconds on statements.
+
+The order is `position` where it is sent, then `xid` and `xoffset`. The last row of a transaction has `commit` and no
+`xoffset`, and comes after the others. Rows with neither are ordered by time, then offset; a statement without a position
+has no place in the order. The key is `primary_key_columns`, else the `pk.` members of the message key (`_uuid`: none).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.actions import Action, DropTable, NoEffect
+from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.connect import decoded_image, image_of, joined_columns
+from silver.format import BeforeImage, Context, Format
+from silver.maxwell_definitions import Definition, alteration, columns_of, creation, keys_of
+from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of
+
+_ROWS = {"insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE, "bootstrap-insert": Op.READ}
+_MARKERS = ("bootstrap-start", "bootstrap-complete")
+_TABLES = ("table-create", "table-alter", "table-drop")
+_DATABASES = ("database-create", "database-alter", "database-drop")
+_POSITION = re.compile(r"(?:.*[^0-9])?([0-9]{1,19}):([0-9]{1,19})", re.DOTALL)
+_LAST_OF_TRANSACTION = 1 << 62
+_NULL = (b"", b"null")
+
+
+class _Message(msgspec.Struct):
+    type: str
+    database: str | None = None
+    table: str | None = None
+    data: dict[str, Raw] | None = None
+    old: Raw = Raw()
+    definition: Raw = msgspec.field(default=Raw(), name="def")
+    sql: str | None = None
+    ts: Raw = Raw()
+    xid: Raw = Raw()
+    xoffset: Raw = Raw()
+    commit: bool | None = None
+    position: Raw = Raw()
+    gtid: str | None = None
+    server_id: Raw = Raw()
+    primary_key_columns: list[str] | None = None
+
+
+_MESSAGE = msgspec.json.Decoder(_Message)
+_IMAGE = msgspec.json.Decoder(dict[str, Raw])
+_DEFINITION = msgspec.json.Decoder(Definition)
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change, or the control event, of one message."""
+    if message.value is None and message.key is not None:
+        return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
+    found = read_json(_MESSAGE, message.value)
+    if found.type in _ROWS:
+        return (_change(found, message, context),)
+    if found.type in _MARKERS:
+        names = (found.database or None, None, found.table or None)
+        return (Control(ControlKind.TRANSACTION, found.type, *names, event_time=time_of(found.ts, "ts", "s")),)
+    if found.type in _TABLES or found.type in _DATABASES:
+        return (_statement(found),)
+    raise Malformed(Reason.UNKNOWN_OP, found.type[:100])
+
+
+def _change(found: _Message, message: RawMessage, context: Context) -> RowChange:
+    op = _ROWS[found.type]
+    table = required(found.table or None, Reason.MISSING_TABLE, "table")
+    database = found.database or None
+    data = required(found.data or None, Reason.MISSING_IMAGE, "data")
+    whole, columns = image_of(data, {})
+    assert whole is not None
+    before = whole if op is Op.DELETE else None
+    if op is Op.UPDATE and bytes(found.old) not in _NULL:
+        former, former_columns = image_of(read_json(_IMAGE, bytes(found.old)), {})
+        before, columns = {**whole, **(former or {})}, joined_columns(columns, former_columns)
+    codecs = context.codecs_of(database, None, table)
+    images = decoded_image(before, codecs), decoded_image(None if op is Op.DELETE else whole, codecs)
+    keys = found.primary_key_columns or _key_names(message.key, whole) or context.keys_of(database, None, table)
+    return RowChange(
+        op=op,
+        database=database,
+        schema=None,
+        table=table,
+        keys=checked_keys(keys, *images),
+        before=images[0],
+        after=images[1],
+        columns={name: Column(type="string") if name in codecs else column for name, column in columns.items()},
+        position=None if op is Op.READ else _position(found, message),
+        event_time=time_of(found.ts, "ts", "s"),
+        transaction_id=found.gtid or optional_text(found.xid) or None,
+        server=None if op is Op.READ else optional_text(found.server_id) or None,
+    )
+
+
+def _key_names(key: bytes | None, image: Mapping[str, str | None]) -> Sequence[str]:
+    """The columns of a message key such as `{"database": "shop", "table": "orders", "pk.id": 1}`; none for other keys."""
+    try:
+        members = read_json(_IMAGE, key)
+    except Malformed:
+        return ()
+    names = [name.removeprefix("pk.") for name in members if name.startswith("pk.")]
+    return names if all(name in image for name in names) else ()
+
+
+def _position(found: _Message, message: RawMessage) -> tuple[int, ...]:
+    """File, position, transaction, place in the transaction; time and offset where there is none of them."""
+    file, pos = _binlog(found.position) or (0, 0)
+    xid, xoffset = number_of(found.xid, "xid"), number_of(found.xoffset, "xoffset")
+    if found.commit and xoffset is None:
+        xoffset = _LAST_OF_TRANSACTION
+    if file or xid is not None:
+        return (file, pos, xid or 0, xoffset or 0, 0, 0)
+    return (0, 0, 0, 0, required(time_of(found.ts, "ts", "s"), Reason.MISSING_POSITION, "position, xid and ts"), message.offset + 1)
+
+
+def _binlog(position: Raw) -> tuple[int, int] | None:
+    text = optional_text(position)
+    if not text:
+        return None
+    place = _POSITION.fullmatch(text)
+    if place is None:
+        raise Malformed(Reason.BAD_POSITION, "position is no file:position")
+    return int(place[1]), int(place[2])
+
+
+def _statement(found: _Message) -> Control:
+    binlog = _binlog(found.position)
+    new, old = _definition(found.definition), _definition(found.old)
+    actions: tuple[Action, ...] | None = None
+    if found.type in _DATABASES:
+        actions = (NoEffect("database"),)
+    elif found.type == "table-drop":
+        actions = (DropTable(),)
+    elif found.type == "table-create" and new is not None:
+        actions = (creation(new),)
+    elif new is not None and old is not None:
+        actions = alteration(old, new, found.sql)
+    named = old or new
+    return Control(
+        kind=ControlKind.DDL,
+        op=found.type,
+        database=(named.database if named else found.database) or None,
+        table=None
+        if found.type in _DATABASES
+        else required((named.table if named else found.table) or None, Reason.MISSING_TABLE, "table"),
+        statement=found.sql or None,
+        position=None if binlog is None else (*binlog, 0, 0, 0, 0),
+        event_time=time_of(found.ts, "ts"),
+        transaction_id=found.gtid or None,
+        keys=keys_of(new) if new else None,
+        columns=columns_of(new) if new else {},
+        server=optional_text(found.server_id) or None,
+        dialect="mysql",
+        actions=actions,
+    )
+
+
+def _definition(raw: Raw) -> Definition | None:
+    data = bytes(raw)
+    return None if data in _NULL else read_json(_DEFINITION, data)
+
+
+def column_type(kind: str) -> str | None:
+    """What rows, which declare nothing, will show of a column that a statement adds; None where the values tell."""
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        return "bigint"
+    return None if kind in ("float", "double") or kind.startswith("decimal") else "string"
+
+
+FORMAT = Format(
+    name="maxwell",
+    title="Maxwell",
+    writer="Maxwell's daemon, JSON",
+    reference="https://maxwells-daemon.io/dataformat/",
+    update_arrives_as="one message, `data` and the changed columns in `old`",
+    keys_come_from="primary_key_columns, else message key",
+    order_comes_from="position, else xid and xoffset",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
+    before_image=BeforeImage.CHANGED,
+    column_type=column_type,
+)

@@ -1,0 +1,195 @@
+"""Oracle GoldenGate's JSON: an operation with both images, or in the row layout with one image beside its metadata.
+
+    {"table": "SHOP.ORDERS", "op_type": "U", "op_ts": "2024-02-29 10:00:00.123456", "current_ts": "2024-02-29 10:00:01.5",
+     "pos": "00000000000004205123", "primary_keys": ["ID"], "tokens": {"TK-XID": "6.28.807"},
+     "before": {"ID": 1, "NAME": "Jane"}, "after": {"ID": 1, "NAME": "Ann"}}
+    {"table": "SHOP.ORDERS", "op_type": "I", "op_ts": "...", "pos": "...", "primary_keys": ["ID"], "ID": 1, "NAME": "Ann"}
+
+    op_type   before       after        becomes
+    I                      the row      insert
+    U         key or row   changed      update; a column that is missing in `after` is unchanged
+    D         key or row                delete
+    T                                   truncate
+
+`table` is `schema.table` or `catalog.schema.table`; of two parts the first is the database, of one it is the option
+`database`, else the source's name. `pos` is the place in the trail, the number of the file and the byte in it; where
+it is not sent the time orders, then the offset. `op_ts` carries no zone: it is in the source's (`timezone`). Both
+layouts can come inside a Kafka Connect envelope whose schema types the columns, and with members `NAME_isMissing`, which
+say of a column whether it is missing and are none. Binary is base64 (`decode` makes it text).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.connect import columns_of, decoded_image, image_fields, image_of, joined_columns, members
+from silver.connect_types import Field
+from silver.format import Context, Format, Options
+from silver.types import instant_of_wall, micros_of_instant
+from silver.wire import checked_keys, number_of, optional_text, read_json, required
+
+_OPS = {"I": Op.INSERT, "U": Op.UPDATE, "D": Op.DELETE}
+_METADATA = frozenset(
+    {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens", "before", "after", "xid", "csn", "rowid", "alltokens"}
+)
+_TRANSACTION = ("TK-XID", "txid", "XID", "xid")
+_MISSING_MARK = "_isMissing"
+_NULL = (b"", b"null")
+_NONE = Raw()
+
+_Cells = dict[str, Raw]
+
+
+class OggOptions(Options):
+    """`database` is the database of tables whose name has one part."""
+
+    database: str | None = None
+
+
+_OBJECT = msgspec.json.Decoder(dict[str, Raw])
+_KEYS = msgspec.json.Decoder(list[str] | None)
+_FIELD = msgspec.json.Decoder(Field | None)
+
+
+def decode(message: RawMessage, context: Context) -> Sequence[Event]:
+    """The change of one operation, or its truncate."""
+    if message.value is None and message.key is not None:
+        return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
+    whole = read_json(_OBJECT, message.value)
+    schema = None
+    if "payload" in whole and whole.keys() <= {"schema", "payload"}:
+        schema = read_json(_FIELD, bytes(whole["schema"])) if "schema" in whole else None
+        whole = read_json(_OBJECT, bytes(whole["payload"]))
+    op_type = optional_text(whole.get("op_type"))
+    if op_type is None:
+        raise Malformed(Reason.WRONG_SHAPE, "op_type is missing")
+    if op_type != "T" and op_type not in _OPS:
+        raise Malformed(Reason.UNKNOWN_OP, op_type[:100])
+    names = _names(optional_text(whole.get("table")), context)
+    if op_type == "T":
+        place, moment = _position(whole, message, context), _event_time(whole, context)
+        return (Control(ControlKind.TRUNCATE, op_type, *names, position=place, event_time=moment, transaction_id=_transaction(whole)),)
+    return (_change(whole, schema, names, message, context),)
+
+
+def _change(
+    whole: _Cells, schema: Field | None, names: tuple[str | None, str | None, str], message: RawMessage, context: Context
+) -> RowChange:
+    op = _OPS[optional_text(whole["op_type"]) or ""]
+    is_flat = "before" not in whole and "after" not in whole
+    fields = members(schema) if is_flat else image_fields(schema)
+    fields = {name: field for name, field in fields.items() if not _is_no_column(name, is_flat) and not name.endswith(_MISSING_MARK)}
+    before_cells, after_cells = (None, _flat_cells(whole)) if is_flat else (_cells(whole, "before"), _cells(whole, "after"))
+    if is_flat and op is Op.DELETE:
+        before_cells, after_cells = after_cells, None
+    before, before_columns = image_of(before_cells if op is not Op.INSERT else None, fields)
+    after, after_columns = image_of(after_cells if op is not Op.DELETE else None, fields)
+    required((before if op is Op.DELETE else after) or None, Reason.MISSING_IMAGE, "before" if op is Op.DELETE else "after")
+    codecs = context.codecs_of(*names)
+    before, after = _plain(decoded_image(before, codecs)), _plain(decoded_image(after, codecs))
+    keys = (read_json(_KEYS, bytes(whole["primary_keys"])) if "primary_keys" in whole else None) or context.keys_of(*names)
+    columns = joined_columns(columns_of(fields), after_columns, before_columns)
+    return RowChange(
+        op=op,
+        database=names[0],
+        schema=names[1],
+        table=names[2],
+        keys=checked_keys(keys, before, after),
+        before=before,
+        after=_with_key(after, before, keys),
+        columns={name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()},
+        position=_position(whole, message, context),
+        event_time=_event_time(whole, context),
+        partial=op is Op.UPDATE,
+        transaction_id=_transaction(whole),
+    )
+
+
+def _plain(image: Mapping[str, str | None] | None) -> dict[str, str | None] | None:
+    return None if image is None else dict(image)
+
+
+def _with_key(
+    after: dict[str, str | None] | None, before: Mapping[str, str | None] | None, keys: Sequence[str] | None
+) -> dict[str, str | None] | None:
+    """The after image with the key columns that a compressed update leaves out: they are unchanged."""
+    if after is None or before is None:
+        return after
+    return {**{name: before[name] for name in keys or () if name in before and name not in after}, **after}
+
+
+def _names(table: str | None, context: Context) -> tuple[str | None, str | None, str]:
+    parts = required(table or None, Reason.MISSING_TABLE, "table").split(".")
+    if not parts[-1]:
+        raise Malformed(Reason.MISSING_TABLE, "table ends in a dot")
+    if len(parts) == 1:
+        database = context.options.database if isinstance(context.options, OggOptions) else None
+        return database or context.source, None, parts[0]
+    return (parts[0] or None, None, parts[1]) if len(parts) == 2 else (parts[0] or None, parts[1] or None, ".".join(parts[2:]))
+
+
+def _is_no_column(name: str, is_flat: bool) -> bool:
+    return is_flat and name in _METADATA
+
+
+def _flat_cells(whole: _Cells) -> _Cells:
+    return _present({name: raw for name, raw in whole.items() if name not in _METADATA})
+
+
+def _cells(whole: _Cells, side: str) -> _Cells | None:
+    data = bytes(whole.get(side, _NONE))
+    return None if data in _NULL else _present(read_json(_OBJECT, data))
+
+
+def _present(cells: _Cells) -> _Cells:
+    """The cells without those that are said to be missing, and without the members that say so."""
+    marks = {name for name in cells if name.endswith(_MISSING_MARK) and name.removesuffix(_MISSING_MARK) in cells}
+    missing = {name.removesuffix(_MISSING_MARK) for name in marks if bytes(cells[name]) in (b"true", b'"true"')}
+    return {name: raw for name, raw in cells.items() if name not in marks and name not in missing} if marks else cells
+
+
+def _position(whole: _Cells, message: RawMessage, context: Context) -> tuple[int, ...]:
+    pos = number_of(whole.get("pos"), "pos")
+    if pos is not None:
+        return (pos, 0, 0)
+    return (0, required(_event_time(whole, context), Reason.MISSING_POSITION, "pos and op_ts"), message.offset + 1)
+
+
+def _event_time(whole: _Cells, context: Context) -> int | None:
+    text = optional_text(whole.get("op_ts"))
+    if not text:
+        return None
+    moment = micros_of_instant(instant_of_wall(text, context.timezone))
+    if moment is None:
+        raise Malformed(Reason.BAD_POSITION, "op_ts is no time")
+    return moment
+
+
+def _transaction(whole: _Cells) -> str | None:
+    """The transaction among the tokens, or as metadata that was asked for."""
+    tokens = _cells(whole, "tokens") or {}
+    for name in _TRANSACTION:
+        raw = tokens.get(name, whole.get(name) if name == "xid" else None)
+        if raw is not None and (text := optional_text(raw)):
+            return text
+    return None
+
+
+FORMAT = Format(
+    name="ogg",
+    title="Oracle GoldenGate",
+    writer="Oracle GoldenGate, JSON operations and rows",
+    reference="https://docs.oracle.com/en/middleware/goldengate/big-data/19.1/gadbd/pluggable-formatters.html",
+    update_arrives_as="one message, both images; missing columns are unchanged",
+    keys_come_from="primary_keys, else configuration (`keys`)",
+    order_comes_from="pos",
+    decode=decode,
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
+    options=OggOptions,
+)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from framework.contracts.actions import CreateTable, DropTable, NotUnderstood
+from framework.contracts.events import Control, ControlKind, Event, RowChange
+from framework.contracts.raw import RawMessage
+from framework.contracts.reasons import Malformed, Reason
+from silver.format import Context
+from silver.formats.dms import FORMAT, DmsOptions
+
+HEAD = {"timestamp": "2024-07-29T00:58:44.000001Z", "record-type": "data", "schema-name": "public", "table-name": "orders"}
+
+
+def event(operation: str, record: dict[str, Any] | None = None, codecs: dict[str, str] | None = None, **metadata: Any) -> Event:
+    context = Context("feed", DmsOptions(), "UTC", lambda *_: ("id",), lambda *_: codecs or {})
+    written = {name.replace("_", "-"): value for name, value in metadata.items()}
+    value = {**(record or {}), "metadata": {**HEAD, "operation": operation, **written}}
+    (found,) = FORMAT.decode(RawMessage("feed", "dms", 0, 0, None, None, json.dumps(value).encode()), context)
+    return found
+
+
+def row(operation: str, record: dict[str, Any], **more: Any) -> RowChange:
+    found = event(operation, record, **more)
+    assert isinstance(found, RowChange)
+    return found
+
+
+def control(operation: str, definition: dict[str, Any] | None = None) -> Control:
+    found = event(operation, {"control": {"table-def": definition} if definition else {}})
+    assert isinstance(found, Control)
+    return found
+
+
+def test_before_image_is_data_overlaid_with_what_was_sent() -> None:
+    found = row("update", {"data": {"id": 2, "name": "Ann"}, "before-image": {"id": 1}})
+    assert (found.before, found.after, found.partial) == ({"id": "1", "name": "Ann"}, {"id": "2", "name": "Ann"}, False)
+
+
+def test_update_without_a_before_image_has_none() -> None:
+    assert row("update", {"data": {"id": 2}, "before-image": {}}).before is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        ("00000002/7C007178.3.00000002/7C007178", "00000010/00000000.3.0"),
+        ("mysql-bin.000009:500:-1:600:1:mysql-bin.000009:4", "mysql-bin.000010:4:-1:600:1:mysql-bin.000010:4"),
+        ("00000027:00000ac0:0002", "00000027:00000ac0:0010"),
+        ("00A1", "00B0"),
+    ],
+)
+def test_stream_positions_are_compared_as_numbers(low: str, high: str) -> None:
+    first, second = (row("insert", {"data": {"id": 1}}, stream_position=text).position or () for text in (low, high))
+    assert first < second
+
+
+def test_control_records_loads_and_changes_share_one_clock() -> None:
+    dropped, created = control("drop-table"), event("create-table", {"control": {}}, timestamp="2024-07-29T00:58:45Z")
+    loaded = row("load", {"data": {"id": 1}}, timestamp="2024-07-29T00:58:46Z")
+    changed = row(
+        "update", {"data": {"id": 1}}, timestamp="2024-07-29T00:58:47Z", commit_timestamp="2024-07-29T00:58:40Z", stream_position="0/1"
+    )
+    positions = [found.position or () for found in (dropped, created, loaded, changed)]
+    assert positions == sorted(positions)
+
+
+def test_create_table_names_the_key() -> None:
+    found = control("create-table", {"columns": {"id": {"type": "INT32"}}, "primary-key": ["id"]})
+    (action,) = found.actions or ()
+    assert isinstance(action, CreateTable)
+    assert (action.keys, found.keys) == (("id",), ("id",))
+
+
+def test_control_operations() -> None:
+    assert control("drop-table").actions == (DropTable(),)
+    assert control("truncate-table").kind is ControlKind.TRUNCATE
+    assert isinstance((control("rename-column").actions or ())[0], NotUnderstood)
+
+
+def test_decoded_columns_are_hexadecimal_or_base64() -> None:
+    found = row("insert", {"data": {"id": 1, "a": "0xC3BC", "b": "w7w="}}, codecs={"a": "utf8", "b": "utf8"})
+    assert found.after == {"id": "1", "a": "ü", "b": "ü"}
+    with pytest.raises(Malformed) as caught:
+        row("insert", {"data": {"id": 1, "a": "0xFF"}}, codecs={"a": "utf8"})
+    assert caught.value.reason is Reason.ENCODING

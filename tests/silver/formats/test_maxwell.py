@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from framework.contracts.actions import AddColumn, ChangeType, DropColumn, RenameColumn, RenameTable, SetKeys, TableName
+from framework.contracts.events import Control, Event, Op, RowChange
+from framework.contracts.raw import RawMessage
+from silver.format import Context, Options
+from silver.formats.maxwell import FORMAT
+
+CONTEXT = Context("feed", Options(), "UTC", lambda *_: None)
+ID = {"type": "int", "name": "id", "signed": True}
+NAME = {"type": "varchar", "name": "name"}
+SEEN = {"type": "timestamp", "name": "seen", "column-length": 6}
+
+
+def event(key: bytes | None = None, **members: Any) -> Event:
+    value = {"database": "shop", "table": "orders", "type": "insert", "ts": 1709200800, "xid": 7, **members}
+    (found,) = FORMAT.decode(RawMessage("feed", "maxwell", 0, 40, None, key, json.dumps(value).encode()), CONTEXT)
+    return found
+
+
+def row(key: bytes | None = None, **members: Any) -> RowChange:
+    found = event(key, **{"data": {"id": 1}, **members})
+    assert isinstance(found, RowChange)
+    return found
+
+
+def altered(
+    old: list[Any], new: list[Any], sql: str = "?", key: tuple[list[str], list[str]] = (["id"], ["id"]), table: str = "orders"
+) -> Any:
+    definitions = [
+        {"database": "shop", "table": t, "columns": c, "primary-key": k} for t, c, k in zip(("orders", table), (old, new), key, strict=True)
+    ]
+    found = event(type="table-alter", old=definitions[0], sql=sql, position="bin.000002:9", **{"def": definitions[1]})
+    assert isinstance(found, Control)
+    return found.actions
+
+
+def test_last_row_of_a_transaction_comes_after_all_others() -> None:
+    first, second, last = row(xoffset=0), row(xoffset=1), row(commit=True)
+    later = row(xid=8, xoffset=0)
+    positions = [found.position for found in (first, second, last, later)]
+    assert positions == sorted(positions, key=lambda position: position or ())
+
+
+def test_binlog_position_orders_before_the_transaction() -> None:
+    one, other = row(position="bin.000009:500", xid=9), row(position="bin.000010:4", xid=3)
+    assert (one.position or ()) < (other.position or ())
+
+
+def test_bootstrap_rows_are_read_without_a_position_or_server() -> None:
+    found = row(type="bootstrap-insert", server_id=3, position="bin.000002:9")
+    assert (found.op, found.position, found.server) == (Op.READ, None, None)
+
+
+def test_before_image_is_data_overlaid_with_old() -> None:
+    found = row(type="update", data={"id": 1, "name": "Ann", "note": None}, old={"name": None})
+    assert (found.before, found.after) == ({"id": "1", "name": None, "note": None}, {"id": "1", "name": "Ann", "note": None})
+
+
+@pytest.mark.parametrize(
+    ("key", "keys"),
+    [
+        (b'{"database":"shop","table":"orders","pk.id":1}', ("id",)),
+        (b'{"database":"shop","table":"orders","_uuid":"0a"}', None),
+        (b'{"database":"shop","table":"orders","pk.other":1}', None),
+        (b"5a8b0e9c-1111-2222-3333-444455556666", None),
+    ],
+)
+def test_keys_of_the_message_key(key: bytes, keys: tuple[str, ...] | None) -> None:
+    assert row(key).keys == keys
+
+
+def test_columns_of_the_members_come_before_the_message_key() -> None:
+    assert row(b'{"pk.id":1}', data={"id": 1, "nr": 2}, primary_key_columns=["nr"]).keys == ("nr",)
+
+
+def test_an_added_column_has_the_structures_type_and_place() -> None:
+    (action,) = altered([ID, NAME], [ID, SEEN, NAME], "alter table orders add seen timestamp(6) after id")
+    assert action == AddColumn("seen", "timestamp", "timestamp(6)", after="id")
+
+
+def test_a_renamed_column_is_known_from_the_text() -> None:
+    actions = altered([ID, NAME], [ID, {**NAME, "name": "title"}], "alter table orders rename column name to title")
+    assert actions == (RenameColumn("name", "title"),)
+
+
+def test_a_text_that_does_not_lead_to_the_structure_is_not_believed() -> None:
+    actions = altered([ID, NAME], [ID, {**NAME, "name": "title"}], "alter table orders add unrelated int")
+    assert actions == (DropColumn("name"), AddColumn("title", "string", "varchar", after="id"))
+
+
+def test_another_type_and_another_key() -> None:
+    actions = altered([ID, NAME], [{**ID, "type": "bigint", "signed": False}, NAME], key=(["id"], ["id", "name"]))
+    assert actions == (ChangeType("id", "decimal(20,0)", "bigint unsigned"), SetKeys(("id", "name")))
+
+
+def test_a_renamed_table() -> None:
+    assert altered([ID], [ID], "rename table orders to sales", table="sales") == (RenameTable(TableName("shop", None, "sales")),)
+
+
+def test_statement_times_are_milliseconds() -> None:
+    found = event(type="table-drop", ts=1709200800123, sql="drop table orders")
+    assert found.event_time == 1709200800123000
+    assert found.position is None
