@@ -9,15 +9,14 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bronze.listing import is_local, without_glob
 from bronze.source import MESSAGES_TABLE, Feed
 from framework.contracts.tables import MESSAGES
 from framework.errors import MainstemError
 from framework.names import quoted
+from framework.notes import is_local, is_there, read_note, write_note
 
 TABLE_ID = "mainstem.table"
 PROPERTIES = {
@@ -64,7 +63,7 @@ def has_checkpoint(spark: SparkSession, feed: Feed) -> bool:
     offsets = f"{feed.checkpoint}/offsets"
     if is_local(offsets):
         return os.path.isdir(offsets) and any(name.isdigit() for name in os.listdir(offsets))
-    return _is_there(spark, offsets)
+    return is_there(spark, offsets)
 
 
 def recall(spark: SparkSession, feed: Feed) -> str:
@@ -100,37 +99,10 @@ def lost(feed: Feed, found: str) -> MainstemError:
     )
 
 
-def read_note(spark: SparkSession, path: str) -> str | None:
-    """The text at `path`, None where there is none."""
-    if is_local(path):
-        file = Path(path)
-        return file.read_text(encoding="utf-8") if file.is_file() else None
-    try:
-        row = spark.read.option("wholetext", "true").text(without_glob(path)).first()
-    except AnalysisException:
-        return None
-    return None if row is None else str(row[0])
-
-
-def write_note(spark: SparkSession, path: str, text: str) -> None:
-    """Replace the text at `path`; on a local file system at once or not at all."""
-    if not is_local(path):
-        spark.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(path)
-        return
-    file = Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    with draft.open("w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    draft.replace(file)
-
-
 def _begin(spark: SparkSession, feed: Feed, table: str) -> Checkpoint:
     messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
     has_messages = not messages.limit(1).isEmpty()
-    if has_messages and not _is_there(spark, _reset(feed)):
+    if has_messages and not is_there(spark, _reset(feed)):
         forget(spark, feed)
         raise lost(feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone")
     checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages)
@@ -163,15 +135,6 @@ def _landed(feed: Feed) -> str:
 
 def _reset(feed: Feed) -> str:
     return f"{feed.checkpoint}.reset"
-
-
-def _is_there(spark: SparkSession, path: str) -> bool:
-    if is_local(path):
-        return os.path.exists(path)
-    try:
-        return not spark.read.format("binaryFile").load(without_glob(path)).select("path").isEmpty()
-    except AnalysisException:
-        return False
 
 
 def _table_id(spark: SparkSession, feed: Feed) -> str:

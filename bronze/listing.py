@@ -8,19 +8,18 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.errors import MainstemError
+from framework.notes import is_local, without_glob
 
 SETTLE_MICROS = 1_000_000
 UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", "._COPYING_")
 
 _HIDDEN = (".", "_")
-_GLOB = frozenset("*?[]{}\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +83,6 @@ def digest(files: Iterable[FoundFile]) -> str:
     return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def is_local(place: str) -> bool:
-    """Whether Python's `open` reaches the place; else Spark lists and reads it."""
-    return PurePath(place).is_absolute()
-
-
 def list_folder(spark: SparkSession, folder: str) -> list[FoundFile]:
     """All files below a landing folder but hidden and unfinished ones; raises MainstemError when it cannot be listed."""
     return list_local(folder) if is_local(folder) else list_remote(spark, folder)
@@ -146,11 +140,6 @@ def list_remote(spark: SparkSession, folder: str) -> list[FoundFile]:
         raise
     found = [FoundFile(_below(folder, path), path, length, modified_at) for path, length, modified_at in rows]
     return [each for each in found if not any(_is_skipped(part) for part in each.file.split("/"))]
-
-
-def without_glob(path: str) -> str:
-    """The path as Spark's readers take it literally."""
-    return "".join(f"\\{character}" if character in _GLOB else character for character in path)
 
 
 def _below(folder: str, path: str) -> str:

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from framework import commands, feeds
+from framework import commands, feeds, repair
 from framework.errors import MainstemError
 
 _Command = Callable[[argparse.Namespace], int]
@@ -63,6 +63,18 @@ def _parser() -> argparse.ArgumentParser:
 
     status = adder.add_parser("status", parents=[common], help="what is where: tables, counts, what waits")
     status.set_defaults(command=commands.status)
+
+    replay = adder.add_parser("replay", parents=[common], help="decode the messages in quarantine again, and apply what comes of it")
+    replay.set_defaults(command=repair.replay)
+
+    rebuild = adder.add_parser("rebuild", parents=[common], help="make one table anew from all its changes")
+    rebuild.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
+    rebuild.set_defaults(command=repair.rebuild)
+
+    trace = adder.add_parser("trace", parents=[common], help="how a row came to be: its changes, their fates, their messages")
+    trace.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
+    trace.add_argument("key", metavar="COLUMN=VALUE", nargs="+", help="the row, by the text that silver holds")
+    trace.set_defaults(command=repair.trace)
 
     validate = adder.add_parser("validate", parents=[common], help="check the configuration, read nothing else")
     validate.add_argument("--schema", action="store_true", help="print the configuration's JSON schema")

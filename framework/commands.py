@@ -45,11 +45,11 @@ def version() -> str:
 
 def run(options: argparse.Namespace) -> int:
     """Land, normalize and apply everything that is waiting; a line a table, then the totals."""
-    config = _config(options)
+    config = read_config(options)
     if options.verbose:
         show_steps()
     started = time.monotonic()
-    with _opened(config, is_exclusive=True) as (lake, spark):
+    with opened(config, is_exclusive=True) as (lake, spark):
         work = Run(spark, lake, config, uuid.uuid4().hex[:12], options.table)
         reports = []
         for layer in installed_layers():
@@ -58,25 +58,19 @@ def run(options: argparse.Namespace) -> int:
             log_step(layer.name, run=work.run_id)
             reports.append(layer.run(work))
         append_run(spark, lake, work.run_id, reports)
-    _print_run(reports, time.monotonic() - started, is_json=options.json)
-    errors = [error for report in reports for error in report.errors]
-    for error in errors:
-        print(f"error: {error}", file=sys.stderr)
-    if errors:
-        return 1
-    return 3 if any(line.state == "PARKED" for report in reports for line in report.tables) else 0
+    return report_run(reports, time.monotonic() - started, is_json=options.json)
 
 
 def status(options: argparse.Namespace) -> int:
     """What is where: a line a table and the counts that account for every message."""
-    config = _config(options)
-    with _opened(config, is_exclusive=False) as (lake, spark):
+    config = read_config(options)
+    with opened(config, is_exclusive=False) as (lake, spark):
         work = Run(spark, lake, config, "status")
         found: dict[str, Any] = {"pipeline": config.pipeline}
         for layer in installed_layers():
             found.update(layer.status(work))
     if options.json:
-        _print_json(found)
+        print_json(found)
     else:
         _print_status(found)
     return 0
@@ -85,11 +79,11 @@ def status(options: argparse.Namespace) -> int:
 def validate(options: argparse.Namespace) -> int:
     """Check the configuration, or print its JSON schema."""
     if options.schema:
-        _print_json(json_schema(_option_models()))
+        print_json(json_schema(_option_models()))
         return 0
-    config = _config(options)
+    config = read_config(options)
     if options.json:
-        _print_json({"pipeline": config.pipeline, "sources": sorted(config.sources), "tables": len(config.tables), "valid": True})
+        print_json({"pipeline": config.pipeline, "sources": sorted(config.sources), "tables": len(config.tables), "valid": True})
     else:
         print(f"{options.config}: valid ({len(config.sources)} sources, {len(config.tables)} table entries)")
     return 0
@@ -97,10 +91,10 @@ def validate(options: argparse.Namespace) -> int:
 
 def doctor(options: argparse.Namespace) -> int:
     """Check this machine; exit code 1 when something is missing."""
-    root = _config(options).root if Path(options.config).exists() else None
+    root = read_config(options).root if Path(options.config).exists() else None
     findings = diagnose(root)
     if options.json:
-        _print_json({"findings": [{"name": f.name, "ok": f.ok, "found": f.found, "action": f.action} for f in findings]})
+        print_json({"findings": [{"name": f.name, "ok": f.ok, "found": f.found, "action": f.action} for f in findings]})
     else:
         for finding in findings:
             print(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.name:<22} {finding.found}")
@@ -131,12 +125,14 @@ def _option_models() -> dict[str, type[BaseModel]]:
     return {name: model for layer in installed_layers() for name, model in layer.options().items()}
 
 
-def _config(options: argparse.Namespace) -> Config:
+def read_config(options: argparse.Namespace) -> Config:
+    """The configuration that a command was given."""
     return load_config(options.config, formats=_option_models())
 
 
 @contextmanager
-def _opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, Any]]:
+def opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, Any]]:
+    """The lakehouse and a session; an exclusive command holds the lease of the pipeline meanwhile."""
     lake = Lakehouse(config.root)
     if not is_exclusive:
         spark = open_session(config)
@@ -156,11 +152,22 @@ def _opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, 
             close_session(spark)
 
 
+def report_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> int:
+    """Print what the layers did; returns the exit code."""
+    _print_run(reports, seconds, is_json=is_json)
+    errors = [error for report in reports for error in report.errors]
+    for error in errors:
+        print(f"error: {error}", file=sys.stderr)
+    if errors:
+        return 1
+    return 3 if any(line.state == "PARKED" for report in reports for line in report.tables) else 0
+
+
 def _print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> None:
     lines = [line for report in reports for line in report.tables]
     counts = {name: value for report in reports for name, value in report.counts.items()}
     if is_json:
-        _print_json(
+        print_json(
             {
                 "tables": [asdict(line) for line in lines],
                 "counts": counts,
@@ -205,9 +212,12 @@ def _print_status(found: Mapping[str, Any]) -> None:
         f"{found.get('duplicates', 0):,} duplicates, {sum(found.get('quarantined', {}).values()):,} quarantined, "
         f"{found.get('pending_halves', 0):,} halves waiting, {found.get('excluded', 0):,} excluded"
     )
+    for stop in found.get("stopped", ()):
+        print(f"  STOPPED  source {stop['source']} at epoch {stop['epoch']}: {stop['reason']} ({stop['detail']})")
     for reason, count in sorted(found.get("quarantined", {}).items()):
         print(f"  quarantined  {reason}: {count:,}")
 
 
-def _print_json(value: object) -> None:
+def print_json(value: object) -> None:
+    """Print one JSON object."""
     print(json.dumps(value, ensure_ascii=False, default=str))

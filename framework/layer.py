@@ -74,6 +74,9 @@ class Layer:
     status: Callable[[Run], Mapping[str, Any]]
     formats: Callable[[], Sequence[Mapping[str, str]]] = _nothing
     options: Callable[[], Mapping[str, type[BaseModel]]] = _no_models
+    replay: Callable[[Run], LayerReport] | None = None
+    rebuild: Callable[[Run, str], LayerReport] | None = None
+    trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
     look: Callable[[Path], Iterator[FiledMessage]] | None = None
     detect: Callable[[Iterable[FiledMessage]], Mapping[str, Any]] | None = None
 

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from delta.tables import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from framework.config import Config
-from framework.contracts.actions import TableName, actions_of
 from framework.crash import crash_point
 from framework.errors import MainstemError
 from framework.pace import set_pace
 from framework.tables import Lakehouse
 from gold.apply import Applied, apply_table
-from gold.lineage import Statement, trace_tables
 from gold.plan import Task
 from gold.profile import SchemaColumn
-from gold.state import State, TableState, append_states, read_states
+from gold.state import State, append_states
+from gold.tasks import COUNTS_TABLE, Desk, all_tasks, known_schemas, named_tasks, waiting_tasks
 
-COUNTS_TABLE = "ops/batches"
-STATEMENTS_TABLE = "ops/statements"
-SCHEMAS_TABLE = "silver/schemas"
 BAD_VALUES_TABLE = "ops/bad_values"
 THREADS = 4
 _BAD_VALUES = (
@@ -44,14 +38,25 @@ class GoldResult:
 
 def run_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, only: str | None = None) -> GoldResult:
     """Apply all silver batches to the tables that are behind."""
+    return _apply(Desk(spark, lake, config), run_id, lambda desk: waiting_tasks(desk, only))
+
+
+def rebuild_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, table: str) -> GoldResult:
+    """Make one table anew from all its changes in silver. Readers see the old table until the new one is whole."""
+    return _apply(
+        Desk(spark, lake, config), run_id, lambda desk: [replace(task, is_rebuild=True) for task in named_tasks(all_tasks(desk), table)]
+    )
+
+
+def _apply(desk: Desk, run_id: str, find: Callable[[Desk], list[Task]]) -> GoldResult:
+    spark, lake = desk.spark, desk.lake
     if not lake.exists(spark, COUNTS_TABLE):
         return GoldResult(())
     lake.create(spark, BAD_VALUES_TABLE, _BAD_VALUES)
-    desk = _Desk(spark, lake, config)
-    tasks = _tasks(desk, only)
+    tasks = find(desk)
     if not tasks:
         return GoldResult(())
-    applied = _in_threads(desk, tasks, _schemas(spark, lake))
+    applied = _in_threads(desk, tasks, known_schemas(spark, lake))
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)
     crash_point("gold.between_bad_values_and_states")
@@ -60,93 +65,7 @@ def run_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, 
     return GoldResult(tuple(applied))
 
 
-@dataclass(frozen=True, slots=True)
-class _Desk:
-    spark: SparkSession
-    lake: Lakehouse
-    config: Config
-
-    def read(self, name: str) -> DataFrame:
-        return self.lake.read(self.spark, name)
-
-
-def _tasks(desk: _Desk, only: str | None) -> list[Task]:
-    states = read_states(desk.spark, desk.lake)
-    extents = _extents(desk)
-    top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
-    tasks = []
-    for source, extent in sorted(extents.items()):
-        tasks.extend(_tasks_of(desk, source, extent, states, top))
-    return [task for task in tasks if only is None or dotted(task.name) == only]
-
-
-@dataclass(slots=True)
-class _Extent:
-    """What silver holds of one source, by table: the last batch, how many rows, the highest sequence of a row."""
-
-    batches: dict[TableName, int] = field(default_factory=dict)
-    rows: dict[TableName, int] = field(default_factory=dict)
-    newest_rows: dict[TableName, str] = field(default_factory=dict)
-    has_statements: bool = False
-
-
-def _extents(desk: _Desk) -> dict[str, _Extent]:
-    counts = desk.read(COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate') and `table` is not null")
-    grouped = counts.groupBy("source", "database", "schema", "table", "kind").agg(F.max("batch"), F.sum("rows"), F.max("max_sequence"))
-    found: dict[str, _Extent] = {}
-    for source, database, schema, table, kind, batch, rows, sequence in grouped.collect():
-        extent, name = found.setdefault(source, _Extent()), TableName(database, schema, table)
-        extent.batches[name] = max(batch, extent.batches.get(name, -1))
-        extent.rows[name] = rows + extent.rows.get(name, 0)
-        if kind == "row":
-            extent.newest_rows[name] = sequence
-        else:
-            extent.has_statements = True
-    return found
-
-
-def _tasks_of(
-    desk: _Desk,
-    source: str,
-    extent: _Extent,
-    states: dict[tuple[str, TableName], TableState],
-    top: int,
-) -> list[Task]:
-    statements, times = _statements(desk, source) if extent.has_statements else ([], {})
-    lineages = trace_tables(statements, extent.newest_rows)
-    tasks = []
-    for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
-        settings = desk.config.settings(name.database, name.schema, name.table)
-        state = states.get((source, name), TableState(source, name, State.ACTIVE))
-        latest_batch = max((extent.batches.get(piece.table, -1) for piece in lineage.pieces), default=-1)
-        latest_batch = max([latest_batch, *(s.batch for s in statements if s.table == name)])
-        if settings.exclude or latest_batch <= state.batch:
-            continue
-        mine = {sequence: times[sequence] for sequence, _ in lineage.truncates if sequence in times}
-        tasks.append(Task(source, lineage, state, settings, top, sum(extent.rows.get(piece.table, 0) for piece in lineage.pieces), mine))
-    return tasks
-
-
-def _statements(desk: _Desk, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:
-    rows = desk.read(STATEMENTS_TABLE).where(F.col("source") == source).collect()
-    statements, times = [], {}
-    for row in rows:
-        if row["sequence"] is None or row["table"] is None:
-            continue
-        name = TableName(row["database"], row["schema"], row["table"])
-        statements.append(
-            Statement(row["sequence"], row["change_id"], row["batch"], name, actions_of(row["actions"]), row["statement"], row["ordinal"])
-        )
-        times[row["sequence"]] = (row["event_time"], row["batch"])
-    return statements, times
-
-
-def _schemas(spark: SparkSession, lake: Lakehouse) -> dict[str, tuple[SchemaColumn, ...]]:
-    rows = lake.read(spark, SCHEMAS_TABLE).select("schema_id", "columns").collect()
-    return {row["schema_id"]: tuple(SchemaColumn(*column) for column in row["columns"]) for row in rows}
-
-
-def _in_threads(desk: _Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequence[SchemaColumn]]) -> list[Applied]:
+def _in_threads(desk: Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequence[SchemaColumn]]) -> list[Applied]:
     sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
     for _ in range(min(THREADS, len(tasks))):
         sessions.put(desk.spark.newSession())
@@ -154,7 +73,7 @@ def _in_threads(desk: _Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequen
     def one(task: Task) -> Applied:
         session = sessions.get()
         try:
-            set_pace(session, task.waiting_rows)
+            set_pace(session, task.rows)
             return apply_table(session, desk.lake, task, schemas)
         except Exception as error:  # one table's failure parks that table alone
             return Applied(replace(task.state, state=State.PARKED, reason=_reason(error)))
@@ -183,8 +102,3 @@ def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Iterable[Ap
     target = DeltaTable.forPath(spark, lake.path(BAD_VALUES_TABLE)).alias("t")
     same = "t.source = s.source AND t.change_id = s.change_id AND t.`column` = s.`column` AND t.reason = s.reason"
     target.merge(frame.alias("s"), same).whenNotMatchedInsertAll().execute()
-
-
-def dotted(name: TableName) -> str:
-    """A table's name as people write it: `database.table` or `database.schema.table`."""
-    return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -10,12 +11,23 @@ from pyspark.sql import functions as F
 from framework.contracts.actions import TableName
 from framework.layer import Layer, LayerReport, Run, TableLine
 from gold.apply import Applied
-from gold.job import BAD_VALUES_TABLE, COUNTS_TABLE, dotted, run_gold
+from gold.job import BAD_VALUES_TABLE, GoldResult, rebuild_gold, run_gold
 from gold.state import State, TableState, read_states
+from gold.tasks import COUNTS_TABLE, dotted
+from gold.trace import trace
+
+_COUNTED = "source string, database string, schema string, `table` string, kind string, batch bigint"
 
 
 def _run(run: Run) -> LayerReport:
-    result = run_gold(run.spark, run.lake, run.config, run.run_id, run.table)
+    return _report(run_gold(run.spark, run.lake, run.config, run.run_id, run.table))
+
+
+def _rebuild(run: Run, table: str) -> LayerReport:
+    return _report(rebuild_gold(run.spark, run.lake, run.config, run.run_id, table))
+
+
+def _report(result: GoldResult) -> LayerReport:
     lines = tuple(_line(applied) for applied in result.tables if applied.applied or applied.notes or applied.state.state is State.PARKED)
     return LayerReport("gold", {"applied": sum(a.applied for a in result.tables)}, lines)
 
@@ -35,16 +47,16 @@ def _line(applied: Applied) -> TableLine:
 
 def _status(run: Run) -> dict[str, Any]:
     states = read_states(run.spark, run.lake)
-    newest = _newest_batches(run)
+    waiting = _waiting_batches(run, states.values())
     bad = _bad_values(run)
-    return {"tables": [_entry(run, state, newest, bad) for _, state in sorted(states.items(), key=lambda item: repr(item[0]))]}
+    return {"tables": [_entry(run, state, waiting, bad) for _, state in sorted(states.items(), key=lambda item: repr(item[0]))]}
 
 
-def _newest_batches(run: Run) -> dict[tuple[str, TableName], int]:
-    if not run.lake.exists(run.spark, COUNTS_TABLE):
-        return {}
-    counts = run.lake.read(run.spark, COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate')")
-    rows = counts.groupBy("source", "database", "schema", "table").agg(F.max("batch")).collect()
+def _waiting_batches(run: Run, states: Iterable[TableState]) -> dict[tuple[str, TableName], list[int]]:
+    """The silver batches with changes of each table, from the first that some table has not applied."""
+    first = min((state.batch for state in states), default=-1)
+    counts = run.lake.rows(run.spark, COUNTS_TABLE, _COUNTED).where(F.col("kind").isin("row", "ddl", "truncate") & (F.col("batch") > first))
+    rows = counts.groupBy("source", "database", "schema", "table").agg(F.collect_set("batch")).collect()
     return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
 
 
@@ -55,7 +67,9 @@ def _bad_values(run: Run) -> dict[tuple[str, TableName], int]:
     return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
 
 
-def _entry(run: Run, state: TableState, newest: dict[tuple[str, TableName], int], bad: dict[tuple[str, TableName], int]) -> dict[str, Any]:
+def _entry(
+    run: Run, state: TableState, waiting: dict[tuple[str, TableName], list[int]], bad: dict[tuple[str, TableName], int]
+) -> dict[str, Any]:
     place = (state.source, state.name)
     rows = 0
     if state.replica is not None and DeltaTable.isDeltaTable(run.spark, state.replica):
@@ -75,8 +89,8 @@ def _entry(run: Run, state: TableState, newest: dict[tuple[str, TableName], int]
         "event_time": state.event_time.isoformat() if state.event_time else None,
         "changes_applied": state.changes_applied,
         "bad_values": bad.get(place, 0),
-        "behind": max(0, newest.get(place, state.batch) - state.batch),
+        "behind": sum(batch > state.batch for batch in waiting.get(place, ())),
     }
 
 
-LAYER = Layer(name="gold", run=_run, status=_status)
+LAYER = Layer(name="gold", run=_run, status=_status, replay=_run, rebuild=_rebuild, trace=trace)

@@ -33,15 +33,20 @@ from gold.strategies import history
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One table to bring up to `top`, the newest silver batch. `waiting_rows` is at least what a rebuild would read."""
+    """One table to bring up to `top`, the newest silver batch; `newest` is the last that speaks of this table.
+
+    `rows` is what a rebuild would read; `is_rebuild` asks for one.
+    """
 
     source: str
     lineage: Lineage
     state: TableState
     settings: TableSettings
     top: int
-    waiting_rows: int
+    newest: int
+    rows: int
     truncate_times: Mapping[str, Any] = field(default_factory=dict)
+    is_rebuild: bool = False
 
     @property
     def name(self) -> TableName:
@@ -107,6 +112,8 @@ def _rebuild_reason(spark: SparkSession, lake: Lakehouse, task: Task, digest: st
         return "its replica is gone"
     if task.settings.history and state.keys and not lake.exists(spark, "gold/" + folder_of(task, is_history=True)):
         return "its history is to be made"
+    if task.is_rebuild:
+        return "asked for"
     if state.lineage != digest:
         return None if _only_adds(state, lineage) else "a schema change"
     late = [s for s, _ in lineage.truncates if state.sequence and s <= state.sequence]

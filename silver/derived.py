@@ -30,11 +30,12 @@ CHANGES_PROPERTIES = {
 _SAME_MESSAGE = "t.source <=> s.source AND t.topic <=> s.topic AND t.`partition` <=> s.`partition` AND t.offset <=> s.offset"
 COUNTS_SCHEMA = (
     "batch bigint, source string, database string, schema string, `table` string, kind string, reason string, rows bigint, merged bigint, "
-    "min_sequence string, max_sequence string, min_event_time timestamp, max_event_time timestamp, max_ingested_at timestamp"
+    "min_sequence string, max_sequence string, min_event_time timestamp, max_event_time timestamp, server string, "
+    "max_ingested_at timestamp"
 )
 
 
-def append_schemas(lake: Lakehouse, staged: DataFrame, batch: int, transaction: Transaction, have: set[str]) -> None:
+def append_schemas(lake: Lakehouse, staged: DataFrame, batch: int, transaction: Transaction | None, have: set[str]) -> None:
     """Make every schema of the batch known, before the changes that name it are committed. `have` are those known."""
     found = staged.where("columns is not null").select("schema_id", "columns").dropDuplicates(["schema_id"])
     new = [(row[0], json.loads(row[1]), batch) for row in found.collect() if row[0] not in have]
@@ -65,6 +66,24 @@ def resolve_unpaired(lake: Lakehouse, committed: DataFrame) -> None:
     target.whenMatchedUpdate(is_open, set={"is_resolved": "true"}).execute()
 
 
+def note_refused_again(lake: Lakehouse, rows: DataFrame) -> None:
+    """Give replayed messages that are refused again their new reason."""
+    again = rows.where("kind = 'quarantined'").select("source", "topic", "partition", "offset", "ordinal", "reason", "detail")
+    target = (
+        lake.delta(rows.sparkSession, QUARANTINE_TABLE).alias("t").merge(again.alias("s"), _SAME_MESSAGE + " AND t.ordinal = s.ordinal")
+    )
+    target.whenMatchedUpdate(set={"reason": "s.reason", "detail": "s.detail", "last_seen_at": "current_timestamp()"}).execute()
+
+
+def resolve_replayed(lake: Lakehouse, committed: DataFrame) -> None:
+    """Mark the quarantined messages whose events are in this batch."""
+    done = committed.select("source", "topic", "partition", "offset", "ordinal").distinct()
+    target = (
+        lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t").merge(done.alias("s"), _SAME_MESSAGE + " AND t.ordinal = s.ordinal")
+    )
+    target.whenMatchedUpdate("NOT t.is_resolved", set={"is_resolved": "true", "last_seen_at": "current_timestamp()"}).execute()
+
+
 def has_pending(spark: SparkSession, lake: Lakehouse) -> bool:
     """Whether a half waits for its partner."""
     return lake.exists(spark, PENDING_TABLE) and not lake.read(spark, PENDING_TABLE).isEmpty()
@@ -88,7 +107,7 @@ def merge_pending(lake: Lakehouse, committed: DataFrame) -> None:
     merge.whenMatchedDelete("s.is_gone").whenNotMatchedInsert("NOT s.is_gone", values=values).execute()
 
 
-def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transaction) -> None:
+def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transaction | None) -> None:
     """Keep the batch's DDL and truncates where gold finds them without reading all changes."""
     rows = committed.where("kind in ('ddl', 'truncate')").drop("before", "after", "partial", "half", "paired_with")
     lake.append(rows.coalesce(1), STATEMENTS_TABLE, transaction)
@@ -106,12 +125,15 @@ def count_rows(committed: DataFrame) -> list[Row]:
             F.max(F.col("sequence")).alias("max_sequence"),
             F.min("event_time").alias("min_event_time"),
             F.max("event_time").alias("max_event_time"),
+            F.max_by("server", F.when(F.col("server").isNotNull(), F.col("sequence"))).alias("server"),
         )
         .collect()
     )
 
 
-def append_counts(lake: Lakehouse, spark: SparkSession, counts: Sequence[Row], clock: object, transaction: Transaction) -> None:
+def append_counts(lake: Lakehouse, spark: SparkSession, counts: Sequence[Row], clock: object, transaction: Transaction | None) -> None:
     """Publish the batch: what is counted here is what gold takes up."""
     rows = [(*row, clock) for row in counts]
+    if not rows:
+        return
     lake.append(spark.createDataFrame(rows, COUNTS_SCHEMA).coalesce(1), COUNTS_TABLE, transaction)

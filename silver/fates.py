@@ -1,6 +1,6 @@
 """From decoded rows to fates: which of them repeat, which halves belong together. DataFrame in, DataFrame out.
 
-Nothing here reads, writes or counts; `silver/job.py` decides from a summary which of these steps a batch needs.
+Nothing here reads, writes or counts; `silver/batch.py` decides from a summary which of these steps a batch needs.
 """
 
 from __future__ import annotations

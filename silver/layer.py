@@ -11,14 +11,22 @@ from framework.contracts.tables import CHANGES, QUARANTINE
 from framework.layer import Layer, LayerReport, Run
 from silver import derived
 from silver.detect import detect
+from silver.epochs import halts
 from silver.formats import FORMATS
-from silver.job import run_silver
+from silver.job import SilverResult, replay_silver, run_silver
 
 CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
 
 
 def _run(run: Run) -> LayerReport:
-    result = run_silver(run.spark, run.lake, run.config, run.run_id)
+    return _report(run, run_silver(run.spark, run.lake, run.config))
+
+
+def _replay(run: Run) -> LayerReport:
+    return _report(run, replay_silver(run.spark, run.lake, run.config))
+
+
+def _report(run: Run, result: SilverResult) -> LayerReport:
     counts: dict[str, int] = {}
     if result.counts:
         by_kind: Counter[str] = Counter()
@@ -32,7 +40,7 @@ def _run(run: Run) -> LayerReport:
             "quarantined": by_kind["quarantined"],
             "waiting": _waiting(run),
         }
-    return LayerReport("silver", {"messages": result.messages, **counts})
+    return LayerReport("silver", {"messages": result.messages, **counts}, errors=result.errors)
 
 
 def _waiting(run: Run) -> int:
@@ -47,6 +55,10 @@ def _status(run: Run) -> dict[str, Any]:
         "excluded": 0,
         "quarantined": {},
         "pending_halves": _waiting(run),
+        "stopped": [
+            {"source": halt.source, "epoch": halt.epoch, "reason": halt.stops[0].reason, "detail": halt.stops[0].detail}
+            for halt in halts(run.spark, run.lake).values()
+        ],
     }
     if not run.lake.exists(run.spark, derived.COUNTS_TABLE):
         return found
@@ -81,6 +93,7 @@ LAYER = Layer(
     name="silver",
     run=_run,
     status=_status,
+    replay=_replay,
     formats=_format_rows,
     options=lambda: {name: f.options for name, f in FORMATS.items()},
     detect=lambda messages: detect(messages, FORMATS),

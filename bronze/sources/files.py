@@ -22,11 +22,12 @@ from pyspark.sql import functions as F
 from bronze.checkpoint import has_checkpoint, lost
 from bronze.contents import Reading, content_reader, path_reader
 from bronze.file_log import LoggedFile, append_log, landed_files, log_name, logged_files, read_log, superseded
-from bronze.listing import Clock, FoundFile, Listing, digest, is_local, list_complete, list_folder, without_glob
+from bronze.listing import Clock, FoundFile, Listing, digest, list_complete, list_folder
 from bronze.source import STATEMENTS_PER_BATCH, Discovery, Feed, Part, SourceKind
 from bronze.stops import moving, rewritten, too_large, vanished
 from framework.contracts.tables import MESSAGES
 from framework.crash import crash_point
+from framework.notes import is_local, without_glob
 
 PART_BYTES = 4 * 1024**3
 TASK_BYTES = 64 * 1024**2

@@ -1,0 +1,140 @@
+"""Which tables have something new, from the counts and statements that silver has published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config import Config
+from framework.contracts.actions import TableName, actions_of
+from framework.errors import ConfigurationError, nearest
+from framework.tables import Lakehouse
+from gold.lineage import Statement, trace_tables
+from gold.plan import Task
+from gold.profile import SchemaColumn
+from gold.state import State, TableState, read_states
+
+COUNTS_TABLE = "ops/batches"
+STATEMENTS_TABLE = "ops/statements"
+SCHEMAS_TABLE = "silver/schemas"
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What gold works with."""
+
+    spark: SparkSession
+    lake: Lakehouse
+    config: Config
+
+    def read(self, name: str) -> DataFrame:
+        """A table's newest version."""
+        return self.lake.read(self.spark, name)
+
+
+def waiting_tasks(desk: Desk, only: str | None = None) -> list[Task]:
+    """The tables that are behind; with `only`, that table alone. Raises ConfigurationError when no table has that name."""
+    found = all_tasks(desk)
+    if only is not None:
+        found = named_tasks(found, only)
+    return [task for task in found if task.newest > task.state.batch and not task.settings.exclude]
+
+
+def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:
+    """The tasks of the table `database.table` or `database.schema.table`."""
+    found = [task for task in tasks if dotted(task.name) == name]
+    if found:
+        return found
+    names = sorted(dotted(task.name) for task in tasks)
+    close = nearest(name, names)
+    raise ConfigurationError(
+        "TABLE_UNKNOWN",
+        found=f"no table {name!r}",
+        where="silver/changes",
+        action=f"use one of: {', '.join(names[:20])}" + (f" (did you mean {close}?)" if close else ""),
+    )
+
+
+def all_tasks(desk: Desk) -> list[Task]:
+    """Every table that silver has shown, whether it is behind or not."""
+    if not desk.lake.exists(desk.spark, COUNTS_TABLE):
+        return []
+    states = read_states(desk.spark, desk.lake)
+    extents = _extents(desk)
+    top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
+    return [task for source, extent in sorted(extents.items()) for task in _tasks_of(desk, source, extent, states, top)]
+
+
+@dataclass(slots=True)
+class _Extent:
+    """What silver holds of one source, by table: the last batch, how many rows, the highest sequence of a row."""
+
+    batches: dict[TableName, int] = field(default_factory=dict)
+    rows: dict[TableName, int] = field(default_factory=dict)
+    newest_rows: dict[TableName, str] = field(default_factory=dict)
+    has_statements: bool = False
+
+
+def _extents(desk: Desk) -> dict[str, _Extent]:
+    counts = desk.read(COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate') and `table` is not null")
+    grouped = counts.groupBy("source", "database", "schema", "table", "kind").agg(F.max("batch"), F.sum("rows"), F.max("max_sequence"))
+    found: dict[str, _Extent] = {}
+    for source, database, schema, table, kind, batch, rows, sequence in grouped.collect():
+        extent, name = found.setdefault(source, _Extent()), TableName(database, schema, table)
+        extent.batches[name] = max(batch, extent.batches.get(name, -1))
+        extent.rows[name] = rows + extent.rows.get(name, 0)
+        if kind == "row":
+            extent.newest_rows[name] = sequence
+        else:
+            extent.has_statements = True
+    return found
+
+
+def _tasks_of(
+    desk: Desk,
+    source: str,
+    extent: _Extent,
+    states: dict[tuple[str, TableName], TableState],
+    top: int,
+) -> list[Task]:
+    statements, times = _statements(desk, source) if extent.has_statements else ([], {})
+    lineages = trace_tables(statements, extent.newest_rows)
+    tasks = []
+    for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
+        settings = desk.config.settings(name.database, name.schema, name.table)
+        state = states.get((source, name), TableState(source, name, State.ACTIVE))
+        newest = max((extent.batches.get(piece.table, -1) for piece in lineage.pieces), default=-1)
+        newest = max([newest, *(s.batch for s in statements if s.table == name)])
+        mine = {sequence: times[sequence] for sequence, _ in lineage.truncates if sequence in times}
+        rows = sum(extent.rows.get(piece.table, 0) for piece in lineage.pieces)
+        tasks.append(Task(source, lineage, state, settings, top, newest, rows, mine))
+    return tasks
+
+
+def _statements(desk: Desk, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:
+    rows = desk.read(STATEMENTS_TABLE).where(F.col("source") == source).collect()
+    statements, times = [], {}
+    for row in rows:
+        if row["sequence"] is None or row["table"] is None:
+            continue
+        name = TableName(row["database"], row["schema"], row["table"])
+        statements.append(
+            Statement(row["sequence"], row["change_id"], row["batch"], name, actions_of(row["actions"]), row["statement"], row["ordinal"])
+        )
+        times[row["sequence"]] = (row["event_time"], row["batch"])
+    return statements, times
+
+
+def known_schemas(spark: SparkSession, lake: Lakehouse) -> dict[str, tuple[SchemaColumn, ...]]:
+    """The columns of every schema that changes name."""
+    rows = lake.read(spark, SCHEMAS_TABLE).select("schema_id", "columns").collect()
+    return {row["schema_id"]: tuple(SchemaColumn(*column) for column in row["columns"]) for row in rows}
+
+
+def dotted(name: TableName) -> str:
+    """A table's name as people write it: `database.table` or `database.schema.table`."""
+    return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)

@@ -1,0 +1,142 @@
+"""What the batches of one run share: configuration, how far each source and table has come, what was counted."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config import Config
+from framework.contracts.reasons import Reason
+from framework.contracts.tables import SCHEMAS
+from framework.tables import Lakehouse, Transaction
+from silver import derived
+from silver.format import Context, Options
+from silver.formats import FORMATS
+from silver.normalize import SourcePlan
+
+STRIDE = 1_000
+"""Batches of the stream are numbered in steps of this; between them is room for messages that are taken up again."""
+MAX_MESSAGE_BYTES = 512 * 1024 * 1024
+_Moment = TypeVar("_Moment", str, datetime)
+_Table = tuple[str, str | None, str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How far a source or a table has come: highest sequence, newest event time, newest server.
+
+    `has_unpaired` tells that a half was refused for want of a partner.
+    """
+
+    sequence: str | None = None
+    event_time: datetime | None = None
+    server: str | None = None
+    has_unpaired: bool = False
+
+    def __or__(self, other: Shown) -> Shown:
+        """Both together, `other` being the newer."""
+        return Shown(
+            later(self.sequence, other.sequence),
+            later(self.event_time, other.event_time),
+            other.server or self.server,
+            self.has_unpaired or other.has_unpaired,
+        )
+
+
+def later(one: _Moment | None, other: _Moment | None) -> _Moment | None:
+    """The greater of two, a null being less than anything."""
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+@dataclass(slots=True)
+class Desk:
+    """The state of one run of silver. `schemas` and `tables` are read when they are first asked for."""
+
+    lake: Lakehouse
+    config: Config
+    plans: Mapping[str, SourcePlan]
+    schemas: set[str] | None = None
+    tables: dict[_Table, Shown] | None = None
+    messages: int = 0
+    counts: list[Row] = field(default_factory=list)
+
+    def transaction(self, step: str, batch: int) -> Transaction | None:
+        """The mark of a write of one batch; none for a batch between those of the stream, whose number is taken when it succeeds."""
+        return None if batch % STRIDE else Transaction(f"{self.config.pipeline}/silver/{step}", batch)
+
+    def known_schemas(self, spark: SparkSession) -> set[str]:
+        """The ids that `silver/schemas` holds."""
+        if self.schemas is None:
+            self.schemas = {row[0] for row in self.lake.rows(spark, derived.SCHEMAS_TABLE, SCHEMAS).select("schema_id").collect()}
+        return self.schemas
+
+    def shown_tables(self, spark: SparkSession) -> dict[_Table, Shown]:
+        """How far each table has come in the batches before; messages without a table count under null."""
+        if self.tables is None:
+            counts = self.lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
+            is_unpaired = F.coalesce(F.col("reason") == str(Reason.UNPAIRED_BEFORE_IMAGE), F.lit(False))
+            server = F.max_by("server", F.when(F.col("server").isNotNull(), F.col("batch")))
+            found = counts.groupBy("source", "database", "schema", "table").agg(
+                F.max("max_sequence"), F.max("max_event_time"), server, F.max(is_unpaired)
+            )
+            self.tables = {(row[0], row[1], row[2], row[3]): Shown(*row[4:]) for row in found.collect()}
+        return self.tables
+
+    def shown_sources(self, spark: SparkSession) -> dict[str, Shown]:
+        """How far each source has come in the batches before."""
+        found: dict[str, Shown] = {}
+        for (source, *_), shown in self.shown_tables(spark).items():
+            found[source] = found.get(source, Shown()) | shown
+        return found
+
+    def extents(self, spark: SparkSession, sources: Sequence[str], schema: str) -> DataFrame:
+        """How far the tables of these sources have come, as rows."""
+        rows = [(*table, s.sequence, s.event_time, s.server) for table, s in self.shown_tables(spark).items() if table[0] in sources]
+        return spark.createDataFrame(cast(Any, rows), schema)
+
+    def note(self, counts: Sequence[Row], messages: int) -> None:
+        """Remember what a batch held."""
+        self.messages += messages
+        self.counts.extend(counts)
+        if self.tables is None:
+            return
+        for row in counts:
+            table = (row["source"], row["database"], row["schema"], row["table"])
+            is_unpaired = row["reason"] == Reason.UNPAIRED_BEFORE_IMAGE
+            new = Shown(row["max_sequence"], row["max_event_time"], row["server"], is_unpaired)
+            self.tables[table] = self.tables.get(table, Shown()) | new
+
+
+def source_plans(config: Config) -> dict[str, SourcePlan]:
+    """What the decoding tasks know of each source."""
+    plans = {}
+    for name, source in config.sources.items():
+        context = Context(
+            source=name,
+            options=cast(Options, source.options),
+            timezone=source.timezone,
+            keys_of=functools.partial(_keys_of, config),
+            codecs_of=functools.partial(_codecs_of, config),
+        )
+        is_excluded = functools.partial(_is_excluded, config)
+        plans[name] = SourcePlan(FORMATS[source.format], context, source.epoch, is_excluded, MAX_MESSAGE_BYTES)
+    return plans
+
+
+def _keys_of(config: Config, database: str | None, schema: str | None, table: str) -> tuple[str, ...] | None:
+    return config.settings(database, schema, table).keys
+
+
+def _codecs_of(config: Config, database: str | None, schema: str | None, table: str) -> dict[str, str]:
+    columns = config.settings(database, schema, table).columns
+    return {name: column.decode for name, column in columns.items() if column.decode}
+
+
+def _is_excluded(config: Config, database: str | None, schema: str | None, table: str) -> bool:
+    return config.settings(database, schema, table).exclude

@@ -1,0 +1,88 @@
+"""Positions that have restarted: a new server, a new log, a restored backup. Told apart from late and repeated changes.
+
+A change shows a reset when another server wrote it than the changes before it, or when its position lies below its
+table's highest while it happened later than everything before by more than the source lets halves wait. Late changes
+are older than what was before them, and repeats are known by their ids before anyone looks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from silver.format import Format
+
+_TABLE = ("source", "database", "schema", "table")
+EXTENTS = "source string, database string, schema string, `table` string, top string, newest timestamp, server string"
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The first message of a partition that belongs to another epoch than the messages before it."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    detail: str
+
+
+def found(rows: DataFrame, extents: DataFrame, waits: Mapping[str, timedelta]) -> list[Stop]:
+    """The stops in a batch of fates. `extents` (EXTENTS) says how far each table has come; `waits` names the sources to look at."""
+    mine = rows.where(F.col("source").isin(*waits) & (F.col("kind") == "row") & (F.col("op") != "read") & _has_position())
+    now = mine.select(*_TABLE, "topic", "partition", "offset", "ordinal", "sequence", "event_time", "server")
+    same = [now[name].eqNullSafe(extents[name]) for name in _TABLE]
+    joined = now.join(F.broadcast(extents), same, "left").select(
+        *(now[c] for c in now.columns), "top", "newest", extents["server"].alias("was")
+    )
+    before = Window.partitionBy(*_TABLE, "topic", "partition").orderBy("offset", "ordinal").rowsBetween(Window.unboundedPreceding, -1)
+    top = F.greatest(F.max("sequence").over(before), F.col("top"))
+    newest = F.greatest(F.max("event_time").over(before), F.col("newest"))
+    server = F.coalesce(F.last("server", ignorenulls=True).over(before), F.col("was"))
+    is_below = (F.col("sequence") < top) & (F.col("event_time").cast("double") > newest.cast("double") + _wait(waits))
+    is_other = F.col("server") != server
+    reason = F.when(is_other, F.lit("server_changed")).when(is_below, F.lit("position_restarted"))
+    detail = F.when(is_other, F.concat_ws(" ", server, F.lit("→"), "server")).otherwise(F.concat_ws(" ", "sequence", F.lit("below"), top))
+    marked = joined.select("source", "topic", "partition", "offset", reason.alias("reason"), detail.alias("detail")).where(
+        "reason is not null"
+    )
+    first = marked.groupBy("source", "topic", "partition").agg(F.min(F.struct("offset", "reason", "detail")).alias("s"))
+    return [Stop(*row) for row in first.select("source", "topic", "partition", "s.*").collect()]
+
+
+def without_held(rows: DataFrame, stops: Sequence[Stop]) -> DataFrame:
+    """The rows before the stops."""
+    is_held = F.lit(False)
+    for stop in stops:
+        at = (F.col("source") == stop.source) & (F.col("topic") == stop.topic) & (F.col("partition") == stop.partition)
+        is_held = is_held | (at & (F.col("offset") >= stop.offset))
+    return rows.where(~is_held)
+
+
+def concerns(fmt: Format, span: tuple[datetime | None, datetime | None], wait: timedelta, is_behind: bool, servers: int) -> bool:
+    """Whether a batch of a source could show a reset at all: seen from its extents, before anyone looks at its rows.
+
+    `span` are its oldest and newest event times, `is_behind` says that it has positions below those seen before.
+    """
+    if servers:
+        return True
+    oldest, newest = span
+    if not fmt.positions_are_unique or oldest is None or newest is None:
+        return False
+    return is_behind or newest - oldest > wait
+
+
+def _has_position() -> Column:
+    return F.col("sequence").isNotNull() & ~F.col("sequence").rlike(r"^\d+\.010\.")
+
+
+def _wait(waits: Mapping[str, timedelta]) -> Column:
+    seconds = F.lit(0.0)
+    for source, wait in waits.items():
+        seconds = F.when(F.col("source") == source, F.lit(wait.total_seconds())).otherwise(seconds)
+    return seconds

@@ -1,0 +1,130 @@
+"""The commands of the night, and a source whose positions begin anew: nothing is lost, nothing is told twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from framework.cli import main
+from tests.end_to_end.test_blob_to_replica import Shop, item, message
+
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Shop:
+    return Shop(spark, tmp_path)
+
+
+def command(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
+    capsys.readouterr()
+    code = main([*words, "-c", str(shop.folder / "mainstem.yml"), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def later(op: str, sequence: int, hours: float, **images: Any) -> dict[str, Any]:
+    """A message whose event time is so many hours after the others'."""
+    found = message(op, sequence, **images)
+    found["payload"]["timestamp"]["eventTime"] += int(hours * HOUR)
+    return found
+
+
+def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epoch(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.land([message("INSERT", 500, after=item(1, "pen", 1.0)), message("INSERT", 501, after=item(2, "ink", 2.0))])
+    assert command(shop, capsys, "run")[0] == 0
+    late = message("UPDATE", 499, before=item(1, "pen", 0.9), after=item(1, "pen", 0.5))
+    shop.land([late, later("DELETE", 1, 5, before=item(1, "pen", 1.0)), later("INSERT", 2, 5, after=item(3, "cap", 3.0))])
+    code, _ = command(shop, capsys, "run")
+    assert code == 1
+    assert shop.rows("shop/item") == {1: item(1, "pen", 1.0), 2: item(2, "ink", 2.0)}
+    shop.land([later("INSERT", 3, 6, after=item(4, "map", 4.0))])
+    assert command(shop, capsys, "run")[0] == 1
+    (stop,) = command(shop, capsys, "status")[1]["stopped"]
+    assert (stop["source"], stop["epoch"], stop["reason"]) == ("feed", 1, "position_restarted")
+
+    file = shop.folder / "mainstem.yml"
+    file.write_text(file.read_text().replace("pairing_timeout", "epoch: 2, pairing_timeout"))
+    assert command(shop, capsys, "run")[0] == 0
+    assert shop.rows("shop/item") == {2: item(2, "ink", 2.0), 3: item(3, "cap", 3.0), 4: item(4, "map", 4.0)}
+    found = command(shop, capsys, "status")[1]
+    assert (found["stopped"], found["messages"], found["changes"]) == ([], 6, 6)
+    shop.land([later("INSERT", 4, 7, after=item(5, "box", 5.0))])
+    assert command(shop, capsys, "run")[0] == 0
+    assert shop.rows("shop/item")[5] == item(5, "box", 5.0)
+    assert command(shop, capsys, "rebuild", "shop.item")[0] == 0
+    assert set(shop.rows("shop/item")) == {2, 3, 4, 5}
+
+
+def test_trace_tells_each_change_of_a_row_with_its_messages(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.land([message("INSERT", 1, after=item(1, "pen", 1.0)), message("UPDATE_BEFOR", 5, before=item(1, "pen", 1.0))])
+    shop.land([message("UPDATE_AFTER", 5, after=item(1, "pen", 2.0)), message("INSERT", 1, after=item(1, "pen", 1.0))])
+    shop.run()
+    shop.land([message("UPDATE", 3, before=item(1, "pen", 1.0), after=item(1, "pen", 1.5))])
+    shop.run()
+    code, found = command(shop, capsys, "trace", "shop.item", "id=1")
+    assert code == 0
+    assert found["row"]["price"] == 2.0
+    told = [(change["fate"], len(change["messages"])) for change in found["changes"]]
+    assert told == [("applied", 2), ("late", 1), *sorted([("superseded", 1), ("duplicate", 1)], key=lambda t: t[0] == "duplicate")]
+    assert json.loads(found["changes"][0]["messages"][0]["value"])["payload"]["op"] == "UPDATE_BEFOR"
+    assert command(shop, capsys, "trace", "shop.item", "id=77")[0] == 1
+    assert main(["trace", "shop.itme", "id=1", "-c", str(shop.folder / "mainstem.yml")]) == 2
+    assert "shop.item" in capsys.readouterr().err
+    assert main(["trace", "shop.item", "di=1", "-c", str(shop.folder / "mainstem.yml")]) == 2
+
+
+def test_replay_takes_messages_out_of_quarantine_once(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "landing").mkdir()
+    file = tmp_path / "mainstem.yml"
+    text = (
+        "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: oms_shareplex, files: ./landing}\n"
+        "tables:\n  - {match: shop.line, keys: [KEYS]}\n"
+    )
+    file.write_text(text.replace("KEYS", "id, line, other"))
+
+    def line(scn: int, number: int) -> str:
+        meta = {
+            "op": "ins",
+            "table": "shop.line",
+            "rowid": f"shop.line-7\u0001{number}",
+            "scn": str(scn),
+            "seq": 1,
+            "time": "2024-03-01T17:02:13",
+        }
+        return json.dumps({"data": {"id": 7, "line": number, "amount": 1}, "meta": meta})
+
+    (tmp_path / "landing" / "part.jsonl").write_text("\n".join([line(1, 1), line(2, 2), "no message"]))
+    arguments = ["-c", str(file), "--json"]
+    main(["run", *arguments])
+    capsys.readouterr()
+    assert main(["replay", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"].get("changes", 0) == 0
+    file.write_text(text.replace("KEYS", "id, line"))
+    for changes in (2, 0):
+        assert main(["replay", *arguments]) == 0
+        assert json.loads(capsys.readouterr().out)["counts"].get("changes", 0) == changes
+    rows = DeltaTable(str(tmp_path / "lakehouse/gold/shop/line")).to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["line"]) for row in rows) == [(7, 1), (7, 2)]
+    main(["status", *arguments])
+    found = json.loads(capsys.readouterr().out)
+    assert (found["changes"], found["quarantined"], found["messages"]) == (2, {"not_json": 1}, 3)
+
+
+def test_a_lost_checkpoint_of_silver_is_told_and_repaired_without_a_second_fate(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.land([message("INSERT", 1, after=item(1, "pen", 1.0))])
+    assert command(shop, capsys, "run")[0] == 0
+    checkpoint = shop.folder / "lakehouse/_mainstem/silver"
+    checkpoint.rename(shop.folder / "away")
+    shop.land([message("INSERT", 2, after=item(2, "ink", 2.0))])
+    assert main(["run", "-c", str(shop.folder / "mainstem.yml")]) == 1
+    assert "CHECKPOINT_LOST" in capsys.readouterr().err
+    checkpoint.with_name("silver.reset").touch()
+    assert command(shop, capsys, "run")[0] == 0
+    assert shop.rows("shop/item") == {1: item(1, "pen", 1.0), 2: item(2, "ink", 2.0)}
+    found = command(shop, capsys, "status")[1]
+    assert (found["messages"], found["changes"], found["duplicates"]) == (2, 2, 0)
