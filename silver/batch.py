@@ -27,7 +27,10 @@ MESSAGES_TABLE = "bronze/messages"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a decoded batch holds of one source."""
+    """What a decoded batch holds of one source.
+
+    `min_sequence` is without the tie-breakers, in which a redelivery differs: all that could be repeated is not below it.
+    """
 
     source: str
     messages: int
@@ -128,7 +131,7 @@ def _summary(staged: DataFrame) -> DataFrame:
         F.sum(counted),
         F.sum(F.col("half").isNotNull().cast("long")),
         F.sum((F.col("op") == "update").cast("long")),
-        F.min("sequence"),
+        F.min(F.coalesce("position", F.regexp_extract("sequence", r"^\d+\.", 0))),
         F.min("event_time"),
         F.max("event_time"),
         F.count("server"),

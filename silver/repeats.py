@@ -2,6 +2,7 @@
 
 An identical change at the same position is a repeat, unless its before image continues from the state that the change
 before it left: A to B, B to A, A to B within a second is three changes; A to B, B to C, A to B is two and a repeat.
+A to A again is a repeat.
 """
 
 from __future__ import annotations
@@ -55,6 +56,11 @@ def _continues(row: Row, state: Image | None) -> bool:
     """Whether the change starts from the state that the one before it left; an empty state is a deleted row."""
     if row["op"] in (Op.INSERT, Op.READ):
         return state == {}
-    if row["before"] is None or not state:
+    if row["before"] is None or not state or _changes_nothing(row):
         return False
     return all(state.get(name, value) == value for name, value in row["before"].items())
+
+
+def _changes_nothing(row: Row) -> bool:
+    """Whether an update leaves the row as it was: then nothing tells a second one from a second delivery."""
+    return row["op"] == Op.UPDATE and all(name in row["before"] and row["before"][name] == text for name, text in row["after"].items())

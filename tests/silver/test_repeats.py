@@ -147,3 +147,9 @@ def test_the_order_of_the_members_does_not_matter() -> None:
 def test_arrow_rows_go_in_and_fates_come_out() -> None:
     members = staged_table([update("A", "B", 0), update("A", "B", 1)]).append_column("origin", [["new", "new"]])
     assert [row["kind"] for row in plain_rows(settle_group(members))] == ["row", "duplicate"]
+
+
+def test_an_update_that_changes_nothing_is_a_repeat_when_it_comes_again() -> None:
+    assert kinds([update("a", "a", 1), update("a", "a", 2)]) == ["row", "duplicate"]
+    assert kinds([update("a", "a", 1, origin=KNOWN), update("a", "a", 2)]) == ["duplicate"]
+    assert kinds([update("a", "b", 1), update("b", "b", 2), update("b", "a", 3), update("a", "b", 4)]) == ["row"] * 4

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from silver.batch import _summary
+from silver.rows import STAGED, STAGED_DDL, Row
+
+
+def staged(sequence: str | None, position: str | None, offset: int) -> tuple[object, ...]:
+    row: Row = dict.fromkeys(STAGED.names)
+    row.update(source="feed", kind="row", op="insert", sequence=sequence, position=position, offset=offset, ordinal=0)
+    return tuple(row[name] for name in STAGED.names)
+
+
+def test_what_a_batch_could_repeat_is_told_without_the_tie_breakers(spark: SparkSession) -> None:
+    """A second delivery stands at another offset than the first: it must not be looked for above its own offset only."""
+    again = staged("011.011.015.010.03105.010", "011.011.015", 105)
+    newer = staged("011.011.017.010.03106.010", "011.011.017", 106)
+    (found,) = _summary(spark.createDataFrame([again, newer], STAGED_DDL)).collect()
+    assert found[4] == "011.011.015"
+    copied = staged("011.010.010.03107.010", None, 107)
+    (found,) = _summary(spark.createDataFrame([again, copied], STAGED_DDL)).collect()
+    assert found[4] == "011."
