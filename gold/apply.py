@@ -16,7 +16,7 @@ from gold.cast import fault, typed
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.latest import latest
 from gold.merge import Layout, Rules
-from gold.plan import Plan, Task, decide, folder_of, refuse_statements
+from gold.plan import Plan, Task, decide, folder_of, refuse_rival, refuse_statements
 from gold.profile import SchemaColumn
 from gold.state import State, TableState
 from gold.strategies import append, history, replica
@@ -48,6 +48,7 @@ def apply_table(spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mappi
     """Bring one table up to date. Raises for what parks it."""
     if task.lineage.renamed_to is not None:
         return Applied(replace(task.state, batch=task.top, state=State.DROPPED, reason="renamed"))
+    refuse_rival(task)
     refuse_statements(task)
     changes = lake.read(spark, CHANGES_TABLE).where(F.col("batch") <= task.top)
     plan = decide(spark, lake, changes, task, schemas)

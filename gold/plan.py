@@ -35,7 +35,7 @@ from gold.strategies import history
 class Task:
     """One table to bring up to `top`, the newest silver batch; `newest` is the last that speaks of this table.
 
-    `rows` is what a rebuild would read; `is_rebuild` asks for one.
+    `rows` is what a rebuild would read; `is_rebuild` asks for one. `rival` names the table that has this one's place in gold.
     """
 
     source: str
@@ -47,11 +47,17 @@ class Task:
     rows: int
     truncate_times: Mapping[str, Any] = field(default_factory=dict)
     is_rebuild: bool = False
+    rival: str | None = None
 
     @property
     def name(self) -> TableName:
         """The table's newest name."""
         return self.lineage.table
+
+    @property
+    def has_place(self) -> bool:
+        """Whether the table is to have a replica."""
+        return self.lineage.renamed_to is None and not self.settings.exclude
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +199,17 @@ def _growth_reason(state: TableState, layout: Layout) -> str | None:
         if was != column.type and not (shape.widens_in_place(was, column.type) and column.name not in layout.keys):
             return f"{column.name} changes from {was} to {column.type}"
     return None
+
+
+def refuse_rival(task: Task) -> None:
+    """Park a table whose replica would be another table's."""
+    if task.rival is not None:
+        raise MainstemError(
+            "REPLICA_TAKEN",
+            found=f"its replica would be that of {task.rival}",
+            where=f"table {task.name.table} of source {task.source}",
+            action="give one of them another name: tables: - match: … replica: database.other_name",
+        )
 
 
 def refuse_statements(task: Task) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +14,7 @@ from framework.contracts.actions import TableName, actions_of
 from framework.errors import ConfigurationError, nearest
 from framework.tables import Lakehouse
 from gold.lineage import Statement, trace_tables
-from gold.plan import Task
+from gold.plan import Task, folder_of
 from gold.profile import SchemaColumn
 from gold.state import State, TableState, read_states
 
@@ -60,13 +60,33 @@ def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:
 
 
 def all_tasks(desk: Desk) -> list[Task]:
-    """Every table that silver has shown, whether it is behind or not."""
+    """Every table that silver has shown of the configured sources, whether it is behind or not."""
     if not desk.lake.exists(desk.spark, COUNTS_TABLE):
         return []
     states = read_states(desk.spark, desk.lake)
     extents = _extents(desk)
     top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
-    return [task for source, extent in sorted(extents.items()) for task in _tasks_of(desk, source, extent, states, top)]
+    return _told_apart(
+        [
+            task
+            for source, extent in sorted(extents.items())
+            if source in desk.config.sources
+            for task in _tasks_of(desk, source, extent, states, top)
+        ]
+    )
+
+
+def _told_apart(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks, those marked whose place in gold another table has; case alone does not tell two places apart."""
+    owners: dict[str, Task] = {}
+    for task in sorted(tasks, key=lambda t: t.state.replica is None):
+        if task.has_place:
+            owners.setdefault(folder_of(task).casefold(), task)
+    found = []
+    for task in tasks:
+        owner = owners.get(folder_of(task).casefold(), task) if task.has_place else task
+        found.append(task if owner is task else replace(task, rival=f"{dotted(owner.name)} of source {owner.source}"))
+    return found
 
 
 @dataclass(slots=True)
