@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config_rules import TableSettings
+from framework.config_rules import SchemaPolicy, TableSettings
 from framework.contracts.actions import AddColumn, DropColumn, TableName
 from framework.errors import MainstemError
 from framework.names import history_folder, replica_folder
@@ -93,15 +93,50 @@ def decide(
     mapped = shape.stretches(lineage, task.settings.schema_policy, _reused(lineage, profile))
     order = shape.ordered_names(profile.shapes, lineage, mapped)
     found = shape.resolve(order, shape.seen_today(profile.seen, mapped), shape.declared_by_statements(lineage, mapped), task.settings)
+    if task.settings.schema_policy is SchemaPolicy.IGNORE:
+        found = _frozen(state, mapped, found)
     keys = _keys(task.settings, profile, mapped, found)
     _refuse_case_twins(found)
     layout = Layout(found, keys, _own_columns(task.settings, keys))
+    if task.settings.schema_policy is SchemaPolicy.FAIL:
+        _refuse_growth(task, layout)
     past = Layout(found, keys, {**merge.OWN, **history.VALIDITY})
     rebuild = fresh or _growth_reason(state, layout)
     counts, late = batch_profile.ops, batch_profile.late
     if rebuild and not fresh:
         batch_profile = profile = measure(rows_of(changes, task.source, lineage), lineage, schemas)
     return Plan(task, layout, past, profile, batch_profile, mapped, rebuild, digest, counts, late)
+
+
+def _refuse_growth(task: Task, layout: Layout) -> None:
+    """Under the policy `fail`, park a table whose rows bring other columns or types than its replica has."""
+    old = {column.name: column.type for column in task.state.columns}
+    changed = [f"column {c.name!r} of type {c.type}" for c in layout.columns if old and old.get(c.name) != c.type]
+    if changed:
+        raise _refused(task, f"{changed[0]}, under schema_policy fail")
+
+
+def _refused(task: Task, found: str) -> MainstemError:
+    return MainstemError(
+        "SCHEMA_CHANGE_REFUSED",
+        found=found,
+        where=f"table {task.name.table}",
+        action="set another schema_policy for the table, or exclude it, and run again",
+    )
+
+
+def _frozen(state: TableState, mapped: Sequence[Stretch], found: tuple[TableColumn, ...]) -> tuple[TableColumn, ...]:
+    """The columns that the replica has, with their types, under today's names; the first columns of a table are all taken."""
+    known = _known_steps(state)
+    if not state.columns or known >= len(mapped):
+        return found
+    frozen = {mapped[known].column(column.name): column.type for column in state.columns}
+    return tuple(replace(column, type=frozen[column.name]) for column in found if column.name in frozen)
+
+
+def _known_steps(state: TableState) -> int:
+    """How many steps on its columns the table has taken."""
+    return int(state.lineage.partition(":")[0] or 0)
 
 
 def lineage_digest(lineage: Lineage) -> str:
@@ -133,7 +168,7 @@ def _rebuild_reason(spark: SparkSession, lake: Lakehouse, task: Task, digest: st
 
 def _only_adds(state: TableState, lineage: Lineage) -> bool:
     """Whether the statements since the state only add columns without a default, behind all rows applied so far."""
-    known = int(state.lineage.partition(":")[0] or 0)
+    known = _known_steps(state)
     if replace(lineage, steps=lineage.steps[:known]) and lineage_digest(replace(lineage, steps=lineage.steps[:known])) != state.lineage:
         return False
     return all(
@@ -218,12 +253,7 @@ def refuse_statements(task: Task) -> None:
     is_strict = str(task.settings.schema_policy) == "fail"
     lost = [reason for reason in unclear if is_strict or reason.startswith("erase_without_statement")]
     if lost or (is_strict and task.lineage.steps):
-        raise MainstemError(
-            "SCHEMA_CHANGE_REFUSED",
-            found=lost[0] if lost else "a schema change, under schema_policy fail",
-            where=f"table {task.name.table}",
-            action="set another schema_policy for the table, or exclude it, and run again",
-        )
+        raise _refused(task, lost[0] if lost else "a schema change, under schema_policy fail")
 
 
 def folder_of(task: Task, is_history: bool = False) -> str:

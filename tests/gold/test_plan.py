@@ -336,14 +336,12 @@ def test_a_dropped_column_stays_and_goes_only_under_evolve(first: tuple[Bench, T
     assert (lenient[2], evolve[2]) == ({"id": "int", "name": "string"}, {"id": "int"})
 
 
-@pytest.mark.xfail(strict=True, reason="schema_policy ignore is read and has no effect: new columns are added all the same")
 def test_the_policy_ignore_freezes_the_columns(first: tuple[Bench, TableState]) -> None:
     bench, state = first
     found = bench.plan(("id_name_city", ["id"], "2"), state=state, past=PAST, settings=TableSettings(schema_policy=SchemaPolicy.IGNORE))
     assert layout(found)[2] == {"id": "int", "name": "string"}
 
 
-@pytest.mark.xfail(strict=True, reason="schema_policy fail looks at statements alone: a column that rows bring along is added all the same")
 def test_the_policy_fail_refuses_a_column_that_no_statement_announced(first: tuple[Bench, TableState]) -> None:
     bench, state = first
     with pytest.raises(MainstemError):
