@@ -34,10 +34,11 @@ class EpochRow:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """A source that stands still: its stops, and the epoch in which they happened."""
+    """A source that stands still: its stops, and the epoch and the batch in which they happened."""
 
     source: str
     epoch: int
+    batch: int
     stops: tuple[Stop, ...]
 
     def error(self) -> MainstemError:
@@ -65,7 +66,7 @@ def halts(spark: SparkSession, lake: Lakehouse) -> dict[str, Halt]:
     for row in sorted(open_rows, key=lambda r: (r["batch"], r["topic"], r["partition"])):
         stop = Stop(row["source"], row["topic"], row["partition"], row["offset"], row["reason"], row["detail"])
         have = found.get(stop.source)
-        found[stop.source] = Halt(stop.source, row["epoch"], (*(have.stops if have else ()), stop))
+        found[stop.source] = Halt(stop.source, row["epoch"], have.batch if have else row["batch"], (*(have.stops if have else ()), stop))
     return found
 
 

@@ -42,10 +42,11 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
 
     def normalize(messages: DataFrame, stream_batch: int) -> None:
         try:
-            fresh = _without_stopped(messages, halts)
+            batch = (checkpoint.first_batch + stream_batch) * STRIDE
+            fresh = _without_stopped(messages, [name for name, halt in halts.items() if halt.batch < batch])
             if checkpoint.is_reset:
                 fresh = _unread(fresh, desk)
-            normalize_batch(fresh, (checkpoint.first_batch + stream_batch) * STRIDE, desk)
+            normalize_batch(fresh, batch, desk)
             halts.update(epochs.halts(spark, lake))
         except Exception as error:
             failures.append(error)
@@ -135,8 +136,9 @@ def _unread(messages: DataFrame, desk: Desk) -> DataFrame:
     return messages.join(changes.select(*_AT).unionByName(met).distinct(), list(_AT), "left_anti").select(*messages.columns)
 
 
-def _without_stopped(messages: DataFrame, halts: dict[str, epochs.Halt]) -> DataFrame:
-    return messages.where(~F.col("source").isin(*halts)) if halts else messages
+def _without_stopped(messages: DataFrame, stopped: Sequence[str]) -> DataFrame:
+    """The messages of sources that go on. A stop of this very batch holds back what is behind it, when that is found again."""
+    return messages.where(~F.col("source").isin(*stopped)) if stopped else messages
 
 
 def _stream_failed(error: Exception, checkpoint: str) -> MainstemError:

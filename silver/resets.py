@@ -43,7 +43,8 @@ def found(rows: DataFrame, extents: DataFrame, waits: Mapping[str, timedelta]) -
     before = Window.partitionBy(*_TABLE, "topic", "partition").orderBy("offset", "ordinal").rowsBetween(Window.unboundedPreceding, -1)
     top = F.greatest(F.max("sequence").over(before), F.col("top"))
     newest = F.greatest(F.max("event_time").over(before), F.col("newest"))
-    server = F.coalesce(F.last("server", ignorenulls=True).over(before), F.col("was"))
+    known = F.when(_epoch("top") == _epoch("sequence"), F.col("was"))
+    server = F.coalesce(F.last("server", ignorenulls=True).over(before), known)
     is_below = (F.col("sequence") < top) & (F.col("event_time").cast("double") > newest.cast("double") + _wait(waits))
     is_other = F.col("server") != server
     reason = F.when(is_other, F.lit("server_changed")).when(is_below, F.lit("position_restarted"))
@@ -75,6 +76,10 @@ def concerns(fmt: Format, span: tuple[datetime | None, datetime | None], wait: t
     if not fmt.positions_are_unique or oldest is None or newest is None:
         return False
     return is_behind or newest - oldest > wait
+
+
+def _epoch(sequence: str) -> Column:
+    return F.regexp_extract(sequence, r"^\d+\.", 0)
 
 
 def _has_position() -> Column:

@@ -1,0 +1,51 @@
+"""Positions that begin anew are told from late changes and repeats."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from silver.resets import EXTENTS, found, without_held
+from silver.rows import STAGED, STAGED_DDL, Row
+
+NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+WAITS = {"feed": timedelta(minutes=10)}
+AFTER_100 = ("feed", "shop", None, "item", "011.03100", NOON, "one")
+
+
+def change(offset: int, sequence: str, minutes: int, *, server: str | None = None, **more: Any) -> tuple[Any, ...]:
+    row: Row = dict.fromkeys(STAGED.names)
+    row.update(source="feed", kind="row", op="update", database="shop", table="item", topic="t", partition=0, ordinal=0)
+    row.update(offset=offset, sequence=sequence, event_time=NOON + timedelta(minutes=minutes), server=server, **more)
+    return tuple(row[name] for name in STAGED.names)
+
+
+def stops(spark: SparkSession, changes: list[tuple[Any, ...]], *extents: tuple[Any, ...]) -> list[tuple[str, int, str]]:
+    rows = spark.createDataFrame(changes, STAGED_DDL)
+    told = found(rows, spark.createDataFrame(extents, EXTENTS), WAITS)
+    assert without_held(rows, told).count() == sum(
+        c[STAGED.names.index("offset")] < min([s.offset for s in told], default=999) for c in changes
+    )
+    return [(stop.topic, stop.offset, stop.reason) for stop in told]
+
+
+def test_lower_positions_that_happened_later_are_a_reset(spark: SparkSession) -> None:
+    assert stops(spark, [change(1, "011.0217", 60), change(2, "011.0218", 61)], AFTER_100) == [("t", 1, "position_restarted")]
+    assert stops(spark, [change(1, "011.03101", 1), change(2, "011.0218", 61)]) == [("t", 2, "position_restarted")]
+
+
+def test_late_changes_snapshot_rows_and_other_tables_are_none(spark: SparkSession) -> None:
+    late = change(1, "011.0217", 9)
+    copied = change(2, "011.010.010.012.010", 90)
+    read = change(3, "011.0219", 90, op="read")
+    other = change(4, "011.0220", 90, table="other")
+    assert stops(spark, [late, copied, read, other], AFTER_100) == []
+
+
+def test_another_server_is_a_reset_unless_its_epoch_is_new(spark: SparkSession) -> None:
+    assert stops(spark, [change(1, "011.03101", 1, server="one"), change(2, "011.03102", 1)], AFTER_100) == []
+    assert stops(spark, [change(1, "011.03101", 1, server="two")], AFTER_100) == [("t", 1, "server_changed")]
+    assert stops(spark, [change(1, "011.03101", 1, server="one"), change(2, "011.03102", 1, server="two")]) == [("t", 2, "server_changed")]
+    assert stops(spark, [change(1, "012.011", 90, server="two")], AFTER_100) == []
