@@ -85,15 +85,16 @@ def _counted(spark: SparkSession, feed: Feed, result: SourceResult) -> SourceRes
 
 def _kind(source: Source) -> SourceKind:
     name = next(name for name in ("files", "kafka", "table") if getattr(source, name) is not None)
-    if name not in KINDS:
-        action = f"use one of {', '.join(KINDS)}"
-        raise MainstemError("SOURCE_KIND_UNKNOWN", found=f"a source of kind '{name}'", where=f"source {source.name}", action=action)
     return KINDS[name]
 
 
 def _in_three_parts(error: Exception, feed: Feed) -> MainstemError:
     if isinstance(error, MainstemError):
         return error
+    explained = _kind(feed.source).explain(error, feed)
+    if explained is not None:
+        explained.__cause__ = error
+        return explained
     stopped = MainstemError(
         "SOURCE_FAILED",
         found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from framework.config_sources import Source
+from framework.errors import MainstemError
 from framework.tables import Lakehouse
 
 MESSAGES_TABLE = "bronze/messages"
@@ -56,6 +57,10 @@ class Part:
     rows: DataFrame
 
 
+def _nothing_known(error: Exception, feed: Feed) -> MainstemError | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class SourceKind:
     """A kind of place that messages come from; `name` is its key in `mainstem.yml`.
@@ -63,10 +68,12 @@ class SourceKind:
     `discover` looks at the place and pins what is new; it lands nothing. Its last argument is the memory of the last
     look, empty where there is none to rely on. `read_stream` opens the stream whose batches `parts` turns into rows.
     `parts` gives the same numbers and rows for the same batch, whoever asks and whenever, but may leave out what has
-    landed; with `is_reset` it must, because the checkpoint has begun anew.
+    landed; with `is_reset` it must, because the checkpoint has begun anew. `explain` says what an error of the place's own
+    software means, None where it does not know.
     """
 
     name: str
     discover: Callable[[SparkSession, Feed, str], Discovery]
     read_stream: Callable[[SparkSession, Feed], DataFrame]
     parts: Callable[[DataFrame, Feed, bool], Iterator[Part]]
+    explain: Callable[[Exception, Feed], MainstemError | None] = _nothing_known

@@ -29,6 +29,18 @@ class Layout(StrEnum):
     KCAT = "kcat"
 
 
+class MessageColumn(StrEnum):
+    """What a row of a table of messages tells of one message."""
+
+    VALUE = "value"
+    KEY = "key"
+    TOPIC = "topic"
+    PARTITION = "partition"
+    OFFSET = "offset"
+    TIMESTAMP = "timestamp"
+    HEADERS = "headers"
+
+
 class Kafka(BaseModel):
     """A Kafka source: exactly one of `topics` and `topic_pattern`; any other key is an option of Spark's reader.
 
@@ -58,7 +70,8 @@ class Kafka(BaseModel):
 class Source(BaseModel):
     """One feed. Exactly one of `files`, `kafka` and `table` is set; files and table paths are absolute.
 
-    `table` is a path when it holds a slash, else a catalog name. `options` are the format's own settings.
+    `table` is a path when it holds a slash, else a catalog name, and `columns` has its names of what a message consists of.
+    `options` are the format's own settings.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,6 +81,7 @@ class Source(BaseModel):
     files: str | None = Field(default=None, min_length=1)
     kafka: Kafka | None = None
     table: str | None = Field(default=None, min_length=1)
+    columns: dict[MessageColumn, str] = Field(default_factory=dict)
     layout: Layout = Layout.LINES
     timezone: Zone = "UTC"
     pairing_timeout: Duration = timedelta(minutes=10)
@@ -158,6 +172,13 @@ def _check_place(source: Source, document: Document, at: tuple[str, str]) -> Non
             found=" and ".join(f"'{key}'" for key in written) or "none of 'files', 'kafka', 'table'",
             where=document.where(at),
             action="write exactly one of `files:`, `kafka:`, `table:`",
+        )
+    if source.columns and source.table is None:
+        raise ConfigurationError(
+            "CONFIG_SOURCE_PLACE",
+            found="'columns' without 'table'",
+            where=document.where((*at, "columns")),
+            action="leave it out: only a table of messages has columns",
         )
     if source.kafka is not None and (source.kafka.topics is None) == (source.kafka.topic_pattern is None):
         both = source.kafka.topics is not None

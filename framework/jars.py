@@ -5,11 +5,25 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
 SCALA = "2.13"
+
+_CONNECTOR, _TOKENS = f"spark-sql-kafka-0-10_{SCALA}", f"spark-token-provider-kafka-0-10_{SCALA}"
+_CENTRAL = "https://repo1.maven.org/maven2"
+_CONNECTOR_OF_LINE = {"4.1": "4.1.3"}
+_TOKENS_EVERYWHERE = "4.0.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """One way to find the artifacts: their coordinates, and the settings of Spark's Ivy beside them."""
+
+    coordinates: tuple[str, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 def cache_folder() -> Path:
@@ -24,8 +38,45 @@ def packages(*, kafka: bool) -> tuple[str, ...]:
     line = ".".join(spark.split(".")[:2])
     names = [f"io.delta:delta-spark_{line}_{SCALA}:{version('delta-spark')}"]
     if kafka:
-        names.append(f"org.apache.spark:spark-sql-kafka-0-10_{SCALA}:{spark}")
+        names.append(f"org.apache.spark:{_CONNECTOR}:{spark}")
     return tuple(names)
+
+
+def resolutions(*, kafka: bool) -> tuple[Resolution, ...]:
+    """The ways to find the artifacts, best first.
+
+    Mirrors of Maven Central may lack some releases of Kafka's connector, and most of its module for delegation tokens, which
+    has not changed for years. The second way names releases that mirrors have, in an Ivy cache of its own.
+    """
+    ways = [Resolution(packages(kafka=kafka))]
+    line = ".".join(version("pyspark").split(".")[:2])
+    if kafka and line in _CONNECTOR_OF_LINE:
+        cache = cache_folder() / "ivy"
+        settings = {"spark.jars.ivy": str(cache), "spark.jars.ivySettings": str(cache / "settings.xml")}
+        connector = f"org.apache.spark:{_CONNECTOR}:{_CONNECTOR_OF_LINE[line]}"
+        ways.append(Resolution((*packages(kafka=False), connector), settings))
+    return tuple(ways)
+
+
+def write_ivy_settings(settings: Mapping[str, str]) -> None:
+    """Write the file of Ivy settings that a resolution names, if it names one."""
+    path = settings.get("spark.jars.ivySettings")
+    if path is not None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_text(_IVY_SETTINGS)
+
+
+_IVY_SETTINGS = f"""<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers>
+    <ibiblio name="central" m2compatible="true" root="{_CENTRAL}/"/>
+    <url name="tokens" m2compatible="true" checkconsistency="false">
+      <artifact pattern="{_CENTRAL}/org/apache/spark/{_TOKENS}/{_TOKENS_EVERYWHERE}/{_TOKENS}-{_TOKENS_EVERYWHERE}.[ext]"/>
+    </url>
+  </resolvers>
+  <modules><module organisation="org.apache.spark" name="{_TOKENS}" resolver="tokens"/></modules>
+</ivysettings>
+"""
 
 
 def known_jars(coordinates: Sequence[str]) -> tuple[str, ...] | None:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
@@ -15,7 +15,8 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from framework import class_archive
-from framework.jars import known_jars, packages, remember_jars
+from framework.errors import MainstemError
+from framework.jars import Resolution, known_jars, remember_jars, resolutions, write_ivy_settings
 from framework.pace import set_pace
 from framework.session_errors import start_failure
 
@@ -41,7 +42,8 @@ def open_session(config: Named, *, kafka: bool = False, debug: bool = False) -> 
 
     A session that is already active is used as it is, as on Databricks. SPARK_REMOTE is respected; MAINSTEM_MASTER
     replaces `local[*]`, MAINSTEM_DRIVER_MEMORY the 2 GB of the driver, and MAINSTEM_JAVA_OPTIONS adds to its options.
-    Without `debug` what the JVM writes to its standard error goes to a temporary file.
+    Without `debug` what the JVM writes to its standard error goes to a temporary file. Kafka's connector is loaded with
+    `kafka`, or where the configuration has a Kafka source.
     """
     active = SparkSession.getActiveSession()
     if active is not None or "SPARK_REMOTE" in os.environ or "DATABRICKS_RUNTIME_VERSION" in os.environ:
@@ -49,7 +51,12 @@ def open_session(config: Named, *, kafka: bool = False, debug: bool = False) -> 
         for key, value in REQUIRED.items():
             session.conf.set(key, value)
         return session
-    return start_local(local_settings(config.pipeline) | {_OURS: "true"}, kafka=kafka, debug=debug)
+    return start_local(local_settings(config.pipeline) | {_OURS: "true"}, kafka=kafka or _reads_kafka(config), debug=debug)
+
+
+def _reads_kafka(config: Named) -> bool:
+    sources = getattr(config, "sources", {})
+    return any(getattr(source, "kafka", None) is not None for source in sources.values())
 
 
 def close_session(session: SparkSession) -> None:
@@ -111,44 +118,69 @@ def _java_options() -> str:
 
 def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = False) -> SparkSession:
     """A new local session with these settings and Delta's artifacts, from the cache or else by Ivy."""
-    coordinates = packages(kafka=kafka)
-    jars = known_jars(coordinates)
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    builder = builder.config("spark.jars", ",".join(jars)) if jars else builder.config("spark.jars.packages", ",".join(coordinates))
+    ways = resolutions(kafka=kafka)
+    known = next((jars for way in ways if (jars := known_jars(way.coordinates))), None)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    with _standard_error_kept(debug) as log:
-        try:
-            session = builder.getOrCreate()
-        except Exception as error:
-            raise start_failure(log.read_text(errors="replace") if log else str(error)) from (error if debug else None)
+    if known:
+        session = _started({**settings, "spark.jars": ",".join(known)}, debug)
+    else:
+        session, way = _resolved(settings, ways, debug)
     session.sparkContext.setLogLevel("ERROR")
     set_pace(session, 0)
     for name in _TALKATIVE:
         PySparkLogger.getLogger(name).disabled = not debug
-    if not jars:
-        remember_jars(coordinates, [_local_path(jar) for jar in session.sparkContext.getConf().get("spark.jars", "").split(",") if jar])
+    if not known:
+        remember_jars(way.coordinates, [_local_path(jar) for jar in session.sparkContext.getConf().get("spark.jars", "").split(",") if jar])
     return session
+
+
+def _resolved(settings: dict[str, str], ways: Sequence[Resolution], debug: bool) -> tuple[SparkSession, Resolution]:
+    """A session with artifacts that Ivy found, and the way in which it found them."""
+    for way in ways[:-1]:
+        try:
+            return _started(_with_packages(settings, way), debug), way
+        except MainstemError as error:
+            if error.condition != "JARS_UNAVAILABLE":
+                raise
+    return _started(_with_packages(settings, ways[-1]), debug), ways[-1]
+
+
+def _with_packages(settings: dict[str, str], way: Resolution) -> dict[str, str]:
+    write_ivy_settings(way.settings)
+    return {**settings, **way.settings, "spark.jars.packages": ",".join(way.coordinates)}
+
+
+def _started(settings: dict[str, str], debug: bool) -> SparkSession:
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    with _standard_error_kept(debug) as log:
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            raise start_failure(log.read_text(errors="replace") if log else str(error)) from (error if debug else None)
 
 
 @contextlib.contextmanager
 def _standard_error_kept(debug: bool) -> Iterator[Path | None]:
-    """Start the JVM with a file in place of standard error, which it keeps for life; nothing changes with `debug`."""
+    """Start the JVM with a file in place of what it prints to, which it keeps for life; nothing changes with `debug`."""
     if debug:
         yield None
         return
+    sys.stdout.flush()
     sys.stderr.flush()
-    saved = os.dup(2)
+    saved = os.dup(1), os.dup(2)
     with tempfile.TemporaryDirectory(prefix="mainstem-spark-", ignore_cleanup_errors=True) as folder:
         log = Path(folder) / "stderr.log"
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(target, 1)
         os.dup2(target, 2)
         try:
             yield log
         finally:
-            os.dup2(saved, 2)
-            os.close(saved)
+            for place, former in enumerate(saved, 1):
+                os.dup2(former, place)
+                os.close(former)
             os.close(target)
 
 

@@ -7,5 +7,7 @@ from types import MappingProxyType
 
 from bronze.source import SourceKind
 from bronze.sources.files import KIND as FILES
+from bronze.sources.kafka import KIND as KAFKA
+from bronze.sources.table import KIND as TABLE
 
-KINDS: Mapping[str, SourceKind] = MappingProxyType({kind.name: kind for kind in (FILES,)})
+KINDS: Mapping[str, SourceKind] = MappingProxyType({kind.name: kind for kind in (FILES, KAFKA, TABLE)})

@@ -315,3 +315,15 @@ def test_rules_travel_to_workers(load: Load) -> None:
     rules = pickle.loads(pickle.dumps(config.rules))
 
     assert rules.settings("shop", None, "order_line") == config.settings("shop", None, "order_line")
+
+
+def test_a_table_of_messages_has_columns_of_its_own_names(load: Load) -> None:
+    text = (
+        "pipeline: shop\nlakehouse: ./lake\nsources:\n  crm: {format: datahub_blob, table: ./raw, columns: {value: payload, offset: seq}}\n"
+    )
+    assert load(text).sources["crm"].columns == {"value": "payload", "offset": "seq"}
+    with pytest.raises(ConfigurationError) as refused:
+        load(text.replace("table: ./raw", "files: ./raw"))
+    assert refused.value.condition == "CONFIG_SOURCE_PLACE"
+    with pytest.raises(ConfigurationError):
+        load(text.replace("value: payload", "values: payload"))

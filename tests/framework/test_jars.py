@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from framework.jars import known_jars, packages, remember_jars
+from framework.jars import known_jars, packages, remember_jars, resolutions, write_ivy_settings
 
 DELTA = ("io.delta:delta:4",)
 
@@ -45,3 +45,16 @@ def test_kafka_needs_one_artifact_more() -> None:
     assert set(packages(kafka=True)) - set(packages(kafka=False)) == {
         name for name in packages(kafka=True) if name.startswith("org.apache.spark:spark-sql-kafka-0-10_2.13:4.1.")
     }
+
+
+def test_kafka_is_found_in_a_second_way_where_a_mirror_lacks_a_release() -> None:
+    first, second = resolutions(kafka=True)
+    assert first.coordinates == packages(kafka=True)
+    assert not first.settings
+    assert set(packages(kafka=False)) < set(second.coordinates)
+    write_ivy_settings(second.settings)
+    assert "spark-token-provider-kafka" in Path(second.settings["spark.jars.ivySettings"]).read_text()
+
+
+def test_delta_alone_has_one_way() -> None:
+    assert [way.coordinates for way in resolutions(kafka=False)] == [packages(kafka=False)]
