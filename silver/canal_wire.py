@@ -49,6 +49,8 @@ class TidbExtension(msgspec.Struct):
 
     commitTs: Raw = Raw()
     watermarkTs: Raw = Raw()
+    onlyHandleKey: bool | None = None
+    claimCheckLocation: str | None = None
 
 
 class Envelope(msgspec.Struct):
@@ -133,6 +135,9 @@ class _Reader:
 
     def changes(self) -> list[Event]:
         data, old = self.envelope.data or [], self.envelope.old or []
+        tidb = self.envelope.tidb
+        if tidb is not None and (tidb.claimCheckLocation or (tidb.onlyHandleKey and self.envelope.type != "DELETE")):
+            raise Malformed(Reason.MISSING_IMAGE, "TiCDC sent the key alone of a large row: raise its max-message-bytes")
         if not data or any(row is None for row in data):
             raise Malformed(Reason.MISSING_IMAGE, f"{self.envelope.type} without data")
         if len(old) > len(data):

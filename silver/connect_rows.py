@@ -16,7 +16,7 @@ then by offset.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 from msgspec import Raw
@@ -25,10 +25,11 @@ from framework.contracts.events import Column, Control, ControlKind, Event, Op, 
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.connect import columns_of, decoded_image, image_of, joined_columns, key_of
+from silver.connect_bare import fields_of, in_base64
 from silver.connect_source import Source, is_snapshot, moment_of, place_of, server_of, text_of, transaction_of
 from silver.connect_types import Field
 from silver.connect_unavailable import WORD, is_unavailable
-from silver.format import Context
+from silver.format import Context, Given
 from silver.wire import checked_keys, number_of, read_json
 
 OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
@@ -51,7 +52,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ConnectRow:
-    """What an envelope and a flattened row have in common, before the row is read."""
+    """What an envelope and a flattened row have in common, before the row is read.
+
+    `key` is set where the message key names it in a way of its own, `is_partial` where `after` leaves columns out.
+    """
 
     op: str
     names: tuple[str | None, str | None, str]
@@ -63,6 +67,8 @@ class ConnectRow:
     transaction: Source
     times: Source
     is_flat: bool = False
+    is_partial: bool = False
+    key: Mapping[str, Raw] | None = None
 
 
 def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: Reading) -> Event:
@@ -71,12 +77,13 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
     database, schema, table = row.names
     event_time = moment_of(row.source) or moment_of(row.times)
     transaction = transaction_id(row.source, row.transaction)
-    key, key_columns = key_image(message.key)
+    key, key_columns = key_image(message.key) if row.key is None else image_of(row.key, {})
     keys = tuple(key) if key else context.keys_of(database, schema, table)
     position = _position(row, message, reading, has_key=bool(keys))
     if op is Op.DELETE and _header(message, "__debezium.newkey") is not None:
         place = (database, schema, table)
         return Control(ControlKind.TOMBSTONE, "key_change", *place, position=position, event_time=event_time, transaction_id=transaction)
+    row = _described(row, context.given_of(database, schema, table))
     images = _images(row, op, message, reading.unavailable_value)
     before, after = images.before, images.after
     if op is Op.DELETE:
@@ -103,6 +110,16 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
     )
 
 
+def _described(row: ConnectRow, given: Mapping[str, Given]) -> ConnectRow:
+    """The row with what the configuration says of columns that no schema declares."""
+    if not given:
+        return row
+    open_columns = {name: what for name, what in given.items() if name not in row.fields}
+    before, after = (None if cells is None else in_base64(open_columns, cells) for cells in (row.before, row.after))
+    fields = {**row.fields, **fields_of(open_columns, before or {}), **fields_of(open_columns, after or {})}
+    return replace(row, before=before, after=after, fields=fields)
+
+
 @dataclass(frozen=True, slots=True)
 class _Images:
     """The images of a row without placeholders, and the columns that they show."""
@@ -121,7 +138,8 @@ def _images(row: ConnectRow, op: Op, message: RawMessage, word: str) -> _Images:
     available = None if op is Op.DELETE else _available(row.after, word)
     after, after_columns = image_of(available, row.fields)
     is_partial = available is not None and row.after is not None and len(available) < len(row.after)
-    return _Images(before, after, joined_columns(after_columns, before_columns), is_partial, old_key is not None)
+    columns = joined_columns(after_columns, before_columns)
+    return _Images(before, after, columns, is_partial or (row.is_partial and after is not None), old_key is not None)
 
 
 def _available(cells: Mapping[str, Raw] | None, word: str) -> Mapping[str, Raw] | None:

@@ -64,6 +64,8 @@ _WALLS = {
     _TIME + "IsoTimestamp": "us",
 }
 _INSTANT = _TIME + "ZonedTimestamp"
+ANY_TIMESTAMP = "wall time in a unit told by its digits"
+"""The name of a field that no connector writes, for messages without a schema."""
 _OFFSET = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?)(?:\.(\d+))?(Z|[+-]\d{2}(?::?\d{2})?)")
 _INFINITIES = {
     "9223372036825200000": "infinity",
@@ -145,7 +147,7 @@ def _type_of(field: Field) -> str:
         return "date"
     if name in _TIMES:
         return "string"
-    if name in _WALLS:
+    if name in _WALLS or name == ANY_TIMESTAMP:
         return "timestamp_ntz"
     if name == _INSTANT:
         return "timestamp"
@@ -191,7 +193,14 @@ def _conversion(name: str) -> Callable[[str], str] | None:
         return lambda text: _time_of_day(text, _TIMES[name])
     if name in _WALLS:
         return lambda text: _wall(text, _WALLS[name])
+    if name == ANY_TIMESTAMP:
+        return lambda text: _wall(text, _unit_of(text))
     return _instant if name == _INSTANT else None
+
+
+def _unit_of(text: str) -> str:
+    digits = len(text.lstrip("-"))
+    return "ms" if digits <= 14 else "us" if digits <= 17 else "ns"
 
 
 def _date(text: str) -> str:

@@ -16,7 +16,7 @@ from framework.contracts.reasons import Reason
 from framework.contracts.tables import SCHEMAS
 from framework.tables import Lakehouse, Transaction
 from silver import derived
-from silver.format import Context, Options
+from silver.format import Context, Given, Options
 from silver.formats import FORMATS
 from silver.normalize import SourcePlan
 
@@ -123,6 +123,7 @@ def source_plans(config: Config) -> dict[str, SourcePlan]:
             timezone=source.timezone,
             keys_of=functools.partial(_keys_of, config),
             codecs_of=functools.partial(_codecs_of, config),
+            given_of=functools.partial(_given_of, config),
         )
         is_excluded = functools.partial(_is_excluded, config)
         plans[name] = SourcePlan(FORMATS[source.format], context, source.epoch, is_excluded, MAX_MESSAGE_BYTES)
@@ -136,6 +137,11 @@ def _keys_of(config: Config, database: str | None, schema: str | None, table: st
 def _codecs_of(config: Config, database: str | None, schema: str | None, table: str) -> dict[str, str]:
     columns = config.settings(database, schema, table).columns
     return {name: column.decode for name, column in columns.items() if column.decode}
+
+
+def _given_of(config: Config, database: str | None, schema: str | None, table: str) -> dict[str, Given]:
+    columns = config.settings(database, schema, table).columns
+    return {name: Given(c.type, c.encoding, bool(c.unsigned)) for name, c in columns.items() if not c.decode}
 
 
 def _is_excluded(config: Config, database: str | None, schema: str | None, table: str) -> bool:

@@ -31,11 +31,25 @@ def _no_codecs(database: str | None, schema: str | None, table: str) -> Mapping[
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """What the configuration says of a column: its canonical type, how bytes are written (base64, hex), that it has no sign."""
+
+    type: str | None = None
+    encoding: str | None = None
+    unsigned: bool = False
+
+
+def _nothing_given(database: str | None, schema: str | None, table: str) -> Mapping[str, Given]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """What a decoder may know beside the message: the source's name, settings, zone and configured keys.
 
     `keys_of(database, schema, table)` gives the key columns that the configuration names, or None.
-    `codecs_of` gives the columns that it tells to decode, with the codec's name (`utf8`).
+    `codecs_of` gives the columns that it tells to decode, with the codec's name (`utf8`), and `given_of` what else it says
+    of columns, for feeds whose encodings cannot be told from their messages.
     `timezone` is the IANA name for wall times that carry no zone.
     """
 
@@ -44,6 +58,7 @@ class Context:
     timezone: str
     keys_of: Callable[[str | None, str | None, str], tuple[str, ...] | None]
     codecs_of: Callable[[str | None, str | None, str], Mapping[str, str]] = _no_codecs
+    given_of: Callable[[str | None, str | None, str], Mapping[str, Given]] = _nothing_given
 
 
 def _as_it_is(kind: str) -> str | None:

@@ -17,7 +17,8 @@
     null                                                      tombstone; with `tombstones: delete` the row's delete
 
 Members of `source` and the order that they give are in `silver/connect_source.py`, how rows are read in
-`silver/connect_rows.py`, types in `silver/connect_types.py`, placeholders in `silver/connect_unavailable.py`.
+`silver/connect_rows.py`, types in `silver/connect_types.py`, placeholders in `silver/connect_unavailable.py`,
+MongoDB's documents in `silver/connect_documents.py`.
 
 Flattened rows are told by their metadata. What they lack comes from the topic, `prefix.database.table` or
 `prefix.schema.table`, and the option `database`; without a position the time orders, then the offset. Rows with no
@@ -27,6 +28,7 @@ metadata at all need `flattened: true`. Where deletes are tombstones (`tombstone
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
 
@@ -37,6 +39,7 @@ from framework.contracts.events import Control, ControlKind, Event, Op, RowChang
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.connect import image_fields, members
+from silver.connect_documents import document_key, document_of, update_of
 from silver.connect_flat import METADATA, Flat, flat_of, topic_names
 from silver.connect_rows import (
     OPS,
@@ -140,9 +143,18 @@ def _envelope(payload: Source, fields: Mapping[str, Field], message: RawMessage,
         )
     if op not in OPS:
         raise Malformed(Reason.UNKNOWN_OP, op[:100])
+    if connector == "mongodb":
+        return change_of(_document(payload, op, names, source, message), message, context, _reading(context))
     before, after = members_of(payload.get("before", _MISSING)), members_of(payload.get("after", _MISSING))
     row = ConnectRow(op, names, connector.lower(), source, before, after, fields, transaction, payload)
     return change_of(row, message, context, _reading(context))
+
+
+def _document(payload: Source, op: str, names: tuple[str | None, str | None, str], source: Source, message: RawMessage) -> ConnectRow:
+    key, before, after = document_key(message.key), document_of(payload.get("before")), document_of(payload.get("after"))
+    described = update_of(payload.get("updateDescription"), key) if after is None and op == "u" else None
+    row = ConnectRow(op, names, "mongodb", source, before, after or described, {}, {}, payload)
+    return replace(row, key=key, is_partial=described is not None)
 
 
 def _flat_row(flat: Flat, fields: Mapping[str, Field], message: RawMessage, context: Context) -> Event:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from framework.contracts.events import Column, Control, ControlKind, Event, Op, 
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.connect_unavailable import WORD, is_unavailable
-from silver.format import Context
+from silver.format import Context, Given
 from silver.formats.debezium import FORMAT, DebeziumOptions
 from silver.sequence import sequence_of
 
@@ -227,6 +228,39 @@ def test_decoded_column_is_text() -> None:
     found = row(envelope("c", None, {"id": 1, "note": "w7w="}), given=context(codecs={"note": "utf8"}))
     assert found.after == {"id": "1", "note": "ü"}
     assert found.columns["note"] == Column(type="string")
+
+
+@pytest.mark.parametrize(
+    ("given", "wire", "kind", "text"),
+    [
+        (Given("decimal(12,2)", "base64"), "/CI=", "decimal(12,2)", "-9.90"),
+        (Given("decimal(12,2)"), 9.5, "decimal(12,2)", "9.5"),
+        (Given("decimal(12,2)"), "9.90", None, "9.90"),
+        (Given("decimal(12,2)"), {"scale": 2, "value": "/CI="}, None, "-9.90"),
+        (Given("decimal(20,0)", unsigned=True), -1, "decimal(20,0)", "18446744073709551615"),
+        (Given(None, unsigned=True), 5, "decimal(20,0)", "5"),
+        (Given("date"), 19782, "date", "2024-02-29"),
+        (Given("timestamp_ntz"), 1709200800123, "timestamp_ntz", "2024-02-29T10:00:00.123"),
+        (Given("timestamp_ntz"), 1709200800123456, "timestamp_ntz", "2024-02-29T10:00:00.123456"),
+        (Given("timestamp_ntz"), 1709200800123456789, "timestamp_ntz", "2024-02-29T10:00:00.123456789"),
+        (Given("timestamp"), "2024-02-29T18:00:00+08:00", "timestamp", "2024-02-29T10:00:00Z"),
+        (Given("binary", "hex"), "000102", "binary", "AAEC"),
+        (Given("binary", "base64"), "AAEC", "binary", "AAEC"),
+        (Given("string"), "x", None, "x"),
+    ],
+)
+def test_columns_without_a_schema_are_read_as_configured(given: Given, wire: Any, kind: str | None, text: str) -> None:
+    told = replace(context(), given_of=lambda *_: {"c": given, "not there": given})
+    found = row(envelope("c", None, {"id": 1, "c": wire}), given=told)
+    assert found.after == {"id": "1", "c": text}
+    assert found.columns["c"].type == kind
+    assert "not there" not in found.columns
+
+
+def test_a_schema_stands_above_the_configured_encoding() -> None:
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": [{"type": "string", "field": "c"}]}]}
+    told = replace(context(), given_of=lambda *_: {"c": Given("decimal(12,2)", "base64")})
+    assert row({"schema": schema, "payload": envelope("c", None, {"c": "/CI="})}, given=told).after == {"c": "/CI="}
 
 
 def test_configured_keys_are_used_where_the_message_has_none() -> None:
