@@ -1,0 +1,281 @@
+"""Small random source databases: what happens in them, in order, and the tables that they end with.
+
+Values are canonical text. Only the seed decides. How each vendor writes the changes is `random_feeds.py`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from random import Random
+
+from tests.framework.demo_story import START, Change, Marker, Row, Table
+
+WORDS = (
+    "",
+    "x",
+    "007",
+    "NULL",
+    "null",
+    "true",
+    " spaced ",
+    'quo"ted',
+    "it's",
+    "back\\slash",
+    "line\nbreak",
+    "tab\t",
+    "数量",
+    "🦊 fox",
+    "é",
+    "a\u0301",
+)
+KEY_WORDS = ("A", "a", "b b", "数", "007", "")
+MICROS_OF_A_CENTURY = 3_155_760_000_000_000
+
+Key = tuple[str | None, ...]
+
+
+@dataclass
+class RandomTable(Table):
+    """A table whose columns may change: the kinds of those it has today, and of those that were dropped."""
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Told:
+    """One thing that happened. Those of one transaction share it, and their time; `is_tied` says that there are several."""
+
+    event: Change | Marker
+    transaction: int
+    is_tied: bool = False
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a feed can say: kinds of columns, key changes as updates, swaps, statements, truncates."""
+
+    kinds: Sequence[str]
+    moves: bool = True
+    swaps: bool = True
+    ddl: bool = False
+    truncates: bool = False
+
+
+def value(kind: str, draw: Random) -> str:
+    """A value of a kind as canonical text."""
+    if kind == "boolean":
+        return draw.choice(("true", "false"))
+    if kind in ("int", "bigint", "unsigned"):
+        low, high = {"int": (-(2**31), 2**31 - 1), "bigint": (-(2**63), 2**63 - 1), "unsigned": (0, 2**64 - 1)}[kind]
+        return str(draw.choice((0, 1, 7, low, high, 2**53 + 1 if kind != "int" else 11, draw.randint(low, high))))
+    if kind == "double":
+        return repr(draw.choice((0.1, -2.5, 1e300, 5e-324, 123456789.125, draw.uniform(-1e6, 1e6))))
+    if kind.startswith("decimal"):
+        cents = draw.choice((1, -1, 10**12 - 1, draw.randint(-(10**10), 10**10)))
+        return f"{'-' if cents < 0 else ''}{abs(cents) // 100}.{abs(cents) % 100:02d}"
+    if kind == "date":
+        return (
+            (datetime(1970, 1, 1) + timedelta(days=draw.choice((0, -141_427, 2_932_896, draw.randint(-20_000, 40_000))))).date().isoformat()
+        )
+    if kind == "binary":
+        return base64.b64encode(draw.choice((b"", b"\x00\xff", draw.randbytes(9)))).decode()
+    if kind in ("milliseconds", "timestamp", "timestamp_ntz"):
+        micros = draw.choice((0, 1_709_210_096_123_456, draw.randint(-MICROS_OF_A_CENTURY // 3, MICROS_OF_A_CENTURY)))
+        moment = datetime(1970, 1, 1) + timedelta(microseconds=micros // 1000 * 1000 if kind == "milliseconds" else micros)
+        return moment.isoformat(timespec="milliseconds" if kind == "milliseconds" else "microseconds") + (
+            "" if kind == "timestamp_ntz" else "Z"
+        )
+    return draw.choice(WORDS)
+
+
+class RandomSource:
+    """One source database with a few tables, played from a seed."""
+
+    def __init__(self, feed: str, database: str, abilities: Abilities, seed: str) -> None:
+        self.feed, self.database, self.abilities = feed, database, abilities
+        self.draw = Random(f"{seed} {feed}")
+        self.told: list[Told] = []
+        self.tables: list[RandomTable] = []
+        self.number, self.now, self.transaction = 0, START * 1000, 0
+
+    def play(self, tables: int, steps: int) -> RandomSource:
+        for number in range(tables):
+            self._create(number)
+        can: list[Callable[[RandomTable], None]] = [self._insert] * 4 + [self._update] * 6 + [self._delete] * 2 + [self._again]
+        can += [self._move] * 2 + [self._swap] * (2 if self.abilities.swaps else 0)
+        for _ in range(steps):
+            self.transaction += 1
+            self.now += self.draw.choice((1, 40, 1_000, 2_000))
+            self.draw.choice(can)(self.draw.choice(self.tables))
+            if self.abilities.ddl and self.draw.random() < 0.05:
+                self._alter(self.draw.choice(self.tables))
+            if self.abilities.truncates and self.draw.random() < 0.02:
+                self._truncate(self.draw.choice(self.tables))
+        return self
+
+    def changes(self) -> Iterator[Change]:
+        return (told.event for told in self.told if isinstance(told.event, Change))
+
+    def _create(self, number: int) -> None:
+        keys = {"id": "bigint"} if number % 2 == 0 else {"code": "string", "no": "bigint"}
+        kinds = {**keys, **{f"c{i}_{kind.partition('(')[0]}": kind for i, kind in enumerate(self.abilities.kinds)}}
+        if number:
+            kinds = {**keys, **{name: kind for name, kind in kinds.items() if name not in keys and self.draw.random() < 0.5}}
+        name = f"{self.feed}_{number}"
+        table = RandomTable(self.feed, self.database, name, tuple(keys), {}, kinds=kinds)
+        self.tables.append(table)
+        self.now += 5
+        first = {name: value(kind, self.draw) for name, kind in kinds.items()}
+        first.update({name: str(2**64 - 1) for name, kind in kinds.items() if kind == "unsigned"})  # shows how wide it is
+        self._write(table, "insert", None, first)
+
+    def _row(self, table: RandomTable, key: Key) -> Row:
+        cells = {name: None if self.draw.random() < 0.2 else value(kind, self.draw) for name, kind in table.kinds.items()}
+        return {**cells, **dict(zip(table.keys, key, strict=True))}
+
+    def _free_key(self, table: RandomTable) -> Key | None:
+        for _ in range(8):
+            key = (self.draw.choice(KEY_WORDS),) if len(table.keys) > 1 else ()
+            key = (*key, self.draw.choice((str(self.draw.randint(1, 12)), value("bigint", self.draw))))
+            if key not in table.rows:
+                return key
+        return None
+
+    def _some(self, table: RandomTable, count: int = 1) -> list[Key]:
+        return self.draw.sample(sorted(table.rows, key=repr), count) if len(table.rows) >= count else []
+
+    def _insert(self, table: RandomTable) -> None:
+        key = self._free_key(table)
+        if key is not None:
+            self._write(table, "insert", None, self._row(table, key))
+
+    def _update(self, table: RandomTable) -> None:
+        for key in self._some(table):
+            self._write(table, "update", table.rows[key], self._changed(table, table.rows[key]))
+
+    def _delete(self, table: RandomTable) -> None:
+        for key in self._some(table):
+            self._write(table, "delete", table.rows[key], None)
+
+    def _again(self, table: RandomTable) -> None:
+        """A row is deleted and inserted anew in one transaction."""
+        for key in self._some(table):
+            self._write(table, "delete", table.rows[key], None)
+            self._write(table, "insert", None, self._row(table, key))
+
+    def _move(self, table: RandomTable) -> None:
+        """A row takes another key."""
+        to = self._free_key(table)
+        for key in self._some(table) if to else []:
+            self._moved(table, [(key, to)])
+
+    def _swap(self, table: RandomTable) -> None:
+        """Two or three rows take each other's keys in one transaction."""
+        keys = self._some(table, self.draw.choice((2, 3)))
+        self._moved(table, list(zip(keys, keys[1:] + keys[:1], strict=True)))
+
+    def _moved(self, table: RandomTable, pairs: Sequence[tuple[Key, Key | None]]) -> None:
+        old = {key: table.rows.pop(key) for key, _ in pairs}
+        for key, to in pairs:
+            after = {**old[key], **dict(zip(table.keys, to or key, strict=True))}
+            if self.draw.random() < 0.5:
+                after = self._changed(table, after)
+            if self.abilities.moves:
+                self._tell(table, "update", old[key], after)
+            else:
+                self._tell(table, "delete", old[key], None)
+                self._tell(table, "insert", None, after)
+            table.rows[table.key_of(after)] = self._as_it_stands(table, after)
+
+    def _changed(self, table: RandomTable, row: Row) -> Row:
+        """The row with another value in some column: an update that changes nothing could not be told from a repeat."""
+        name = self.draw.choice([name for name in table.kinds if name not in table.keys])
+        choices = [None, *(value(table.kinds[name], self.draw) for _ in range(4))]
+        return {**row, name: self.draw.choice([text for text in choices if text != row[name]])}
+
+    def _alter(self, table: RandomTable) -> None:
+        plain = [name for name in table.kinds if name not in table.keys]
+        action = self.draw.choice(("add", "default", "rename", "drop"))
+        name = self.draw.choice(plain)
+        if action in ("add", "default"):
+            kind, word = self.draw.choice((("string", "varchar(40)"), ("bigint", "bigint")))
+            new, default = f"n{len(self.told)}_{kind}", ("'kept 数'" if kind == "string" else "42") if action == "default" else None
+            self._mark("ddl", table, f"ALTER TABLE `{table.name}` ADD COLUMN `{new}` {word}{f' DEFAULT {default}' if default else ''}")
+            table.kinds[new] = kind
+            for row in table.rows.values():
+                row[new] = default.strip("'") if default else None
+        elif action == "rename":
+            new = f"r{len(self.told)}_{name}"
+            self._mark("ddl", table, f"ALTER TABLE `{table.name}` RENAME COLUMN `{name}` TO `{new}`")
+            table.kinds = {new if old == name else old: kind for old, kind in table.kinds.items()}
+            for key, row in table.rows.items():
+                table.rows[key] = {new if old == name else old: text for old, text in row.items()}
+        elif len(plain) > 2:
+            self._mark("ddl", table, f"ALTER TABLE `{table.name}` DROP COLUMN `{name}`")
+            table.dropped[name] = table.kinds.pop(name)
+
+    def _truncate(self, table: RandomTable) -> None:
+        self._mark("truncate", table, f"TRUNCATE TABLE `{table.name}`")
+        table.rows.clear()
+
+    def _mark(self, kind: str, table: RandomTable, text: str) -> None:
+        self.number += 1
+        self.now += 3
+        self.told.append(Told(Marker(kind, self.feed, table, text, self.number, self.now, 1), self.transaction))
+        self.now += 3
+
+    def _write(self, table: RandomTable, op: str, before: Row | None, after: Row | None) -> None:
+        self._tell(table, op, before, after)
+        if before is not None:
+            del table.rows[table.key_of(before)]
+        if after is not None:
+            table.rows[table.key_of(after)] = self._as_it_stands(table, after)
+
+    def _as_it_stands(self, table: RandomTable, after: Row) -> Row:
+        """The row in a replica that keeps dropped columns: they are null in rows written since."""
+        return {**dict.fromkeys(table.dropped), **{name: after[name] for name in table.kinds}}
+
+    def _tell(self, table: RandomTable, op: str, before: Row | None, after: Row | None) -> None:
+        self.number += 1
+        types = {name: wire_type(kind) for name, kind in table.kinds.items()}
+        images = [None if row is None else {name: row[name] for name in table.kinds} for row in (before, after)]
+        change = Change(table, op, *images, types, self.number, self.now, 1)
+        previous = self.told[-1] if self.told else None
+        is_tied = previous is not None and previous.event.at == self.now
+        if is_tied and previous is not None:
+            previous.is_tied = True
+        self.told.append(Told(change, self.transaction, is_tied))
+
+
+def wire_type(kind: str) -> str:
+    """The type by which the wires know a kind."""
+    return {"unsigned": "bigint", "milliseconds": "timestamp"}.get(kind, kind)
+
+
+def typed(kind: str, text: str | None) -> object:
+    """The value that a reader of the replica gets for canonical text under a gold type."""
+    if text is None or kind == "string":
+        return text
+    if kind == "boolean":
+        return text == "true"
+    if kind in ("int", "bigint"):
+        return int(text)
+    if kind.startswith("decimal"):
+        return Decimal(text)
+    if kind == "double":
+        return float(text)
+    if kind == "date":
+        return datetime.fromisoformat(text).date()
+    if kind == "timestamp":
+        return datetime.fromisoformat(text).astimezone(UTC)
+    return base64.b64decode(text) if kind == "binary" else datetime.fromisoformat(text)
+
+
+def types_in_gold(table: RandomTable, gold_types: Mapping[str, str]) -> dict[str, str]:
+    """Column to type as the replica is to have it, dropped columns included."""
+    return {name: gold_types.get(kind, kind) for name, kind in {**table.kinds, **table.dropped}.items()}

@@ -1,0 +1,167 @@
+"""How vendors write changes, where the demo has no writer for them or one with too few types."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime
+
+from tests.framework import demo_wires as wires
+from tests.framework.demo_story import Change, Event, Marker
+from tests.framework.demo_wires import Wire, line_of
+
+UNAVAILABLE = "__debezium_unavailable_value"
+MYSQL = {
+    "bigint": "bigint(20)", "unsigned": "bigint(20) unsigned", "string": "varchar(200)", "decimal(12,2)": "decimal(12,2)",
+    "double": "double", "date": "date", "timestamp": "timestamp(6)", "timestamp_ntz": "datetime(6)", "binary": "blob", "int": "int(11)",
+}  # fmt: skip
+
+
+def blob(event: Event) -> list[str]:
+    if not isinstance(event, Marker) or event.kind != "truncate":
+        return wires.datahub_blob(event)
+    [line] = wires.datahub_blob(Marker("ddl", event.feed, event.table, event.text, event.number, event.at, 1))
+    return [line.replace('"op":"ALTER"', '"op":"TRUNCATE"')]
+
+
+def dataworks(event: Event) -> list[str]:
+    if not isinstance(event, Marker):
+        return wires.oms_dataworks(event)
+    assert event.table is not None
+    source = {"dbType": "ob_mysql", "dbVersion": None, "dbName": event.table.database, "schema": None, "table": event.table.name}
+    op = "TRUNCATE" if event.kind == "truncate" else "ALTER"
+    payload = {"op": op, "timestamp": {"eventTime": event.at}, "ddl": {"text": event.text}, "scn": str(event.number)}
+    return [line_of({"version": "2.0", "schema": {"source": source}, "payload": payload})]
+
+
+def oms_default(event: Event, write: Wire = wires.oms_default) -> list[str]:
+    if not isinstance(event, Marker):
+        return write(event)
+    assert event.table is not None
+    keys = event.table.keys
+    blank = Change(event.table, "insert", None, dict.fromkeys(keys), dict.fromkeys(keys, "string"), event.number, event.at, 1)
+    record = json.loads(wires.oms_default(blank)[0])
+    return [line_of({**record, "recordType": "DDL", "postStruct": {"ddl": event.text}})]
+
+
+def oms_default_extend(event: Event) -> list[str]:
+    return oms_default(event, wires.oms_default_extend)
+
+
+def in_kcat(write: Wire) -> Wire:
+    """The same messages as `kcat -J` prints them, their offsets in the order of the source."""
+
+    def lines(event: Event) -> list[str]:
+        place = {"topic": "changes", "partition": 0, "offset": 2 * event.number, "tstype": "create", "ts": event.at, "headers": []}
+        return [line_of({**place, "key": None, "payload": line}) for line in write(event)]
+
+    return lines
+
+
+def canal(event: Event) -> list[str]:
+    more: dict[str, object] = {"id": event.number, "gtid": ""}
+    if isinstance(event, Marker):
+        assert event.table is not None
+        more |= {"database": event.table.database, "table": event.table.name, "type": "TRUNCATE" if event.kind == "truncate" else "ALTER"}
+        more |= {"es": event.at, "isDdl": True, "sql": event.text, "pkNames": None, "mysqlType": None, "data": None, "old": None}
+        return [line_of(more)]
+    declared = {name: MYSQL["unsigned" if name.endswith("unsigned") else kind] for name, kind in event.types.items()}
+    return [line_of({"database": event.table.database, **more, **wires._canal(event, declared, _canal_value)})]
+
+
+def _canal_value(kind: str, text: str) -> object:
+    if kind == "timestamp":
+        return f"{datetime.fromisoformat(text).astimezone(wires.SHANGHAI):%Y-%m-%d %H:%M:%S.%f}"
+    if kind == "binary":
+        return base64.b64decode(text).decode("latin-1")
+    return text.replace("T", " ") if kind == "timestamp_ntz" else text
+
+
+def maxwell(event: Event) -> list[str]:
+    assert isinstance(event, Change)
+    before, after = (wires._image(row, event.types, wires._native) for row in (event.before, event.after))
+    message: dict[str, object] = {
+        "database": event.table.database,
+        "table": event.table.name,
+        "type": event.op,
+        "ts": event.at // 1000,
+        "xid": event.number,
+        "commit": True,
+        "position": f"master.000006:{1_000 + 310 * event.number}",
+        "primary_key_columns": list(event.table.keys),
+        "data": after or before,
+    }
+    if before is not None and after is not None:
+        message["old"] = {name: before[name] for name in before if (event.before or {})[name] != (event.after or {})[name]}
+    return [line_of(message)]
+
+
+def ogg(event: Event) -> list[str]:
+    """Compressed updates: the columns that did not change are missing; the image before is whole, or the key alone."""
+    assert event.table is not None
+    message: dict[str, object] = {
+        "table": f"{event.table.database}.{event.table.name}",
+        "op_type": event.op[0].upper() if isinstance(event, Change) else "T",
+        "op_ts": f"{datetime.fromtimestamp(event.at / 1000, wires.SHANGHAI):%Y-%m-%d %H:%M:%S.%f}",
+        "pos": f"{4_000 + 100 * event.number:020d}",
+        "primary_keys": list(event.table.keys),
+        "tokens": {"TK-XID": f"x{event.number}"},
+    }
+    if isinstance(event, Change):
+        before, after = (wires._image(row, event.types, wires._native) for row in (event.before, event.after))
+        keys = event.table.keys
+        if before is not None and after is not None and event.before and event.after:
+            after = {name: value for name, value in after.items() if name in keys or event.before[name] != event.after[name]}
+            if event.number % 2 and event.table.key_of(event.before) == event.table.key_of(event.after):
+                before = {name: before[name] for name in keys}
+        message |= {side: image for side, image in (("before", before), ("after", after)) if image is not None}
+    return [line_of(message)]
+
+
+def dms(event: Event) -> list[str]:
+    assert isinstance(event, Change)
+    before, after = (wires._image(row, event.types, wires._native) for row in (event.before, event.after))
+    moment = f"{datetime.fromtimestamp(event.at / 1000, wires.UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    metadata = {
+        "timestamp": moment,
+        "record-type": "data",
+        "operation": event.op,
+        "partition-key-type": "schema-table",
+        "schema-name": event.table.database,
+        "table-name": event.table.name,
+        "transaction-id": event.number,
+        "transaction-record-id": 1,
+        "commit-timestamp": moment,
+        "stream-position": f"mysql-bin-changelog.000007:{1_000 + 310 * event.number}",
+    }
+    more = {}
+    if before is not None and after is not None and event.before and event.after:
+        more = {"before-image": {name: before[name] for name in before if event.before[name] != event.after[name]}}
+    return [line_of({"data": after or before, **more, "metadata": metadata})]
+
+
+def debezium(event: Event) -> list[str]:
+    """PostgreSQL's connector under the default replica identity: no image before an update, of a delete the key alone.
+
+    Text that did not change stays in its own storage and is not sent.
+    """
+    assert isinstance(event, Change)
+    row = event.after or event.before or {}
+    if event.op == "delete":
+        row = {name: text if name in event.table.keys else None for name, text in row.items()}
+    image = wires._image(row, event.types, wires._connect_value) or {}
+    if event.op == "update" and event.before is not None and event.number % 2:
+        stored = [name for name, kind in event.types.items() if kind == "string" and name not in event.table.keys]
+        image |= {name: UNAVAILABLE for name in stored if event.before[name] is not None and event.before[name] == row[name]}
+    place = {"connector": "postgresql", "db": event.table.database, "schema": "public", "table": event.table.name, "snapshot": "false"}
+    source = {**place, "txId": event.number, "lsn": 24_000_000 + 8 * event.number, "ts_ms": event.at}
+    op = {"insert": "c", "update": "u", "delete": "d"}[event.op]
+    before, after = (image, None) if op == "d" else (None, image)
+    payload = {"op": op, "before": before, "after": after, "source": source, "ts_ms": event.at + 8, "transaction": None}
+    key = wires._key(event, wires._connect_value)
+    lines = wires._kcat(event, key, {"schema": wires._envelope(event), "payload": payload})
+    return [*lines, _tombstone(wires._kcat(event, key, None, offset=1)[0])] if op == "d" else lines
+
+
+def _tombstone(line: str) -> str:
+    return line_of({**json.loads(line), "payload": None})
