@@ -52,7 +52,7 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
     frame = rows.select(*selected, *(F.col(name).cast(kind).alias(name) for name, kind in layout.own.items()))
     properties = {
         "delta.enableChangeDataFeed": "true",
-        "delta.dataSkippingStatsColumns": ",".join(quoted(n) for n in [*(names[k] for k in layout.keys), "_cdc_sequence"]),
+        "delta.dataSkippingStatsColumns": ",".join(quoted(name) for name in [*_skippable(layout), "_cdc_sequence"]),
     }
     spark = rows.sparkSession
     had_mapping = DeltaTable.isDeltaTable(spark, path) and "delta.columnMapping.mode" in _properties(spark, path)
@@ -70,6 +70,11 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
     writer.createOrReplace()
     if is_mapped and _has_change_feed(names.values()):
         _set_change_feed(spark, path, "true")
+
+
+def _skippable(layout: Layout) -> list[str]:
+    """The key columns of which Delta keeps lowest and highest values; it refuses to for these two types."""
+    return [layout.gold_names[column.name] for column in layout.key_columns if column.type not in ("binary", "boolean")]
 
 
 def _has_change_feed(names: Iterable[str]) -> bool:
