@@ -3,6 +3,7 @@
 PYTHON ?= python3
 DEMO ?= demo
 PYTEST_ARGS ?=
+CHAOS ?= 20
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 
 UV := $(shell command -v uv 2>/dev/null || echo .venv-tools/bin/uv)
@@ -13,13 +14,14 @@ export UV_PROJECT_ENVIRONMENT := .venv
 unexport VIRTUAL_ENV
 unexport PYTHONPATH
 
-.PHONY: help setup demo test property lint format clean
+.PHONY: help setup demo test property chaos lint format clean
 
 help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
 	@echo "make test     all tests"
 	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
+	@echo "make chaos    runs killed at every named point, and CHAOS=$(CHAOS) times at random (SEED=… repeats one)"
 	@echo "make lint     format check, ruff, mypy, import contracts"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make clean    remove what the other targets made"
@@ -42,6 +44,9 @@ test: $(READY)
 
 property: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/gold/test_latest.py $(PYTEST_ARGS)
+
+chaos: $(READY)
+	MAINSTEM_SEED=$(SEED) MAINSTEM_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/end_to_end/test_crashes.py $(PYTEST_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
