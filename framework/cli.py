@@ -14,10 +14,12 @@ from framework.errors import MainstemError
 
 _Command = Callable[[argparse.Namespace], int]
 
+_ENDINGS = {1: "failed", 2: "usage or configuration", 3: "ran to the end, but a table is parked or a quality check failed"}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are three lines, never a stack trace without `--debug`."""
-    options = _parser().parse_args(arguments)
+    options = command_line().parse_args(arguments)
     command: _Command = options.command
     try:
         return command(options)
@@ -38,6 +40,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def job(arguments: Sequence[str] | None = None) -> None:
+    """Run one command as a task of a job: returns when all is applied, and raises MainstemError TASK_FAILED otherwise.
+
+    Databricks calls this function and sees exceptions alone: an exit code would be lost, and a failed run look well.
+    """
+    try:
+        code = main(arguments)
+    except SystemExit as end:  # argparse's way to say that it has shown the help, or cannot understand
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    if code:
+        raise MainstemError(
+            "TASK_FAILED",
+            found=f"exit code {code}: {_ENDINGS.get(code, 'failed')}",
+            where=f"mainstem {' '.join(sys.argv[1:] if arguments is None else arguments)}",
+            action="read what was printed before this; mend the cause and run again: nothing is lost or doubled",
+        )
+
+
 def _unexpected(error: Exception) -> str:
     first = str(error).strip().splitlines()
     return (
@@ -46,7 +66,8 @@ def _unexpected(error: Exception) -> str:
     )
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("-c", "--config", default="mainstem.yml", help="the configuration file (default ./mainstem.yml)")
     common.add_argument("--json", action="store_true", help="print the result as one JSON object")

@@ -1,0 +1,37 @@
+"""The entry point of scheduled jobs: what calls it sees exceptions alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from framework import cli
+from framework.errors import MainstemError
+
+
+def test_a_job_returns_when_its_command_has_ended_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.job(["formats", "--sample", "canal"]) is None
+    assert cli.job(["--version"]) is None
+    assert capsys.readouterr().out
+
+
+def test_a_job_raises_when_its_command_has_failed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(MainstemError) as raised:
+        cli.job(["validate", "-c", str(tmp_path / "none.yml")])
+    assert raised.value.condition == "TASK_FAILED"
+    assert "exit code 2" in raised.value.found
+    assert "CONFIG_NOT_FOUND" in capsys.readouterr().err
+
+
+def test_a_job_raises_when_a_table_is_parked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "main", lambda arguments: 3)
+    with pytest.raises(MainstemError) as raised:
+        cli.job(["run"])
+    assert "parked" in raised.value.found
+
+
+def test_a_job_raises_when_its_command_is_not_understood() -> None:
+    with pytest.raises(MainstemError) as raised:
+        cli.job(["run", "--through", "platinum"])
+    assert raised.value.condition == "TASK_FAILED"
