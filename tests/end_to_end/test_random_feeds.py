@@ -2,7 +2,7 @@
 
     MAINSTEM_SEED=7 MAINSTEM_SIZE=large python -m pytest tests/end_to_end/test_random_feeds.py -s
 
-The seed is printed (`random` draws one). The size `all` takes every format, `large` more of everything as well; without
+The seed is printed. The size `all` takes every format, `large` more of everything as well; without
 one a few formats are drawn by the seed.
 """
 
@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from typing import Any
 
 import pytest
@@ -80,9 +80,8 @@ class Pipeline:
 
 @pytest.fixture(scope="module")
 def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
-    seed = str(SystemRandom().randrange(10**6)) if SEED == "random" else SEED
-    print(f"\nMAINSTEM_SEED={seed}" + f" MAINSTEM_SIZE={SIZE}")
-    made = Pipeline(spark, tmp_path_factory.mktemp("random"), seed)
+    print(f"\nMAINSTEM_SEED={SEED}" + f" MAINSTEM_SIZE={SIZE}")
+    made = Pipeline(spark, tmp_path_factory.mktemp("random"), SEED)
     print("formats:", *made.feeds)
     made.deliver()
     return made

@@ -18,7 +18,7 @@ from gold.changes import effects
 from gold.columns import TableColumn
 from gold.latest import latest
 
-SEED = int(os.environ.get("MAINSTEM_SEED") or 20_240_301)
+SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
 SCHEMA = (
     "sequence string, event_time timestamp, change_id string, transaction_id string, op string, partial boolean, half string, "
     "before map<string,string>, after map<string,string>"
@@ -34,7 +34,7 @@ Change = tuple[Any, ...]
 class Game:
     """One small table and what is told of its changes: whole or partial images, with or without transaction ids."""
 
-    def __init__(self, number: int, seed: int, *, is_partial: bool = False, has_moves: bool = True) -> None:
+    def __init__(self, number: int, seed: str, *, is_partial: bool = False, has_moves: bool = True) -> None:
         self.number, self.draw = number, random.Random(f"{seed} {number}")
         self.is_partial, self.has_moves = is_partial, has_moves
         self.has_transactions = self.draw.random() < 0.7
