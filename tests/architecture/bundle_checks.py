@@ -1,0 +1,246 @@
+"""What must hold for a bundle before it is deployed; each check gives the problems that it finds."""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import importlib
+import io
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+from zoneinfo import available_timezones
+
+from databricks.bundles.jobs import Job
+from databricks.bundles.schemas import Schema
+from databricks.bundles.volumes import Volume
+
+from framework.cli import command_line
+from tests.architecture.bundle import BUNDLE, Bundle, loaded
+
+_MODELS: dict[str, Any] = {"jobs": Job, "schemas": Schema, "volumes": Volume}
+_RESOURCES: dict[str, Any] = dict.fromkeys(_MODELS, dict)
+_PERMISSION = {"level": str, "group_name": str, "service_principal_name": str, "user_name": str}
+_TARGET = {
+    "mode": str,
+    "default": bool,
+    "presets": {"artifacts_dynamic_version": bool},
+    "workspace": {"root_path": str},
+    "run_as": {"service_principal_name": str},
+    "permissions": [_PERMISSION],
+    "resources": _RESOURCES,
+}
+# The part of a bundle that databricks-bundles does not know; "*" stands for names of our own.
+_SHAPE: dict[str, Any] = {
+    "bundle": {"name": str},
+    "include": [str],
+    "sync": {"exclude": [str]},
+    "artifacts": {"*": {"type": str, "build": str, "path": str}},
+    "variables": {"*": {"description": str, "default": (str, int)}},
+    "resources": _RESOURCES,
+    "targets": {"*": _TARGET},
+}
+
+_MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_FIELDS = (
+    ("seconds", 0, 59, ()),
+    ("minutes", 0, 59, ()),
+    ("hours", 0, 23, ()),
+    ("day of month", 1, 31, ()),
+    ("month", 1, 12, _MONTHS),
+    ("day of week", 1, 7, _DAYS),
+    ("year", 1970, 2099, ()),
+)
+
+
+def problems(bundle: Bundle) -> list[str]:
+    """All that is wrong with a bundle under one target."""
+    checks = (reference_problems, shape_problems, resource_problems, task_problems, entry_point_problems, wheel_problems)
+    return [problem for check in (*checks, schedule_problems, command_problems) for problem in check(bundle)]
+
+
+def reference_problems(bundle: Bundle) -> Iterator[str]:
+    """Includes without files, names that are taken twice, references to nothing, variables that nothing uses."""
+    yield from bundle.problems
+    declared = bundle.content["variables"]
+    whole = (bundle.root / BUNDLE).read_text(encoding="utf-8")
+    for name in declared.keys() - bundle.used:
+        if f"${{var.{name}}}" not in whole:
+            yield f"variables.{name}: nothing uses it"
+
+
+def shape_problems(bundle: Bundle) -> Iterator[str]:
+    """Misspelt keys and values of wrong kinds outside the resources."""
+    content = loaded(bundle.root / BUNDLE)
+    yield from _misfits(content, _SHAPE, "")
+    targets = content["targets"]
+    if [name for name, target in targets.items() if target.get("default")] != ["dev"]:
+        yield "targets: dev is not the one default"
+    target = targets[bundle.target]
+    if target.get("mode") not in ("development", "production"):
+        yield f"targets.{bundle.target}.mode: neither development nor production"
+    if target.get("mode") == "production":
+        for key in {"workspace", "run_as", "permissions"} - target.keys():
+            yield f"targets.{bundle.target}: production without {key}"
+    for permission in bundle.content.get("permissions", ()):
+        if permission.get("level") not in ("CAN_VIEW", "CAN_RUN", "CAN_MANAGE"):
+            yield f"targets.{bundle.target}.permissions: unknown level {permission.get('level')}"
+        if len(permission.keys() - {"level"}) != 1:
+            yield f"targets.{bundle.target}.permissions: not for one of group, person and service principal"
+
+
+def _misfits(value: Any, shape: Any, at: str) -> Iterator[str]:
+    if isinstance(shape, dict) and isinstance(value, dict):
+        for key, item in value.items():
+            inner = shape.get(key, shape.get("*"))
+            if inner is None:
+                yield f"{at}{key}: unknown key"
+            else:
+                yield from _misfits(item, inner, f"{at}{key}.")
+    elif isinstance(shape, list) and isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _misfits(item, shape[0], f"{at}{number}.")
+    elif isinstance(shape, dict | list) or not isinstance(value, shape):
+        yield f"{at.rstrip('.')}: {value!r} is of a wrong kind"
+
+
+def resource_problems(bundle: Bundle) -> Iterator[str]:
+    """Misspelt keys, unknown words and missing fields in the resources."""
+    for kind, entries in bundle.content["resources"].items():
+        for name, entry in entries.items():
+            if kind not in _MODELS:
+                yield f"resources.{kind}: unknown kind"
+                continue
+            try:
+                _MODELS[kind].from_dict(entry)
+            except (ValueError, TypeError) as error:
+                yield f"resources.{kind}.{name}: {error}"
+
+
+def task_problems(bundle: Bundle) -> Iterator[str]:
+    """Tasks without work, without one place to run, after a task that is not before them, or free to fail in silence."""
+    for name, job in bundle.jobs.items():
+        for key in {"schedule", "health", "email_notifications", "timeout_seconds", "queue"} - job.keys():
+            yield f"{name}: no {key}"
+        if job.get("max_concurrent_runs") != 1:
+            yield f"{name}: runs may overlap"
+        environments = {entry["environment_key"] for entry in job.get("environments", ())}
+        clusters = {entry["job_cluster_key"] for entry in job.get("job_clusters", ())}
+        before: set[str] = set()
+        for task in job["tasks"]:
+            at = f"{name}.{task['task_key']}"
+            if "python_wheel_task" not in task:
+                yield f"{at}: no python_wheel_task"
+            places = [task[key] for key in ("environment_key", "job_cluster_key") if key in task]
+            if len(places) != 1 or places[0] not in (environments if "environment_key" in task else clusters):
+                yield f"{at}: not one place to run that the job has"
+            for earlier in task.get("depends_on", ()):
+                if earlier["task_key"] not in before:
+                    yield f"{at}: comes after {earlier['task_key']}, which is not before it"
+            for key in {"max_retries", "timeout_seconds"} - task.keys():
+                yield f"{at}: no {key}"
+            before.add(task["task_key"])
+
+
+def entry_point_problems(bundle: Bundle) -> Iterator[str]:
+    """Wheel tasks of another package, or by a name that the package does not have or that leads nowhere."""
+    project = _project(bundle)
+    for task in bundle.tasks:
+        work = task.get("python_wheel_task", {})
+        if work.get("package_name") != project["name"]:
+            yield f"{task['task_key']}: the package is {project['name']}"
+        entry = project["scripts"].get(work.get("entry_point"))
+        if entry is None:
+            yield f"{task['task_key']}: no entry point {work.get('entry_point')} in pyproject.toml"
+            continue
+        module, _, function = entry.partition(":")
+        if not callable(getattr(importlib.import_module(module), function, None)):
+            yield f"{task['task_key']}: there is no {entry}"
+        if entry != "framework.cli:job":
+            yield f"{task['task_key']}: {entry} returns an exit code, which is lost in a job"
+
+
+def wheel_problems(bundle: Bundle) -> Iterator[str]:
+    """Wheels that the build does not make, and tasks without one."""
+    built = wheel_name(bundle)
+    folders = []
+    for name, artifact in bundle.content["artifacts"].items():
+        if artifact.get("type") != "whl" or not artifact.get("build", "").startswith("uv build --wheel"):
+            yield f"artifacts.{name}: not a wheel built by uv"
+        folders.append(PurePosixPath(artifact["path"]) / "dist")
+    for job in bundle.jobs.values():
+        environments = {entry["environment_key"]: entry["spec"].get("dependencies", []) for entry in job.get("environments", ())}
+        for task in job["tasks"]:
+            libraries = [library["whl"] for library in task.get("libraries", ()) if "whl" in library]
+            wheels = environments.get(task.get("environment_key"), []) + libraries
+            if not wheels:
+                yield f"{task['task_key']}: has no wheel"
+            for wheel in map(PurePosixPath, wheels):
+                if wheel.parent not in folders or not fnmatch.fnmatchcase(built, wheel.name):
+                    yield f"{task['task_key']}: {wheel} is not where {built} is built"
+
+
+def wheel_name(bundle: Bundle) -> str:
+    """The file name of the project's wheel."""
+    project = _project(bundle)
+    return f"{project['name'].replace('-', '_')}-{project['version']}-py3-none-any.whl"
+
+
+def schedule_problems(bundle: Bundle) -> Iterator[str]:
+    """Schedules that Quartz does not understand, and zones that there are not."""
+    for name, job in bundle.jobs.items():
+        schedule = job.get("schedule", {})
+        for problem in quartz_problems(str(schedule.get("quartz_cron_expression"))):
+            yield f"{name}.schedule: {problem}"
+        if schedule.get("timezone_id") not in available_timezones():
+            yield f"{name}.schedule: no time zone {schedule.get('timezone_id')}"
+
+
+def quartz_problems(expression: str) -> list[str]:
+    """What is wrong with a Quartz cron expression: six or seven fields, and `?` for one of the two days."""
+    parts = expression.upper().split()
+    if len(parts) not in (6, 7):
+        return [f"'{expression}' has {len(parts)} fields, and not six or seven"]
+    found = []
+    if (parts[3] == "?") == (parts[5] == "?"):
+        found.append(f"'{expression}' needs `?` for one of day of month and day of week")
+    for part, (name, least, most, words) in zip(parts, _FIELDS, strict=False):
+        if not all(_is_quartz(item, least, most, words) for item in part.split(",")) and not (part == "?" and name.startswith("day")):
+            found.append(f"'{part}' is no {name}")
+    return found
+
+
+def _is_quartz(item: str, least: int, most: int, words: tuple[str, ...]) -> bool:
+    if most == 31 and re.fullmatch(r"L|LW|L-\d+|([1-9]|[12]\d|3[01])W", item):
+        return True
+    if words == _DAYS and re.fullmatch(r"L|[1-7]L|[1-7]#[1-5]", item):
+        return True
+    match = re.fullmatch(r"(\*|(\w+)(?:-(\w+))?)(?:/(\d+))?", item)
+    if match is None or (match[4] is not None and not 0 < int(match[4]) <= most):
+        return False
+    bounds = [words.index(word) + 1 if word in words else int(word) if word.isdigit() else -1 for word in match.group(2, 3) if word]
+    return all(least <= bound <= most for bound in bounds)
+
+
+def command_problems(bundle: Bundle) -> Iterator[str]:
+    """Parameters that the command line does not take, and configurations that a job cannot read."""
+    for task in bundle.tasks:
+        said = io.StringIO()
+        try:
+            with contextlib.redirect_stderr(said):
+                options = command_line().parse_args([str(each) for each in task["python_wheel_task"]["parameters"]])
+        except SystemExit:
+            yield f"{task['task_key']}: {said.getvalue().strip().splitlines()[-1]}"
+            continue
+        except KeyError as missing:
+            yield f"{task['task_key']}: no {missing}"
+            continue
+        if not options.config.startswith(("/Volumes/", "/Workspace/")):
+            yield f"{task['task_key']}: a job does not reach {options.config}"
+
+
+def _project(bundle: Bundle) -> dict[str, Any]:
+    return tomllib.loads((bundle.root / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -1,0 +1,63 @@
+"""The wheel holds all that an installation needs: packages, sample feeds, job files, entry points."""
+
+from __future__ import annotations
+
+import configparser
+import shutil
+import subprocess
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("framework", "bronze", "silver", "gold")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as `uv build` makes it."""
+    uv = shutil.which("uv") or ROOT / ".venv-tools" / "bin" / "uv"
+    if not Path(uv).is_file():
+        pytest.skip("there is no uv on this machine")
+    folder = tmp_path_factory.mktemp("dist")
+    build = subprocess.run([uv, "build", "--wheel", "--out-dir", folder], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert build.returncode == 0, build.stderr
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def names(wheel: Path) -> set[str]:
+    return set(zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_wheel_has_the_name_that_the_bundle_expects(wheel: Path) -> None:
+    assert wheel.name == f"{PROJECT['name']}-{PROJECT['version']}-py3-none-any.whl"
+
+
+def test_the_wheel_holds_every_file_of_the_four_packages_and_nothing_else(names: set[str]) -> None:
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    assert {name for name in names if ".dist-info/" not in name} == {path.relative_to(ROOT).as_posix() for path in files}
+    assert {f"{package}/__init__.py" for package in PACKAGES} <= names
+
+
+def test_the_wheel_holds_the_demo_and_the_jobs(names: set[str]) -> None:
+    assert "framework/demo/mainstem.yml" in names
+    assert any(name.startswith("framework/demo/parts/1/shop/") for name in names)
+    assert "framework/demo/samples/datahub_blob.jsonl" in names
+    assert "framework/pipeline.job.yml" in names
+
+
+def test_the_entry_points_of_the_wheel_lead_to_modules_in_it(wheel: Path, names: set[str]) -> None:
+    points = configparser.ConfigParser(delimiters=("=",))
+    (entry,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+    points.read_string(zipfile.ZipFile(wheel).read(entry).decode())
+    assert dict(points["console_scripts"]) == PROJECT["scripts"]
+    assert dict(points["mainstem.layers"]) == PROJECT["entry-points"]["mainstem.layers"]
+    assert {"mainstem", "mainstem-job"} <= points["console_scripts"].keys()
+    for section in points.sections():
+        for value in points[section].values():
+            assert value.partition(":")[0].replace(".", "/") + ".py" in names
