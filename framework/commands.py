@@ -18,9 +18,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from framework import demonstration
-from framework.config import Config, load_config
+from framework.config import Catalog, Config, load_config
 from framework.config_schema import json_schema
 from framework.doctor import diagnose
+from framework.errors import ConfigurationError
 from framework.layer import ORDER, LayerReport, Run, TableLine, installed_layers
 from framework.lease import hold_lease
 from framework.run_log import log_step, show_steps
@@ -133,6 +134,13 @@ def read_config(options: argparse.Namespace) -> Config:
 @contextmanager
 def opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, Any]]:
     """The lakehouse and a session; an exclusive command holds the lease of the pipeline meanwhile."""
+    if isinstance(config.lakehouse, Catalog):
+        raise ConfigurationError(
+            "CATALOG_UNSUPPORTED",
+            found=f"tables in the catalog {config.lakehouse.catalog}",
+            where="lakehouse",
+            action="name a folder, a volume's path or an object-store URL: catalog tables are not written yet",
+        )
     lake = Lakehouse(config.root)
     if not is_exclusive:
         spark = open_session(config)

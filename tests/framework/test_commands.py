@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from framework.cli import main
+
+
+def test_a_catalog_is_refused_before_anything_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mainstem.yml"
+    lakehouse = "lakehouse: {catalog: main}\ncheckpoints: /Volumes/main/shop/cp/\n"
+    file.write_text(f"pipeline: shop\n{lakehouse}sources:\n  feed: {{format: datahub_blob, files: ./landing}}\n")
+    assert main(["validate", "-c", str(file)]) == 0
+    for command in (["run"], ["status"]):
+        assert main([*command, "-c", str(file)]) == 2
+        assert "CATALOG_UNSUPPORTED" in capsys.readouterr().err
