@@ -12,11 +12,11 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.events import Column, Token
+from framework.contracts.events import Column
 from framework.contracts.reasons import Malformed, Reason
 from silver.connect_types import Field, bytes_of, column_of, value_of
 from silver.types import undeclared_text
-from silver.wire import checked_width, read_json, scalar
+from silver.wire import checked_width, joined_columns, read_json, scalar
 
 _OBJECT = msgspec.json.Decoder(dict[str, Raw])
 _FIELD = msgspec.json.Decoder(Field | None)
@@ -60,10 +60,10 @@ def image_of(
     return result, undeclared
 
 
-def decoded_image(image: Mapping[str, str | None] | None, codecs: Mapping[str, str]) -> Mapping[str, str | None] | None:
+def decoded_image(image: Mapping[str, str | None] | None, codecs: Mapping[str, str]) -> dict[str, str | None] | None:
     """The image with the base64 columns that have a codec as text. Raises `Malformed` when a value is not in it."""
     if image is None or not codecs:
-        return image
+        return None if image is None else dict(image)
     return {name: _decoded(name, text, codecs[name]) if text is not None and name in codecs else text for name, text in image.items()}
 
 
@@ -75,16 +75,6 @@ def _decoded(name: str, text: str, codec: str) -> str:
     except (ValueError, LookupError):
         pass
     raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not base64 of {codec} text")
-
-
-def joined_columns(*parts: Mapping[str, Column]) -> dict[str, Column]:
-    """The columns of several images, first come first, but for those that have only been null."""
-    result: dict[str, Column] = {}
-    for part in parts:
-        for name, column in part.items():
-            if name not in result or result[name].token is Token.NULL:
-                result[name] = column
-    return result
 
 
 def key_of(key: bytes, *, numbers_as_text: bool = False) -> tuple[dict[str, str | None] | None, dict[str, Column]]:

@@ -32,10 +32,10 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.connect import columns_of, image_fields, image_of, joined_columns, key_of
-from silver.connect_types import Field, bytes_of
+from silver.connect import columns_of, decoded_image, image_fields, image_of, key_of
+from silver.connect_types import Field
 from silver.format import Context, Format
-from silver.wire import checked_keys, number_of, read_json, required, time_of
+from silver.wire import checked_keys, joined_columns, number_of, read_json, required, time_of
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 _ROW = "ROW"
@@ -88,7 +88,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     if is_hbase:
         columns = {name: Column(type="binary") for name in columns}
     columns = {name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()}
-    before, after, key = _decoded(before, codecs), _decoded(after, codecs), _decoded(key, codecs)
+    before, after, key = decoded_image(before, codecs), decoded_image(after, codecs), decoded_image(key, codecs)
     if op is Op.DELETE:
         before, after = required(before or key, Reason.MISSING_IMAGE, "before"), None
     else:
@@ -126,23 +126,6 @@ def _is_hbase(images: Sequence[Mapping[str, Raw] | None]) -> bool:
         and all(bytes(raw)[:1] in (b'"', b"n") for raw in image.values())
         for image in there
     )
-
-
-def _decoded(image: _Image | None, codecs: Mapping[str, str]) -> _Image | None:
-    """The image with the columns that have a codec as text. Raises `Malformed` when a value is not in it."""
-    if image is None or not codecs:
-        return image
-    return {name: _text(name, text, codecs[name]) if text is not None and name in codecs else text for name, text in image.items()}
-
-
-def _text(name: str, text: str, codec: str) -> str:
-    data = bytes_of(text)
-    try:
-        if data is not None:
-            return data.decode(codec)
-    except (ValueError, LookupError):
-        pass
-    raise Malformed(Reason.ENCODING, f"column {name!r} is not base64 of {codec} text")
 
 
 def _with_removed(after: _Image, before: _Image | None) -> _Image:
