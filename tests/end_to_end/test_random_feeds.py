@@ -32,7 +32,7 @@ from tests.framework.demo_story import Change
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
 SIZE = os.environ.get("MAINSTEM_SIZE") or "small"
-PARTS, TABLES, STEPS, DRAWN = {"small": (2, 1, 60, 3), "all": (2, 1, 60, 99), "large": (4, 3, 250, 99)}[SIZE]
+PARTS, TABLES, STEPS, DRAWN = {"small": (2, 1, 60, 2), "all": (2, 1, 60, 99), "large": (4, 3, 250, 99)}[SIZE]
 
 
 class Pipeline:
