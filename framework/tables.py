@@ -48,7 +48,8 @@ class Lakehouse:
         """Whether `name` is a Delta table by now."""
         root = self.local_root
         if root is not None:
-            return (root / name / "_delta_log").is_dir()
+            log = root / name / "_delta_log"
+            return log.is_dir() and any(file.suffix in (".json", ".parquet") for file in log.iterdir())
         return DeltaTable.isDeltaTable(spark, self.path(name))
 
     def read(self, spark: SparkSession, name: str) -> DataFrame:

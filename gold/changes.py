@@ -66,8 +66,9 @@ def under_todays_names(rows: DataFrame, lineage: Lineage, mapped: Sequence[Stret
 
 
 def _renamed(image: Column, names: Column) -> Column:
-    today = F.transform_keys(image, lambda k, v: F.coalesce(F.try_element_at(names, k), k))
-    return F.when(names.isNull() | image.isNull(), image).otherwise(F.map_filter(today, lambda k, v: k != ""))
+    kept = F.map_filter(image, lambda k, v: F.coalesce(F.try_element_at(names, k), k) != "")
+    today = F.transform_keys(kept, lambda k, v: F.coalesce(F.try_element_at(names, k), k))
+    return F.when(names.isNull() | image.isNull(), image).otherwise(today)
 
 
 def _laid_under(under: Column, image: Column) -> Column:

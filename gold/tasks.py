@@ -129,7 +129,7 @@ def _tasks_of(
         state = states.get((source, name), TableState(source, name, State.ACTIVE))
         newest = max((extent.batches.get(piece.table, -1) for piece in lineage.pieces), default=-1)
         newest = max([newest, *(s.batch for s in statements if s.table == name)])
-        mine = {sequence: times[sequence] for sequence, _ in lineage.truncates if sequence in times}
+        mine = {sequence: times[change_id] for sequence, change_id in lineage.truncates if change_id in times}
         rows = sum(extent.rows.get(piece.table, 0) for piece in lineage.pieces)
         tasks.append(Task(source, lineage, state, settings, top, newest, rows, mine))
     return tasks
@@ -139,13 +139,13 @@ def _statements(desk: Desk, source: str) -> tuple[list[Statement], dict[str, tup
     rows = desk.read(STATEMENTS_TABLE).where(F.col("source") == source).collect()
     statements, times = [], {}
     for row in rows:
-        if row["sequence"] is None or row["table"] is None:
+        if row["sequence"] is None or row["table"] is None or row["change_id"] in times:
             continue
         name = TableName(row["database"], row["schema"], row["table"])
         statements.append(
             Statement(row["sequence"], row["change_id"], row["batch"], name, actions_of(row["actions"]), row["statement"], row["ordinal"])
         )
-        times[row["sequence"]] = (row["event_time"], row["batch"])
+        times[row["change_id"]] = (row["event_time"], row["batch"])
     return statements, times
 
 

@@ -77,7 +77,7 @@ def note_refused_again(lake: Lakehouse, rows: DataFrame) -> None:
 
 def resolve_replayed(lake: Lakehouse, committed: DataFrame) -> None:
     """Mark the quarantined messages whose events are in this batch."""
-    done = committed.select("source", "topic", "partition", "offset", "ordinal").distinct()
+    done = committed.where("kind <> 'quarantined'").select("source", "topic", "partition", "offset", "ordinal").distinct()
     target = (
         lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t").merge(done.alias("s"), _SAME_MESSAGE + " AND t.ordinal = s.ordinal")
     )

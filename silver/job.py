@@ -38,13 +38,15 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     desk = _open_desk(spark, lake, config)
     checkpoint = open_checkpoint(spark, lake)
     halts = _go_on(spark, desk)
+    # messages that were taken up again on their own have their fate when the stream comes to them
+    has_gaps = checkpoint.is_reset or lake.exists(spark, epochs.EPOCHS_TABLE)
     failures: list[Exception] = []
 
     def normalize(messages: DataFrame, stream_batch: int) -> None:
         try:
             batch = (checkpoint.first_batch + stream_batch) * STRIDE
             fresh = _without_stopped(messages, [name for name, halt in halts.items() if halt.batch < batch])
-            if checkpoint.is_reset:
+            if has_gaps:
                 fresh = _unread(fresh, desk)
             normalize_batch(fresh, batch, desk)
             halts.update(epochs.halts(spark, lake))
@@ -101,14 +103,12 @@ def _go_on(spark: SparkSession, desk: Desk) -> dict[str, epochs.Halt]:
 
 
 def _finish(spark: SparkSession, desk: Desk) -> None:
-    """Derive what a crash has left underived of a batch that the stream will not repeat."""
+    """Derive what a crash has left underived of the last batch, before messages are taken up again or left out."""
     if not desk.lake.exists(spark, derived.CHANGES_TABLE):
         return
     last = _last_batch(spark, desk)
-    if last % STRIDE == 0:
-        return
     counts = desk.lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
-    if counts.where(F.col("batch") == last).isEmpty():
+    if last >= 0 and counts.where(F.col("batch") == last).isEmpty():
         derive(desk.lake.read(spark, MESSAGES_TABLE), last, desk, None)
 
 
