@@ -109,11 +109,17 @@ class Bench:
         assert plan is not None
         path = Path(self.lake.path("gold/" + folder_of(plan.task)))
         if is_there:
-            (path / "_delta_log").mkdir(parents=True, exist_ok=True)
+            create_log(path)
         return replace(
             plan.task.state, replica=str(path), keys=plan.layout.keys, columns=plan.layout.columns, lineage=plan.digest,
             batch=plan.task.top, sequence=plan.profile.max_sequence, profile=plan.profile,
         )  # fmt: skip
+
+
+def create_log(table: Path) -> None:
+    """Makes `table` look like a Delta table with one commit."""
+    (table / "_delta_log").mkdir(parents=True, exist_ok=True)
+    (table / "_delta_log" / f"{0:020}.json").touch()
 
 
 def task_of(lineage: Lineage, settings: TableSettings, **more: Any) -> Task:
@@ -287,7 +293,7 @@ def test_a_history_asks_for_a_rebuild_where_there_is_none_or_a_truncate_closes_v
     bench, state = first
     settings = TableSettings(history=True)
     assert layout(bench.plan(("id_name", ["id"], "2"), state=state, past=PAST, settings=settings))[0] == "its history is to be made"
-    Path(bench.lake.path("gold/shop/orders__history/_delta_log")).mkdir(parents=True)
+    create_log(Path(bench.lake.path("gold/shop/orders__history")))
     assert layout(bench.plan(("id_name", ["id"], "2"), state=state, past=PAST, settings=settings))[0] is None
     assert layout(bench.plan(state=state, past=PAST, settings=settings, truncates={"2": (None, 1)}))[0] == "a truncate"
 
