@@ -196,7 +196,7 @@ def derive(messages: DataFrame, batch: int, desk: Desk, clock: object) -> list[R
     if "row" in kinds and any(extent.has_unpaired for extent in desk.shown_tables(spark).values()):
         derived.resolve_unpaired(lake, committed)
     crash_point("silver.after_quarantine")
-    if "half" in kinds or derived.has_pending(spark, lake):
+    if _has_waiting(counts, desk.config) or derived.has_pending(spark, lake):
         derived.merge_pending(lake, committed)
     crash_point("silver.after_pending")
     if kinds & {"ddl", "truncate"}:
@@ -206,3 +206,9 @@ def derive(messages: DataFrame, batch: int, desk: Desk, clock: object) -> list[R
     derived.append_counts(lake, spark, counts, clock, desk.transaction("counts", batch))
     crash_point("silver.after_counts")
     return counts
+
+
+def _has_waiting(counts: Sequence[Row], config: Config) -> bool:
+    """Whether halves of the batch may wait; those of formats without halves wait for nothing."""
+    pairing = {name for name, source in config.sources.items() if FORMATS[source.format].halves}
+    return any(row["kind"] == "half" and row["source"] in pairing for row in counts)

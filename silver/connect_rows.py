@@ -72,7 +72,7 @@ class ConnectRow:
 
 
 def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: Reading) -> Event:
-    """The change of one row; the first half of a key change is a control event."""
+    """The change of one row; the delete half of a key change, which the insert says whole, is no change."""
     op = Op.READ if row.op == "c" and is_snapshot(row.source) else OPS[row.op]
     database, schema, table = row.names
     event_time = moment_of(row.source) or moment_of(row.times)
@@ -82,7 +82,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
     position = _position(row, message, reading, has_key=bool(keys))
     if op is Op.DELETE and _header(message, "__debezium.newkey") is not None:
         place = (database, schema, table)
-        return Control(ControlKind.TOMBSTONE, "key_change", *place, position=position, event_time=event_time, transaction_id=transaction)
+        return Control(ControlKind.HALF, "key_change", *place, position=position, event_time=event_time, transaction_id=transaction)
     row = _described(row, context.given_of(database, schema, table))
     images = _images(row, op, message, reading.unavailable_value)
     before, after = images.before, images.after
@@ -111,13 +111,17 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
 
 
 def _described(row: ConnectRow, given: Mapping[str, Given]) -> ConnectRow:
-    """The row with what the configuration says of columns that no schema declares."""
+    """The row with what is known of columns that no schema declares, or whose schema does not say that they have no sign."""
     if not given:
         return row
-    open_columns = {name: what for name, what in given.items() if name not in row.fields}
+    open_columns = {name: what for name, what in given.items() if _is_open(row.fields.get(name), what)}
     before, after = (None if cells is None else in_base64(open_columns, cells) for cells in (row.before, row.after))
     fields = {**row.fields, **fields_of(open_columns, before or {}), **fields_of(open_columns, after or {})}
     return replace(row, before=before, after=after, fields=fields)
+
+
+def _is_open(field: Field | None, given: Given) -> bool:
+    return field is None or (given.unsigned and field.type == "int64" and field.name is None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@
     int8 int16 int32 int64                   tinyint to bigint
     float double boolean string              the same
     bytes                                    binary          base64
-    struct array map                         string          JSON text
+    struct array map                         string          JSON text; elements of an array by their own type
     Date, IsoDate                            date            days since the epoch, or text
     Time, MicroTime, NanoTime, IsoTime       string          a count since midnight as HH:MM:SS[.f], or text
     Timestamp, MicroTimestamp, NanoTimestamp, IsoTimestamp   timestamp_ntz, the wall time of the source
@@ -17,7 +17,8 @@
     Bits                                     decimal(20,0)   base64, little-endian; binary beyond 64 bits
     Year, MicroDuration, NanoDuration        int, bigint
     int64 that was BIGINT UNSIGNED           decimal(20,0)   negative from 2^63 on; told by the source's type, where it is sent
-    Enum, EnumSet, Json, Xml, Uuid, Interval, ZonedTime, geometry and names unknown here   by their type
+    Enum                                     string          the label, without the backslash before a comma
+    EnumSet, Json, Xml, Uuid, Interval, ZonedTime, geometry and names unknown here   by their type
 
 The names are those of `org.apache.kafka.connect.data` and `io.debezium`. Connect calls its `Timestamp` an instant; the
 databases' connectors write wall times into it, so it is read as one. PostgreSQL's infinite timestamps have the text
@@ -28,6 +29,7 @@ that came.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -37,7 +39,7 @@ import msgspec
 from framework.contracts.events import Column, Token
 from framework.contracts.reasons import Malformed
 from silver.types import MAX_DIGITS, UNSIGNED_BIGINT, date_text, declared_text, epoch_parts, undeclared_text, wall_of_epoch, wall_of_text
-from silver.wire import read_json
+from silver.wire import read_json, scalar
 
 _CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
 _DECIMAL, _VARIABLE_DECIMAL, _BITS = _CONNECT + "Decimal", _DATA + "VariableScaleDecimal", _DATA + "Bits"
@@ -54,6 +56,11 @@ _PLAIN = {
     "string": "string",
     "bytes": "binary",
 }
+_ENUM, _YEAR = _DATA + "Enum", _TIME + "Year"
+_YEAR_ZERO = "1900"
+"""What the connectors make of MariaDB's and MySQL's year 0000; a YEAR column cannot hold 1900."""
+_UNSIGNED_SCALE = 1 << 11
+"""PostgreSQL keeps a scale in eleven bits with a sign, which the connector leaves out; its greatest scale is 1,000."""
 _DATES = frozenset({_CONNECT + "Date", _TIME + "Date", _TIME + "IsoDate"})
 _TIMES = {_CONNECT + "Time": "ms", _TIME + "Time": "ms", _TIME + "MicroTime": "us", _TIME + "NanoTime": "ns", _TIME + "IsoTime": "us"}
 _WALLS = {
@@ -74,7 +81,7 @@ _INFINITIES = {
     "-292269055-12-02T23:00:00Z": "-infinity",
 }
 """What PostgreSQL's connector writes for timestamps without an end, as a count or as text."""
-_MOST_BYTES, _MOST_SCALE = 512, 1_000
+_MOST_BYTES, _MOST_SCALE = 1_024, _UNSIGNED_SCALE
 
 
 class Field(msgspec.Struct):
@@ -85,6 +92,7 @@ class Field(msgspec.Struct):
     field: str | None = None
     fields: list[Field] | None = None
     parameters: dict[str, str] | None = None
+    items: Field | None = None
 
 
 class _Scaled(msgspec.Struct):
@@ -93,6 +101,8 @@ class _Scaled(msgspec.Struct):
 
 
 _SCALED = msgspec.json.Decoder(_Scaled)
+_ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 
 
 def column_of(field: Field) -> Column:
@@ -114,6 +124,12 @@ def value_of(field: Field, token: Token, text: str | None, numbers_as_text: bool
         return _variable_decimal(token, text)
     if name == _BITS:
         return _bits(field, text)
+    if name == _ENUM:
+        return _enum(field, text)
+    if name == _YEAR:
+        return "0" if text == _YEAR_ZERO else declared_text("int", token, text)
+    if field.type == "array" and field.items is not None and field.items.name and token is Token.JSON:
+        return _array(field.items, text)
     convert = _conversion(name)
     if convert is not None:
         return _INFINITIES.get(text) or convert(text)
@@ -176,6 +192,8 @@ def _digits(field: Field) -> tuple[int, int] | None:
     precision, scale = _parameter(field, "connect.decimal.precision", 0), _parameter(field, "scale", 0)
     if precision <= 0:
         return None
+    if scale >= _UNSIGNED_SCALE // 2:
+        scale -= _UNSIGNED_SCALE
     return (precision - scale, 0) if scale < 0 else (max(precision, scale), scale)
 
 
@@ -240,7 +258,9 @@ def _decimal(field: Field, token: Token, text: str, numbers_as_text: bool) -> st
     plain = declared_text("decimal", token, text) or text
     if token is Token.NUMBER or (numbers_as_text and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", text.strip())):
         return plain
-    return _unscaled(text, _parameter(field, "scale", 0)) or text
+    scale = _parameter(field, "scale", 0)
+    exact = _unscaled(text, scale) or text
+    return exact.rstrip("0").removesuffix(".") or exact if scale >= _UNSIGNED_SCALE // 2 and "." in exact else exact
 
 
 def _variable_decimal(token: Token, text: str) -> str:
@@ -265,3 +285,27 @@ def _bits(field: Field, text: str) -> str:
     if data is None or _type_of(field) == "binary":
         return text
     return str(int.from_bytes(data[:_MOST_BYTES], "little"))
+
+
+def _enum(field: Field, text: str) -> str:
+    """The value without the backslash that the connectors of MariaDB and MySQL put before a comma, in the stream alone."""
+    allowed = (field.parameters or {}).get("allowed", "")
+    return text.replace("\\,", ",") if "\\," in text and text in re.split(r"(?<!\\),", allowed) else text
+
+
+def _array(items: Field, text: str) -> str:
+    """The JSON text of an array with its elements as canonical texts; numbers stay numbers."""
+    try:
+        elements = read_json(_ELEMENTS, text.encode())
+    except Malformed:
+        return text
+    return "[" + ",".join(_element(items, bytes(raw)) for raw in elements) + "]"
+
+
+def _element(items: Field, data: bytes) -> str:
+    token, text = scalar(data)
+    found = None if text is None else value_of(items, token, text)
+    if found is None or found == text:
+        return data.decode()
+    is_number = items.name in (_DECIMAL, _VARIABLE_DECIMAL) and _JSON_NUMBER.fullmatch(found)
+    return found if is_number else json.dumps(found, ensure_ascii=False)

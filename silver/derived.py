@@ -99,7 +99,11 @@ def merge_pending(lake: Lakehouse, committed: DataFrame) -> None:
         F.col("paired_with.offset").alias("offset"),
     )  # fmt: skip
     gone = settled.select(*at).unionByName(partners).distinct().withColumn("is_gone", F.lit(True))
-    halves = committed.where("kind = 'half'").select(*(F.col(f"`{n}`") for n in names)).join(gone.drop("is_gone"), at, "left_anti")
+    halves = (
+        committed.where("kind = 'half' AND half IS NOT NULL")
+        .select(*(F.col(f"`{n}`") for n in names))
+        .join(gone.drop("is_gone"), at, "left_anti")
+    )
     blank = gone.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in CHANGES.fields if f.name not in at))
     rows = halves.withColumn("is_gone", F.lit(False)).unionByName(blank.select(*(F.col(f"`{n}`") for n in names), "is_gone"))
     merge = lake.delta(committed.sparkSession, PENDING_TABLE).alias("t").merge(rows.alias("s"), _SAME_MESSAGE)

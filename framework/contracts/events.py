@@ -26,13 +26,14 @@ class Half(StrEnum):
 
 
 class ControlKind(StrEnum):
-    """Events that are no row change."""
+    """Events that are no row change. `HALF` is a message whose partner says the whole change, and waits for nothing."""
 
     DDL = "ddl"
     TRUNCATE = "truncate"
     HEARTBEAT = "heartbeat"
     TRANSACTION = "transaction"
     TOMBSTONE = "tombstone"
+    HALF = "half"
 
 
 class Token(StrEnum):

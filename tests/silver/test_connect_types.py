@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 from framework.contracts.events import Column, Token
@@ -23,6 +25,7 @@ CONNECT, TIME, DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io
         ("string", TIME + "ZonedTimestamp", "2020-02-29T10:00:00.1234567+08:00", "timestamp", "2020-02-29T02:00:00.1234567Z"),
         ("string", TIME + "ZonedTimestamp", "infinity", "timestamp", "infinity"),
         ("int32", TIME + "Year", "2024", "int", "2024"),
+        ("int32", TIME + "Year", "1900", "int", "0"),
         ("int64", TIME + "MicroDuration", "5", "bigint", "5"),
         ("bytes", DATA + "Bits", "AgE=", "decimal(20,0)", "258"),
         ("string", DATA + "Json", '{"a": 1}', "string", '{"a": 1}'),
@@ -34,6 +37,10 @@ def test_logical_types(wire_type: str, name: str | None, text: str, canonical: s
     token = Token.NUMBER if wire_type.startswith("int") else Token.TEXT
     assert column_of(field).type == canonical
     assert value_of(field, token, text) == expected
+
+
+def base64_of(number: int) -> str:
+    return base64.b64encode(number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True)).decode()
 
 
 def decimal(scale: str, precision: str | None) -> Field:
@@ -49,6 +56,7 @@ def decimal(scale: str, precision: str | None) -> Field:
         ("5", "-2", "Bw==", "decimal(7,0)", "700"),
         ("65", "2", "AQ==", "string", "0.01"),
         (None, "2", "AN4=", None, "2.22"),
+        ("6", "2046", base64_of(-99900 * 10**2046), "decimal(8,0)", "-99900"),
     ],
 )
 def test_decimals_are_unscaled_bytes(precision: str | None, scale: str, wire: str, canonical: str | None, expected: str) -> None:
@@ -71,3 +79,23 @@ def test_decimal_with_its_own_scale_is_undeclared() -> None:
 
 def test_decimal_text_pads_small_numbers() -> None:
     assert [decimal_text(5, 3), decimal_text(-5, 0), decimal_text(0, 2), decimal_text(0, -2)] == ["0.005", "-5", "0.00", "0"]
+
+
+@pytest.mark.parametrize(("text", "expected"), [("ü\\,x", "ü,x"), ("ü,x", "ü,x"), ("a\\b", "a\\b"), ("new", "new")])
+def test_a_label_of_an_enum_has_no_backslash_before_its_comma(text: str, expected: str) -> None:
+    field = Field(type="string", name=DATA + "Enum", parameters={"allowed": "new,ü\\,x,a\\b"})
+    assert value_of(field, Token.TEXT, text) == expected
+
+
+@pytest.mark.parametrize(
+    ("items", "wire", "expected"),
+    [
+        (decimal("2", "6"), '["AN4=", null, "/CI="]', "[2.22,null,-9.90]"),
+        (Field(type="int32", name=TIME + "Date"), "[19782,null]", '["2024-02-29",null]'),
+        (Field(type="string", name=TIME + "ZonedTimestamp"), '["2024-02-29T10:00:00Z"]', '["2024-02-29T10:00:00Z"]'),
+        (Field(type="struct", name=DATA + "VariableScaleDecimal"), '[{"scale":1,"value":"Cw=="}]', "[1.1]"),
+        (Field(type="int32"), "[1, null]", "[1, null]"),
+    ],
+)
+def test_elements_of_an_array_are_read_by_their_own_type(items: Field, wire: str, expected: str) -> None:
+    assert value_of(Field(type="array", items=items), Token.JSON, wire) == expected

@@ -89,7 +89,7 @@ def test_old_key_has_the_types_of_the_row() -> None:
 def test_delete_with_a_new_key_removes_nothing_by_itself() -> None:
     found = event(envelope("d", {"id": 1, "name": "Ann"}), key={"id": 1}, headers={"__debezium.newkey": {"id": 2}})
     assert isinstance(found, Control)
-    assert (found.kind, found.op, found.table) == (ControlKind.TOMBSTONE, "key_change", "orders")
+    assert (found.kind, found.op, found.table) == (ControlKind.HALF, "key_change", "orders")
 
 
 def test_key_change_without_headers_is_a_delete_and_an_insert() -> None:
@@ -289,3 +289,11 @@ def test_snapshots_drop_no_tables() -> None:
     assert isinstance(streamed, Control)
     assert [type(action).__name__ for action in read.actions or ()] == ["NoEffect"]
     assert streamed.actions is None
+
+
+def test_column_without_a_sign_is_told_by_the_configuration_where_the_schema_does_not_say_it() -> None:
+    schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": [{"type": "int64", "field": "seen"}]}]}
+    given = replace(context(), given_of=lambda *_: {"seen": Given("decimal(20,0)", unsigned=True)})
+    found = row({"schema": schema, "payload": envelope("c", None, {"seen": -1})}, given=given)
+    assert found.after == {"seen": "18446744073709551615"}
+    assert found.columns["seen"].type == "decimal(20,0)"
