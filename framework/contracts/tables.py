@@ -93,3 +93,32 @@ QUARANTINE = T.StructType(
         T.StructField("batch", T.LongType()),
     ]
 )
+
+QUALITY_RESULTS = T.StructType(
+    [
+        T.StructField("run_id", T.StringType()),
+        T.StructField("started_at", T.TimestampType()),
+        T.StructField("checked_at", T.TimestampType()),
+        T.StructField("layer", T.StringType()),
+        T.StructField("source", T.StringType()),
+        T.StructField("database", T.StringType()),
+        T.StructField("schema", T.StringType()),
+        T.StructField("table", T.StringType()),
+        T.StructField("rule", T.StringType()),
+        T.StructField("kind", T.StringType()),
+        T.StructField("columns", T.ArrayType(T.StringType())),
+        T.StructField("severity", T.StringType()),
+        T.StructField("success", T.BooleanType()),
+        T.StructField("expected", T.StringType()),
+        T.StructField("observed", T.StringType()),
+        T.StructField("checked_count", T.LongType()),
+        T.StructField("failed_count", T.LongType()),
+        T.StructField("failing_keys", T.ArrayType(T.StringType())),
+        T.StructField("detail", T.StringType()),
+        T.StructField("is_gate", T.BooleanType()),
+        T.StructField("engine", T.StringType()),
+        T.StructField("version", T.LongType()),
+        T.StructField("batch", T.LongType()),
+        T.StructField("suite", T.StringType()),
+    ]
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import warnings
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from framework.contracts.tables import CHANGES
+from framework.contracts.quality import QualityResult
+from framework.contracts.tables import CHANGES, QUALITY_RESULTS
 from silver.formats import FORMATS
 from silver.rows import STAGED, STAGED_DDL
 
@@ -69,6 +71,10 @@ def test_each_fixture_folder_names_its_origin_and_has_events_beside_each_raw_fil
 def test_decoded_rows_have_the_fields_of_the_change_table_in_order() -> None:
     staged = [name for name in STAGED.names if name not in ("position", "columns")]
     assert staged == [field.name for field in CHANGES.fields if field.name != "batch"]
+
+
+def test_quality_results_have_the_columns_of_their_table_in_order() -> None:
+    assert [field.name for field in dataclasses.fields(QualityResult)] == QUALITY_RESULTS.names
 
 
 def test_the_text_of_the_staged_schema_names_the_same_fields() -> None:

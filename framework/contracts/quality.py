@@ -1,0 +1,75 @@
+"""The quality results, `ops/quality_results`: one row a run, table and rule, append-only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+RESULTS_TABLE = "ops/quality_results"
+MOST_KEYS = 20
+"""How many failing keys a row of the results names at most; `failed_count` counts all."""
+
+
+class Severity(StrEnum):
+    """What a failed rule means for the run: `error` ends it with exit code 3, `warn` is told and no more."""
+
+    WARN = "warn"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class QualityResult:
+    """What one rule came to in one run. The fields are the columns of `ops/quality_results`, in their order.
+
+    Attributes:
+        run_id: The run, as in `ops/runs`.
+        started_at: When the quality step of the run began; one value a run.
+        checked_at: When this rule was judged.
+        layer: `bronze`, `silver`, `gold`, or `source` for what concerns a source as a whole.
+        source: The configured source; None for a table that several sources write.
+        database: The table as the source names it, with `schema` and `table`; None for what concerns no replica.
+        schema: None also where the source has two levels.
+        table: In the layers bronze and silver the name of the layer's own table (`messages`, `changes`).
+        rule: The rule's name, unique within the table: `not_null(id)`, or the name that the configuration gives.
+        kind: What sort of rule it is: `not_null`, `unique`, `snapshot`, `freshness`, `accounted` …
+        columns: The columns that the rule speaks of; empty for rules about a whole table.
+        severity: `warn` or `error`.
+        success: Whether the rule holds; None where it could not be judged, and `detail` says why.
+        expected: The rule in words: `between 0 and 100`.
+        observed: What was found, in words: `3 of 1,204 rows`.
+        checked_count: How many rows, keys or messages the rule looked at.
+        failed_count: How many of them break it.
+        failing_keys: Some of these, at most MOST_KEYS, smallest first: `id=7`, or a message as `topic/partition/offset`.
+        detail: More for people: how to trace it, what a difference is; None where there is nothing to add.
+        is_gate: The rule judged a batch's rows before they were merged.
+        engine: `great_expectations` where its verdict stands, else `mainstem`.
+        version: The Delta version of the table that was judged, None where there is no one table.
+        batch: The silver batch up to which the table was applied.
+        suite: A digest of the table's rules; other rules are judged anew.
+    """
+
+    run_id: str
+    started_at: datetime
+    checked_at: datetime
+    layer: str
+    source: str | None
+    database: str | None
+    schema: str | None
+    table: str | None
+    rule: str
+    kind: str
+    columns: tuple[str, ...]
+    severity: str
+    success: bool | None
+    expected: str
+    observed: str
+    checked_count: int
+    failed_count: int
+    failing_keys: tuple[str, ...]
+    detail: str | None
+    is_gate: bool
+    engine: str
+    version: int | None
+    batch: int | None
+    suite: str
