@@ -111,6 +111,10 @@ def command_line() -> argparse.ArgumentParser:
     detect.add_argument("path", metavar="PATH", help="a file, or a folder with files; a message a line, or as `kcat -J` prints them")
     detect.set_defaults(command=feeds.detect)
 
+    init = adder.add_parser("init", parents=[common], help="write a commented configuration")
+    init.add_argument("--from", dest="origin", metavar="PATH", help="name the sources that lie in this file or folder")
+    init.set_defaults(command=feeds.init)
+
     doctor = adder.add_parser("doctor", parents=[common], help="check this machine: Java, jars, disk, rights")
     doctor.set_defaults(command=commands.doctor)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from framework import demonstration
+from framework.draft import DraftSource, draft_sources, draft_text
 from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.layer import installed_layers
 from framework.text_tables import aligned, markdown
@@ -46,15 +47,59 @@ def between_markers(text: str, table: str) -> str | None:
 
 def detect(options: argparse.Namespace) -> int:
     """The format of a file or folder with its evidence; exit code 1 when no line fits a format."""
-    layers = list(installed_layers())
-    look = next(layer.look for layer in layers if layer.look is not None)
-    name_formats = next(layer.detect for layer in layers if layer.detect is not None)
-    answer = {"path": options.path, **name_formats(look(Path(options.path)))}
+    answer = {"path": options.path, **_detected(Path(options.path))}
     if options.json:
         print(json.dumps(answer, ensure_ascii=False))
     else:
         print("\n".join(_lines(answer)))
     return 0 if answer["formats"] else 1
+
+
+def init(options: argparse.Namespace) -> int:
+    """Write a commented configuration, with the sources that lie below a path, and say what to do next."""
+    file = Path(options.config)
+    sources = draft_sources(Path(options.origin), _detected) if options.origin else []
+    text = draft_text(file, sources)
+    try:
+        with file.open("x", encoding="utf-8") as target:
+            target.write(text)
+    except FileExistsError:
+        raise ConfigurationError(
+            "CONFIG_EXISTS", found="a file", where=str(file), action="name another one with -c: nothing is overwritten"
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(
+            "CONFIG_NOT_WRITABLE", found=error.strerror or str(error), where=str(file), action="name a file in a folder that is there"
+        ) from None
+    if options.json:
+        print(json.dumps(_drafted(file, sources), ensure_ascii=False))
+    else:
+        print("\n".join(_init_lines(file, sources)))
+    return 0
+
+
+def _drafted(file: Path, sources: Sequence[DraftSource]) -> dict[str, Any]:
+    found = [{"name": s.name, "format": s.format, "or": s.answer["formats"][0]["or"], "files": str(s.folder)} for s in sources]
+    return {"config": str(file), "sources": found, "append_only": [name for s in sources for name in s.keyless]}
+
+
+def _init_lines(file: Path, sources: Sequence[DraftSource]) -> Iterator[str]:
+    yield f"{file}: written" + (f", with {len(sources)} sources" if len(sources) > 1 else "")
+    for source in sources:
+        found = source.answer["formats"][0]
+        names = " or ".join((source.format, *found["or"]))
+        yield f"  {source.name}: {source.folder} holds {names}, {found['messages']:,} messages of {len(found['tables']):,} tables"
+    keyless = [name for source in sources for name in source.keyless]
+    if keyless:
+        yield f"  without a key in the feed: {', '.join(keyless[:10])}{' …' if len(keyless) > 10 else ''}: write `keys` for them"
+    yield "next: read it, then `mainstem plan` and `mainstem run`" if sources else "next: write your sources, then `mainstem validate`"
+
+
+def _detected(path: Path, source: str = "feed") -> Mapping[str, Any]:
+    layers = list(installed_layers())
+    look = next(layer.look for layer in layers if layer.look is not None)
+    name_formats = next(layer.detect for layer in layers if layer.detect is not None)
+    return name_formats(look(path), source)
 
 
 def _lines(answer: Mapping[str, Any]) -> Iterator[str]:

@@ -65,8 +65,8 @@ def _no_models() -> Mapping[str, type[BaseModel]]:
 class Layer:
     """One layer: how it runs, what it adds to `status`, and the formats that it knows (name, row of the formats table).
 
-    `look` gives the messages of a file or folder without landing them, `detect` says which format such messages have;
-    each is one layer's.
+    `look` gives the messages of a file or folder without landing them, `detect` says which format such messages have as
+    the feed of a source of this name; each is one layer's.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Layer:
     rebuild: Callable[[Run, str], LayerReport] | None = None
     trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
     look: Callable[[Path], Iterator[FiledMessage]] | None = None
-    detect: Callable[[Iterable[FiledMessage]], Mapping[str, Any]] | None = None
+    detect: Callable[[Iterable[FiledMessage], str], Mapping[str, Any]] | None = None
 
 
 def installed_layers() -> Iterator[Layer]:

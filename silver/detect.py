@@ -28,9 +28,12 @@ _MOST_SHAPES = 1_000
 _ENVELOPE = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def detect(messages: Iterable[FiledMessage], formats: Mapping[str, Format]) -> dict[str, Any]:
-    """What these messages are: the formats with their evidence, the files, and the lines that fit none."""
-    detector = Detector(formats)
+def detect(messages: Iterable[FiledMessage], formats: Mapping[str, Format], source: str = "feed") -> dict[str, Any]:
+    """What these messages are: the formats with their evidence, the files, and the lines that fit none.
+
+    `source` is the database of feeds that name none.
+    """
+    detector = Detector(formats, source)
     for filed in messages:
         detector.take(filed)
     return answer(detector.found)
@@ -47,9 +50,9 @@ class _Shape:
 class Detector:
     """Takes messages one by one; `silver/findings.py` says what they come to."""
 
-    def __init__(self, formats: Mapping[str, Format]) -> None:
+    def __init__(self, formats: Mapping[str, Format], source: str = "feed") -> None:
         self.formats = formats
-        self.contexts = {name: Context("feed", fmt.options(), "UTC", lambda *_: None) for name, fmt in formats.items()}
+        self.contexts = {name: Context(source, fmt.options(), "UTC", lambda *_: None) for name, fmt in formats.items()}
         self.shapes: dict[tuple[str, ...], _Shape] = {}
         self.found = Findings()
 

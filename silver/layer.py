@@ -96,5 +96,5 @@ LAYER = Layer(
     replay=_replay,
     formats=_format_rows,
     options=lambda: {name: f.options for name, f in FORMATS.items()},
-    detect=lambda messages: detect(messages, FORMATS),
+    detect=lambda messages, source: detect(messages, FORMATS, source),
 )
