@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
+import pyspark
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -98,17 +99,30 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # Spark's and Delta's first choice of how to rename a file starts a process for each name, a thousand in a small run.
+        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+        "spark.sql.streaming.checkpointFileManagerClass": _checkpoint_files(),
     }
 
 
 # Most of a short run is the JVM warming up: its best compiler is left to code that is hot for longer than that.
 # With one compiler alone the room for code would be 48 MB, which Spark fills within a minute; then nothing is compiled.
 _PATIENT = (
-    "Tier4InvocationThreshold=50000",
-    "Tier4MinInvocationThreshold=6000",
-    "Tier4CompileThreshold=150000",
+    "Tier4InvocationThreshold=500000",
+    "Tier4MinInvocationThreshold=60000",
+    "Tier4CompileThreshold=1500000",
+    "Tier4BackEdgeThreshold=400000",
     "ReservedCodeCacheSize=240m",
 )
+
+
+def _checkpoint_files() -> str:
+    """The class that writes checkpoints through Hadoop's plain file system; Spark 4.1 has moved it."""
+    package = "org.apache.spark.sql.execution.streaming"
+    is_moved = tuple(int(part) for part in pyspark.__version__.split(".")[:2]) >= (4, 1)
+    return (
+        f"{package}.checkpointing.FileSystemBasedCheckpointFileManager" if is_moved else f"{package}.FileSystemBasedCheckpointFileManager"
+    )
 
 
 def _java_options() -> str:
