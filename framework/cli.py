@@ -6,14 +6,18 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 from framework import commands, feeds, repair
 from framework.errors import MainstemError
 
 _Command = Callable[[argparse.Namespace], int]
 
+_INTERVAL = re.compile(r"([0-9]{1,6})\s*(s|m|h)")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
 _ENDINGS = {1: "failed", 2: "usage or configuration", 3: "ran to the end, but a table is parked or a quality check failed"}
 
 
@@ -66,6 +70,13 @@ def _unexpected(error: Exception) -> str:
     )
 
 
+def _interval(text: str) -> timedelta:
+    found = _INTERVAL.fullmatch(text.strip())
+    if found is None or int(found[1]) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no interval: write seconds, minutes or hours, as 30s, 5m or 1h")
+    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+
+
 def command_line() -> argparse.ArgumentParser:
     """The parser of all commands."""
     common = argparse.ArgumentParser(add_help=False)
@@ -80,6 +91,9 @@ def command_line() -> argparse.ArgumentParser:
     run = adder.add_parser("run", parents=[common], help="land, normalize and apply everything that is waiting")
     run.add_argument("--through", choices=("bronze", "silver", "gold", "quality"), default="quality", help="the last layer to run")
     run.add_argument("--table", help="bring one table alone up to date (database.table)")
+    run.add_argument(
+        "--continuous", type=_interval, metavar="INTERVAL", help="go on for ever, a round every INTERVAL (30s, 5m), until SIGTERM or SIGINT"
+    )
     run.set_defaults(command=commands.run)
 
     status = adder.add_parser("status", parents=[common], help="what is where: tables, counts, what waits")

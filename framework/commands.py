@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from framework import demonstration
 from framework.config import Catalog, Config, load_config
 from framework.config_schema import json_schema
+from framework.continuous import repeat, until_asked_to_end
 from framework.doctor import diagnose
 from framework.errors import ConfigurationError
 from framework.layer import ORDER, LayerReport, Run, TableLine, installed_layers
@@ -51,15 +52,37 @@ def run(options: argparse.Namespace) -> int:
         show_steps()
     started = time.monotonic()
     with opened(config, is_exclusive=True) as (lake, spark):
-        work = Run(spark, lake, config, uuid.uuid4().hex[:12], options.table)
-        reports = []
-        for layer in installed_layers():
-            if ORDER.index(layer.name) > ORDER.index(options.through):
-                break
-            log_step(layer.name, run=work.run_id)
-            reports.append(layer.run(work))
-        append_run(spark, lake, work.run_id, reports)
+        if getattr(options, "continuous", None) is not None:
+            with until_asked_to_end() as ended:
+                return repeat(lambda: _round(Run(spark, lake, config, _run_id(), options.table), options), options.continuous, ended)
+        reports = _reports(Run(spark, lake, config, _run_id(), options.table), options.through)
     return report_run(reports, time.monotonic() - started, is_json=options.json)
+
+
+def _round(work: Run, options: argparse.Namespace) -> int:
+    """One of the rounds of a continuous run; one that finds nothing new prints nothing."""
+    started = time.monotonic()
+    reports = _reports(work, options.through)
+    if any(report.tables or report.errors or any(report.counts.values()) for report in reports):
+        code = report_run(reports, time.monotonic() - started, is_json=options.json)
+        sys.stdout.flush()
+        return code
+    return 0
+
+
+def _run_id() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+def _reports(work: Run, through: str) -> list[LayerReport]:
+    reports = []
+    for layer in installed_layers():
+        if ORDER.index(layer.name) > ORDER.index(through):
+            break
+        log_step(layer.name, run=work.run_id)
+        reports.append(layer.run(work))
+    append_run(work.spark, work.lake, work.run_id, reports)
+    return reports
 
 
 def status(options: argparse.Namespace) -> int:
