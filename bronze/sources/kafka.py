@@ -4,6 +4,8 @@ Keys of `kafka:` other than ours go to Spark's reader as they are: its own (`sta
 `minPartitions`) and, behind `kafka.`, the client's (`kafka.security.protocol`, `kafka.sasl.jaas.config`). Where nothing is
 said a source begins at the earliest offset, a commit holds a million messages at most, and lost offsets stop it.
 
+A pattern is the whole name of a topic; Spark alone would also take topics that hold it somewhere.
+
 Offsets that the broker no longer has are never skipped: the source stops with KAFKA_OFFSETS_LOST, which names the range. A
 topic that is added later, or that comes to match the pattern, is read from its first message.
 """
@@ -43,7 +45,7 @@ def reader_options(kafka: Kafka) -> dict[str, str]:
     said = {key.lower() for key in kafka.options}
     options = {key: value for key, value in DEFAULTS.items() if key.lower() not in said}
     options |= {key: value for key, value in kafka.options.items() if key.lower() != "includeheaders"}
-    topics = {"subscribe": ",".join(kafka.topics)} if kafka.topics is not None else {"subscribePattern": kafka.topic_pattern or ""}
+    topics = {"subscribe": ",".join(kafka.topics)} if kafka.topics is not None else {"subscribePattern": f"^(?:{kafka.topic_pattern})$"}
     return {**options, **topics, "kafka.bootstrap.servers": kafka.bootstrap_servers, "includeHeaders": "true"}
 
 

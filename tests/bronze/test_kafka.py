@@ -50,7 +50,7 @@ def test_topics_and_defaults_of_the_reader() -> None:
 
 def test_a_pattern_instead_of_topics() -> None:
     found = options(topics=None, topic_pattern=r"crm\..*")
-    assert found["subscribePattern"] == r"crm\..*"
+    assert found["subscribePattern"] == r"^(?:crm\..*)$"
     assert "subscribe" not in found
 
 
