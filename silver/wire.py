@@ -40,6 +40,8 @@ _FIRST_TIME, _LAST_TIME = -62_135_424_000, 253_402_128_000
 def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
     """One JSON document as the decoder's type. Raises `Malformed` for anything else, with the narrowest reason."""
     value = None if value is None else without_mark(value)
+    if value is not None and value[:1] == b"\x00":
+        value = _without_schema_id(value)
     if value is None or not value.strip():
         raise Malformed(Reason.EMPTY, "no bytes" if not value else "spaces alone")
     try:
@@ -59,6 +61,18 @@ def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
 def without_mark(value: bytes) -> bytes:
     """The bytes without one byte order mark in front."""
     return value[3:] if value.startswith(_BOM) else value
+
+
+def _without_schema_id(value: bytes) -> bytes:
+    """The JSON behind a schema registry's mark and schema id, as its JSON Schema serializers write it; else the bytes as they are."""
+    document = value[5:]
+    if document[:1] not in (b"{", b"["):
+        return value
+    try:
+        _RAW.decode(document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return value
+    return document
 
 
 def _wrong_shape(value: bytes, error: msgspec.ValidationError) -> Malformed:
@@ -82,7 +96,8 @@ def _not_json(value: bytes, message: str) -> Malformed:
         return Malformed(Reason.COMPRESSED, "gzip bytes: decompress before landing, or check the producer's settings")
     if value[:1] == b"\x00" and len(value) > 5:
         schema = int.from_bytes(value[1:5], "big")
-        return Malformed(Reason.SCHEMA_REGISTRY, f"Confluent wire format, schema id {schema}: write the feed as plain JSON")
+        advice = "set the producer's converters to JSON or JSON Schema; Avro and Protobuf are not read"
+        return Malformed(Reason.SCHEMA_REGISTRY, f"Confluent wire format, schema id {schema}: {advice}")
     try:
         value.decode("utf-8")
     except UnicodeDecodeError as error:

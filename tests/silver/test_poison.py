@@ -61,7 +61,7 @@ WHOLE: dict[str, tuple[Callable[[bytes], bytes], Reason]] = {
     "18 UTF-16": (lambda good: good.decode().encode("utf-16"), Reason.ENCODING),
     "28 nested too deep": (lambda good: b'{"payload":' * 5000 + b"1" + b"}" * 5000, Reason.TOO_DEEP),
     "gzip": (lambda good: gzip.compress(good), Reason.COMPRESSED),
-    "schema registry": (lambda good: b"\x00\x00\x00\x00\x07" + good, Reason.SCHEMA_REGISTRY),
+    "schema registry": (lambda good: b"\x00\x00\x00\x00\x07\x02" + good, Reason.SCHEMA_REGISTRY),
     "double encoded": (lambda good: json.dumps(good.decode()).encode(), Reason.DOUBLE_ENCODED),
 }
 

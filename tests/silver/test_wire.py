@@ -203,3 +203,13 @@ def test_an_image_has_at_most_ten_thousand_columns() -> None:
 
 def test_one_document_is_read_and_numbers_stay_text() -> None:
     assert {name: bytes(raw) for name, raw in read_json(ANY, b'{"a": 1.10, "b": "x"}').items()} == {"a": b"1.10", "b": b'"x"'}
+
+
+def test_json_behind_a_schema_id_is_read_and_anything_else_there_is_told() -> None:
+    mark = b"\x00\x00\x00\x00\x07"
+    assert read_json(ANY, mark + b'{"a": 1.50}') == {"a": Raw(b"1.50")}
+    for behind in (b"\x02\x06Ann", b'{"a"', b"{\xff}"):
+        with pytest.raises(Malformed) as refused:
+            read_json(ANY, mark + behind)
+        assert refused.value.reason is Reason.SCHEMA_REGISTRY
+        assert "schema id 7" in refused.value.detail
