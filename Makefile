@@ -14,7 +14,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 unexport VIRTUAL_ENV
 unexport PYTHONPATH
 
-.PHONY: help setup demo test property chaos lint format clean
+.PHONY: help setup demo test property chaos real lint format clean
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -22,6 +22,7 @@ help:
 	@echo "make test     all tests"
 	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
 	@echo "make chaos    runs killed at every named point, and CHAOS=$(CHAOS) times at random (SEED=… repeats one)"
+	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
 	@echo "make lint     format check, ruff, mypy, import contracts"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make clean    remove what the other targets made"
@@ -47,6 +48,10 @@ property: $(READY)
 
 chaos: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/end_to_end/test_crashes.py $(PYTEST_ARGS)
+
+real: $(READY)
+	$(UV) sync --frozen --quiet --group real
+	MAINSTEM_SEED=$(SEED) $(BIN)/python -m pytest -s -m real tests/real $(PYTEST_ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

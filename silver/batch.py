@@ -69,7 +69,7 @@ def _commit(messages: DataFrame, batch: int, desk: Desk, received: int, is_repla
     spark, lake = messages.sparkSession, desk.lake
     crash_point("silver.before_staging")
     staging = f"{lake.checkpoints}/staging/silver"
-    messages.mapInArrow(normalizer(desk.plans), STAGED_DDL).write.mode("overwrite").parquet(staging)
+    messages.mapInArrow(normalizer(desk.plans_for(messages)), STAGED_DDL).write.mode("overwrite").parquet(staging)
     staged = spark.read.schema(STAGED_DDL).parquet(staging)
     rows = _fates(staged, desk, batch, received)
     derived.append_schemas(lake, staged, batch, desk.transaction("schemas", batch), desk.known_schemas(spark))

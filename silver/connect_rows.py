@@ -27,6 +27,7 @@ from framework.contracts.reasons import Malformed, Reason
 from silver.connect import columns_of, decoded_image, image_of, key_of
 from silver.connect_bare import fields_of, in_base64
 from silver.connect_source import Source, is_snapshot, moment_of, place_of, server_of, text_of, transaction_of
+from silver.connect_structures import declared_fields
 from silver.connect_types import Field
 from silver.connect_unavailable import WORD, is_unavailable
 from silver.format import Context, Given
@@ -84,6 +85,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         place = (database, schema, table)
         return Control(ControlKind.HALF, "key_change", *place, position=position, event_time=event_time, transaction_id=transaction)
     row = _described(row, context.given_of(database, schema, table))
+    row = _structured(row, declared_fields(context.declared_of(row.names, position)))
     images = _images(row, op, message, reading.unavailable_value)
     before, after = images.before, images.after
     if op is Op.DELETE:
@@ -108,6 +110,19 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         transaction_id=transaction,
         server=None if is_snapshot(row.source) else server_of(row.source),
     )
+
+
+def _structured(row: ConnectRow, known: Mapping[str, Field]) -> ConnectRow:
+    """The row with what the schema-change topic says of columns that no schema declares, or leaves without their sign."""
+    if not known:
+        return row
+    names = dict.fromkeys((*(row.before or {}), *(row.after or {})))
+    fields = {name: known[name] for name in names if name in known and _tells_more(row.fields.get(name), known[name])}
+    return replace(row, fields={**row.fields, **fields}) if fields else row
+
+
+def _tells_more(field: Field | None, known: Field) -> bool:
+    return field is None or (field.type == "int64" and field.name is None and bool(known.parameters))
 
 
 def _described(row: ConnectRow, given: Mapping[str, Given]) -> ConnectRow:

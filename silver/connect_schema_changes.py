@@ -50,6 +50,7 @@ _WITH_LENGTH = frozenset(
         "timestamp",
         "time",
         "float",
+        "bit",
     }
 )
 

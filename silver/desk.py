@@ -16,9 +16,11 @@ from framework.contracts.reasons import Reason
 from framework.contracts.tables import SCHEMAS
 from framework.tables import Lakehouse, Transaction
 from silver import derived
+from silver.definitions import known_definitions, plans_with_definitions
 from silver.format import Context, Given, Options
 from silver.formats import FORMATS
 from silver.normalize import SourcePlan
+from silver.structures import Structures
 
 STRIDE = 1_000
 """Batches of the stream are numbered in steps of this; between them is room for messages that are taken up again."""
@@ -56,13 +58,14 @@ def later(one: _Moment | None, other: _Moment | None) -> _Moment | None:
 
 @dataclass(slots=True)
 class Desk:
-    """The state of one run of silver. `schemas` and `tables` are read when they are first asked for."""
+    """The state of one run of silver. `schemas`, `tables` and `definitions` are read when they are first asked for."""
 
     lake: Lakehouse
     config: Config
     plans: Mapping[str, SourcePlan]
     schemas: set[str] | None = None
     tables: dict[_Table, Shown] | None = None
+    definitions: dict[str, Structures] | None = None
     messages: int = 0
     counts: list[Row] = field(default_factory=list)
 
@@ -75,6 +78,12 @@ class Desk:
         if self.schemas is None:
             self.schemas = {row[0] for row in self.lake.rows(spark, derived.SCHEMAS_TABLE, SCHEMAS).select("schema_id").collect()}
         return self.schemas
+
+    def plans_for(self, messages: DataFrame) -> Mapping[str, SourcePlan]:
+        """The plans for decoding these messages, with what they and earlier ones define of tables."""
+        if self.definitions is None:
+            self.definitions = known_definitions(messages.sparkSession, self.lake, self.plans)
+        return plans_with_definitions(messages, self.plans, self.definitions)
 
     def shown_tables(self, spark: SparkSession) -> dict[_Table, Shown]:
         """How far each table has come in the batches before; messages without a table count under null."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from framework.contracts.events import Event, Op
 from framework.contracts.raw import RawMessage
+from silver.structures import Declared
 
 
 class BeforeImage(StrEnum):
@@ -39,6 +40,10 @@ class Given:
     unsigned: bool = False
 
 
+def _nothing_declared(table: tuple[str | None, str | None, str], position: tuple[int, ...] | None) -> Declared:
+    return ()
+
+
 def _nothing_given(database: str | None, schema: str | None, table: str) -> Mapping[str, Given]:
     return {}
 
@@ -49,7 +54,8 @@ class Context:
 
     `keys_of(database, schema, table)` gives the key columns that the configuration names, or None.
     `codecs_of` gives the columns that it tells to decode, with the codec's name (`utf8`), and `given_of` what else it says
-    of columns, for feeds whose encodings cannot be told from their messages.
+    of columns, for feeds whose encodings cannot be told from their messages. `declared_of(table, position)` gives the
+    columns of a table at a position, where definitions come beside the rows (a topic of schema changes).
     `timezone` is the IANA name for wall times that carry no zone.
     """
 
@@ -59,6 +65,7 @@ class Context:
     keys_of: Callable[[str | None, str | None, str], tuple[str, ...] | None]
     codecs_of: Callable[[str | None, str | None, str], Mapping[str, str]] = _no_codecs
     given_of: Callable[[str | None, str | None, str], Mapping[str, Given]] = _nothing_given
+    declared_of: Callable[[tuple[str | None, str | None, str], tuple[int, ...] | None], Declared] = _nothing_declared
 
 
 def _as_it_is(kind: str) -> str | None:
@@ -70,9 +77,11 @@ class Format:
     """One vendor format.
 
     `decode` is pure and total: the same message gives the same answer; it returns at least one event, or raises
-    `Malformed`; for any bytes nothing else escapes. `positions_are_unique` says that a position identifies one change;
-    where it is false (times in seconds or milliseconds) the broker's coordinates break ties. `column_type` translates
-    the canonical type that a DDL statement names into the one that the feed declares for such columns in its rows.
+    `Malformed`; for any bytes nothing else escapes. `has_structures`: rows may come without types, which control events
+    of the same feed tell (their `columns`); they are gathered before the rows are decoded. `positions_are_unique` says
+    that a position identifies one change; where it is false (times in seconds or milliseconds) the broker's coordinates
+    break ties. `column_type` translates the canonical type that a DDL statement names into the one that the feed declares
+    for such columns in its rows.
     """
 
     name: str
@@ -87,5 +96,6 @@ class Format:
     before_image: BeforeImage = BeforeImage.FULL
     halves: bool = False
     positions_are_unique: bool = True
+    has_structures: bool = False
     options: type[Options] = Options
     column_type: Callable[[str], str | None] = _as_it_is

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -17,6 +18,12 @@ hypothesis.settings.load_profile("mainstem")
 
 # For work as small as that of tests the JVM's best compiler costs more than it saves.
 os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Tests against real servers are there for `-m real` alone: they need what the others do not."""
+    is_real = collection_path == Path(__file__).parent / "real"
+    return True if is_real and "real" not in str(config.getoption("-m")) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -213,6 +213,7 @@ FORMAT = Format(
     order_comes_from="the connector's position: binlog file, pos, row; LSN; SCN",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
+    has_structures=True,
     options=DebeziumOptions,
     column_type=column_type,
 )

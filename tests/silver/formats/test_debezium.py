@@ -297,3 +297,47 @@ def test_column_without_a_sign_is_told_by_the_configuration_where_the_schema_doe
     found = row({"schema": schema, "payload": envelope("c", None, {"seen": -1})}, given=given)
     assert found.after == {"seen": "18446744073709551615"}
     assert found.columns["seen"].type == "decimal(20,0)"
+
+
+STRUCTURE = (
+    *(("price", "DECIMAL(12,2)"), ("seen", "BIGINT UNSIGNED"), ("day", "DATE"), ("at", "TIME"), ("made", "YEAR")),
+    *(("wall", "DATETIME"), ("fine", "DATETIME(6)"), ("moment", "TIMESTAMP"), ("bits", "BIT(9)"), ("raw", "VARBINARY(8)")),
+    *(("small", "TINYINT"), ("count", "INT UNSIGNED ZEROFILL"), ("state", "ENUM"), ("name", "VARCHAR(20)"), ("shape", "POINT")),
+)
+
+
+def test_row_without_a_schema_is_read_by_the_structure_that_the_schema_change_topic_tells() -> None:
+    after = {
+        "price": "A94=",
+        "seen": -1,
+        "day": 19782,
+        "at": 1880000000,
+        "made": 1900,
+        "wall": 1500,
+        "fine": 1500,
+        "moment": "2024-02-29T10:00:00Z",
+    }
+    after |= {"bits": "AQE=", "raw": "AP8=", "small": 5, "count": 4294967295, "state": "new", "name": "A94=", "shape": {"x": 1}}
+    given = replace(context(), declared_of=lambda table, position: STRUCTURE)
+    found = row(envelope("c", None, after), given=given)
+    assert {name: (column.type, (found.after or {})[name]) for name, column in found.columns.items() if name != "shape"} == {
+        "price": ("decimal(12,2)", "9.90"),
+        "seen": ("decimal(20,0)", "18446744073709551615"),
+        "day": ("date", "2024-02-29"),
+        "at": ("string", "00:31:20"),
+        "made": ("int", "0"),
+        "wall": ("timestamp_ntz", "1970-01-01T00:00:01.500"),
+        "fine": ("timestamp_ntz", "1970-01-01T00:00:00.001500"),
+        "moment": ("timestamp", "2024-02-29T10:00:00Z"),
+        "bits": ("decimal(20,0)", "257"),
+        "raw": ("binary", "AP8="),
+        "small": ("smallint", "5"),
+        "count": ("bigint", "4294967295"),
+        "state": ("string", "new"),
+        "name": ("string", "A94="),
+    }
+
+
+def test_what_the_configuration_says_stands_above_the_structure() -> None:
+    given = replace(context(), declared_of=lambda *_: (("day", "INT"),), given_of=lambda *_: {"day": Given("date")})
+    assert row(envelope("c", None, {"day": 19782}), given=given).after == {"day": "2024-02-29"}

@@ -1,0 +1,65 @@
+"""What Debezium captured of real databases, by way of a real broker: every replica equals its table, value by value."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.cli import main
+from tests.real.columns import UNTOLD
+from tests.real.conftest import PREFIXES, Captured
+from tests.real.connectors import pipeline, table_rules
+from tests.real.tables import differences, replica_rows
+
+pytestmark = pytest.mark.real
+
+
+def status_of(config: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["status", "--json", "-c", str(config)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+def check_replicas(config: Path, prefix: str, captured: Captured, capsys: pytest.CaptureFixture[str], spark: SparkSession) -> None:
+    """Every table of the database, cell by cell, and a fate for every message."""
+    found = status_of(config, capsys)
+    entries = {entry["table"]: entry for entry in found["tables"] if entry["state"] == "active"}
+    workload = captured.workloads[prefix[0]]
+    faults = []
+    for table in workload.tables.values():
+        if table.name not in entries:
+            faults.append(f"{table.name}: no active replica")
+            continue
+        untold = UNTOLD if prefix == "pn" else frozenset()
+        names, rows = replica_rows(spark, entries[table.name]["replica"], [*table.all_columns])
+        wanted = [{own_name(n): v for n, v in row.items() if n not in untold} for row in captured.dumps[prefix[0]][table.name]]
+        faults += [f"{table.name}: {d}" for d in differences(wanted, rows, [k.name for k in table.keys])]
+        missing = {own_name(c.name) for c in table.all_columns} - set(names)
+        faults += [f"{table.name}: no column {name}" for name in sorted(missing)]
+    assert not faults, "\n".join(faults[:60])
+    assert found["quarantined"] == {}
+    messages = sum(high - low for t in topics_of(captured, prefix) for low, high in captured.broker.ends(t).values())
+    assert found["messages"] == messages
+
+
+def own_name(name: str) -> str:
+    return "_" + name if name.startswith("_cdc_") else name
+
+
+def topics_of(captured: Captured, prefix: str) -> list[str]:
+    return [t for t in captured.broker.topics() if t.removeprefix("__debezium-heartbeat.").split(".")[0] == prefix]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_replicas_equal_the_tables(
+    prefix: str, captured: Captured, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = pipeline(tmp_path, prefix, captured.broker.address, table_rules(prefix, captured.workloads[prefix[0]]))
+    assert main(["run", "-c", str(config)]) == 0, capsys.readouterr().err
+    check_replicas(config, prefix, captured, capsys, spark)

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from silver.sequence import sequence_of
+from silver.structures import Structure, gathered, place_of
+
+TABLE = ("shop", None, "orders")
+OLD, NEW = (("id", "INT"),), (("id", "BIGINT"),)
+
+
+def test_a_structure_holds_from_its_place_to_the_next_and_the_first_one_before_it_too() -> None:
+    found = gathered([Structure(*TABLE, (1, 3, 900), NEW), Structure(*TABLE, (1, 3, 100), OLD), Structure(*TABLE, (2, 1, 1), OLD)])
+    places = ((1, 1, 5), (1, 3, 100), (1, 3, 899), (1, 3, 900), (1, 9, 1), (2, 1, 1))
+    assert [found.columns(TABLE, place) for place in places] == [OLD, OLD, OLD, NEW, NEW, OLD]
+    assert found.columns(("shop", None, "other"), (1, 1, 1)) == ()
+
+
+def test_structures_of_two_batches_are_one_list() -> None:
+    first, second = gathered([Structure(*TABLE, (1, 1), OLD)]), gathered([Structure(*TABLE, (1, 5), NEW), Structure(*TABLE, (1, 1), OLD)])
+    assert first | second == second
+
+
+def test_a_sequence_tells_its_place() -> None:
+    assert place_of(sequence_of(2, (3, 484, 0), ())) == (2, 3, 484, 0)
