@@ -50,7 +50,8 @@ def normalize_batch(messages: DataFrame, batch: int, desk: Desk, *, is_replay: b
     spark = messages.sparkSession
     known = messages.where(F.col("source").isin(*desk.plans)).select(*(F.col(f"`{n}`") for n in MESSAGES.names))
     received, clock = known.agg(F.count("*"), F.max("ingested_at")).first() or (0, None)
-    if not received:
+    if not received:  # a stream that has batches has its table
+        desk.lake.create(spark, derived.CHANGES_TABLE, CHANGES, derived.CHANGES_PROPERTIES)
         return 0
     set_pace(spark, received)
     if not _is_committed(spark, desk, batch):
