@@ -11,8 +11,9 @@
     timestamp                          ISO 8601 with an offset                          instant
     binary, encoding hex               hexadecimal digits                               binary
 
-The unit of a wall time is told by its digits: up to 14 are milliseconds, up to 17 microseconds. Microseconds within three
-years of 1970 are taken for milliseconds. Any other column is what the JSON shows.
+The unit of a wall time is told by its digits: up to 14 are milliseconds, beyond that microseconds up to the year 9999, then
+nanoseconds. Microseconds within three years of 1970 are taken for milliseconds; 9999-12-31 in milliseconds is told. Any
+other column is what the JSON shows.
 """
 
 from __future__ import annotations

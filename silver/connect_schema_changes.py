@@ -63,6 +63,7 @@ class _Column(msgspec.Struct):
     scale: int | None = None
     optional: bool | None = None
     position: int | None = None
+    enumValues: list[str] | None = None
 
 
 class _Table(msgspec.Struct):
@@ -169,6 +170,8 @@ def _columns(found: _Change | None, dialect: str) -> dict[str, Column]:
 def _declared(column: _Column) -> str | None:
     """The type as the source would write it: the expression with its length and scale, where they say something."""
     name = (column.typeExpression or column.typeName or "").strip()
+    if name.upper() in ("ENUM", "SET") and column.enumValues:
+        return f"{name}({','.join(column.enumValues)})"
     if not name or "(" in name or column.length is None or column.length < 0:
         return name or None
     head, _, rest = name.partition(" ")

@@ -27,6 +27,7 @@ from silver.structures import Declared
 _DECLARED = re.compile(
     r"([A-Za-z][A-Za-z0-9_ ]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*((?:unsigned|zerofill|signed|\s)*)", re.IGNORECASE
 )
+_LABEL = re.compile(r"'((?:[^']|'')*)'")
 _INTEGERS = {"tinyint": "int16", "smallint": "int16", "mediumint": "int32", "int": "int32", "integer": "int32", "bigint": "int64"}
 _WIDER = {"smallint": "int32", "int": "int64", "integer": "int64"}
 _BYTES = frozenset({"binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob"})
@@ -43,8 +44,11 @@ def declared_fields(columns: Declared) -> Mapping[str, Field]:
 
 def _field(declared: str) -> Field | None:
     found = _DECLARED.fullmatch(declared.strip())
+    if declared.lower().startswith("enum("):
+        labels = (label.replace("''", "'").replace(",", "\\,") for label in _LABEL.findall(declared))
+        return _named("string", "io.debezium.data.Enum", {"allowed": ",".join(labels)})
     if found is None:
-        return Field(type="string") if declared.strip().lower().startswith(("enum", "set")) else None
+        return Field(type="string") if declared.lower().startswith("set(") else None
     words = found[1].lower().split()
     name, is_unsigned = words[0], "unsigned" in words[1:] or "unsigned" in (found[4] or "").lower()
     length, scale = int(found[2] or 0), int(found[3] or 0)

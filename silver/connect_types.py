@@ -73,6 +73,8 @@ _WALLS = {
 _INSTANT = _TIME + "ZonedTimestamp"
 ANY_TIMESTAMP = "wall time in a unit told by its digits"
 """The name of a field that no connector writes, for messages without a schema."""
+_LAST_DAY, _LAST_MOMENT = 253_402_214_400_000, 253_402_300_799_999
+"""9999-12-31 in milliseconds: as microseconds it would be a minute of 1978."""
 _OFFSET = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?)(?:\.(\d+))?(Z|[+-]\d{2}(?::?\d{2})?)")
 _INFINITIES = {
     "9223372036825200000": "infinity",
@@ -217,8 +219,12 @@ def _conversion(name: str) -> Callable[[str], str] | None:
 
 
 def _unit_of(text: str) -> str:
-    digits = len(text.lstrip("-"))
-    return "ms" if digits <= 14 else "us" if digits <= 17 else "ns"
+    if not re.fullmatch(r"-?[0-9]{1,19}", text):
+        return "ns"
+    count = abs(int(text))
+    if count < 10**14 or _LAST_DAY <= count <= _LAST_MOMENT:
+        return "ms"
+    return "us" if count <= _LAST_MOMENT * 1_000 + 999 else "ns"
 
 
 def _date(text: str) -> str:

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from framework.contracts.events import Column, Token
-from silver.connect_types import Field, column_of, decimal_text, value_of
+from silver.connect_types import ANY_TIMESTAMP, Field, column_of, decimal_text, value_of
 
 CONNECT, TIME, DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
 
@@ -99,3 +99,19 @@ def test_a_label_of_an_enum_has_no_backslash_before_its_comma(text: str, expecte
 )
 def test_elements_of_an_array_are_read_by_their_own_type(items: Field, wire: str, expected: str) -> None:
     assert value_of(Field(type="array", items=items), Token.JSON, wire) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1709200800123", "2024-02-29T10:00:00.123"),
+        ("1709200800123456", "2024-02-29T10:00:00.123456"),
+        ("253402300799999999", "9999-12-31T23:59:59.999999"),
+        ("253402300799000", "9999-12-31T23:59:59.000"),
+        ("1709200800123456789", "2024-02-29T10:00:00.123456789"),
+        ("978307200000000000", "2001-01-01T00:00:00.000000000"),
+        ("-1000", "1969-12-31T23:59:59.000"),
+    ],
+)
+def test_the_unit_of_a_wall_time_without_a_schema_is_told_by_its_size(text: str, expected: str) -> None:
+    assert value_of(Field(name=ANY_TIMESTAMP), Token.NUMBER, text) == expected
