@@ -14,6 +14,7 @@ from tests.real.workload import Workload
 FLAT = {
     "transforms": "flat",
     "transforms.flat.type": "io.debezium.transforms.ExtractNewRecordState",
+    "transforms.flat.replace.null.with.default": "false",
     "transforms.flat.delete.tombstone.handling.mode": "rewrite",
 }
 FLAT_FIELDS = {"m": "op,db,table,source.ts_ms,source.file,source.pos,source.row", "p": "op,db,schema,table,source.ts_ms,source.lsn"}

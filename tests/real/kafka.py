@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from framework.jars import cache_folder
 from tests.real.processes import Server, free_ports, program, start, wait_until
@@ -111,12 +111,22 @@ class Broker:
     def create(self, topic: str, partitions: int = 1, **config: str) -> None:
         """A new topic; dots in the names of settings are written as underscores."""
         new = NewTopic(topic, partitions, 1, config={key.replace("_", "."): value for key, value in config.items()})
-        AdminClient({"bootstrap.servers": self.address}).create_topics([new])[topic].result(30)
+        admin = self.admin()
+        admin.create_topics([new])[topic].result(30)
 
     def add_partitions(self, topic: str, total: int) -> None:
-        from confluent_kafka.admin import NewPartitions
+        """More partitions for a topic."""
+        admin = self.admin()
+        admin.create_partitions([NewPartitions(topic, total)])[topic].result(30)
 
-        AdminClient({"bootstrap.servers": self.address}).create_partitions([NewPartitions(topic, total)])[topic].result(30)
+    def forget(self, topic: str, before: int) -> None:
+        """Remove the messages of partition 0 before an offset, as retention does."""
+        admin, place = self.admin(), TopicPartition(topic, 0, before)
+        admin.delete_records([place])[place].result(30)
+
+    def admin(self) -> AdminClient:
+        """A client that the caller keeps until its answers are there."""
+        return AdminClient({"bootstrap.servers": self.address})
 
     def produce(self, topic: str, messages: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]]) -> None:
         """Messages as (partition, key, value, headers), acknowledged."""
@@ -126,7 +136,7 @@ class Broker:
         assert producer.flush(60) == 0
 
     def topics(self) -> list[str]:
-        return sorted(AdminClient({"bootstrap.servers": self.address}).list_topics(timeout=30).topics)
+        return sorted(self.admin().list_topics(timeout=30).topics)
 
     def ends(self, topic: str) -> dict[int, tuple[int, int]]:
         """First and next offset of each partition."""

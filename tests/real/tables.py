@@ -27,8 +27,7 @@ MARIADB_TEXT: Mapping[str, str] = {
 }
 POSTGRES_TEXT: Mapping[str, str] = {
     "bytes": "encode({0}, 'hex')",
-    "text": "encode(convert_to({0}::text, 'UTF8'), 'hex')",
-    "padded": "encode(convert_to(concat({0}, ''), 'UTF8'), 'hex')",
+    "text": "encode(convert_to(format('%s', {0}), 'UTF8'), 'hex')",
     "money": "encode(convert_to({0}::numeric::text, 'UTF8'), 'hex')",
     "json": "encode(convert_to(to_json({0})::text, 'UTF8'), 'hex')",
     "hstore": "encode(convert_to(hstore_to_json({0})::text, 'UTF8'), 'hex')",
@@ -48,9 +47,8 @@ def mariadb_cell(column: Column) -> str:
 def postgres_cell(column: Column) -> str:
     """The expression that gives a cell's text in PostgreSQL."""
     name = f'"{column.name}"'
-    kind = "padded" if column.declared.startswith("char(") else column.kind
-    text = POSTGRES_TEXT.get(kind, POSTGRES_TEXT["text"])
-    return f"COALESCE({text.format(name, _YEARS.format(name))}, '-')"
+    text = POSTGRES_TEXT.get(column.kind, POSTGRES_TEXT["text"])
+    return f"CASE WHEN {name} IS NULL THEN '-' ELSE {text.format(name, _YEARS.format(name))} END"
 
 
 def database_row(columns: Sequence[Column], cells: Sequence[str]) -> dict[str, Any]:
@@ -89,7 +87,7 @@ def _moment(data: bytes) -> datetime | None:
 
 
 def _time(data: bytes) -> str:
-    text = data.decode()
+    text = data.decode().removesuffix("+00")
     return text.rstrip("0").removesuffix(".") if "." in text else text
 
 
@@ -119,7 +117,7 @@ FROM_TEXT: Mapping[str, Callable[[bytes], Any]] = {
     "pg_bits": _bits,
     "pg_bits_wide": _wide_bits,
     "money": _number,
-    "boolean": lambda data: data == b"true",
+    "boolean": lambda data: data == b"t",
     "text": _text,
     "bytes": bytes,
     "date": _date,
@@ -150,6 +148,8 @@ def _plain(kind: str, value: Any) -> Any:
         return None
     if kind in ("number", "bits", "pg_bits", "money", "interval"):
         return Decimal(str(int(value) if isinstance(value, bool) else value))
+    if kind in ("float", "double") and isinstance(value, str):  # numbers and NaN, without a schema
+        return FROM_TEXT[kind](value.encode())
     if kind == "instant":
         return value.replace(tzinfo=None)
     if kind in ("json", "numbers", "hstore"):

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
+from tests.real.capture import PREFIXES, Captured
 from tests.real.columns import UNTOLD
-from tests.real.conftest import PREFIXES, Captured
 from tests.real.connectors import pipeline, table_rules
 from tests.real.tables import differences, replica_rows
 
@@ -33,27 +33,25 @@ def check_replicas(config: Path, prefix: str, captured: Captured, capsys: pytest
     workload = captured.workloads[prefix[0]]
     faults = []
     for table in workload.tables.values():
+        if table.name == "cleared" and prefix.endswith("f"):
+            continue  # flattening drops the TRUNCATE
         if table.name not in entries:
             faults.append(f"{table.name}: no active replica")
             continue
         untold = UNTOLD if prefix == "pn" else frozenset()
-        names, rows = replica_rows(spark, entries[table.name]["replica"], [*table.all_columns])
-        wanted = [{own_name(n): v for n, v in row.items() if n not in untold} for row in captured.dumps[prefix[0]][table.name]]
+        names, rows = replica_rows(spark, entries[table.name]["replica"], [c for c in table.all_columns if c.name not in untold])
+        wanted = [{own_name(n): v for n, v in row.items() if n not in untold} for row in captured.rows(prefix[0], table)]
         faults += [f"{table.name}: {d}" for d in differences(wanted, rows, [k.name for k in table.keys])]
         missing = {own_name(c.name) for c in table.all_columns} - set(names)
         faults += [f"{table.name}: no column {name}" for name in sorted(missing)]
     assert not faults, "\n".join(faults[:60])
     assert found["quarantined"] == {}
-    messages = sum(high - low for t in topics_of(captured, prefix) for low, high in captured.broker.ends(t).values())
+    messages = sum(high - low for t in captured.topics(prefix) for low, high in captured.broker.ends(t).values())
     assert found["messages"] == messages
 
 
 def own_name(name: str) -> str:
     return "_" + name if name.startswith("_cdc_") else name
-
-
-def topics_of(captured: Captured, prefix: str) -> list[str]:
-    return [t for t in captured.broker.topics() if t.removeprefix("__debezium-heartbeat.").split(".")[0] == prefix]
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)

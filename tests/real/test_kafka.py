@@ -15,19 +15,19 @@ from typing import Any
 
 import pytest
 import yaml
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from framework.cli import main
 from framework.tables import Lakehouse
-from tests.real.conftest import SEED, Captured
+from tests.real.capture import Captured
+from tests.real.conftest import SEED
 from tests.real.connectors import pipeline, table_rules
 from tests.real.kafka import Broker
 from tests.real.test_debezium import check_replicas
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]
+IMPATIENT = {"kafka.request.timeout.ms": "3000", "kafka.default.api.timeout.ms": "5000", "fetchOffset.numRetries": "1"}
 Message = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 
@@ -102,7 +102,7 @@ def test_offsets_that_the_broker_has_lost_are_an_error_that_names_them(
     config = config_file(tmp_path, broker, topics=["lost"])
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
     broker.produce("lost", messages(4, 6, 1))
-    AdminClient({"bootstrap.servers": broker.address}).delete_records([TopicPartition("lost", 0, 8)])[TopicPartition("lost", 0)].result(30)
+    broker.forget("lost", 8)
     capsys.readouterr()
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 1
     said = capsys.readouterr().err
@@ -138,8 +138,7 @@ def test_a_broker_that_is_away_is_said_in_words_and_nothing_is_lost(
 ) -> None:
     broker.create("away", 3)
     broker.produce("away", messages(0, 9))
-    slow = {"kafka.request.timeout.ms": "3000", "kafka.default.api.timeout.ms": "5000", "fetchOffset.numRetries": "1"}
-    config = config_file(tmp_path, broker, topics=["away"], **slow)
+    config = config_file(tmp_path, broker, topics=["away"], **IMPATIENT)
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
     broker.stop()
     capsys.readouterr()
@@ -160,7 +159,7 @@ def test_killed_runs_and_a_broker_that_comes_and_goes_change_nothing(
 ) -> None:
     random, broker = Random(f"{SEED}kill"), captured.broker
     rules = table_rules("m", captured.workloads["m"])
-    config = pipeline(tmp_path, "m", broker.address, rules, maxOffsetsPerTrigger="150", **{"kafka.default.api.timeout.ms": "5000"})
+    config = pipeline(tmp_path, "m", broker.address, rules, maxOffsetsPerTrigger="150", **IMPATIENT)
     for kill in range(3):
         with (tmp_path / f"killed-{kill}").open("w") as log:
             process = subprocess.Popen(command(config), cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
