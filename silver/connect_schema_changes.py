@@ -109,7 +109,8 @@ def schema_events(change: SchemaChange, placed: Placed) -> Sequence[Event]:
         return (_event(change, None, placed, (NoEffect("snapshot"),) if structure_only else None),)
     if structure_only or statement is None:
         return [_event(change, found, placed, _structure(change.source, found, structure_only)) for found in changes]
-    return (_event(change, changes[0], placed, None),)  # the statement names every table itself
+    others = [_event(change, found, placed, (NoEffect("structure"),)) for found in changes[1:]]
+    return [_event(change, changes[0], placed, None), *others]  # the statement names every table itself
 
 
 def _event(change: SchemaChange, found: _Change | None, placed: Placed, actions: tuple[Action, ...] | None) -> Control:

@@ -36,6 +36,7 @@ def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
     spread = [
         replace(
             event,
+            columns=event.columns if s.table == table else {},
             kind=ControlKind.TRUNCATE if s.actions and all(isinstance(a, TruncateTable) for a in s.actions) else ControlKind.DDL,
             database=s.table.database,
             schema=s.table.schema,
@@ -44,6 +45,8 @@ def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
         )
         for s in found
     ]
+    if event.columns and table is not None and all(s.table != table for s in found):  # a renamed table's structure is the new name's
+        spread.append(replace(event, kind=ControlKind.DDL, statement=None, actions=(NoEffect("structure"),)))
     return spread or (replace(event, kind=ControlKind.DDL, actions=(NoEffect("no table named"),)),)
 
 

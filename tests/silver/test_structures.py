@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from framework.contracts.actions import NoEffect, RenameTable
+from framework.contracts.events import Column, Control, ControlKind
+from silver.formats.debezium import FORMAT
 from silver.sequence import sequence_of
+from silver.statements import statement_events
 from silver.structures import Structure, gathered, place_of
 
 TABLE = ("shop", None, "orders")
@@ -21,3 +25,19 @@ def test_structures_of_two_batches_are_one_list() -> None:
 
 def test_a_sequence_tells_its_place() -> None:
     assert place_of(sequence_of(2, (3, 484, 0), ())) == (2, 3, 484, 0)
+
+
+def test_the_structure_of_a_renamed_table_is_its_new_names() -> None:
+    columns = {"id": Column(type="int", declared="INT")}
+    event = Control(
+        ControlKind.DDL,
+        "ALTER",
+        *TABLE,
+        statement="RENAME TABLE shop.old TO shop.orders",
+        position=(3, 7),
+        columns=columns,
+        dialect="mysql",
+    )
+    rename, structure = statement_events(event, FORMAT)
+    assert (rename.table, rename.columns, [type(a) for a in rename.actions or ()]) == ("old", {}, [RenameTable])
+    assert (structure.table, structure.columns, structure.actions) == ("orders", columns, (NoEffect("structure"),))
