@@ -107,9 +107,7 @@ def test_offsets_that_the_broker_has_lost_are_an_error_that_names_them(
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 1
     said = capsys.readouterr().err
     assert "KAFKA_OFFSETS_LOST" in said
-    assert "lost" in said
-    assert "4" in said
-    assert "8" in said
+    assert "[4, 10) for topic partition lost-0" in said
     assert len(landed(spark, tmp_path)) == 4
     config_file(tmp_path, broker, topics=["lost"], failOnDataLoss=False)
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
