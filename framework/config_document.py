@@ -11,6 +11,7 @@ from typing import TypeAlias
 import yaml
 
 from framework.errors import ConfigurationError, suggested
+from framework.secrets import SecretUnavailableError, read_secret
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 
@@ -55,7 +56,7 @@ def dotted(keys: KeyPath) -> str:
 
 
 def read_document(path: Path, environ: Mapping[str, str]) -> Document:
-    """The document at `path`, every `${env:NAME}` resolved; refuses unreadable files, bad YAML and repeated keys."""
+    """The document at `path`, each reference resolved; refuses unreadable files, bad YAML and repeated keys."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -127,13 +128,17 @@ def _looked_up(reference: str, keys: KeyPath, document: Document, environ: Mappi
             where=document.where(keys),
             action=f"set {name} before you start mainstem",
         )
-    if kind == "secret":
-        raise ConfigurationError(
-            "CONFIG_SECRET_UNAVAILABLE",
-            found=f"${{{reference}}}, but this machine has no Databricks secrets",
-            where=document.where(keys),
-            action="use ${env:NAME} outside Databricks",
-        )
+    scope, _, key = name.partition("/")
+    if kind == "secret" and scope and key:
+        try:
+            return read_secret(scope, key)
+        except SecretUnavailableError as error:
+            raise ConfigurationError(
+                "CONFIG_SECRET_UNAVAILABLE",
+                found=f"${{{reference}}}, but {error}",
+                where=document.where(keys),
+                action="check scope, key and the right to read them; outside Databricks use ${env:NAME}",
+            ) from None
     raise ConfigurationError(
         "CONFIG_BAD_REFERENCE",
         found=f"${{{reference}}}",

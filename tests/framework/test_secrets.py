@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from framework.config_document import read_document
+from framework.errors import ConfigurationError
+
+KNOWN = {("kafka", "password"): "s3cret-value"}
+
+
+class _Secrets:
+    def get(self, scope: str, key: str) -> str:
+        if (scope, key) not in KNOWN:
+            raise KeyError(f"the answer of the workspace, with {KNOWN}")
+        return KNOWN[scope, key]
+
+
+@pytest.fixture
+def databricks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Databricks' library as far as it is used, with one secret."""
+    library = types.ModuleType("databricks.sdk")
+    client = types.SimpleNamespace(dbutils=types.SimpleNamespace(secrets=_Secrets()))
+    library.WorkspaceClient = lambda: client  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "databricks.sdk", library)
+
+
+def document(folder: Path, reference: str) -> Path:
+    file = folder / "mainstem.yml"
+    file.write_text(f"pipeline: shop\nsources: {{crm: {{kafka: {{password: '{reference}'}}}}}}\n", encoding="utf-8")
+    return file
+
+
+@pytest.mark.usefixtures("databricks")
+def test_a_secret_is_resolved_and_messages_quote_the_reference_alone(tmp_path: Path) -> None:
+    found = read_document(document(tmp_path, "${secret:kafka/password}"), {})
+    assert found.resolved["sources"] == {"crm": {"kafka": {"password": "s3cret-value"}}}
+    assert "s3cret-value" not in found.quoted(("sources",))
+
+
+@pytest.mark.usefixtures("databricks")
+def test_a_secret_that_is_not_there_is_named_and_the_answer_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        read_document(document(tmp_path, "${secret:kafka/other}"), {})
+    assert refused.value.condition == "CONFIG_SECRET_UNAVAILABLE"
+    assert "${secret:kafka/other}" in refused.value.found
+    assert "s3cret-value" not in str(refused.value)
+
+
+def test_without_databricks_a_secret_says_what_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "databricks.sdk", None)
+    with pytest.raises(ConfigurationError) as refused:
+        read_document(document(tmp_path, "${secret:kafka/password}"), {})
+    assert refused.value.condition == "CONFIG_SECRET_UNAVAILABLE"
+    assert "${env:NAME}" in refused.value.action
+
+
+@pytest.mark.usefixtures("databricks")
+@pytest.mark.parametrize("reference", ["${secret:kafka}", "${secret:/password}", "${secret:}"])
+def test_a_secret_needs_scope_and_key(tmp_path: Path, reference: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        read_document(document(tmp_path, reference), {})
+    assert refused.value.condition == "CONFIG_BAD_REFERENCE"
