@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bronze.forget import erase
 from bronze.job import run_bronze
 from bronze.look import look
 from bronze.source import MESSAGES_TABLE
@@ -21,4 +22,4 @@ def _status(run: Run) -> dict[str, int]:
     return {"messages": run.lake.read(run.spark, MESSAGES_TABLE).count()}
 
 
-LAYER = Layer(name="bronze", run=_run, status=_status, look=look)
+LAYER = Layer(name="bronze", run=_run, status=_status, look=look, erase=erase)

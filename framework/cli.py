@@ -111,6 +111,12 @@ def command_line() -> argparse.ArgumentParser:
     trace.add_argument("key", metavar="COLUMN=VALUE", nargs="+", help="the row, by the text that silver holds")
     trace.set_defaults(command=repair.trace)
 
+    forget = adder.add_parser("forget", parents=[common], help="remove a row from all layers: a person who is to be forgotten")
+    forget.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
+    forget.add_argument("key", metavar="COLUMN=VALUE", nargs="+", help="the whole key of the row, by the text that silver holds")
+    forget.add_argument("--follow", action="store_true", help="under the keys that the row had before and after, too")
+    forget.set_defaults(command=repair.forget)
+
     validate = adder.add_parser("validate", parents=[common], help="check the configuration, read nothing else")
     validate.add_argument("--schema", action="store_true", help="print the configuration's JSON schema")
     validate.set_defaults(command=commands.validate)

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 from framework.config import Config
+from framework.contracts.erasure import Erasure
 from framework.contracts.lines import FiledMessage
 from framework.tables import Lakehouse
 
@@ -65,6 +66,9 @@ def _no_models() -> Mapping[str, type[BaseModel]]:
 class Layer:
     """One layer: how it runs, what it adds to `status`, and the formats that it knows (name, row of the formats table).
 
+    `find` names all that is kept of a row (its earlier and later keys too, where that is asked for); `erase` takes it out of
+    the layer's tables and says how much that was. It may be done again.
+
     `look` gives the messages of a file or folder without landing them, `detect` says which format such messages have as
     the feed of a source of this name; each is one layer's.
     """
@@ -77,6 +81,8 @@ class Layer:
     replay: Callable[[Run], LayerReport] | None = None
     rebuild: Callable[[Run, str], LayerReport] | None = None
     trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
+    find: Callable[[Run, str, Mapping[str, str], bool], Erasure] | None = None
+    erase: Callable[[Run, Erasure], Mapping[str, int]] | None = None
     look: Callable[[Path], Iterator[FiledMessage]] | None = None
     detect: Callable[[Iterable[FiledMessage], str], Mapping[str, Any]] | None = None
 

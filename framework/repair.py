@@ -1,4 +1,4 @@
-"""The commands of the night: replay what was refused, rebuild a table, trace a row."""
+"""The commands of the night: replay what was refused, rebuild a table, trace a row, forget one."""
 
 from __future__ import annotations
 
@@ -41,6 +41,37 @@ def trace(options: argparse.Namespace) -> int:
     else:
         print("\n".join(_told(found)))
     return 0 if found.get("changes") else 1
+
+
+def forget(options: argparse.Namespace) -> int:
+    """Remove a row from replica, history, silver, quarantine and bronze, and say what is left to do."""
+    config = read_config(options)
+    key = _key(options.key)
+    with opened(config, is_exclusive=True) as (lake, spark):
+        run = Run(spark, lake, config, uuid.uuid4().hex[:12])
+        layers = {layer.name: layer for layer in installed_layers()}
+        find = next(layer.find for layer in layers.values() if layer.find is not None)
+        erasure = find(run, options.table, key, options.follow)
+        # silver last: there it is found again if this is cut short
+        gone = {name: dict(erase(run, erasure)) for name in ("bronze", "gold", "silver") if (erase := layers[name].erase) is not None}
+    found: dict[str, Any] = {"table": options.table, "keys": [dict(each) for each in erasure.keys], "forgotten": gone}
+    if options.json:
+        print_json(found)
+    else:
+        print("\n".join(_farewell(found)))
+    return 0
+
+
+def _farewell(found: Mapping[str, Any]) -> list[str]:
+    keys = ", ".join(" ".join(f"{name}={value}" for name, value in key.items()) for key in found["keys"])
+    counts = {name: count for layer in found["forgotten"].values() for name, count in layer.items()}
+    suspects = counts.pop("quarantined_suspects", 0)
+    lines = [f"{found['table']}  {keys}: forgotten", "  " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items())]
+    if suspects:
+        lines.append(f"  {suspects:,} messages in quarantine hold one of the values: nobody could read whose they are, look at them")
+    lines.append("  older versions of the tables hold the values until `mainstem maintain` removes their files")
+    lines.append("  what the source still sends, and files in landing folders, are yours to remove")
+    return lines
 
 
 def _work(options: argparse.Namespace, work: Callable[[Layer, Run], LayerReport | None]) -> int:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from framework.contracts.actions import TableName
 from framework.layer import Layer, LayerReport, Run, TableLine
 from gold.apply import Applied
+from gold.forget import erase, find
 from gold.job import BAD_VALUES_TABLE, GoldResult, rebuild_gold, run_gold
 from gold.state import State, TableState, read_states
 from gold.tasks import COUNTS_TABLE, dotted
@@ -93,4 +94,4 @@ def _entry(
     }
 
 
-LAYER = Layer(name="gold", run=_run, status=_status, replay=_run, rebuild=_rebuild, trace=trace)
+LAYER = Layer(name="gold", run=_run, status=_status, replay=_run, rebuild=_rebuild, trace=trace, find=find, erase=erase)

@@ -15,6 +15,7 @@ from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, MESSAGES
 from framework.crash import crash_point
 from framework.errors import MainstemError
+from framework.notes import is_there
 from framework.pace import SMALL_ROWS, set_pace
 from silver import derived, epochs, fates, resets
 from silver.desk import STRIDE, Desk, Shown, later
@@ -73,6 +74,8 @@ def _commit(messages: DataFrame, batch: int, desk: Desk, received: int, is_repla
     messages.mapInArrow(normalizer(desk.plans_for(messages)), STAGED_DDL).write.mode("overwrite").parquet(staging)
     staged = spark.read.schema(STAGED_DDL).parquet(staging)
     rows = _fates(staged, desk, batch, received)
+    if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
+        rows = fates.without_forgotten(rows, lake.rows(spark, derived.CHANGES_TABLE, CHANGES))
     derived.append_schemas(lake, staged, batch, desk.transaction("schemas", batch), desk.known_schemas(spark))
     crash_point("silver.before_changes")
     if is_replay:

@@ -11,6 +11,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.reasons import Reason
 from silver.pairing import KNOWN, NEW, PENDING, REFUSED, pair_group
 from silver.repeats import settle_group
@@ -69,6 +70,17 @@ def without_repeats(staged: DataFrame, repeats: DataFrame) -> DataFrame:
         "after": F.when(~F.col("_again"), F.col("after")),
     }
     return rest.unionByName(numbered.select(*(changed[n].alias(n) if n in changed else F.col(f"`{n}`") for n in STAGED.names)))
+
+
+def without_forgotten(rows: DataFrame, changes: DataFrame) -> DataFrame:
+    """Rows with deliveries of changes that `forget` has emptied excluded again; `changes` are all of `silver/changes`."""
+    emptied = changes.where(F.col("reason") == FORGOTTEN).select("change_id").distinct().withColumn("_is_emptied", F.lit(True))
+    joined = rows.join(F.broadcast(emptied), "change_id", "left")
+    is_again = F.coalesce(F.col("_is_emptied"), F.lit(False)) & (F.col("kind") == "row")
+    changed = {"kind": F.lit("excluded"), "reason": F.lit(FORGOTTEN), "before": F.lit(None), "after": F.lit(None)}
+    return joined.select(
+        *(F.when(is_again, changed[n]).otherwise(F.col(n)).alias(n) if n in changed else F.col(f"`{n}`") for n in rows.columns)
+    )
 
 
 def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | None) -> tuple[DataFrame, DataFrame]:

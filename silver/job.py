@@ -9,9 +9,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
+from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, MESSAGES, QUARANTINE
 from framework.errors import MainstemError
+from framework.notes import is_there
 from framework.tables import Lakehouse
 from silver import derived, epochs
 from silver.batch import MESSAGES_TABLE, derive, normalize_batch
@@ -54,7 +56,7 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
             failures.append(error)
             raise
 
-    reader = spark.readStream.format("delta").option("maxBytesPerTrigger", "512m")
+    reader = spark.readStream.format("delta").option("maxBytesPerTrigger", "512m").options(**_past_erasures(spark, lake))
     query = (
         reader.load(lake.path(MESSAGES_TABLE))
         .writeStream.trigger(availableNow=True)
@@ -67,6 +69,22 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     except Exception as error:
         raise (failures[0] if failures else _stream_failed(error, checkpoint.path)) from None
     return SilverResult(desk.messages, desk.counts, tuple(halt.error() for halt in halts.values()))
+
+
+def _past_erasures(spark: SparkSession, lake: Lakehouse) -> dict[str, str]:
+    """How the stream passes commits in which `forget` emptied messages; raises MainstemError where others rewrote any."""
+    if not is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
+        return {}
+    rewrites = lake.delta(spark, MESSAGES_TABLE).history().where(F.col("operation").isin("DELETE", "UPDATE", "MERGE"))
+    foreign = rewrites.where(~F.coalesce(F.col("userMetadata").contains(FORGOTTEN), F.lit(False))).select("version").first()
+    if foreign is not None:
+        raise MainstemError(
+            "BRONZE_REWRITTEN",
+            found=f"version {foreign[0]} of {MESSAGES_TABLE} changed or deleted messages, and was not made by `forget`",
+            where=lake.path(MESSAGES_TABLE),
+            action=f"restore the version before it: RESTORE TABLE … TO VERSION AS OF {foreign[0] - 1}",
+        )
+    return {"skipChangeCommits": "true"}
 
 
 def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverResult:

@@ -12,6 +12,7 @@ from framework.layer import Layer, LayerReport, Run
 from silver import derived
 from silver.detect import detect
 from silver.epochs import halts
+from silver.forget import erase
 from silver.formats import FORMATS
 from silver.job import SilverResult, replay_silver, run_silver
 
@@ -96,5 +97,6 @@ LAYER = Layer(
     replay=_replay,
     formats=_format_rows,
     options=lambda: {name: f.options for name, f in FORMATS.items()},
+    erase=erase,
     detect=lambda messages, source: detect(messages, FORMATS, source),
 )

@@ -15,12 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from framework.contracts.actions import actions_text
+from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.events import Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format
 from silver.identity import digest, image_parts, key_values
-from silver.rows import STAGED, Row, RowWriter, excluded, quarantined
+from silver.rows import STAGED, Row, RowWriter, excluded, forgotten, quarantined
 from silver.sequence import sequence_of
 from silver.statements import statement_events
 
@@ -75,6 +76,9 @@ class _Desk:
 
     def take(self, message: RawMessage) -> None:
         plan = self.plans[message.source]
+        if any(name == FORGOTTEN for name, _ in message.headers):
+            self.rows.append(forgotten(message, plan.format.name))
+            return
         ids: set[str] = set()
         for ordinal, event in enumerate(_decoded(message, plan)):
             if isinstance(event, Malformed):

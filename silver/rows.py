@@ -11,8 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed
+from framework.contracts.reasons import Malformed, Reason
 from silver.identity import digest
 
 Row = dict[str, Any]
@@ -146,6 +147,13 @@ def quarantined(message: RawMessage, format_name: str, error: Malformed, ordinal
 def excluded(row: Row) -> Row:
     """The fate of a change whose table the configuration leaves out."""
     return {**row, "kind": "excluded", "before": None, "after": None, "half": None, "shape": None}
+
+
+def forgotten(message: RawMessage, format_name: str) -> Row:
+    """The fate of a message whose bytes were taken away: it says nothing any more."""
+    row = quarantined(message, format_name, Malformed(Reason.EMPTY))
+    place = (message.source, message.topic, str(message.partition), str(message.offset))
+    return {**row, "kind": "excluded", "reason": FORGOTTEN, "change_id": digest((FORGOTTEN, *place))}
 
 
 def repeated(row: Row) -> Row:
