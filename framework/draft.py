@@ -15,6 +15,7 @@ Detect = Callable[[Path, str], Mapping[str, Any]]
 """What a file or folder holds, for a source of this name: feeds that name no database have the source's."""
 
 _HIDDEN = (".", "_")
+_SHOWN_COLUMNS = 20
 _PLAIN = re.compile(r"[A-Za-z0-9_./*?-]+")
 
 _BLANK = """\
@@ -54,9 +55,9 @@ class DraftSource:
         return str(self.answer["formats"][0]["name"])
 
     @property
-    def keyless(self) -> list[str]:
-        """The dotted names of the tables for which the feed names no key."""
-        return [_dotted(table) for table in self.answer["formats"][0]["tables"] if not table["keys"]]
+    def keyless(self) -> dict[str, list[str]]:
+        """The dotted names of the tables for which the feed names no key, with the columns seen in them."""
+        return {_dotted(table): table["columns"] for table in self.answer["formats"][0]["tables"] if not table["keys"]}
 
 
 def draft_sources(path: Path, detect: Detect) -> list[DraftSource]:
@@ -118,7 +119,7 @@ def draft_text(file: Path, sources: Sequence[DraftSource]) -> str:
     if not sources:
         return f"{head}{_BLANK}\n{_TABLES}"
     body = _joined(line for source in sources for line in _source_lines(source, file.absolute().parent))
-    keyless = [name for source in sources for name in source.keyless]
+    keyless = {name: columns for source in sources for name, columns in source.keyless.items()}
     return f"{head}sources:\n{body}\n{_joined(_table_lines(keyless)) if keyless else _TABLES}"
 
 
@@ -142,12 +143,14 @@ def _source_lines(source: DraftSource, root: Path) -> Iterator[str]:
         yield f"    # {source.answer['unread_count']:,} lines fit no format: they will be in quarantine, with the reason"
 
 
-def _table_lines(keyless: Sequence[str]) -> Iterator[str]:
+def _table_lines(keyless: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield "# These tables have no key in their feed: name it, or they are append-only, a row for each change."
     yield "# tables:"
-    for name in keyless:
+    for name, columns in keyless.items():
         yield f"#   - match: {_written(name)}"
-        yield "#     keys: [id]"
+        more = ", …" if len(columns) > _SHOWN_COLUMNS else ""
+        seen = f"  # its columns: {_on_one_line(', '.join(columns[:_SHOWN_COLUMNS]))}{more}"
+        yield f"#     keys: [{_written(columns[0])}]{seen}" if columns else "#     keys: [id]"
 
 
 def _relative(folder: Path, root: Path) -> str:

@@ -23,6 +23,7 @@ from silver.kin import mark_of
 from silver.wire import without_mark
 
 MOST_TABLES = 10_000
+MOST_COLUMNS = 2_000
 _TRIED_AT_FIRST = 50
 _MOST_SHAPES = 1_000
 _ENVELOPE = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -122,6 +123,8 @@ class Detector:
                 continue
             table = group.tables.setdefault(place, Table())
             table.keys = table.keys or event.keys
+            if len(table.columns) < MOST_COLUMNS:
+                table.columns.update(dict.fromkeys(event.after or event.before or ()))
             table.ops[f"{event.op} ({event.half} half)" if event.half else str(event.op)] += 1
 
 

@@ -26,9 +26,10 @@ Kin = frozenset[str]
 
 @dataclass(slots=True)
 class Table:
-    """One table's key and changes."""
+    """One table's key, columns in the order in which they were seen, and changes."""
 
     keys: tuple[str, ...] | None = None
+    columns: dict[str, None] = field(default_factory=dict)
     ops: Counter[str] = field(default_factory=Counter)
 
 
@@ -126,10 +127,16 @@ def _tables(groups: Iterable[Group]) -> list[dict[str, Any]]:
         for place, seen in group.tables.items():
             table = merged.setdefault(place, Table())
             table.keys = table.keys or seen.keys
+            table.columns.update(seen.columns)
             table.ops.update(seen.ops)
     order = sorted(merged, key=lambda place: tuple(part or "" for part in place))
     return [
-        {"database": p[0], "schema": p[1], "table": p[2], "keys": list(merged[p].keys or ()), "ops": dict(merged[p].ops.most_common())}
+        {
+            **dict(zip(("database", "schema", "table"), p, strict=True)),
+            "keys": list(merged[p].keys or ()),
+            "columns": list(merged[p].columns),
+            "ops": dict(merged[p].ops.most_common()),
+        }
         for p in order
     ]
 

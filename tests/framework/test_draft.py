@@ -43,7 +43,7 @@ def test_a_table_without_a_key_is_named_with_what_to_write(
     text = Path("mainstem.yml").read_text()
     commented = text[text.index("# tables:") :].replace("# ", "", 1).replace("\n#", "\n")
     Path("mainstem.yml").write_text(text[: text.index("# tables:")] + commented)
-    assert load_config("mainstem.yml", formats=OPTIONS).settings("prices", None, "price").keys == ("id",)
+    assert load_config("mainstem.yml", formats=OPTIONS).settings("prices", None, "price").keys == ("sku",)
 
 
 def test_formats_mixed_in_one_folder_are_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
