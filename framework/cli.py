@@ -11,7 +11,15 @@ import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-from framework import commands, feeds, repair
+try:
+    from framework import commands, feeds, repair
+except ModuleNotFoundError as missing:
+    if missing.name != "pyspark":
+        raise
+    sys.exit(
+        "error: PYSPARK_MISSING\n  found: no Spark in this Python\n  where: " + sys.executable + "\n"
+        "  do:    pip install 'mainstem[local]'; Databricks and clusters bring their own Spark, run it there"
+    )
 from framework.errors import MainstemError
 
 _Command = Callable[[argparse.Namespace], int]

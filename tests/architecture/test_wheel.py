@@ -61,3 +61,12 @@ def test_the_entry_points_of_the_wheel_lead_to_modules_in_it(wheel: Path, names:
     for section in points.sections():
         for value in points[section].values():
             assert value.partition(":")[0].replace(".", "/") + ".py" in names
+
+
+def test_the_wheel_brings_no_spark_unless_it_is_asked_to(wheel: Path, names: set[str]) -> None:
+    (entry,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+    needs = [
+        line.partition(": ")[2] for line in zipfile.ZipFile(wheel).read(entry).decode().splitlines() if line.startswith("Requires-Dist")
+    ]
+    spark = sorted(need.replace(" ", "") for need in needs if need.startswith(("pyspark", "delta-spark")))
+    assert spark == ["delta-spark==4.4.0;extra=='local'", "pyspark==4.1.*;extra=='local'"]
