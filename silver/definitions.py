@@ -53,7 +53,10 @@ def known_definitions(spark: SparkSession, lake: Lakehouse, plans: Mapping[str, 
 
 def _in_batch(messages: DataFrame, plans: Mapping[str, SourcePlan], sources: list[str]) -> dict[str, Structures]:
     is_definition = F.col("key").isNull() | F.col("key").cast("string").contains('"databaseName"')
-    mine = messages.where(F.col("source").isin(*sources) & is_definition & F.col("value").cast("string").contains(_MARK))
+    candidates = messages.where(F.col("source").isin(*sources) & is_definition)
+    if candidates.select("source").isEmpty():  # keys are small: the values of most batches need not be read twice
+        return {}
+    mine = candidates.where(F.col("value").cast("string").contains(_MARK))
     found: dict[str, list[Structure]] = {}
     for row in mine.select("source", "topic", "partition", "offset", "key", "value").collect():
         plan = plans[row["source"]]
