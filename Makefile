@@ -14,12 +14,13 @@ export UV_PROJECT_ENVIRONMENT := .venv
 unexport VIRTUAL_ENV
 unexport PYTHONPATH
 
-.PHONY: help setup demo test property chaos real lint format clean
+.PHONY: help setup demo test test-browser property chaos real lint format clean
 
 help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
 	@echo "make test     all tests"
+	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
 	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
 	@echo "make chaos    runs killed at every named point, and CHAOS=$(CHAOS) times at random (SEED=… repeats one)"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
@@ -42,6 +43,11 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# apart from `test`: it needs a browser, and one more package to drive it
+test-browser: $(READY)
+	$(UV) sync --frozen --quiet --group browser
+	MAINSTEM_BROWSER=1 $(BIN)/python -m pytest tests/framework/report/test_browser.py $(PYTEST_ARGS)
 
 property: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/gold/test_latest.py $(PYTEST_ARGS)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 try:
-    from framework import commands, feeds, repair
+    from framework import commands, demo_command, feeds, repair
+    from framework.report import command as report_command
 except ModuleNotFoundError as missing:
     if missing.name != "pyspark":
         raise
@@ -125,6 +126,10 @@ def command_line() -> argparse.ArgumentParser:
     forget.add_argument("--follow", action="store_true", help="under the keys that the row had before and after, too")
     forget.set_defaults(command=repair.forget)
 
+    report = adder.add_parser("report", parents=[common], help="write how the pipeline stands as one HTML page, and as JSON")
+    report.add_argument("--output", metavar="FILE", help=f"the page (default: {report_command.DEFAULT} beside the configuration)")
+    report.set_defaults(command=report_command.report)
+
     validate = adder.add_parser("validate", parents=[common], help="check the configuration, read nothing else")
     validate.add_argument("--schema", action="store_true", help="print the configuration's JSON schema")
     validate.set_defaults(command=commands.validate)
@@ -148,7 +153,7 @@ def command_line() -> argparse.ArgumentParser:
 
     demo = adder.add_parser("demo", parents=[common], help="run the sample feeds through all layers")
     demo.add_argument("--folder", help="where to put it (default: a new temporary folder)")
-    demo.set_defaults(command=commands.demo)
+    demo.set_defaults(command=demo_command.demo)
     return parser
 
 

@@ -17,27 +17,20 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from framework import demonstration
 from framework.config import Catalog, Config, load_config
 from framework.config_schema import json_schema
 from framework.continuous import repeat, until_asked_to_end
 from framework.doctor import diagnose
 from framework.errors import ConfigurationError
-from framework.layer import ORDER, LayerReport, Run, TableLine, installed_layers
+from framework.layer import ORDER, LayerReport, Run, installed_layers
 from framework.lease import hold_lease
+from framework.result_lines import run_lines
 from framework.run_log import log_step, show_steps
 from framework.runs import append_run
 from framework.session import close_session, jvm_process, open_session
 from framework.tables import Lakehouse
 from framework.text_tables import aligned
-
-_SIDE_COUNTS = {
-    "merged": "halves merged",
-    "heartbeats": "heartbeats",
-    "duplicates": "duplicates",
-    "quarantined": "quarantined",
-    "waiting": "waiting",
-}
+from framework.words import one_line
 
 
 def version() -> str:
@@ -50,21 +43,25 @@ def run(options: argparse.Namespace) -> int:
     config = read_config(options)
     if options.verbose:
         show_steps()
+    if getattr(options, "continuous", None) is not None:
+        with opened(config, is_exclusive=True) as (lake, spark), until_asked_to_end() as ended:
+            return repeat(lambda: _round(Run(spark, lake, config, _run_id(), options.table), options), options.continuous, ended)
+    reports, seconds = apply_waiting(config, options.through, options.table)
+    return report_run(reports, seconds, is_json=options.json)
+
+
+def apply_waiting(config: Config, through: str, table: str | None = None) -> tuple[list[LayerReport], float]:
+    """What each layer did with what was waiting, and how many seconds it took, the session's start included."""
     started = time.monotonic()
     with opened(config, is_exclusive=True) as (lake, spark):
-        if getattr(options, "continuous", None) is not None:
-            with until_asked_to_end() as ended:
-                return repeat(lambda: _round(Run(spark, lake, config, _run_id(), options.table), options), options.continuous, ended)
-        reports = _reports(Run(spark, lake, config, _run_id(), options.table), options.through)
-    return report_run(reports, time.monotonic() - started, is_json=options.json)
+        return _reports(Run(spark, lake, config, _run_id(), table), through, started)
 
 
 def _round(work: Run, options: argparse.Namespace) -> int:
     """One of the rounds of a continuous run; one that finds nothing new prints nothing."""
-    started = time.monotonic()
-    reports = _reports(work, options.through)
+    reports, seconds = _reports(work, options.through, time.monotonic())
     if any(report.tables or report.errors or any(report.counts.values()) for report in reports):
-        code = report_run(reports, time.monotonic() - started, is_json=options.json)
+        code = report_run(reports, seconds, is_json=options.json)
         sys.stdout.flush()
         return code
     return 0
@@ -74,30 +71,47 @@ def _run_id() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def _reports(work: Run, through: str) -> list[LayerReport]:
+def _reports(work: Run, through: str, started: float) -> tuple[list[LayerReport], float]:
     reports = []
     for layer in installed_layers():
         if ORDER.index(layer.name) > ORDER.index(through):
             break
         log_step(layer.name, run=work.run_id)
-        reports.append(layer.run(work))
-    append_run(work.spark, work.lake, work.run_id, reports)
-    return reports
+        with _shown_progress(layer.name):
+            reports.append(layer.run(work))
+    seconds = time.monotonic() - started
+    append_run(work.spark, work.lake, work.run_id, reports, seconds)
+    return reports, seconds
+
+
+@contextmanager
+def _shown_progress(step: str) -> Iterator[None]:
+    """Say what is being done while it lasts, on a terminal alone, and leave no trace of it there."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    print(f"\r{step} …", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def status(options: argparse.Namespace) -> int:
     """What is where: a line a table and the counts that account for every message."""
     config = read_config(options)
     with opened(config, is_exclusive=False) as (lake, spark):
-        work = Run(spark, lake, config, "status")
-        found: dict[str, Any] = {"pipeline": config.pipeline}
-        for layer in installed_layers():
-            found.update(layer.status(work))
-    if options.json:
-        print_json(found)
-    else:
-        _print_status(found)
+        found = read_status(Run(spark, lake, config, "status"))
+    print_status(found, is_json=options.json)
     return 0
+
+
+def read_status(run: Run) -> dict[str, Any]:
+    """What each layer adds to the status of a pipeline."""
+    found: dict[str, Any] = {"pipeline": run.config.pipeline}
+    for layer in installed_layers():
+        found.update(layer.status(run))
+    return found
 
 
 def validate(options: argparse.Namespace) -> int:
@@ -125,24 +139,6 @@ def doctor(options: argparse.Namespace) -> int:
             if not finding.ok:
                 print(f"      do: {finding.action}")
     return 0 if all(f.ok for f in findings) else 1
-
-
-def demo(options: argparse.Namespace) -> int:
-    """Run the sample feeds through all layers, in a new folder or in the one named, and say what came of it."""
-    os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")  # the feeds are too small for more to pay
-    folder = demonstration.prepare(options.folder)
-    arguments = argparse.Namespace(**{**vars(options), "config": str(folder / "mainstem.yml"), "through": "quality", "table": None})
-    code = 0
-    for part in demonstration.parts(folder):
-        print(f"-- landing part {part}", flush=True)
-        demonstration.land(folder, part)
-        code = run(arguments)
-        if code not in (0, 3):
-            return code
-    print()
-    status(arguments)
-    print(demonstration.farewell(folder))
-    return code
 
 
 def _option_models() -> dict[str, type[BaseModel]]:
@@ -186,54 +182,53 @@ def opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, A
 def report_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> int:
     """Print what the layers did; returns the exit code."""
     _print_run(reports, seconds, is_json=is_json)
-    errors = [error for report in reports for error in report.errors]
-    for error in errors:
+    for error in (error for report in reports for error in report.errors):
         print(f"error: {error}", file=sys.stderr)
-    if errors:
+    return exit_code(reports)
+
+
+def exit_code(reports: Sequence[LayerReport]) -> int:
+    """What a command that moved tables leaves with."""
+    if any(report.errors for report in reports):
         return 1
     return 3 if any(line.state == "PARKED" for report in reports for line in report.tables) else 0
 
 
-def _print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> None:
+def run_document(reports: Sequence[LayerReport], seconds: float) -> dict[str, Any]:
+    """What a run did, as values of JSON."""
     lines = [line for report in reports for line in report.tables]
     counts = {name: value for report in reports for name, value in report.counts.items()}
+    errors = [str(error) for report in reports for error in report.errors]
+    return {"tables": [asdict(line) for line in lines], "counts": counts, "errors": errors, "seconds": round(seconds, 1)}
+
+
+def _print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> None:
     if is_json:
-        print_json(
-            {
-                "tables": [asdict(line) for line in lines],
-                "counts": counts,
-                "seconds": round(seconds, 1),
-            }
-        )
+        print_json(run_document(reports, seconds))
         return
-    width = max((len(line.name) for line in lines), default=0)
-    for number, line in enumerate(lines, 1):
-        print(f"{number:>3} of {len(lines)}  {line.name:<{width}}  {_table_line(line)}")
-    shown = {name: f"{counts.get(name, 0):,}" for name in ("changes", "messages", *_SIDE_COUNTS)}
-    sides = ", ".join(f"{shown[name]} {words}" for name, words in _SIDE_COUNTS.items())
-    print(f" done: {shown['changes']} changes from {shown['messages']} messages ({sides}) in {seconds:.1f} s")
+    lines = [line for report in reports for line in report.tables]
+    counts = {name: value for report in reports for name, value in report.counts.items()}
+    is_painted = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    print("\n".join(run_lines(lines, counts, seconds, is_painted=is_painted)))
 
 
-def _table_line(line: TableLine) -> str:
-    text = f"{line.state:<7} +{line.inserted:,}  ~{line.updated:,}  -{line.deleted:,}"
-    if line.late:
-        text += f"   {line.late:,} late"
-    return text + "".join(f"   {note}" for note in line.notes)
-
-
-def _print_status(found: Mapping[str, Any]) -> None:
+def print_status(found: Mapping[str, Any], *, is_json: bool) -> None:
+    """Print a status for people, or as one JSON object."""
+    if is_json:
+        print_json(found)
+        return
     print(f"pipeline {found['pipeline']}")
     heads = ("table", "state", "rows", "applied", "bad", "behind", "keys", "reason")
     rows = [
         [
-            ".".join(part for part in (t["database"], t["schema"], t["table"]) if part),
+            one_line(".".join(part for part in (t["database"], t["schema"], t["table"]) if part)),
             t["state"],
             f"{t['rows']:,}",
             f"{t['changes_applied']:,}",
             f"{t['bad_values']:,}",
             str(t["behind"]),
-            ", ".join(t["keys"]),
-            (t["reason"] or "").splitlines()[0] if t["reason"] else "",
+            one_line(", ".join(t["keys"])),
+            one_line(t["reason"].splitlines()[0]) if t["reason"] else "",
         ]
         for t in found.get("tables", ())
     ]

@@ -17,6 +17,8 @@ from framework.tables import Lakehouse
 PIPELINE = "demo"
 
 _SHIPPED = Path(__file__).resolve().parent / "demo"
+REPORT = "report.html"
+
 _CONFIGURATION, _LANDING, _LAKEHOUSE, _MARK = "mainstem.yml", "landing", "lakehouse", ".mainstem-demo"
 _SHOWN = "shop/orders"
 
@@ -60,7 +62,7 @@ def land(folder: Path, part: str) -> None:
 
 
 def farewell(folder: Path) -> str:
-    """What the demo has built, and how to look at it."""
+    """What the demo has built, where its report is, and how to look at it."""
     replicas = sorted(log.parent for log in (folder / _LAKEHOUSE / "gold").glob("*/*/_delta_log"))
     formats = len(list((_SHIPPED / "samples").iterdir()))
     mainstem, configuration = _program("mainstem"), shlex.quote(str(folder / _CONFIGURATION))
@@ -71,7 +73,9 @@ def farewell(folder: Path) -> str:
             f"  {_CONFIGURATION:<14} the pipeline's configuration: ten minutes to read, and a start for your own",
             f"  {_LANDING + '/':<14} the messages as they were sent: halves apart, doubled, in the wrong order, two of them broken",
             f"  {_LAKEHOUSE + '/':<14} Delta tables: bronze/messages, silver/changes, and the replicas below gold/",
+            f"  {REPORT:<14} how it all stands, on one page that opens offline; the same as JSON beside it",
             "look at it:",
+            f"  {(folder / REPORT).as_uri()}",
             f"  {mainstem} status -c {configuration}",
             f"  {_reading(folder / _LAKEHOUSE / 'gold' / _SHOWN)}",
             f"  {mainstem} formats",
@@ -106,7 +110,8 @@ def _clear(place: Path) -> None:
         for name in (_LANDING, _LAKEHOUSE):
             if (place / name).exists():
                 shutil.rmtree(place / name)
-        (place / _CONFIGURATION).unlink(missing_ok=True)
+        for name in (_CONFIGURATION, REPORT, Path(REPORT).with_suffix(".json").name):
+            (place / name).unlink(missing_ok=True)
 
 
 def _program(name: str) -> str:

@@ -33,7 +33,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """What a run did with one table; `state` is ok or PARKED, `notes` are for people."""
+    """What a run did with one table; `state` is ok or PARKED, `notes` are for people, `seconds` 0 where not measured."""
 
     name: str
     state: str
@@ -42,6 +42,7 @@ class TableLine:
     deleted: int = 0
     late: int = 0
     notes: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,9 @@ def _work(options: argparse.Namespace, work: Callable[[Layer, Run], LayerReport 
     with opened(config, is_exclusive=True) as (lake, spark):
         run = Run(spark, lake, config, uuid.uuid4().hex[:12])
         reports = [report for layer in installed_layers() if (report := work(layer, run)) is not None]
-        append_run(spark, lake, run.run_id, reports)
-    return report_run(reports, time.monotonic() - started, is_json=options.json)
+        seconds = time.monotonic() - started
+        append_run(spark, lake, run.run_id, reports, seconds)
+    return report_run(reports, seconds, is_json=options.json)
 
 
 def _key(texts: Sequence[str]) -> dict[str, str]:

@@ -1,0 +1,80 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const remembered = {
+    read() { try { return localStorage.getItem("mainstem-theme"); } catch { return null; } },
+    write(theme) { try { localStorage.setItem("mainstem-theme", theme); } catch { /* no storage here: the choice lasts as long as the page */ } },
+  };
+  const theme = remembered.read();
+  if (theme === "light" || theme === "dark") root.dataset.theme = theme;
+
+  document.addEventListener("DOMContentLoaded", () => { themes(); filter(); document.querySelectorAll("table.data").forEach(sortable); });
+
+  function themes() {
+    const field = document.getElementById("theme");
+    field.hidden = false;
+    field.querySelectorAll("input").forEach((input) => {
+      input.checked = input.value === root.dataset.theme;
+      input.addEventListener("change", () => { root.dataset.theme = input.value; remembered.write(input.value); });
+    });
+  }
+
+  function filter() {
+    const input = document.getElementById("filter"), said = document.getElementById("matches");
+    const rows = [...document.querySelectorAll("[data-row]")].map((node) => ({ node, text: node.textContent.toLowerCase() }));
+    let due = 0;
+    const apply = () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let count = 0;
+      for (const row of rows) {
+        const fits = words.every((word) => row.text.includes(word));
+        row.node.hidden = !fits;
+        count += fits ? 1 : 0;
+      }
+      root.classList.toggle("filtered", words.length > 0);
+      document.querySelectorAll(".data, .timeline").forEach((list) => {
+        list.classList.toggle("nothing", words.length > 0 && !list.querySelector("[data-row]:not([hidden])"));
+      });
+      document.querySelectorAll(".day").forEach((day) => { day.hidden = words.length > 0 && !day.querySelector("[data-row]:not([hidden])"); });
+      document.querySelectorAll("details.more").forEach((more) => {
+        if (words.length) more.open = Boolean(more.querySelector("[data-row]:not([hidden])"));
+      });
+      said.textContent = words.length ? `${count.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "";
+    };
+    input.disabled = false;
+    input.addEventListener("input", () => { cancelAnimationFrame(due); due = requestAnimationFrame(apply); });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "/" && !event.ctrlKey && !event.metaKey && !event.altKey && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) {
+        event.preventDefault();
+        input.focus();
+        input.select();
+      } else if (event.key === "Escape" && (document.activeElement === input || input.value)) {
+        input.value = "";
+        apply();
+        input.blur();
+      }
+    });
+  }
+
+  function sortable(table) {
+    const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
+    if (body.rows.length < 2) return;
+    heads.forEach((head, at) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const isNumber = body.rows[0].cells[at].hasAttribute("data-v");
+        const was = head.getAttribute("aria-sort");
+        const down = was ? was === "ascending" : isNumber;
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const value = (row) => (isNumber ? Number(row.cells[at].dataset.v) : row.cells[at].textContent.trim());
+        const order = isNumber ? (a, b) => a - b : new Intl.Collator("en", { numeric: true }).compare;
+        const rows = [...body.rows].map((row) => [value(row), row]).sort((a, b) => (down ? order(b[0], a[0]) : order(a[0], b[0])));
+        body.append(...rows.map((pair) => pair[1]));
+      });
+    });
+  }
+})();

@@ -1,0 +1,147 @@
+"""The report in a real browser without network: `make test-browser`, since it needs Chromium, which tests alone do not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from framework.report.page import html
+from framework.report.records import Report
+from tests.framework.report.reports import HARMFUL, busy, great, harmful, nothing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.skipif("MAINSTEM_BROWSER" not in os.environ, reason="needs Chromium: make test-browser")
+
+LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390), "dark phone": ("dark", 390)}
+CONTRAST = """() => {
+  const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+  const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
+  const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const behind = (node) => { const stack = [];
+    for (let n = node; n; n = n.parentElement) stack.push(parse(getComputedStyle(n).backgroundColor));
+    return stack.reverse().reduce((below, top) => over(top, below), [255, 255, 255]); };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), bad = [];
+  for (let text; (text = walker.nextNode()); ) {
+    const node = text.parentElement;
+    if (!text.data.trim() || !node.checkVisibility() || node.closest("svg") || ["SCRIPT", "STYLE"].includes(node.tagName)) continue;
+    const ground = behind(node), ink = over(parse(getComputedStyle(node).color), ground);
+    const [high, low] = [light(ink), light(ground)].sort((a, b) => b - a), ratio = (high + 0.05) / (low + 0.05);
+    if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${node.className} ${text.data.trim().slice(0, 30)}`);
+  }
+  return bad;
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    program = os.environ.get("MAINSTEM_CHROMIUM") or next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+    assert program, "no Chromium on the path: install one, or name it in MAINSTEM_CHROMIUM"
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+class Opened:
+    """A report in a browser; `requests`, `complaints` and `dialogs` hold what the page did."""
+
+    def __init__(self, browser: Browser, file: Path, report: Report, look: str = "light", **context: Any) -> None:
+        scheme, width = LOOKS[look]
+        file.write_text(html(report), encoding="utf-8", newline="\n")
+        self.page: Page = browser.new_context(
+            color_scheme=scheme, viewport={"width": width, "height": 900}, offline=True, **context
+        ).new_page()
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.dialogs: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        self.page.goto(file.as_uri())
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_page_opens_without_network_and_reads_well(browser: Browser, tmp_path: Path, look: str) -> None:
+    opened = Opened(browser, tmp_path / "report.html", busy(), look)
+    assert opened.requests == [(tmp_path / "report.html").as_uri()]
+    assert opened.complaints == []
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    opened.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    assert opened.page.evaluate(CONTRAST) == []
+    kept = os.environ.get("MAINSTEM_SCREENSHOTS")
+    if kept:
+        opened.page.screenshot(path=Path(kept) / f"report-{look.replace(' ', '-')}.png", full_page=True)
+
+
+@pytest.mark.parametrize("look", ["light", "phone"])
+def test_harmful_values_are_text(browser: Browser, tmp_path: Path, look: str) -> None:
+    opened = Opened(browser, tmp_path / "report.html", harmful(), look)
+    assert (opened.dialogs, opened.complaints, len(opened.requests)) == ([], [], 1)
+    assert opened.page.locator("script").count() == 1
+    assert opened.page.locator("img").count() == 0
+    text = opened.page.evaluate("document.body.textContent")
+    assert all(harm in text for harm in HARMFUL if harm.isprintable())
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_switch_of_colours_overrules_the_system(browser: Browser, tmp_path: Path) -> None:
+    page = Opened(browser, tmp_path / "report.html", busy(), "light").page
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.get_by_label("dark").check(force=True)
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.reload()
+    assert page.evaluate(ground) == dark
+    page.get_by_label("auto").check(force=True)
+    assert page.evaluate(ground) == light
+
+
+def test_tables_are_searched_and_sorted_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+    page = Opened(browser, tmp_path / "report.html", busy()).page
+    names = page.locator("#tables tbody tr:visible th bdi:first-child")
+    page.keyboard.press("/")
+    page.keyboard.type("order_line")
+    page.wait_for_function("document.getElementById('matches').textContent !== ''")
+    assert names.all_text_contents() == ["shop.order_line"]
+    page.keyboard.press("Escape")
+    assert names.count() == 5
+    rows = page.locator("#tables thead button", has_text="Rows")
+    rows.focus()
+    page.keyboard.press("Enter")
+    assert names.all_text_contents()[0] == "shop.order_line"
+    page.keyboard.press("Enter")
+    assert names.all_text_contents()[:2] == ["depot.stock", "shop.price"]
+
+
+def test_the_page_tells_all_without_its_script(browser: Browser, tmp_path: Path) -> None:
+    opened = Opened(browser, tmp_path / "report.html", busy(), java_script_enabled=False)
+    assert opened.page.locator("#tables tbody tr").count() == 5
+    assert opened.page.locator("#theme").is_hidden()
+
+
+def test_a_great_report_opens_at_once(browser: Browser, tmp_path: Path) -> None:
+    page = Opened(browser, tmp_path / "report.html", great()).page
+    seconds = page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd") / 1000
+    print(f"200 tables, 50 runs: {(tmp_path / 'report.html').stat().st_size / 1e6:.1f} MB, there after {seconds:.2f} s")
+    assert seconds < 5  # a second on a machine that has nothing else to do
+    page.locator("#tables thead button", has_text="Applied").click()
+    assert page.locator("#tables tbody tr").count() == 200
+
+
+def test_an_empty_report_opens(browser: Browser, tmp_path: Path) -> None:
+    opened = Opened(browser, tmp_path / "report.html", nothing(), "phone")
+    assert (opened.complaints, opened.page.title()) == ([], "shop · Mainstem report · Nothing has run yet")
