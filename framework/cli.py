@@ -14,6 +14,7 @@ from datetime import timedelta
 try:
     from framework import commands, demo_command, feeds, repair
     from framework.report import command as report_command
+    from framework.sql import command as sql_command
 except ModuleNotFoundError as missing:
     if missing.name != "pyspark":
         raise
@@ -129,6 +130,13 @@ def command_line() -> argparse.ArgumentParser:
     report = adder.add_parser("report", parents=[common], help="write how the pipeline stands as one HTML page, and as JSON")
     report.add_argument("--output", metavar="FILE", help=f"the page (default: {report_command.DEFAULT} beside the configuration)")
     report.set_defaults(command=report_command.report)
+
+    sql = adder.add_parser("sql", parents=[common], help="query the replicas, histories, silver and ops tables; read-only")
+    sql.add_argument(
+        "query", metavar="QUERY", help="one query over tables such as shop.orders, silver.changes, ops.runs; - reads it from input"
+    )
+    sql.add_argument("--limit", type=int, default=sql_command.DEFAULT_LIMIT, metavar="N", help="print so many rows (default %(default)s)")
+    sql.set_defaults(command=sql_command.sql)
 
     validate = adder.add_parser("validate", parents=[common], help="check the configuration, read nothing else")
     validate.add_argument("--schema", action="store_true", help="print the configuration's JSON schema")

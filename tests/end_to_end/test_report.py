@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from framework.cli import main
@@ -101,3 +102,55 @@ def test_a_report_that_cannot_be_written_says_so(spark: SparkSession, tmp_path: 
     assert "REPORT_NOT_WRITTEN" in capsys.readouterr().err
     assert main(["report", "-c", str(shop.folder / "mainstem.yml"), "--output", str(shop.folder / "page.html")]) == 0
     assert "Nothing has run yet" in (shop.folder / "page.html").read_text()
+
+
+def ask(shop: Shop, capsys: pytest.CaptureFixture[str], query: str, *words: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main(["sql", query, "-c", str(shop.folder / "mainstem.yml"), *words])
+    return code, *capsys.readouterr()
+
+
+def test_tables_are_queried_by_their_names(shop: Shop, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    joined = """SELECT item.id, c.id, item.price, c._cdc_event_time, count(*) OVER () AS n
+                FROM shop.item JOIN `SHOP.item` c ON c.id = item.id
+                JOIN silver.changes s ON s.change_id = c._cdc_change_id AND s.kind = 'row'
+                ORDER BY item.id DESC; """
+    code, out, _ = ask(shop, capsys, joined, "--json")
+    found = json.loads(out)
+    assert (code, found["has_more"]) == (0, False)
+    assert [column["name"] for column in found["columns"]] == ["id", "id_2", "price", "_cdc_event_time", "n"]
+    assert found["rows"][0] == {"id": 2, "id_2": 2, "price": 9.9, "_cdc_event_time": "2023-11-14T22:13:22Z", "n": 2}
+
+    with pytest.raises(AnalysisException):  # the names are those of one pipeline, and gone with the answer
+        spark.sql("SELECT * FROM shop.item")
+    code, out, _ = ask(shop, capsys, "VALUES (1, CAST(2.50 AS DECIMAL(9,2)), X'00FF'), (2, null, null) -- two", "--limit", "1")
+    assert (code, out.splitlines()[1:]) == (0, ["1     2.50  AP8=", "(1 row, and there are more: --limit 10)"])
+
+
+def test_anything_but_a_query_is_refused(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    for statement in (
+        "DROP TABLE shop.item",
+        "DELETE FROM shop.item",
+        "INSERT INTO shop.item VALUES (1)",
+        "WITH x AS (SELECT 1) INSERT INTO shop.item SELECT * FROM x",
+        "FROM shop.item INSERT INTO shop.item SELECT * ",
+        "SELECT 1; DROP TABLE shop.item",
+        "SELECT 1) SELECT 1 FROM asked --",
+        "SET spark.sql.ansi.enabled = false",
+        "REFRESH item",
+        "CREATE TABLE x AS SELECT 1",
+        "",
+    ):
+        code, out, error = ask(shop, capsys, statement)
+        assert (code, out) == (2, ""), statement
+        assert "SQL_NOT_A_QUERY" in error
+
+
+def test_a_query_that_fails_says_why(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = ask(shop, capsys, "SELECT * FROM shop.itme")
+    assert code == 1
+    assert "did you mean shop.item?" in error
+    assert "SQL_FAILED" in ask(shop, capsys, "SELECT nothing FROM shop.item")[2]
+    assert "DIVIDE_BY_ZERO" in ask(shop, capsys, "SELECT 1 / 0")[2]
+    assert "SQL_TABLE_EMPTY" in ask(shop, capsys, "SELECT * FROM ops.epochs")[2]
+    assert "BAD_LIMIT" in ask(shop, capsys, "SELECT 1", "--limit", "0")[2]
