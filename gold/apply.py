@@ -26,7 +26,7 @@ MAX_LISTED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What came of a task: the new state, cells to list, and a line for people. `applied` counts changes."""
+    """What came of a task: the new state, cells to list, and a line for people. `applied` counts changes, `seconds` is what it took."""
 
     state: TableState
     applied: int = 0
@@ -34,6 +34,7 @@ class Applied:
     ops: Mapping[str, int] = field(default_factory=dict)
     faults: tuple[tuple[Any, ...], ...] = ()
     notes: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -71,14 +72,15 @@ def _in_threads(desk: Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequenc
         sessions.put(desk.spark.newSession())
 
     def one(task: Task) -> Applied:
-        session = sessions.get()
+        session, started = sessions.get(), time.monotonic()
         try:
             set_pace(session, task.rows)
-            return apply_table(session, desk.lake, task, schemas)
+            found = apply_table(session, desk.lake, task, schemas)
         except Exception as error:  # one table's failure parks that table alone
-            return Applied(replace(task.state, state=State.PARKED, reason=_reason(error)))
+            found = Applied(replace(task.state, state=State.PARKED, reason=_reason(error)))
         finally:
             sessions.put(session)
+        return replace(found, seconds=time.monotonic() - started)
 
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         return list(pool.map(one, tasks))

@@ -43,7 +43,7 @@ def _line(applied: Applied) -> TableLine:
         notes.append("append-only: no key is known; name one under tables: - match: … keys: […], then `rebuild`")
     inserted = applied.ops.get("insert", 0) + applied.ops.get("read", 0)
     changed = (inserted, applied.ops.get("update", 0), applied.ops.get("delete", 0))
-    return TableLine(dotted(state.name), "PARKED" if is_parked else "ok", *changed, applied.late, tuple(notes))
+    return TableLine(dotted(state.name), "PARKED" if is_parked else "ok", *changed, applied.late, tuple(notes), round(applied.seconds, 3))
 
 
 def _status(run: Run) -> dict[str, Any]:
