@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from framework.crash import crash_point
 from framework.tables import Lakehouse
-from gold import merge
+from gold import merge, moves
 from gold.cast import fault, typed
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.latest import latest
@@ -89,6 +89,8 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
     if not layout.keys:
         append.rewrite(rows, truncates, target.replica, layout)
         return
+    if plan.profile.has_partial_moves:
+        rows = moves.completed(rows, layout.key_columns)
     replica.rewrite(rows, target.replica, layout, plan.profile, _floor(plan))
     if target.history is not None:
         frame = history.versions(rows, plan.past, plan.profile, _closings(plan), plan.task.settings.track)
@@ -107,16 +109,19 @@ def _closings(plan: Plan) -> list[tuple[str, Any]]:
 
 def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> None:
     task, layout = plan.task, plan.layout
-    new = rows_of(changes.where(F.col("batch") > task.state.batch), task.source, task.lineage)
-    named = under_todays_names(new, task.lineage, plan.mapped)
+    is_new = F.col("batch") > task.state.batch
+    named = under_todays_names(rows_of(changes.where(is_new), task.source, task.lineage), task.lineage, plan.mapped)
     if not layout.keys:
         append.append(named, truncates, target.replica, layout)
         return
     keys = key_names(len(layout.keys))
+    everything = under_todays_names(rows_of(changes, task.source, task.lineage), task.lineage, plan.mapped)
+    if plan.batch_profile.has_partial_moves or (plan.profile.has_partial_moves and _is_late(plan)):
+        everything = moves.completed(everything, layout.key_columns)
+        named = everything.where(is_new)
     floor = _floor(plan)
     found = replica.newest(named, layout, plan.profile, floor).withColumn("is_forced", F.lit(False))
-    late = _late_keys(named, plan)
-    everything = under_todays_names(rows_of(changes, task.source, task.lineage), task.lineage, plan.mapped)
+    late = _late_keys(named, everything, plan)
     if late is not None:
         again = _of_keys(effects(everything, layout.key_columns), late, keys)
         if floor is not None:
@@ -127,24 +132,36 @@ def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
     replica.merge_rows(found, target.replica, layout, rules)
     crash_point("gold.between_replica_and_history")
     if target.history is not None:
-        touched = effects(named, layout.key_columns).select(*keys).distinct()
+        touched = effects(named, layout.key_columns).select(*keys)
+        touched = (touched if late is None else touched.union(late)).distinct()
         rows = _rows_of_keys(everything, layout, touched, keys)
         frame = history.versions(rows, plan.past, plan.profile, _closings(plan), task.settings.track)
         frame = _of_keys(frame, touched, keys)
         history.merge_keys(frame, touched, target.history, plan.past)
 
 
-def _late_keys(named: DataFrame, plan: Plan) -> DataFrame | None:
-    """Keys that must be folded again from silver: those of late changes, and old keys of key changes."""
+def _is_late(plan: Plan) -> bool:
+    """Whether a change of the batch lies below one that has been applied."""
     top, low = plan.task.state.sequence, plan.batch_profile.min_sequence
-    is_late = top is not None and low is not None and low <= top
+    return top is not None and low is not None and low <= top
+
+
+def _late_keys(named: DataFrame, everything: DataFrame, plan: Plan) -> DataFrame | None:
+    """Keys that must be folded again from silver: those of late changes, and old keys of key changes.
+
+    What a late change says of a row also stands in the rows that partial changes of the key have made of it since.
+    """
+    is_late = _is_late(plan)
     if not is_late and not plan.batch_profile.has_moves:
         return None
-    keys = key_names(len(plan.layout.keys))
+    columns, keys = plan.layout.key_columns, key_names(len(plan.layout.keys))
     test = F.col("is_move") & ~F.col("is_put")
     if is_late:
-        test = test | (F.col("sequence") <= F.lit(top))
-    return effects(named, plan.layout.key_columns).where(test).select(*keys).distinct()
+        test = test | (F.col("sequence") <= F.lit(plan.task.state.sequence))
+    found = effects(named, columns).where(test).select(*keys)
+    if is_late and plan.profile.has_partial_moves:
+        found = found.union(moves.reached(everything, columns, plan.batch_profile.min_sequence or ""))
+    return found.distinct()
 
 
 def _of_keys(frame: DataFrame, wanted: DataFrame, keys: Sequence[str], without: bool = False) -> DataFrame:

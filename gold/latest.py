@@ -38,6 +38,12 @@ def without_shielded(found: DataFrame, keys: Sequence[str]) -> DataFrame:
     which stands there now. It is such a swap where a row stood on the key before the first one came; where that is not
     known, where the image before the change is another row than the one that stands there.
     """
+    marked = with_shields(found, keys)
+    return marked.where(~F.col("_shielded")).drop("_shielded")
+
+
+def with_shields(found: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Effects with `_shielded`: whether a leave does not touch the row that stands there."""
     window = by_key(keys)
     following = F.lead(F.struct("change_id", "is_put")).over(window)
     is_completed = ~F.col("is_whole_change") & (following["change_id"] == F.col("change_id")) & following["is_put"]
@@ -57,7 +63,7 @@ def without_shielded(found: DataFrame, keys: Sequence[str]) -> DataFrame:
     marked = marked.withColumn("_taken", F.when(is_leave, F.when(_arrives_with("_last", "_self"), was_taken).otherwise(F.lit(False))))
     is_taken = F.last("_taken", ignorenulls=True).over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     marked = marked.withColumn("_shielded", is_leave & F.coalesce(is_taken, F.lit(False)))
-    return marked.where(~F.col("_shielded")).drop("_last", "_stood", "_self", "_taken", "_shielded")
+    return marked.drop("_last", "_stood", "_self", "_taken")
 
 
 def _arrives_with(one: str, other: str) -> Column:
@@ -72,11 +78,14 @@ def _arrives_with(one: str, other: str) -> Column:
 def folded_images(found: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Every effect with `after` as the row then was, as far as the effects tell, and `is_whole`: all of it is known.
 
-    A row that takes the key by a key change owes nothing to the one that stood there.
+    A row that takes the key by a key change owes nothing to the one that stood there: the image begins anew, `is_reset`.
     """
     window = by_key(keys)
     is_reset = ~F.col("is_put") | F.col("is_move") | ~F.coalesce(F.col("partial"), F.lit(False))
-    numbered = found.withColumn("_since", F.sum(is_reset.cast("int")).over(window))
+    if "_shielded" in found.columns:
+        is_reset = is_reset & ~F.col("_shielded")
+    found = found.withColumn("is_reset", is_reset)
+    numbered = found.withColumn("_since", F.sum(F.col("is_reset").cast("int")).over(window))
     since = Window.partitionBy(*keys, "_since").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     images = F.collect_list(F.when(F.col("is_put"), F.col("after"))).over(since)
     whole: Column = F.aggregate(images, F.create_map().cast("map<string,string>"), lambda acc, image: laid_over(acc, image))

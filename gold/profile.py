@@ -49,6 +49,7 @@ class Profile:
     keys_sequence: str = ""
     has_partials: bool = False
     has_moves: bool = False
+    has_partial_moves: bool = False
     shapes: tuple[Shape, ...] = ()
     seen: Mapping[tuple[int, str], Seen] = field(default_factory=dict)
     ops: Mapping[str, int] = field(default_factory=dict)
@@ -64,6 +65,7 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
     is_new = F.col("batch") > past.batch
     is_update = (F.col("op") == "update") & F.col("before").isNotNull()
     moved = F.exists("keys", lambda k: ~F.try_element_at("before", k).eqNullSafe(F.try_element_at("after", k)))
+    is_move = is_update & F.coalesce(moved, F.lit(True))
     groups = (
         numbered.groupBy("stretch", "schema_id", "keys", "op")
         .agg(
@@ -74,7 +76,8 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
             F.max("sequence").alias("high"),
             F.max("event_time").alias("event_time"),
             F.max(F.coalesce("partial", F.lit(False))).alias("has_partials"),
-            F.max(is_update & F.coalesce(moved, F.lit(True))).alias("has_moves"),
+            F.max(is_move).alias("has_moves"),
+            F.max(is_move & F.coalesce("partial", F.lit(False))).alias("has_partial_moves"),
         )
         .collect()
     )
@@ -100,6 +103,7 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
         keys_sequence="" if keyed is None else keyed["high"],
         has_partials=any(g["has_partials"] for g in groups),
         has_moves=any(g["has_moves"] for g in groups),
+        has_partial_moves=any(g["has_partial_moves"] for g in groups),
         shapes=shapes,
         seen=seen,
     )
@@ -185,6 +189,7 @@ def joined(one: Profile, other: Profile) -> Profile:
         keys_sequence=newest.keys_sequence,
         has_partials=one.has_partials or other.has_partials,
         has_moves=one.has_moves or other.has_moves,
+        has_partial_moves=one.has_partial_moves or other.has_partial_moves,
         shapes=tuple(Shape(stretch, high, names) for (stretch, names), high in sorted(shapes.items())),
         seen=seen,
     )

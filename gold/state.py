@@ -99,6 +99,7 @@ def _profile_values(profile: Profile) -> dict[str, Any]:
         "keys": [profile.keys, profile.keys_stretch, profile.keys_sequence],
         "has_partials": profile.has_partials,
         "has_moves": profile.has_moves,
+        "has_partial_moves": profile.has_partial_moves,
         "shapes": [[s.stretch, s.last_sequence, list(s.columns)] for s in profile.shapes],
         "seen": [
             [stretch, name, sorted(s.types), sorted(s.declared), sorted(s.tokens), s.digits, s.scale, s.low, s.high, s.has_others]
@@ -143,6 +144,7 @@ def _profile(values: dict[str, Any], event_time: datetime | None) -> Profile:
         keys_sequence=sequence,
         has_partials=values["has_partials"],
         has_moves=values["has_moves"],
+        has_partial_moves=values.get("has_partial_moves", values["has_moves"] and values["has_partials"]),
         shapes=tuple(Shape(s, high, tuple(names)) for s, high, names in values["shapes"]),
         seen={
             (s, name): Seen(frozenset(types), frozenset(declared), frozenset(tokens), digits, scale, low, high, others)
