@@ -17,6 +17,7 @@ from framework.contracts.actions import (
     CreateTable,
     DropColumn,
     DropTable,
+    NoEffect,
     NotUnderstood,
     RenameColumn,
     RenameTable,
@@ -56,7 +57,8 @@ class Lineage:
     """The past of one table, under its newest name.
 
     `steps` are the actions on columns with their positions, in order. `truncated_at` is the highest truncate, `started_at`
-    where the table begins (`""`: before everything that was seen). `not_understood` are statements without known effect.
+    where the table begins (`""`: before everything that was seen). `not_understood` are statements without known effect,
+    `created` are the columns of the statement that created the table, none where it lists none.
     """
 
     table: TableName
@@ -67,6 +69,7 @@ class Lineage:
     is_dropped: bool = False
     renamed_to: TableName | None = None
     not_understood: tuple[tuple[str, str], ...] = ()
+    created: tuple[AddColumn, ...] = ()
 
     @property
     def truncated_at(self) -> str | None:
@@ -83,7 +86,9 @@ class _Life:
     truncates: list[tuple[str, str]] = field(default_factory=list)
     keys: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     not_understood: list[tuple[str, str]] = field(default_factory=list)
+    created: tuple[AddColumn, ...] = ()
     is_dropped: bool = False
+    gone_at: str = START
 
 
 def trace_tables(statements: Iterable[Statement], rows: Mapping[TableName, str]) -> dict[TableName, Lineage]:
@@ -99,9 +104,8 @@ def trace_tables(statements: Iterable[Statement], rows: Mapping[TableName, str])
             _apply(action, statement, lives, moved)
     for name, newest in rows.items():
         life = lives.setdefault(name, _Life([Piece(name, START, None)]))
-        end = life.pieces[-1].end
-        if life.is_dropped and end is not None and newest >= end:
-            lives[name] = _Life([Piece(name, end, None)])
+        if life.is_dropped and newest >= life.gone_at:
+            lives[name] = _Life([Piece(name, life.gone_at, None)])
             moved.pop(name, None)
     return {name: _lineage(name, life, moved.get(name)) for name, life in lives.items()}
 
@@ -116,20 +120,24 @@ def _lineage(name: TableName, life: _Life, renamed_to: TableName | None) -> Line
         is_dropped=life.is_dropped,
         renamed_to=renamed_to if life.is_dropped else None,
         not_understood=tuple(life.not_understood),
+        created=life.created,
     )
 
 
 def _apply(action: Action, statement: Statement, lives: dict[TableName, _Life], moved: dict[TableName, TableName]) -> None:
     name, sequence = statement.table, statement.sequence
     life = lives.get(name)
+    if isinstance(action, NoEffect):
+        return
     if life is None or life.is_dropped:
         if isinstance(action, DropTable):
-            if life is None:
-                lives[name] = _Life([Piece(name, START, sequence)], is_dropped=True)
+            _drop_again(life, name, sequence, lives)
             return
-        begins = START if life is None else sequence
+        if life is not None and isinstance(action, NotUnderstood):
+            life.not_understood.append((sequence, action.reason))
+            return
         moved.pop(name, None)
-        life = lives[name] = _Life([Piece(name, begins, None)])
+        life = lives[name] = _Life([Piece(name, _begins(life, action, sequence), None)])
     if isinstance(action, AddColumn | DropColumn | RenameColumn | ChangeType):
         life.steps.append((sequence, action))
     elif isinstance(action, TruncateTable):
@@ -143,14 +151,29 @@ def _apply(action: Action, statement: Statement, lives: dict[TableName, _Life], 
     elif isinstance(action, CreateTable):
         if action.keys is not None and not life.keys:
             life.keys.append((sequence, action.keys))
+        life.created = life.created or action.columns
     elif isinstance(action, NotUnderstood):
         life.not_understood.append((sequence, action.reason))
+
+
+def _begins(gone: _Life | None, action: Action, sequence: str) -> str:
+    """Where a table begins anew: where it is created, or where the one before ended if that was not told."""
+    if gone is None:
+        return START
+    return sequence if isinstance(action, CreateTable) and not action.if_not_exists else gone.gone_at
+
+
+def _drop_again(life: _Life | None, name: TableName, sequence: str, lives: dict[TableName, _Life]) -> None:
+    if life is None:
+        lives[name] = _Life([Piece(name, START, sequence)], is_dropped=True, gone_at=sequence)
+    else:
+        life.gone_at = sequence
 
 
 def _end(life: _Life, sequence: str) -> None:
     last = life.pieces[-1]
     life.pieces[-1] = Piece(last.table, last.start, sequence)
-    life.is_dropped = True
+    life.is_dropped, life.gone_at = True, sequence
 
 
 def _rename(life: _Life, statement: Statement, to: TableName, lives: dict[TableName, _Life], moved: dict[TableName, TableName]) -> None:

@@ -242,3 +242,32 @@ def test_rows_behind_a_rename_begin_a_new_table_under_the_old_name() -> None:
 
     assert found[A] == Lineage(A, (Piece(A, "s5", None),))
     assert found[B].pieces == (Piece(A, START, "s5"), Piece(B, "s5", None))
+
+
+NOTE = AddColumn("note", "string", "text")
+
+
+def test_a_statement_behind_a_drop_begins_the_table_where_it_ended() -> None:
+    for action in (NOTE, SetKeys(("id",)), TruncateTable(), CreateTable(if_not_exists=True)):
+        found = trace_tables([statement("s5", A, DropTable()), statement("s9", A, action)], {A: "s8"})
+        assert pieces(found[A]) == [("a", "s5", None)], action
+
+
+def test_what_has_no_effect_or_is_not_understood_does_not_bring_a_dropped_table_back() -> None:
+    statements = [statement("s5", A, DropTable()), statement("s9", A, NoEffect("index"), NotUnderstood("why"))]
+    found = trace_tables(statements, {A: "s4"})[A]
+    assert (pieces(found), found.is_dropped, found.not_understood) == ([("a", START, "s5")], True, (("s9", "why"),))
+    assert pieces(trace_tables(statements, {A: "s7"})[A]) == [("a", "s5", None)]
+    assert trace_tables([statement("s1", A, NoEffect("index"))], {}) == {}
+
+
+def test_rows_between_two_drops_are_not_those_of_a_table_created_later() -> None:
+    drops = [statement("s5", A, DropTable()), statement("s7", A, DropTable())]
+    assert pieces(trace_tables([*drops, statement("s9", A, NOTE)], {A: "s8"})[A]) == [("a", "s7", None)]
+    found = trace_tables(drops, {A: "s6"})[A]
+    assert found.is_dropped
+
+
+def test_the_columns_of_a_created_table_are_kept() -> None:
+    found = trace_tables([statement("s5", A, DropTable()), statement("s6", A, CreateTable((NOTE,), ("id",)))], {A: "s4"})[A]
+    assert (found.created, found.keys, found.is_dropped) == ((NOTE,), (("s6", ("id",)),), False)
