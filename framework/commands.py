@@ -233,6 +233,11 @@ def print_status(found: Mapping[str, Any], *, is_json: bool) -> None:
         for t in found.get("tables", ())
     ]
     print("\n".join(aligned(heads, rows)))
+    for row, table in zip(rows, found.get("tables", ()), strict=True):
+        if table.get("statements_not_applied"):
+            print(f"  {row[0]}: {table['statements_not_applied']:,} statements not applied: not understood, or without a position")
+        if table.get("missed_while_excluded"):
+            print(f"  {row[0]}: lacks the {table['missed_while_excluded']:,} messages that came while it was excluded")
     print(
         f"{found.get('messages', 0):,} messages: {found.get('changes', 0):,} changes, {found.get('control_events', 0):,} control events, "
         f"{found.get('duplicates', 0):,} duplicates, {sum(found.get('quarantined', {}).values()):,} quarantined, "

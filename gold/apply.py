@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from framework.config_rules import BadValues, Deletes
 from framework.crash import crash_point
 from framework.tables import Lakehouse
-from gold import merge, moves
-from gold.cast import fault, typed
+from gold import bad_values, merge, moves
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
-from gold.latest import latest
 from gold.merge import Layout, Rules
-from gold.plan import Plan, Task, decide, folder_of, refuse_rival, refuse_statements
+from gold.plan import Plan, Task, decide, folder_of, made_as, refuse_rival, refuse_statements
 from gold.profile import SchemaColumn
 from gold.state import State, TableState
 from gold.strategies import append, history, replica
-
-MAX_LISTED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +51,11 @@ def apply_table(spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mappi
     changes = lake.read(spark, CHANGES_TABLE).where(F.col("batch") <= task.top)
     plan = decide(spark, lake, changes, task, schemas)
     if plan is None:
-        return Applied(replace(task.state, batch=task.top, state=State.DROPPED if task.lineage.is_dropped else task.state.state))
+        is_gone = task.lineage.is_dropped
+        return Applied(replace(task.state, batch=task.top, state=State.DROPPED if is_gone else State.ACTIVE, reason=None))
     new = rows_of(changes.where(F.col("batch") > task.state.batch), task.source, task.lineage)
+    if task.settings.bad_values is BadValues.PARK:
+        _refuse_bad_values(rows_of(changes, task.source, task.lineage) if plan.rebuild else new, plan)
     crash_point("gold.before_table")
     past = lake.path("gold/" + folder_of(task, is_history=True)) if task.settings.history and plan.layout.keys else None
     target = _Target(lake.path("gold/" + folder_of(task)), past)
@@ -66,6 +66,14 @@ def apply_table(spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mappi
         _merge(changes, plan, target, _truncates(spark, task, after=task.state.batch))
     crash_point("gold.after_table")
     return _applied(new, plan, target)
+
+
+def _refuse_bad_values(rows: DataFrame, plan: Plan) -> None:
+    """Park the table when a row that it is to hold has a cell that does not fit."""
+    layout, named = plan.layout, under_todays_names(rows, plan.task.lineage, plan.mapped)
+    if layout.keys and not plan.task.settings.history:
+        named = replica.newest(effects(named, layout.key_columns), layout, plan.profile, _rules(plan)).where("is_put")
+    bad_values.refuse(named, layout, plan.task.name)
 
 
 def _change_columns(spark: SparkSession, plan: Plan, target: _Target) -> None:
@@ -91,15 +99,16 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
         return
     if plan.profile.has_partial_moves:
         rows = moves.completed(rows, layout.key_columns)
-    replica.rewrite(rows, target.replica, layout, plan.profile, _floor(plan))
+    replica.rewrite(rows, target.replica, layout, plan.profile, _rules(plan))
     if target.history is not None:
         frame = history.versions(rows, plan.past, plan.profile, _closings(plan), plan.task.settings.track)
         history.rewrite(frame, target.history, plan.past)
 
 
-def _floor(plan: Plan) -> str | None:
-    """The newest truncate, below which no row stands; none where deletes are ignored."""
-    return None if plan.task.settings.deletes == "ignore" else plan.task.lineage.truncated_at
+def _rules(plan: Plan) -> Rules:
+    deletes = plan.task.settings.deletes
+    floor = None if deletes is Deletes.IGNORE else plan.task.lineage.truncated_at
+    return Rules(deletes, floor, plan.profile.has_partials or deletes is Deletes.SOFT)
 
 
 def _closings(plan: Plan) -> list[tuple[str, Any]]:
@@ -119,16 +128,11 @@ def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
     if plan.batch_profile.has_partial_moves or (plan.profile.has_partial_moves and _is_late(plan)):
         everything = moves.completed(everything, layout.key_columns)
         named = everything.where(is_new)
-    floor = _floor(plan)
-    found = replica.newest(named, layout, plan.profile, floor).withColumn("is_forced", F.lit(False))
-    late = _late_keys(named, everything, plan)
+    rules, late = _rules(plan), _late_keys(named, everything, plan)
+    found = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules).withColumn("is_forced", F.lit(False))
     if late is not None:
-        again = _of_keys(effects(everything, layout.key_columns), late, keys)
-        if floor is not None:
-            again = again.where(F.col("sequence") >= floor)
-        folded = latest(again, keys, has_moves=plan.profile.has_moves, has_partials=plan.profile.has_partials)
-        found = _of_keys(found, late, keys, without=True).unionByName(folded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True)
-    rules = Rules(str(task.settings.deletes), floor, plan.profile.has_partials)
+        again = replica.newest(_of_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, rules)
+        found = _of_keys(found, late, keys, without=True).unionByName(again.withColumn("is_forced", F.lit(True)), allowMissingColumns=True)
     replica.merge_rows(found, target.replica, layout, rules)
     crash_point("gold.between_replica_and_history")
     if target.history is not None:
@@ -188,7 +192,7 @@ def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
 
 def _applied(new: DataFrame, plan: Plan, target: _Target) -> Applied:
     task = plan.task
-    faults = _faults(under_todays_names(new, task.lineage, plan.mapped), plan)
+    faults = bad_values.listed(under_todays_names(new, task.lineage, plan.mapped), plan.layout)
     number, late = sum(plan.counts.values()), plan.late
     is_active = State.ACTIVE if plan.layout.keys else State.APPEND_ONLY
     state = replace(
@@ -207,34 +211,21 @@ def _applied(new: DataFrame, plan: Plan, target: _Target) -> Applied:
         late=task.state.late + late,
         bad_values=task.state.bad_values + len(faults),
         profile=plan.profile,
+        made_as=made_as(task.settings),
     )
-    notes = (f"rebuilt: {plan.rebuild}",) if plan.rebuild and plan.rebuild != "new table" else ()
-    return Applied(state, number, late, plan.counts, faults, notes)
+    return Applied(state, number, late, plan.counts, faults, tuple(_notes(plan)))
+
+
+def _notes(plan: Plan) -> Iterator[str]:
+    if plan.rebuild not in (None, "new table", "its first rows"):
+        yield f"rebuilt: {plan.rebuild}"
+    if plan.task.missed:
+        yield f"without the {plan.task.missed} messages that came while it was excluded"
+    unclear = plan.task.lineage.not_understood
+    if unclear:
+        yield f"{len(unclear)} statements not applied, the last: {unclear[-1][1]}"
 
 
 def _newest_sequence(plan: Plan) -> str | None:
     statements = [s for s, _ in plan.task.lineage.steps] + [s for s, _ in plan.task.lineage.truncates]
     return max([s for s in (plan.profile.max_sequence, *statements) if s], default=None)
-
-
-def _faults(named: DataFrame, plan: Plan) -> tuple[tuple[Any, ...], ...]:
-    """The cells of the new changes that are null or cut in gold, and changes whose key does not fit."""
-    layout = plan.layout
-    kinds = {c.name: c.type for c in layout.columns}
-    image = F.when(F.col("op") == "delete", F.coalesce("before", "after")).otherwise(F.col("after"))
-    tests = [
-        _cell(name, image, fault(F.try_element_at(image, F.lit(name)), kind)) for name, kind in kinds.items() if name not in layout.keys
-    ]
-    for name in layout.keys:
-        text = F.try_element_at(image, F.lit(name))
-        does_not_fit = (text.isNotNull() & typed(text, kinds[name]).isNull()) | ~F.map_contains_key(image, F.lit(name))
-        tests.append(_cell(name, image, F.when(does_not_fit, F.lit("bad_key"))))
-    if not any(kind != "string" for kind in kinds.values()):
-        return ()
-    each = F.explode(F.filter(F.array(*tests), lambda e: e["reason"].isNotNull())).alias("e")
-    listed = named.select("change_id", "sequence", each).select("change_id", "sequence", "e.*").limit(MAX_LISTED)
-    return tuple(tuple(row) for row in listed.collect())
-
-
-def _cell(name: str, image: Column, reason: Column) -> Column:
-    return F.struct(F.lit(name).alias("column"), F.try_element_at(image, F.lit(name)).alias("text"), reason.alias("reason"))

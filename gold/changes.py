@@ -38,12 +38,10 @@ def rows_of(changes: DataFrame, source: str, lineage: Lineage) -> DataFrame:
 
 def stretch_number(lineage: Lineage) -> Column:
     """How many steps on the table's columns stand before a row."""
-    steps = sorted({sequence for sequence, _ in lineage.steps})
-    counts = {sequence: sum(s <= sequence for s, _ in lineage.steps) for sequence in steps}
-    number = F.lit(0)
-    for sequence in steps:
-        number = F.when(F.col("sequence") >= sequence, F.lit(counts[sequence])).otherwise(number)
-    return number
+    if not lineage.steps:
+        return F.lit(0)
+    steps = F.array(*(F.lit(sequence) for sequence, _ in lineage.steps))
+    return F.size(F.filter(steps, lambda step: step <= F.col("sequence")))
 
 
 def under_todays_names(rows: DataFrame, lineage: Lineage, mapped: Sequence[Stretch]) -> DataFrame:

@@ -7,8 +7,8 @@ commutative, so that any order of arrival and any split into batches ends in the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from framework.config import TableSettings
 from framework.config_rules import SchemaPolicy
@@ -84,13 +84,53 @@ class TableColumn:
     declared: str | None
 
 
+def fitted(lineage: Lineage, seen: Iterable[tuple[int, str]]) -> Lineage:
+    """The lineage whose steps name columns as the rows do (`seen`: stretch and name), where they differ by case alone.
+
+    Column names in statements are not case-sensitive in most databases; an exact match comes first.
+    """
+    rows: dict[int, set[str]] = {}
+    last: dict[str, int] = {}
+    for stretch, name in seen:
+        rows.setdefault(stretch, set()).add(name)
+        last[name] = max(stretch, last.get(name, 0))
+    known: set[str] = set()
+    steps: list[tuple[str, ColumnAction]] = []
+    for at, (sequence, action) in enumerate(lineage.steps):
+        known |= rows.get(at, set())
+        later = [name for name, stretch in last.items() if stretch > at]
+        if isinstance(action, RenameColumn):
+            old = _spelled(action.old, known)
+            known.discard(old)
+            action = RenameColumn(old, _spelled(action.new, later))
+            known.add(action.new)
+        elif isinstance(action, AddColumn):
+            name = _spelled(action.name, known)
+            name = name if name in known else _spelled(action.name, later)
+            action = replace(action, name=name, after=action.after and _spelled(action.after, known))
+            known.add(name)
+        else:
+            action = replace(action, name=_spelled(action.name, known))
+            if isinstance(action, DropColumn):
+                known.discard(action.name)
+        steps.append((sequence, action))
+    return replace(lineage, steps=tuple(steps))
+
+
+def _spelled(name: str, among: Collection[str]) -> str:
+    if name in among:
+        return name
+    close = [other for other in among if other.casefold() == name.casefold()]
+    return close[0] if len(close) == 1 else name
+
+
 def stretches(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]) -> tuple[Stretch, ...]:
     """One more than there are steps: stretch `i` holds the rows after `i` steps.
 
     `reused` are names that rows use again after a drop of that name; the dropped column steps aside then.
     """
     steps = [action for _, action in lineage.steps]
-    again = set(reused)
+    again = {name.casefold() for name in reused}
     found = []
     for start in range(len(steps) + 1):
         names: dict[str, str | None] = {}
@@ -126,7 +166,7 @@ def _today(name: str, steps: Sequence[ColumnAction], start: int, policy: SchemaP
         elif isinstance(action, DropColumn) and action.name == current:
             if policy is SchemaPolicy.EVOLVE:
                 return None
-            if current in reused or _comes_back(current, steps[at + 1 :]):
+            if current.casefold() in reused or _comes_back(current, steps[at + 1 :]):
                 number = sum(isinstance(step, DropColumn) for step in steps[: at + 1])
                 return f"_cdc_dropped_{number}_{current}"
             return current
@@ -134,9 +174,8 @@ def _today(name: str, steps: Sequence[ColumnAction], start: int, policy: SchemaP
 
 
 def _comes_back(name: str, later: Sequence[ColumnAction]) -> bool:
-    return any(
-        (isinstance(step, AddColumn) and step.name == name) or (isinstance(step, RenameColumn) and step.new == name) for step in later
-    )
+    new = (step.name if isinstance(step, AddColumn) else step.new for step in later if isinstance(step, AddColumn | RenameColumn))
+    return any(other.casefold() == name.casefold() for other in new)
 
 
 def seen_today(seen: Mapping[tuple[int, str], Seen], mapped: Sequence[Stretch]) -> dict[str, Seen]:

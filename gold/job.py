@@ -17,7 +17,7 @@ from framework.errors import MainstemError
 from framework.pace import set_pace
 from framework.tables import Lakehouse
 from gold.apply import Applied, apply_table
-from gold.plan import Task
+from gold.plan import FAILED_REBUILD, Task
 from gold.profile import SchemaColumn
 from gold.state import State, append_states
 from gold.tasks import COUNTS_TABLE, Desk, all_tasks, known_schemas, named_tasks, waiting_tasks
@@ -61,7 +61,7 @@ def _apply(desk: Desk, run_id: str, find: Callable[[Desk], list[Task]]) -> GoldR
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)
     crash_point("gold.between_bad_values_and_states")
-    append_states(spark, lake, [a.state for a in applied], run_id)
+    append_states(spark, lake, [a.state for a, task in zip(applied, tasks, strict=True) if a.state != task.state], run_id)
     crash_point("gold.after_publish")
     return GoldResult(tuple(applied))
 
@@ -77,7 +77,8 @@ def _in_threads(desk: Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequenc
             set_pace(session, task.rows)
             found = apply_table(session, desk.lake, task, schemas)
         except Exception as error:  # one table's failure parks that table alone
-            found = Applied(replace(task.state, state=State.PARKED, reason=_reason(error)))
+            made_as = FAILED_REBUILD if task.is_rebuild else task.state.made_as
+            found = Applied(replace(task.state, state=State.PARKED, reason=_reason(error), made_as=made_as))
         finally:
             sessions.put(session)
         return replace(found, seconds=time.monotonic() - started)

@@ -7,23 +7,45 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
+from framework.config_rules import Deletes
 from gold.changes import laid_over
 
+_PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_put", "after", "is_deleted", "before")
 _ORDER = ("sequence", "rank", "is_whole_change", "change_id")
 
 
-def latest(found: DataFrame, keys: Sequence[str], *, has_moves: bool, has_partials: bool) -> DataFrame:
-    """One row a key: k0…, `sequence`, `event_time`, `change_id`, `op`, `is_put`, `after`, `is_whole`.
+def latest(found: DataFrame, keys: Sequence[str], *, has_moves: bool, has_partials: bool, deletes: Deletes = Deletes.HARD) -> DataFrame:
+    """One row a key: k0…, `sequence`, `event_time`, `change_id`, `op`, `is_put`, `after`, `is_whole`, `is_deleted`, `before`.
 
-    `is_whole` is false where `after` holds only some columns and the rest is what the replica has.
+    `is_whole` is false where `after` holds only some columns and the rest is what the replica has. Where deletes only
+    mark a row, `is_deleted` says that it is marked, and the row is the last that stood on the key (`before` holds what
+    the delete told of it); where they are ignored, only changes of the key take a row away.
     """
     if has_moves:
         found = without_shielded(found, keys)
+    found = found.withColumn("is_deleted", F.lit(False))
+    if deletes is Deletes.IGNORE:
+        found = found.where(F.col("is_put") | F.col("is_move"))
+    if deletes is Deletes.SOFT:
+        return _folded(_marked(found), keys)
     if has_partials:
         return _folded(found, keys)
-    payload = F.struct("sequence", "event_time", "change_id", "op", "is_put", "after")
-    newest = found.groupBy(*keys).agg(F.max_by(payload, F.struct(*_ORDER)).alias("p"))
+    newest = found.groupBy(*keys).agg(F.max_by(F.struct(*_PAYLOAD), F.struct(*_ORDER)).alias("p"))
     return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"))
+
+
+def _marked(found: DataFrame) -> DataFrame:
+    """Effects where taking a key away is a change of its row that tells no column, marked `is_deleted`."""
+    is_put = F.col("is_put")
+    return found.withColumns(
+        {
+            "is_deleted": ~is_put,
+            "after": F.when(is_put, F.col("after")).otherwise(F.create_map().cast("map<string,string>")),
+            "partial": F.when(is_put, F.col("partial")).otherwise(F.lit(True)),
+            "is_move": is_put & F.col("is_move"),
+            "is_put": F.lit(True),
+        }
+    )
 
 
 def by_key(keys: Sequence[str]) -> WindowSpec:
@@ -94,6 +116,5 @@ def folded_images(found: DataFrame, keys: Sequence[str]) -> DataFrame:
 
 def _folded(found: DataFrame, keys: Sequence[str]) -> DataFrame:
     folded = folded_images(found, keys)
-    payload = F.struct("sequence", "event_time", "change_id", "op", "is_put", "after", "is_whole")
-    newest = folded.groupBy(*keys).agg(F.max_by(payload, F.struct(*_ORDER)).alias("p"))
+    newest = folded.groupBy(*keys).agg(F.max_by(F.struct(*_PAYLOAD, "is_whole"), F.struct(*_ORDER)).alias("p"))
     return newest.select(*keys, "p.*")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 
-from framework.contracts.actions import TableName
+from framework.contracts.actions import NoEffect, TableName, actions_of
 from framework.layer import Layer, LayerReport, Run, TableLine
 from gold.apply import Applied
 from gold.forget import erase, find
 from gold.job import BAD_VALUES_TABLE, GoldResult, rebuild_gold, run_gold
 from gold.state import State, TableState, read_states
-from gold.tasks import COUNTS_TABLE, dotted
+from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE, dotted
 from gold.trace import trace
 
-_COUNTED = "source string, database string, schema string, `table` string, kind string, batch bigint"
+_COUNTED = "source string, database string, schema string, `table` string, kind string, batch bigint, rows bigint"
 
 
 def _run(run: Run) -> LayerReport:
@@ -49,8 +50,12 @@ def _line(applied: Applied) -> TableLine:
 def _status(run: Run) -> dict[str, Any]:
     states = read_states(run.spark, run.lake)
     waiting = _waiting_batches(run, states.values())
-    bad = _bad_values(run)
-    return {"tables": [_entry(run, state, waiting, bad) for _, state in sorted(states.items(), key=lambda item: repr(item[0]))]}
+    bad, unclear, missed = _bad_values(run), _not_understood(run), _missed(run)
+    entries = []
+    for place in sorted(states, key=repr):
+        lacks = {"statements_not_applied": unclear.get(place, 0), "missed_while_excluded": missed.get(place, 0)}
+        entries.append({**_entry(run, states[place], waiting, bad), **lacks})
+    return {"tables": entries}
 
 
 def _waiting_batches(run: Run, states: Iterable[TableState]) -> dict[tuple[str, TableName], list[int]]:
@@ -61,11 +66,32 @@ def _waiting_batches(run: Run, states: Iterable[TableState]) -> dict[tuple[str, 
     return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
 
 
+def _missed(run: Run) -> dict[tuple[str, TableName], int]:
+    """How many messages came to each table while it was excluded; silver has no images of them."""
+    counts = run.lake.rows(run.spark, COUNTS_TABLE, _COUNTED).where("kind = 'excluded' and `table` is not null")
+    rows = counts.groupBy("source", "database", "schema", "table").agg(F.sum("rows")).collect()
+    names = {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
+    return {place: n for place, n in names.items() if not run.config.settings(place[1].database, place[1].schema, place[1].table).exclude}
+
+
 def _bad_values(run: Run) -> dict[tuple[str, TableName], int]:
     if not run.lake.exists(run.spark, BAD_VALUES_TABLE):
         return {}
     rows = run.lake.read(run.spark, BAD_VALUES_TABLE).groupBy("source", "database", "schema", "table").count().collect()
     return {(r[0], TableName(r[1], r[2], r[3])): r[4] for r in rows}
+
+
+def _not_understood(run: Run) -> dict[tuple[str, TableName], int]:
+    """How many statements of each table have an effect that is not known, or no place in the order."""
+    if not run.lake.exists(run.spark, STATEMENTS_TABLE):
+        return {}
+    is_unclear = F.col("actions").contains('"NotUnderstood"') | F.col("sequence").isNull()
+    rows = run.lake.read(run.spark, STATEMENTS_TABLE).where(is_unclear).dropDuplicates(["change_id"]).collect()
+    return Counter(
+        (row["source"], TableName(row["database"], row["schema"], row["table"]))
+        for row in rows
+        if any(not isinstance(action, NoEffect) for action in actions_of(row["actions"]))
+    )
 
 
 def _entry(

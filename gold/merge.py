@@ -10,6 +10,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from framework.config_rules import Deletes
 from framework.names import gold_columns, quoted
 from gold.cast import typed
 from gold.columns import TableColumn
@@ -122,9 +123,9 @@ def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a merge treats deletes and what a truncate takes away (null: none)."""
+    """What deletes do, the newest truncate that counts (null: none), and whether images leave columns out."""
 
-    deletes: str
+    deletes: Deletes
     truncated_at: str | None
     has_partials: bool
 
@@ -149,17 +150,16 @@ def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> No
     own = {name: f"s.{name}" for name in layout.own}
     inserts = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
     merge = DeltaTable.forPath(spark, path).alias("t").merge(rows.alias("s"), on)
-    if rules.deletes == "hard":
+    if rules.deletes is Deletes.SOFT:
+        differs += " OR NOT (t._cdc_deleted <=> s._cdc_deleted)"
+    else:
         merge = merge.whenMatchedDelete(f"NOT s.is_put AND {newer}")
-    elif rules.deletes == "soft":
-        marks: dict[str, str | Column] = {"_cdc_deleted": "true", **{n: f"s.{n}" for n in OWN}}
-        merge = merge.whenMatchedUpdate(f"NOT s.is_put AND {newer}", set=marks)
     again = f"s.is_forced AND s._cdc_sequence = t._cdc_sequence AND ({differs})"
     merge = merge.whenMatchedUpdate(f"s.is_put AND ({newer} OR ({again}))", set={**updates, **own})
     merge = merge.whenNotMatchedInsert("s.is_put", values={**inserts, **own})
-    if rules.truncated_at is not None and rules.deletes != "ignore":
+    if rules.truncated_at is not None:
         gone = f"t._cdc_sequence < '{_checked(rules.truncated_at)}'"
-        if rules.deletes == "hard":
+        if rules.deletes is Deletes.HARD:
             merge = merge.whenNotMatchedBySourceDelete(gone)
         else:
             merge = merge.whenNotMatchedBySourceUpdate(f"{gone} AND NOT t._cdc_deleted", set={"_cdc_deleted": "true"})
@@ -168,7 +168,7 @@ def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> No
 
 def _partial_value(place: int, name: str, rules: Rules) -> str:
     kept = f"{name}"
-    if rules.truncated_at is not None:
+    if rules.truncated_at is not None and rules.deletes is Deletes.HARD:
         kept = f"CASE WHEN t._cdc_sequence < '{_checked(rules.truncated_at)}' THEN NULL ELSE {name} END"
     return f"CASE WHEN s.p{place} THEN s.c{place} ELSE {kept} END"
 

@@ -8,6 +8,7 @@ lead to a rebuild, which is one fold of all the table's changes and gives the sa
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config_rules import SchemaPolicy, TableSettings
-from framework.contracts.actions import AddColumn, DropColumn, TableName
+from framework.contracts.actions import AddColumn, ChangeType, DropColumn, TableName
 from framework.errors import MainstemError
 from framework.names import history_folder, replica_folder
 from framework.tables import Lakehouse
@@ -24,18 +25,21 @@ from gold import columns as shape
 from gold import merge
 from gold.changes import rows_of
 from gold.columns import Stretch, TableColumn
-from gold.lineage import Lineage
+from gold.lineage import ColumnAction, Lineage
 from gold.merge import Layout
 from gold.profile import Past, Profile, SchemaColumn, joined, measure
 from gold.state import State, TableState
 from gold.strategies import history
+
+FAILED_REBUILD = "a rebuild that failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
     """One table to bring up to `top`, the newest silver batch; `newest` is the last that speaks of this table.
 
-    `rows` is what a rebuild would read; `is_rebuild` asks for one. `rival` names the table that has this one's place in gold.
+    `rows` is what a rebuild would read; `is_rebuild` asks for one. `rival` names the table that has this one's place in gold,
+    `missed` counts messages that came while the table was excluded: silver has no images of them.
     """
 
     source: str
@@ -48,6 +52,7 @@ class Task:
     truncate_times: Mapping[str, Any] = field(default_factory=dict)
     is_rebuild: bool = False
     rival: str | None = None
+    missed: int = 0
 
     @property
     def name(self) -> TableName:
@@ -58,6 +63,14 @@ class Task:
     def has_place(self) -> bool:
         """Whether the table is to have a replica."""
         return self.lineage.renamed_to is None and not self.settings.exclude
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to do: new changes, what parked the table, or other settings than it was made by."""
+        if self.newest > self.state.batch or self.state.state is State.PARKED:
+            return True
+        is_kept = self.has_place and self.state.replica is not None and self.state.state is not State.DROPPED
+        return is_kept and other_settings(self) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,24 +101,46 @@ def decide(
         rows_of(changes.where(F.col("batch") > since), task.source, lineage), lineage, schemas, Past(state.batch, state.sequence)
     )
     profile = batch_profile if fresh else joined(state.profile, batch_profile)
+    lineage = shape.fitted(lineage, profile.seen)
     if not profile.rows and not shape.declared_by_statements(lineage, shape.stretches(lineage, task.settings.schema_policy, ())):
-        return None
+        return _emptied(task, digest, fresh)
     mapped = shape.stretches(lineage, task.settings.schema_policy, _reused(lineage, profile))
     order = shape.ordered_names(profile.shapes, lineage, mapped)
     found = shape.resolve(order, shape.seen_today(profile.seen, mapped), shape.declared_by_statements(lineage, mapped), task.settings)
     if task.settings.schema_policy is SchemaPolicy.IGNORE:
         found = _frozen(state, mapped, found)
-    keys = _keys(task.settings, profile, mapped, found)
+    keys = _keys(task, profile, mapped, found)
+    if keys and keys != profile.keys:
+        profile, batch_profile = _with_any_moves(profile), _with_any_moves(batch_profile)
     _refuse_case_twins(found)
     layout = Layout(found, keys, _own_columns(task.settings, keys))
     if task.settings.schema_policy is SchemaPolicy.FAIL:
         _refuse_growth(task, layout)
     past = Layout(found, keys, {**merge.OWN, **history.VALIDITY})
-    rebuild = fresh or _growth_reason(state, layout)
+    rebuild = fresh or _growth_reason(state, layout) or _renamed_reason(task, mapped)
     counts, late = batch_profile.ops, batch_profile.late
     if rebuild and not fresh:
-        batch_profile = profile = measure(rows_of(changes, task.source, lineage), lineage, schemas)
+        profile = measure(rows_of(changes, task.source, lineage), lineage, schemas)
+        batch_profile = profile = profile if keys == profile.keys else _with_any_moves(profile)
     return Plan(task, layout, past, profile, batch_profile, mapped, rebuild, digest, counts, late)
+
+
+def _emptied(task: Task, digest: str, fresh: str | None) -> Plan | None:
+    """The plan for a table that was created again and has no row since: empty. None where there is no replica to empty."""
+    state, created = task.state, task.lineage.created
+    if fresh is None or state.replica is None or task.lineage.is_dropped:
+        return None
+    found = tuple(TableColumn(c.name, c.type or "string", c.declared) for c in created) or state.columns
+    told = task.lineage.keys[-1][1] if task.lineage.keys else state.keys
+    keys = tuple(c.name for key in told for c in found if c.name.casefold() == key.casefold())
+    layout = Layout(found, keys, _own_columns(task.settings, keys))
+    past = Layout(found, keys, {**merge.OWN, **history.VALIDITY})
+    return Plan(task, layout, past, Profile(), Profile(), (), fresh, digest, {}, 0)
+
+
+def _with_any_moves(profile: Profile) -> Profile:
+    """The profile of a table whose key is not the one by which its rows were measured: any update may change it."""
+    return replace(profile, has_moves=True, has_partial_moves=profile.has_partials)
 
 
 def _refuse_growth(task: Task, layout: Layout) -> None:
@@ -145,14 +180,40 @@ def lineage_digest(lineage: Lineage) -> str:
     return f"{len(lineage.steps)}:{hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()}"
 
 
+def made_as(settings: TableSettings) -> str:
+    """The settings on which the rows of a replica and its history depend."""
+    policy = SchemaPolicy.LENIENT if settings.schema_policy is SchemaPolicy.FAIL else settings.schema_policy
+    kinds = {name: str(rule.type or rule.decode) for name, rule in sorted(settings.columns.items()) if rule.type or rule.decode}
+    return json.dumps([settings.deletes, settings.track, policy, kinds])
+
+
+def other_settings(task: Task) -> str | None:
+    """Why a table that is there is not the one that the configuration asks for; None where it is."""
+    state = task.state
+    if state.replica is None or not state.replica.endswith("/gold/" + folder_of(task)):
+        return "another place"
+    if task.settings.history and state.keys and not (state.history or "").endswith("/gold/" + folder_of(task, is_history=True)):
+        return "its history is to be made"
+    if state.made_as == FAILED_REBUILD:
+        return "asked for"
+    if state.made_as is not None and state.made_as != made_as(task.settings):
+        return "other settings"
+    return None
+
+
 def _rebuild_reason(spark: SparkSession, lake: Lakehouse, task: Task, digest: str) -> str | None:
     state, lineage = task.state, task.lineage
     if state.replica is None or (state.state is State.DROPPED and not lineage.is_dropped):
         return "new table"
-    if not lake.exists(spark, "gold/" + folder_of(task)):
+    if not state.profile.rows and state.columns:
+        return "its first rows"
+    if state.replica.endswith("/gold/" + folder_of(task)) and not lake.exists(spark, "gold/" + folder_of(task)):
         return "its replica is gone"
+    other = other_settings(task)
+    if other is not None:
+        return other
     if task.settings.history and state.keys and not lake.exists(spark, "gold/" + folder_of(task, is_history=True)):
-        return "its history is to be made"
+        return "its history is gone"
     if task.is_rebuild:
         return "asked for"
     if state.lineage != digest:
@@ -167,14 +228,20 @@ def _rebuild_reason(spark: SparkSession, lake: Lakehouse, task: Task, digest: st
 
 
 def _only_adds(state: TableState, lineage: Lineage) -> bool:
-    """Whether the statements since the state only add columns without a default, behind all rows applied so far."""
+    """Whether the statements since the state, all behind the rows applied so far, change no row that is there.
+
+    They add columns without a default, or declare a column anew where it stands: types follow the rows.
+    """
     known = _known_steps(state)
     if replace(lineage, steps=lineage.steps[:known]) and lineage_digest(replace(lineage, steps=lineage.steps[:known])) != state.lineage:
         return False
-    return all(
-        isinstance(action, AddColumn) and action.default is None and (state.sequence is None or sequence > state.sequence)
-        for sequence, action in lineage.steps[known:]
-    )
+    return all(_keeps_rows(action) and (state.sequence is None or sequence > state.sequence) for sequence, action in lineage.steps[known:])
+
+
+def _keeps_rows(action: ColumnAction) -> bool:
+    if isinstance(action, ChangeType):
+        return not action.first and action.after is None
+    return isinstance(action, AddColumn) and action.default is None
 
 
 def _reused(lineage: Lineage, profile: Profile) -> set[str]:
@@ -182,17 +249,18 @@ def _reused(lineage: Lineage, profile: Profile) -> set[str]:
     found: set[str] = set()
     for at, (_, action) in enumerate(lineage.steps):
         if isinstance(action, DropColumn):
-            found.update(name for stretch, name in profile.seen if stretch > at and name == action.name)
+            found.update(name for stretch, name in profile.seen if stretch > at and name.casefold() == action.name.casefold())
     return found
 
 
-def _keys(settings: TableSettings, profile: Profile, mapped: Sequence[Stretch], found: Sequence[TableColumn]) -> tuple[str, ...]:
-    """The key that the feed names, else the configured one."""
-    named = [mapped[profile.keys_stretch].column(k) for k in profile.keys or ()]
+def _keys(task: Task, profile: Profile, mapped: Sequence[Stretch], found: Sequence[TableColumn]) -> tuple[str, ...]:
+    """The key that the feed names, by its newest row or by a statement behind that, else the configured one."""
+    settings, names = task.settings, {c.name for c in found}
+    told = _keys_of_statements(task.lineage, profile.keys_sequence, mapped, names)
+    named = [mapped[profile.keys_stretch].column(k) for k in profile.keys or ()] if told is None else told
     keys = tuple(k for k in named if k is not None)
     if keys or settings.keys is None:
         return keys
-    names = {c.name for c in found}
     missing = [k for k in settings.keys if k not in names]
     if missing and profile.rows:
         raise MainstemError(
@@ -202,6 +270,18 @@ def _keys(settings: TableSettings, profile: Profile, mapped: Sequence[Stretch], 
             action=f"name key columns among: {', '.join(sorted(names)[:20])}",
         )
     return settings.keys if not missing else ()
+
+
+def _keys_of_statements(lineage: Lineage, after: str, mapped: Sequence[Stretch], names: set[str]) -> list[str | None] | None:
+    """The key by the newest statement behind a position; None where there is none, or the rows lack its columns."""
+    if not lineage.keys or lineage.keys[-1][0] <= after:
+        return None
+    sequence, told = lineage.keys[-1]
+    stretch = mapped[sum(at <= sequence for at, _ in lineage.steps)]
+    spelled = {name.casefold(): name for name in names}
+    columns = [stretch.column(key) for key in told]
+    keys = [key if key is None or key in names else spelled.get(key.casefold()) for key in columns]
+    return None if None in keys else keys
 
 
 def _own_columns(settings: TableSettings, keys: tuple[str, ...]) -> dict[str, str]:
@@ -227,12 +307,27 @@ def _growth_reason(state: TableState, layout: Layout) -> str | None:
     if state.keys != layout.keys:
         return "other key columns"
     old = {c.name: c.type for c in state.columns}
+    gold, was_gold = layout.gold_names, replace(layout, columns=state.columns).gold_names
+    if any(gold.get(name, was) != was for name, was in was_gold.items()):
+        return "a column has the name that another one had in gold"
     if set(old) - {c.name for c in layout.columns}:
         return "a column is gone"
     for column in layout.columns:
         was = old.get(column.name, column.type)
         if was != column.type and not (shape.widens_in_place(was, column.type) and column.name not in layout.keys):
             return f"{column.name} changes from {was} to {column.type}"
+    return None
+
+
+def _renamed_reason(task: Task, mapped: Sequence[Stretch]) -> str | None:
+    """Whether columns of the rows that are there have other names in gold now: a dropped one whose name came back."""
+    state = task.state
+    known = replace(task.lineage, steps=task.lineage.steps[: _known_steps(state)])
+    before = shape.fitted(known, state.profile.seen)
+    old = shape.stretches(before, task.settings.schema_policy, _reused(before, state.profile))
+    for stretch, name in state.profile.seen:
+        if old[stretch].column(name) != mapped[stretch].column(name):
+            return f"{name} has another name in gold"
     return None
 
 
@@ -259,7 +354,4 @@ def refuse_statements(task: Task) -> None:
 def folder_of(task: Task, is_history: bool = False) -> str:
     """The folder of the table's replica, or of its history, below `gold/`."""
     folder = history_folder if is_history else replica_folder
-    if task.settings.replica:
-        parts = task.settings.replica.split(".")
-        return folder(parts[0], parts[1] if len(parts) == 3 else None, parts[-1])
-    return folder(task.name.database, task.name.schema, task.name.table)
+    return folder(*(task.settings.replica_parts or (task.name.database, task.name.schema, task.name.table)))

@@ -87,6 +87,7 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
     seen = _with_widths(numbered, seen)
     newest = max(groups, key=lambda g: (g["high"], g["keys"] or []))
     keyed = max((g for g in groups if g["keys"]), key=lambda g: (g["high"], g["keys"]), default=None)
+    has_keys = {tuple(g["keys"]) for g in groups if g["keys"]}
     times = [g["event_time"] for g in groups if g["event_time"] is not None]
     ops: dict[str, int] = {}
     for group in groups:
@@ -102,8 +103,8 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
         keys_stretch=0 if keyed is None else keyed["stretch"],
         keys_sequence="" if keyed is None else keyed["high"],
         has_partials=any(g["has_partials"] for g in groups),
-        has_moves=any(g["has_moves"] for g in groups),
-        has_partial_moves=any(g["has_partial_moves"] for g in groups),
+        has_moves=any(g["has_moves"] for g in groups) or len(has_keys) > 1,
+        has_partial_moves=any(g["has_partial_moves"] or (g["has_partials"] and len(has_keys) > 1) for g in groups),
         shapes=shapes,
         seen=seen,
     )
@@ -179,6 +180,8 @@ def joined(one: Profile, other: Profile) -> Profile:
         at = (shape.stretch, shape.columns)
         shapes[at] = max(shapes.get(at, ""), shape.last_sequence)
     times = [t for t in (one.event_time, other.event_time) if t is not None]
+    has_partials = one.has_partials or other.has_partials
+    is_rekeyed = one.keys is not None and other.keys is not None and one.keys != other.keys
     return Profile(
         rows=one.rows + other.rows,
         min_sequence=min(one.min_sequence or "", other.min_sequence or ""),
@@ -187,9 +190,9 @@ def joined(one: Profile, other: Profile) -> Profile:
         keys=newest.keys,
         keys_stretch=newest.keys_stretch,
         keys_sequence=newest.keys_sequence,
-        has_partials=one.has_partials or other.has_partials,
-        has_moves=one.has_moves or other.has_moves,
-        has_partial_moves=one.has_partial_moves or other.has_partial_moves,
+        has_partials=has_partials,
+        has_moves=one.has_moves or other.has_moves or is_rekeyed,
+        has_partial_moves=one.has_partial_moves or other.has_partial_moves or (is_rekeyed and has_partials),
         shapes=tuple(Shape(stretch, high, names) for (stretch, names), high in sorted(shapes.items())),
         seen=seen,
     )

@@ -38,7 +38,8 @@ class State(StrEnum):
 class TableState:
     """Where gold stands with one table. `batch` is the last silver batch applied, `lineage` a digest of its statements.
 
-    `replica` and `history` are paths that a Delta reader opens, null where there is none yet.
+    `replica` and `history` are paths that a Delta reader opens, null where there is none yet. `made_as` says by which
+    settings the replica was made, null where that was not noted.
     """
 
     source: str
@@ -58,6 +59,7 @@ class TableState:
     late: int = 0
     bad_values: int = 0
     profile: Profile = field(default_factory=Profile)
+    made_as: str | None = None
 
 
 def read_states(spark: SparkSession, lake: Lakehouse) -> dict[tuple[str, TableName], TableState]:
@@ -88,7 +90,7 @@ def _row(state: TableState, run_id: str) -> tuple[Any, ...]:
         str(state.state), state.reason, state.replica, state.history, list(state.keys),
         json.dumps([[c.name, c.type, c.declared] for c in state.columns], ensure_ascii=False),
         state.lineage, state.batch, state.sequence, state.event_time, state.changes_applied, state.late, state.bad_values,
-        json.dumps(_profile_values(profile), ensure_ascii=False),
+        json.dumps({**_profile_values(profile), "made_as": state.made_as}, ensure_ascii=False),
     )  # fmt: skip
 
 
@@ -109,6 +111,7 @@ def _profile_values(profile: Profile) -> dict[str, Any]:
 
 
 def _state(row: dict[str, Any]) -> TableState:
+    profile = json.loads(row["profile"] or "{}")
     return TableState(
         source=row["source"],
         name=TableName(row["database"], row["schema"], row["table"]),
@@ -126,7 +129,8 @@ def _state(row: dict[str, Any]) -> TableState:
         changes_applied=row["changes_applied"] or 0,
         late=row["late"] or 0,
         bad_values=row["bad_values"] or 0,
-        profile=_profile(json.loads(row["profile"] or "{}"), row["event_time"]),
+        profile=_profile(profile, row["event_time"]),
+        made_as=profile.get("made_as"),
     )
 
 

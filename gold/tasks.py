@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
-from framework.contracts.actions import TableName, actions_of
+from framework.contracts.actions import NoEffect, NotUnderstood, TableName, actions_of
 from framework.errors import ConfigurationError, nearest
 from framework.tables import Lakehouse
-from gold.lineage import Statement, trace_tables
+from gold.lineage import START, Statement, trace_tables
 from gold.plan import Task, folder_of
 from gold.profile import SchemaColumn
 from gold.state import State, TableState, read_states
@@ -37,11 +37,11 @@ class Desk:
 
 
 def waiting_tasks(desk: Desk, only: str | None = None) -> list[Task]:
-    """The tables that are behind; with `only`, that table alone. Raises ConfigurationError when no table has that name."""
+    """The tables that are behind or parked; with `only`, that table alone. Raises ConfigurationError for an unknown name."""
     found = all_tasks(desk)
     if only is not None:
         found = named_tasks(found, only)
-    return [task for task in found if task.newest > task.state.batch and not task.settings.exclude]
+    return [task for task in found if task.is_behind and not task.settings.exclude]
 
 
 def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:
@@ -91,20 +91,27 @@ def _told_apart(tasks: Sequence[Task]) -> list[Task]:
 
 @dataclass(slots=True)
 class _Extent:
-    """What silver holds of one source, by table: the last batch, how many rows, the highest sequence of a row."""
+    """What silver holds of one source, by table: the last batch, how many rows, the highest sequence of a row.
+
+    `excluded` counts the messages that came while the table was excluded.
+    """
 
     batches: dict[TableName, int] = field(default_factory=dict)
     rows: dict[TableName, int] = field(default_factory=dict)
     newest_rows: dict[TableName, str] = field(default_factory=dict)
+    excluded: dict[TableName, int] = field(default_factory=dict)
     has_statements: bool = False
 
 
 def _extents(desk: Desk) -> dict[str, _Extent]:
-    counts = desk.read(COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate') and `table` is not null")
+    counts = desk.read(COUNTS_TABLE).where("kind in ('row', 'ddl', 'truncate', 'excluded') and `table` is not null")
     grouped = counts.groupBy("source", "database", "schema", "table", "kind").agg(F.max("batch"), F.sum("rows"), F.max("max_sequence"))
     found: dict[str, _Extent] = {}
     for source, database, schema, table, kind, batch, rows, sequence in grouped.collect():
         extent, name = found.setdefault(source, _Extent()), TableName(database, schema, table)
+        if kind == "excluded":
+            extent.excluded[name] = rows
+            continue
         extent.batches[name] = max(batch, extent.batches.get(name, -1))
         extent.rows[name] = rows + extent.rows.get(name, 0)
         if kind == "row":
@@ -131,7 +138,8 @@ def _tasks_of(
         newest = max([newest, *(s.batch for s in statements if s.table == name)])
         mine = {sequence: times[change_id] for sequence, change_id in lineage.truncates if change_id in times}
         rows = sum(extent.rows.get(piece.table, 0) for piece in lineage.pieces)
-        tasks.append(Task(source, lineage, state, settings, top, newest, rows, mine))
+        missed = sum(extent.excluded.get(piece.table, 0) for piece in lineage.pieces)
+        tasks.append(Task(source, lineage, state, settings, top, newest, rows, mine, missed=missed))
     return tasks
 
 
@@ -139,11 +147,13 @@ def _statements(desk: Desk, source: str) -> tuple[list[Statement], dict[str, tup
     rows = desk.read(STATEMENTS_TABLE).where(F.col("source") == source).collect()
     statements, times = [], {}
     for row in rows:
-        if row["sequence"] is None or row["table"] is None or row["change_id"] in times:
+        if row["table"] is None or row["change_id"] in times:
             continue
-        name = TableName(row["database"], row["schema"], row["table"])
+        name, actions = TableName(row["database"], row["schema"], row["table"]), actions_of(row["actions"])
+        if row["sequence"] is None and any(not isinstance(action, NoEffect) for action in actions):
+            actions = (NotUnderstood("a statement that has no position"),)
         statements.append(
-            Statement(row["sequence"], row["change_id"], row["batch"], name, actions_of(row["actions"]), row["statement"], row["ordinal"])
+            Statement(row["sequence"] or START, row["change_id"], row["batch"], name, actions, row["statement"], row["ordinal"])
         )
         times[row["change_id"]] = (row["event_time"], row["batch"])
     return statements, times

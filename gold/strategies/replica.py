@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from gold.changes import effects, key_names
+from framework.config_rules import Deletes
+from gold.changes import effects, key_names, laid_over
 from gold.latest import latest
 from gold.merge import Layout, Rules, merge_latest, replace_table
 from gold.profile import Profile
 
 
-def whole(rows: DataFrame, layout: Layout, profile: Profile, truncated_at: str | None) -> DataFrame:
-    """The replica that all changes of a table lead to, from nothing."""
-    found = newest(rows, layout, profile, truncated_at)
-    return typed_rows(found.where("is_put"), layout).drop("is_put")
+def newest(found: DataFrame, layout: Layout, profile: Profile, rules: Rules) -> DataFrame:
+    """The newest state of each key that the effects touch, after the newest truncate.
 
-
-def newest(rows: DataFrame, layout: Layout, profile: Profile, truncated_at: str | None) -> DataFrame:
-    """The newest state of each key that the rows touch, after the newest truncate."""
-    keys = key_names(len(layout.keys))
-    found = effects(rows, layout.key_columns)
-    if truncated_at is not None:
-        found = found.where(F.col("sequence") >= truncated_at)
-    return latest(found, keys, has_moves=profile.has_moves, has_partials=profile.has_partials)
+    Where deletes only mark rows, a truncate marks those from before it.
+    """
+    keys, floor = key_names(len(layout.keys)), rules.truncated_at
+    if floor is not None and rules.deletes is Deletes.HARD:
+        found = found.where(F.col("sequence") >= floor)
+    states = latest(found, keys, has_moves=profile.has_moves, has_partials=profile.has_partials, deletes=rules.deletes)
+    if floor is not None and rules.deletes is Deletes.SOFT:
+        states = states.withColumn("is_deleted", F.col("is_deleted") | (F.col("sequence") < floor))
+    return states
 
 
 def typed_rows(found: DataFrame, layout: Layout, *flags: str) -> DataFrame:
@@ -36,16 +36,22 @@ def typed_rows(found: DataFrame, layout: Layout, *flags: str) -> DataFrame:
         "_cdc_sequence": F.col("sequence"),
         "_cdc_event_time": F.col("event_time"),
         "_cdc_change_id": F.col("change_id"),
-        "_cdc_deleted": F.lit(False),
+        "_cdc_deleted": F.col("is_deleted"),
     }
-    return found.select(
+    return found.withColumn("_known", _known()).select(
         *key_names(len(layout.keys)),
         "is_put",
         *flags,
-        *layout.cells(),
+        *layout.cells("_known"),
         *(present if "is_forced" in flags else []),
         *(own[name].alias(name) for name in layout.own),
     )
+
+
+def _known() -> Column:
+    """The image as far as it is known: of a row marked as deleted that no change has told, what its delete told."""
+    is_untold = F.col("is_deleted") & ~F.col("is_whole") & F.col("before").isNotNull()
+    return F.when(is_untold, laid_over(F.col("before"), F.col("after"))).otherwise(F.col("after"))
 
 
 def merge_rows(mine: DataFrame, path: str, layout: Layout, rules: Rules) -> None:
@@ -53,6 +59,7 @@ def merge_rows(mine: DataFrame, path: str, layout: Layout, rules: Rules) -> None
     merge_latest(typed_rows(mine, layout, "is_forced"), path, layout, rules)
 
 
-def rewrite(rows: DataFrame, path: str, layout: Layout, profile: Profile, truncated_at: str | None) -> None:
+def rewrite(rows: DataFrame, path: str, layout: Layout, profile: Profile, rules: Rules) -> None:
     """Rebuild the replica from all its changes, in one commit."""
-    replace_table(whole(rows, layout, profile, truncated_at), path, layout)
+    states = newest(effects(rows, layout.key_columns), layout, profile, rules)
+    replace_table(typed_rows(states.where("is_put"), layout).drop("is_put"), path, layout)

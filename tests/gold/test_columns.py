@@ -17,6 +17,7 @@ from gold.columns import (
     Stretch,
     TableColumn,
     declared_by_statements,
+    fitted,
     join,
     ordered_names,
     resolve,
@@ -346,3 +347,26 @@ def test_types_of_statements_are_told_under_todays_names() -> None:
         DropColumn("c"),
     )
     assert declared_by_statements(lineage(*steps), mapped(*steps, policy=EVOLVE)) == {"b": ("bigint", "bigint")}
+
+
+def respelled(*steps: ColumnAction, seen: Sequence[tuple[int, str]]) -> list[ColumnAction]:
+    return [action for _, action in fitted(lineage(*steps), seen).steps]
+
+
+@pytest.mark.parametrize(
+    ("steps", "seen", "expected"),
+    [
+        ([DropColumn("Note")], [(0, "note")], [DropColumn("note")]),
+        ([DropColumn("Note")], [(0, "note"), (0, "Note")], [DropColumn("Note")]),
+        ([DropColumn("NOTE")], [(0, "note"), (0, "Note")], [DropColumn("NOTE")]),
+        ([RenameColumn("NOTE", "Title")], [(0, "note"), (1, "title")], [RenameColumn("note", "title")]),
+        ([RenameColumn("note", "Note")], [(0, "note"), (1, "Note")], [RenameColumn("note", "Note")]),
+        ([RenameColumn("note", "Note")], [(0, "note")], [RenameColumn("note", "Note")]),
+        ([AddColumn("N", "int", "int", after="ID")], [(0, "id"), (1, "n")], [AddColumn("n", "int", "int", after="id")]),
+        ([RenameColumn("a", "B"), DropColumn("b")], [(0, "A")], [RenameColumn("A", "B"), DropColumn("B")]),
+        ([DropColumn("x"), AddColumn("X", "int", "int")], [(0, "x"), (2, "X")], [DropColumn("x"), AddColumn("X", "int", "int")]),
+        ([X_INT, ChangeType("X", "int", "int")], [], [X_INT, ChangeType("x", "int", "int")]),
+    ],
+)  # fmt: skip
+def test_statements_name_columns_in_any_case(steps: list[ColumnAction], seen: list[tuple[int, str]], expected: list[ColumnAction]) -> None:
+    assert respelled(*steps, seen=seen) == expected

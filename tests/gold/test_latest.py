@@ -43,6 +43,9 @@ class Game:
         self.rows: dict[int, Row] = {}
         self.told: list[Change] = []
         self.transaction = 0
+        self.numbers: dict[int, int] = {}
+        self.account: list[tuple[int, str, str, int, int | None, Row | None, int | None]] = []
+        """For each change: when, what, its sequence, which row, on which key it stands now with which image, which it left."""
 
     def play(self, steps: int) -> Game:
         moves: Sequence[Callable[[], None]] = (self.move, self.swap, self.cycle, self.chain) if self.has_moves else ()
@@ -62,8 +65,13 @@ class Game:
 
     def insert(self) -> None:
         for key in self.free()[:1]:
-            self.rows[key] = self.row(key)
-            self.tell("insert", None, self.rows[key])
+            self.come(key)
+
+    def come(self, key: int) -> None:
+        """A new row."""
+        self.rows[key] = self.row(key)
+        self.numbers[key] = len(self.told)
+        self.tell("insert", None, self.rows[key])
 
     def update(self) -> None:
         for key in self.some(1):
@@ -79,8 +87,7 @@ class Game:
         """Delete and insert of one key in one transaction."""
         for key in self.some(1):
             self.tell("delete", self.rows[key], None)
-            self.rows[key] = self.row(key)
-            self.tell("insert", None, self.rows[key])
+            self.come(key)
 
     def move(self) -> None:
         for key, to in zip(self.some(1), self.free(), strict=False):
@@ -104,18 +111,24 @@ class Game:
     def moved(self, keys: dict[int, int]) -> None:
         """Rows take other keys, all at once; each is told as one update."""
         old = {key: self.rows.pop(key) for key in keys}
+        numbers = {key: self.numbers.pop(key) for key in keys}
         for key, to in keys.items():
             column = self.draw.choice(COLUMNS)
             value = self.draw.choice((old[key][column], self.draw.choice(self.values)))
             self.rows[to] = {**old[key], "id": str(to), column: value}
+            self.numbers[to] = numbers[key]
             self.tell("update", old[key], self.rows[to], {column})
 
     def tell(self, op: str, before: Row | None, after: Row | None, changed: set[str] | None = None) -> None:
         number = len(self.told) + 1
-        at = START + timedelta(seconds=self.transaction)
+        moment = self.transaction * 10 + (self.draw.randint(-15, 15) if self.has_transactions and not changed else 0)
+        at = START + timedelta(seconds=moment)
         transaction = f"t{self.transaction}" if self.has_transactions else None
         sequence = f"011.011.{len(str(number)):02d}{number}"
         is_move = before is not None and after is not None and before["id"] != after["id"]
+        key = None if after is None else int(after["id"] or 0)
+        left = int(before["id"] or 0) if before is not None and (after is None or is_move) else None
+        self.account.append((moment, op, sequence, self.numbers[left if key is None else key], key, after, left))
         is_partial = self.is_partial and op == "update" and self.draw.random() < 0.7
         image = {n: v for n, v in after.items() if n in ("game", "id") or n in (changed or ())} if is_partial and after else after
         if is_partial and is_move and before is not None and self.draw.random() < 0.6:

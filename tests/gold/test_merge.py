@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from framework.config_rules import Deletes
 from gold.columns import TableColumn
 from gold.merge import OWN, Layout, Rules, merge_latest, replace_table
 
@@ -20,6 +21,6 @@ def test_keys_of_every_type_are_written_and_merged(spark: SparkSession, tmp_path
         (b"\xff", False, b"\xff", False, 3, "2", None, "c", True, False),
         (b"\x00", True, None, None, None, "2", None, "d", False, False),
     ]
-    merge_latest(spark.createDataFrame(newer, flags), path, layout, Rules("hard", None, has_partials=False))
+    merge_latest(spark.createDataFrame(newer, flags), path, layout, Rules(Deletes.HARD, None, has_partials=False))
     rows = spark.read.format("delta").load(path).select("ROW", "is_on", "v").collect()
     assert [(bytes(row[0]), row[1], row[2]) for row in rows] == [(b"\xff", False, 3)]

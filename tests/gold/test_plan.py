@@ -11,13 +11,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import gold.plan
-from framework.config_rules import ColumnRule, SchemaPolicy, TableSettings
-from framework.contracts.actions import AddColumn, DropColumn, RenameColumn, TableName
+from framework.config_rules import ColumnRule, Deletes, SchemaPolicy, TableSettings
+from framework.contracts.actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
 from framework.errors import MainstemError
 from framework.tables import Lakehouse
 from gold.columns import Seen, Shape
 from gold.lineage import ColumnAction, Lineage, Piece
-from gold.plan import Plan, Task, decide, folder_of, refuse_statements
+from gold.plan import FAILED_REBUILD, Plan, Task, decide, folder_of, made_as, refuse_statements
 from gold.profile import Past, Profile, SchemaColumn, measure
 from gold.state import State, TableState
 
@@ -69,6 +69,7 @@ def shown(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sche
         keys=tuple(keyed["keys"]) if keyed else None,
         keys_stretch=sum(at <= keyed["sequence"] for at, _ in lineage.steps) if keyed else 0,
         keys_sequence=keyed["sequence"] if keyed else "",
+        has_moves=len({tuple(row["keys"]) for row in told if row["keys"]}) > 1,
         shapes=tuple(Shape(stretch, high, names) for (stretch, names), high in sorted(shapes.items())),
         seen=seen,
         ops={"insert": sum(row["batch"] > past.batch for row in told)},
@@ -262,8 +263,10 @@ ADD_CITY = AddColumn("city", "string", "text")
         ([("2", AddColumn("city", "string", "text", default="Faro"))], ("a schema change", ["id", "name", "city"])),
         ([("2", RenameColumn("name", "title"))], ("a schema change", ["id", "title"])),
         ([("2", DropColumn("name"))], ("a schema change", ["id", "name"])),
+        ([("2", ChangeType("name", "string", "text"))], (None, ["id", "name"])),
+        ([("2", ChangeType("name", "string", "text", first=True))], ("a schema change", ["id", "name"])),
     ],
-    ids=["an added column", "one added behind applied rows", "one with a default", "a rename", "a drop"],
+    ids=["an added column", "one added behind applied rows", "one with a default", "a rename", "a drop", "another type", "another place"],
 )
 def test_statements_lead_to_a_rebuild_unless_they_only_add(
     first: tuple[Bench, TableState], steps: list[tuple[str, ColumnAction]], expected: tuple[str | None, list[str]]
@@ -293,6 +296,8 @@ def test_a_history_asks_for_a_rebuild_where_there_is_none_or_a_truncate_closes_v
     bench, state = first
     settings = TableSettings(history=True)
     assert layout(bench.plan(("id_name", ["id"], "2"), state=state, past=PAST, settings=settings))[0] == "its history is to be made"
+    state = replace(state, history=bench.lake.path("gold/shop/orders__history"))
+    assert layout(bench.plan(("id_name", ["id"], "2"), state=state, past=PAST, settings=settings))[0] == "its history is gone"
     create_log(Path(bench.lake.path("gold/shop/orders__history")))
     assert layout(bench.plan(("id_name", ["id"], "2"), state=state, past=PAST, settings=settings))[0] is None
     assert layout(bench.plan(state=state, past=PAST, settings=settings, truncates={"2": (None, 1)}))[0] == "a truncate"
@@ -305,6 +310,21 @@ def test_a_truncate_is_merged_unless_it_is_late_among_partial_images(first: tupl
     partial = replace(state, profile=replace(state.profile, has_partials=True))
     assert layout(bench.plan(state=partial, past=PAST, truncates={"0": (None, 1)}))[0] == "a late truncate"
     assert layout(bench.plan(state=partial, past=PAST, truncates={"0": (None, 0)}))[0] is None
+
+
+def test_a_replica_is_made_anew_at_another_place_and_under_other_settings(first: tuple[Bench, TableState]) -> None:
+    bench, state = first
+    elsewhere = TableSettings(replica="`my.shop`.orders")
+    assert layout(bench.plan(state=state, past=PAST, settings=elsewhere))[0] == "another place"
+    known = replace(state, made_as=made_as(TableSettings()))
+    assert layout(bench.plan(state=known, past=PAST))[0] is None
+    assert layout(bench.plan(state=known, past=PAST, settings=TableSettings(deletes=Deletes.SOFT)))[0] == "other settings"
+    assert layout(bench.plan(state=replace(state, made_as=FAILED_REBUILD), past=PAST))[0] == "asked for"
+
+
+def test_names_with_dots_in_replica_are_one_part() -> None:
+    task = task_of(Lineage(ORDERS, (Piece(ORDERS, "", None),)), TableSettings(replica="`my.shop`.orders"))
+    assert folder_of(task) == "my~2Eshop/orders"
 
 
 @pytest.mark.parametrize("policy", list(SchemaPolicy))

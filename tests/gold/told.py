@@ -64,6 +64,11 @@ def delete(table: str, at: int, before: Image, **more: Any) -> Told:
     return Told(table, at, "delete", before, None, **more)
 
 
+def excluded(table: str, at: int) -> Told:
+    """A message of a table that was excluded when it came."""
+    return Told(table, at, "insert", kind="excluded")
+
+
 def ddl(table: str, at: int, *actions: Action, **more: Any) -> Told:
     return Told(table, at, actions=actions, kind="ddl", **more)
 
@@ -99,7 +104,7 @@ class Gold:
         self.lake.append(self.spark.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE) if new else None
         frame = self.spark.createDataFrame(rows, CHANGES).coalesce(1)
         self.lake.append(frame, "silver/changes")
-        statements = [r for r in rows if r["kind"] != "row"]
+        statements = [r for r in rows if r["kind"] in ("ddl", "truncate")]
         if statements:
             told = self.spark.createDataFrame(statements, CHANGES).drop("before", "after", "partial", "half", "paired_with")
             self.lake.append(told.coalesce(1), STATEMENTS_TABLE)
