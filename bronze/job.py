@@ -61,7 +61,7 @@ def run_source(spark: SparkSession, feed: Feed) -> SourceResult:
     """Land what is new in one source; an idle one costs a listing."""
     discovery = Discovery(is_idle=True)
     try:
-        kind = _kind(feed.source)
+        kind = kind_of(feed.source)
         memory = recall(spark, feed)
         discovery = kind.discover(spark, feed, memory)
         if not discovery.is_idle:
@@ -69,7 +69,7 @@ def run_source(spark: SparkSession, feed: Feed) -> SourceResult:
         if discovery.memory != memory:
             remember(spark, feed, discovery.memory)
     except Exception as error:
-        stopped = SourceResult(feed.name, waiting=discovery.waiting, error=_in_three_parts(error, feed))
+        stopped = SourceResult(feed.name, waiting=discovery.waiting, error=stopped_by(error, feed))
         return _counted(spark, feed, stopped)
     result = SourceResult(feed.name, waiting=discovery.waiting)
     return result if discovery.is_idle else _counted(spark, feed, result)
@@ -83,15 +83,17 @@ def _counted(spark: SparkSession, feed: Feed, result: SourceResult) -> SourceRes
     return replace(result, files=files, messages=messages)
 
 
-def _kind(source: Source) -> SourceKind:
+def kind_of(source: Source) -> SourceKind:
+    """The kind of place that the source's messages come from."""
     name = next(name for name in ("files", "kafka", "table") if getattr(source, name) is not None)
     return KINDS[name]
 
 
-def _in_three_parts(error: Exception, feed: Feed) -> MainstemError:
+def stopped_by(error: Exception, feed: Feed) -> MainstemError:
+    """The error in three parts: what stopped the source, where, and what to do."""
     if isinstance(error, MainstemError):
         return error
-    explained = _kind(feed.source).explain(error, feed)
+    explained = kind_of(feed.source).explain(error, feed)
     if explained is not None:
         explained.__cause__ = error
         return explained

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bronze.forget import erase
 from bronze.job import run_bronze
 from bronze.look import look
+from bronze.outlook import outlook
 from bronze.source import MESSAGES_TABLE
 from framework.layer import Layer, LayerReport, Run
 
@@ -22,4 +23,4 @@ def _status(run: Run) -> dict[str, int]:
     return {"messages": run.lake.read(run.spark, MESSAGES_TABLE).count()}
 
 
-LAYER = Layer(name="bronze", run=_run, status=_status, look=look, erase=erase)
+LAYER = Layer(name="bronze", run=_run, status=_status, look=look, plan=outlook, erase=erase)

@@ -57,6 +57,18 @@ class Part:
     rows: DataFrame
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a source has that has not landed: rows of MESSAGES, None where there are none, and the files that hold them.
+
+    `unfinished` names what is there but not complete.
+    """
+
+    messages: DataFrame | None = None
+    files: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
+
+
 def _nothing_known(error: Exception, feed: Feed) -> MainstemError | None:
     return None
 
@@ -69,7 +81,8 @@ class SourceKind:
     look, empty where there is none to rely on. `read_stream` opens the stream whose batches `parts` turns into rows.
     `parts` gives the same numbers and rows for the same batch, whoever asks and whenever, but may leave out what has
     landed; with `is_reset` it must, because the checkpoint has begun anew. `explain` says what an error of the place's own
-    software means, None where it does not know.
+    software means, None where it does not know. `peek` tells what waits, and changes nothing; without it the stream itself
+    is asked, with a copy of its checkpoint.
     """
 
     name: str
@@ -77,3 +90,4 @@ class SourceKind:
     read_stream: Callable[[SparkSession, Feed], DataFrame]
     parts: Callable[[DataFrame, Feed, bool], Iterator[Part]]
     explain: Callable[[Exception, Feed], MainstemError | None] = _nothing_known
+    peek: Callable[[SparkSession, Feed, str], Waiting] | None = None

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 try:
-    from framework import commands, demo_command, feeds, repair
+    from framework import commands, demo_command, feeds, forecast, repair, upkeep
     from framework.report import command as report_command
     from framework.sql import command as sql_command
 except ModuleNotFoundError as missing:
@@ -106,6 +106,10 @@ def command_line() -> argparse.ArgumentParser:
     )
     run.set_defaults(command=commands.run)
 
+    plan = adder.add_parser("plan", parents=[common], help="what a run would do now; writes nothing")
+    plan.add_argument("--table", help="one table alone (database.table)")
+    plan.set_defaults(command=forecast.plan)
+
     status = adder.add_parser("status", parents=[common], help="what is where: tables, counts, what waits")
     status.set_defaults(command=commands.status)
 
@@ -137,6 +141,13 @@ def command_line() -> argparse.ArgumentParser:
     )
     sql.add_argument("--limit", type=int, default=sql_command.DEFAULT_LIMIT, metavar="N", help="print so many rows (default %(default)s)")
     sql.set_defaults(command=sql_command.sql)
+
+    maintain = adder.add_parser("maintain", parents=[common], help="compact tables and remove files that nothing reads any more")
+    maintain.add_argument("--table", help="the replica of one table alone (database.table)")
+    maintain.add_argument(
+        "--days", type=int, default=upkeep.SHORTEST_DAYS, help="how long files stay that no table uses any more (default 7)"
+    )
+    maintain.set_defaults(command=upkeep.maintain)
 
     validate = adder.add_parser("validate", parents=[common], help="check the configuration, read nothing else")
     validate.add_argument("--schema", action="store_true", help="print the configuration's JSON schema")

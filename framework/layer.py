@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from framework.config import Config
 from framework.contracts.erasure import Erasure
@@ -22,13 +22,17 @@ ORDER = ("bronze", "silver", "gold", "quality")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a layer works with. `table` is set when one table alone is to move (its dotted name)."""
+    """What a layer works with. `table` is set when one table alone is to move (its dotted name).
+
+    `scratch` is an empty folder of this run alone, outside of the lakehouse; set for plans only.
+    """
 
     spark: SparkSession
     lake: Lakehouse
     config: Config
     run_id: str
     table: str | None = None
+    scratch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,22 @@ class LayerReport:
     errors: tuple[Exception, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What a layer would do: `found` for people, and `rows`, what it would append, by table, for the layers behind it."""
+
+    found: Mapping[str, Any]
+    rows: Mapping[str, DataFrame] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A table that `maintain` tends. `in_use` says why its old files have to stay, None where they may go."""
+
+    name: str
+    in_use: str | None = None
+
+
 def _nothing() -> Sequence[Mapping[str, str]]:
     return ()
 
@@ -66,6 +86,9 @@ def _no_models() -> Mapping[str, type[BaseModel]]:
 @dataclass(frozen=True, slots=True)
 class Layer:
     """One layer: how it runs, what it adds to `status`, and the formats that it knows (name, row of the formats table).
+
+    `plan` says what a run would do now, and writes nothing outside of the run's `scratch`. `kept` names the tables that
+    `maintain` tends.
 
     `find` names all that is kept of a row (its earlier and later keys too, where that is asked for); `erase` takes it out of
     the layer's tables and says how much that was. It may be done again.
@@ -84,6 +107,8 @@ class Layer:
     trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
     find: Callable[[Run, str, Mapping[str, str], bool], Erasure] | None = None
     erase: Callable[[Run, Erasure], Mapping[str, int]] | None = None
+    plan: Callable[[Run], Outlook] | None = None
+    kept: Callable[[Run], Iterable[Kept]] | None = None
     look: Callable[[Path], Iterator[FiledMessage]] | None = None
     detect: Callable[[Iterable[FiledMessage], str], Mapping[str, Any]] | None = None
 

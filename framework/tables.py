@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
@@ -25,10 +25,12 @@ class Lakehouse:
     """The tables of one pipeline below one folder or object-store URL.
 
     `root` is an absolute path or URL without a slash at its end. A table is named `layer/name`, for instance
-    `silver/changes`; replicas are named by their encoded folders (`framework.names`).
+    `silver/changes`; replicas are named by their encoded folders (`framework.names`). `added` are rows that readers see
+    beside those of the tables: what a plan expects to be there by then.
     """
 
     root: str
+    added: Mapping[str, DataFrame] = field(default_factory=dict, compare=False, repr=False)
 
     def path(self, name: str) -> str:
         """Where the table `name` is."""
@@ -46,6 +48,9 @@ class Lakehouse:
 
     def exists(self, spark: SparkSession, name: str) -> bool:
         """Whether `name` is a Delta table by now."""
+        return name in self.added or self._is_kept(spark, name)
+
+    def _is_kept(self, spark: SparkSession, name: str) -> bool:
         root = self.local_root
         if root is not None:
             log = root / name / "_delta_log"
@@ -54,7 +59,11 @@ class Lakehouse:
 
     def read(self, spark: SparkSession, name: str) -> DataFrame:
         """The table's newest version."""
-        return spark.read.format("delta").load(self.path(name))
+        added = self.added.get(name)
+        if added is not None and not self._is_kept(spark, name):
+            return added
+        rows = spark.read.format("delta").load(self.path(name))
+        return rows if added is None else rows.unionByName(added, allowMissingColumns=True)
 
     def delta(self, spark: SparkSession, name: str) -> DeltaTable:
         """A handle for MERGE and history."""

@@ -14,9 +14,11 @@ from framework.layer import Layer, LayerReport, Run, TableLine
 from gold.apply import Applied
 from gold.forget import erase, find
 from gold.job import BAD_VALUES_TABLE, GoldResult, rebuild_gold, run_gold
+from gold.outlook import outlook
 from gold.state import State, TableState, read_states
 from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE, dotted
 from gold.trace import trace
+from gold.upkeep import kept
 
 _COUNTED = "source string, database string, schema string, `table` string, kind string, batch bigint, rows bigint"
 
@@ -120,4 +122,15 @@ def _entry(
     }
 
 
-LAYER = Layer(name="gold", run=_run, status=_status, replay=_run, rebuild=_rebuild, trace=trace, find=find, erase=erase)
+LAYER = Layer(
+    name="gold",
+    run=_run,
+    status=_status,
+    replay=_run,
+    rebuild=_rebuild,
+    trace=trace,
+    plan=outlook,
+    kept=kept,
+    find=find,
+    erase=erase,
+)

@@ -15,6 +15,7 @@ from silver.epochs import halts
 from silver.forget import erase
 from silver.formats import FORMATS
 from silver.job import SilverResult, replay_silver, run_silver
+from silver.upkeep import kept
 
 CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
 
@@ -98,5 +99,6 @@ LAYER = Layer(
     formats=_format_rows,
     options=lambda: {name: f.options for name, f in FORMATS.items()},
     erase=erase,
+    kept=kept,
     detect=lambda messages, source: detect(messages, FORMATS, source),
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,7 +24,7 @@ from bronze.checkpoint import has_checkpoint, lost
 from bronze.contents import Reading, content_reader, path_reader
 from bronze.file_log import LoggedFile, append_log, landed_files, log_name, logged_files, read_log, superseded
 from bronze.listing import Clock, FoundFile, Listing, digest, list_complete, list_folder
-from bronze.source import STATEMENTS_PER_BATCH, Discovery, Feed, Part, SourceKind
+from bronze.source import STATEMENTS_PER_BATCH, Discovery, Feed, Part, SourceKind, Waiting
 from bronze.stops import moving, rewritten, too_large, vanished
 from framework.contracts.tables import MESSAGES
 from framework.crash import crash_point
@@ -40,24 +41,57 @@ _FILE_WEIGHT = 64 * 1024
 def discover(spark: SparkSession, feed: Feed, memory: str, clock: Clock | None = None) -> Discovery:
     """Record the new complete files; raises MainstemError when a file stops the source."""
     clock = clock or Clock()
+    look = _look(spark, feed, memory, clock)
+    if look is None:
+        return Discovery(is_idle=True, memory=memory)
+    if look.new:
+        crash_point("bronze.before_log")
+        append_log(spark, feed, _entries(look.new, look.log, clock.now()))
+        crash_point("bronze.after_log")
+    landed = max((entry.sequence for entry in look.log.values()), default=0) + len(look.new)
+    next_memory = {"digest": None if look.listing.waiting else digest(look.listing.complete), "landed": landed}
+    return Discovery(landed == look.landed, look.listing.waiting, json.dumps(next_memory))
+
+
+def peek(spark: SparkSession, feed: Feed, memory: str, clock: Clock | None = None) -> Waiting:
+    """The complete files that have not landed, and their messages; raises MainstemError as `discover` does."""
+    clock = clock or Clock()
+    look = _look(spark, feed, memory, clock)
+    if look is None:
+        return Waiting()
+    logged = [entry.found for entry in look.log.values() if entry.sequence > look.landed]
+    landed = landed_files(spark, feed, [found.file for found in logged])
+    files = [found for found in logged if found.file not in landed and found not in look.new] + look.new
+    reading = Reading(feed.name, str(feed.source.layout), clock.now())
+    messages = read_messages(spark, _folder(feed), files, reading) if files else None
+    return Waiting(messages, tuple(found.file for found in files), look.listing.waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a listing shows beside the log, whose entries up to `landed` have landed."""
+
+    listing: Listing
+    log: dict[str, LoggedFile]
+    new: list[FoundFile]
+    landed: int
+
+
+def _look(spark: SparkSession, feed: Feed, memory: str, clock: Clock) -> _Look | None:
+    """What is new in the folder; None where it is as the last look left it."""
     last = json.loads(memory or "{}")
     has_log = feed.lake.exists(spark, log_name(feed.name))
     if has_log and last.get("digest") == digest(list_folder(spark, _folder(feed))):
-        return Discovery(is_idle=True, memory=memory)
+        return None
     if not has_log and has_checkpoint(spark, feed):
         raise lost(feed, f"the log {feed.lake.path(log_name(feed.name))} of the files that were read is gone")
     log = read_log(spark, feed) if has_log else {}
     known = {file: entry.found for file, entry in log.items()}
     listing = _readable(list_complete(lambda: list_folder(spark, _folder(feed)), known, clock))
     new = _new_files(spark, feed, listing, log)
-    _check_missing(spark, feed, listing, [entry for entry in log.values() if entry.sequence > last.get("landed", 0)])
-    if new:
-        crash_point("bronze.before_log")
-        append_log(spark, feed, _entries(new, log, clock.now()))
-        crash_point("bronze.after_log")
-    landed = max((entry.sequence for entry in log.values()), default=0) + len(new)
-    next_memory = {"digest": None if listing.waiting else digest(listing.complete), "landed": landed}
-    return Discovery(landed == last.get("landed", 0), listing.waiting, json.dumps(next_memory))
+    landed = int(last.get("landed", 0))
+    _check_missing(spark, feed, listing, [entry for entry in log.values() if entry.sequence > landed])
+    return _Look(listing, log, new, landed)
 
 
 def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
@@ -194,4 +228,4 @@ def _read_remote(spark: SparkSession, files: Sequence[FoundFile], reading: Readi
     return columns.mapInArrow(content_reader(reading, {found.path: found for found in files}), MESSAGES)
 
 
-KIND = SourceKind(name="files", discover=discover, read_stream=read_stream, parts=parts)
+KIND = SourceKind(name="files", discover=discover, read_stream=read_stream, parts=parts, peek=peek)

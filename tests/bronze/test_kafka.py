@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from bronze.job import _in_three_parts
+from bronze.job import stopped_by
 from bronze.source import Feed
 from bronze.sources import KINDS
 from bronze.sources.kafka import KIND, as_messages, explain, reader_options, without_landed
@@ -118,13 +118,13 @@ def test_lost_offsets_name_the_range_and_nothing_is_skipped(stream: Feed) -> Non
     ],
 )
 def test_what_stops_a_broker_is_said_in_words(stream: Feed, text: str, condition: str) -> None:
-    found = _in_three_parts(RuntimeError(text), stream)
+    found = stopped_by(RuntimeError(text), stream)
     assert found.condition == condition
     assert "org.apache" not in str(found)
 
 
 def test_other_errors_stay_what_they_are(stream: Feed) -> None:
     assert explain(RuntimeError("division by zero"), stream) is None
-    assert _in_three_parts(RuntimeError("division by zero"), stream).condition == "SOURCE_FAILED"
+    assert stopped_by(RuntimeError("division by zero"), stream).condition == "SOURCE_FAILED"
     own = MainstemError("X", found="a", where="b", action="c")
-    assert _in_three_parts(own, replace(stream, run_id="2")) is own
+    assert stopped_by(own, replace(stream, run_id="2")) is own

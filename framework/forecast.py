@@ -1,0 +1,107 @@
+"""The command `plan`: what a run would do now, with nothing written."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from framework.commands import opened, print_json, read_config
+from framework.layer import Run, installed_layers
+from framework.text_tables import aligned
+
+_SHOWN_FILES = 5
+_ACTIONS = {
+    "create": "create",
+    "merge": "change",
+    "append": "append",
+    "rebuild": "rebuild",
+    "drop": "drop",
+    "park": "PARK",
+    "none": "nothing",
+}
+
+
+def plan(options: argparse.Namespace) -> int:
+    """Say what waits and what a run would make of it; exit code 1 when a source could not go on, 3 when a table would be parked."""
+    config = read_config(options)
+    found: dict[str, Any] = {"pipeline": config.pipeline}
+    with opened(config, is_exclusive=False) as (lake, spark), tempfile.TemporaryDirectory(prefix="mainstem-plan-") as scratch:
+        work = Run(spark, lake, config, "plan", options.table, scratch)
+        for layer in installed_layers():
+            if layer.plan is not None:
+                outlook = layer.plan(work)
+                found.update(outlook.found)
+                work = replace(work, lake=replace(work.lake, added={**work.lake.added, **outlook.rows}))
+    if options.json:
+        print_json(found)
+    else:
+        print("\n".join(plan_lines(found)))
+    if any(source["error"] for source in found["sources"]):
+        return 1
+    return 3 if any(table["action"] == "park" for table in found["tables"]) else 0
+
+
+def plan_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """The plan for people."""
+    yield f"pipeline {found['pipeline']}: what a run would do now; nothing has been written"
+    for source in found["sources"]:
+        yield from _source_lines(source)
+    silver = found.get("silver", {})
+    if silver.get("messages"):
+        yield f" would decode {silver['messages']:,} messages: {_counted(silver['kinds'])}"
+    for reason, count in sorted(silver.get("quarantined", {}).items()):
+        yield f"  quarantined  {reason}: {count:,}"
+    for stop in silver.get("stopped", ()):
+        yield f"  STOP  source {stop['source']}: {stop['reason']} ({stop['detail']}); raise its `epoch` to go on"
+    tables = found["tables"]
+    if not tables:
+        yield " no table would change"
+        return
+    rows = [(_name(t), _ACTIONS[t["action"]], _changes(t), ", ".join(t["keys"]) or "-", "; ".join(_notes(t))) for t in tables]
+    yield from (f" {line}" for line in aligned(("table", "would", "changes", "keys", "how"), rows))
+
+
+def _source_lines(source: Mapping[str, Any]) -> Iterator[str]:
+    if source["error"]:
+        yield f" {source['source']}: cannot go on: {' '.join(str(source['error']).split())}"
+        return
+    files: Sequence[str] = source["files"]
+    names = f" in {', '.join(files[:_SHOWN_FILES])}{f' and {len(files) - _SHOWN_FILES} more' if len(files) > _SHOWN_FILES else ''}"
+    yield f" {source['source']}: {source['messages']:,} messages wait{names if files else ''}"
+    if source["unfinished"]:
+        yield f"  not complete yet: {', '.join(source['unfinished'][:_SHOWN_FILES])}"
+
+
+def _counted(kinds: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in kinds.items()) or "nothing"
+
+
+def _name(table: Mapping[str, Any]) -> str:
+    return ".".join(part for part in (table["database"], table["schema"], table["table"]) if part)
+
+
+def _changes(table: Mapping[str, Any]) -> str:
+    changes = table["changes"]
+    inserted = changes.get("insert", 0) + changes.get("read", 0)
+    late = f" {table['late']:,} late" if table["late"] else ""
+    return f"+{inserted:,} ~{changes.get('update', 0):,} -{changes.get('delete', 0):,}{late}"
+
+
+def _notes(table: Mapping[str, Any]) -> Iterator[str]:
+    if table["reason"]:
+        yield " ".join(str(table["reason"]).split())
+    added = [f"{column['name']} {column['type']}" for column in table["columns_added"]]
+    if added:
+        yield f"{'columns' if table['action'] == 'create' else 'adds'} {', '.join(added)}"
+    for column in table["columns_changed"]:
+        yield f"{column['name']} from {column['from']} to {column['to']}"
+    if table["columns_gone"]:
+        yield f"without {', '.join(column['name'] for column in table['columns_gone'])}"
+    for statement in table["statements"]:
+        if statement["has_effect"]:
+            text = " ".join((statement["statement"] or "/".join(statement["actions"])).split())
+            unclear = " (NOT UNDERSTOOD)" if "NotUnderstood" in statement["actions"] else ""
+            yield f"{table['schema_policy']}: {text[:120]}{unclear}"

@@ -1,0 +1,65 @@
+"""The tables that silver reads and writes, as `maintain` tends them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.layer import Kept, Run
+from framework.notes import is_local
+from framework.tables import Lakehouse
+from silver import derived, epochs
+from silver.batch import MESSAGES_TABLE
+
+_TABLES = (
+    derived.CHANGES_TABLE,
+    derived.PENDING_TABLE,
+    derived.QUARANTINE_TABLE,
+    derived.SCHEMAS_TABLE,
+    derived.STATEMENTS_TABLE,
+    derived.COUNTS_TABLE,
+    epochs.EPOCHS_TABLE,
+)
+# Operations that add no message: a stream that stands before them misses no file of theirs.
+_STILL = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "REORG")
+
+
+def kept(run: Run) -> Iterator[Kept]:
+    """Bronze's messages, whose old files stay until the stream has read them, and silver's own tables."""
+    if run.table is not None:
+        return
+    if run.lake.exists(run.spark, MESSAGES_TABLE):
+        is_read = is_read_to_end(run.spark, run.lake)
+        yield Kept(MESSAGES_TABLE, None if is_read else "old files stay: silver has not read them all; run first")
+    for name in _TABLES:
+        if run.lake.exists(run.spark, name):
+            yield Kept(name)
+
+
+def is_read_to_end(spark: SparkSession, lake: Lakehouse) -> bool:
+    """Whether the stream's checkpoint stands behind the last commit of messages; False where that cannot be told."""
+    version = _next_version(f"{lake.checkpoints}/silver")
+    if version is None:
+        return False
+    later = lake.delta(spark, MESSAGES_TABLE).history().where((F.col("version") >= version) & ~F.col("operation").isin(*_STILL))
+    return later.isEmpty()
+
+
+def _next_version(checkpoint: str) -> int | None:
+    """The version of bronze that the stream would read next, from the newest batch that has ended."""
+    offsets, commits = os.path.join(checkpoint, "offsets"), os.path.join(checkpoint, "commits")
+    if not is_local(checkpoint) or not os.path.isdir(offsets) or not os.path.isdir(commits):
+        return None
+    ended = sorted(int(name) for name in os.listdir(commits) if name.isdigit())
+    if not ended:
+        return None
+    try:
+        with open(os.path.join(offsets, str(ended[-1])), encoding="utf-8") as file:
+            offset = json.loads(file.read().splitlines()[-1])
+        return int(offset["reservoirVersion"]) if offset["index"] == -1 else None
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None

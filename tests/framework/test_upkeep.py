@@ -1,0 +1,64 @@
+"""`maintain`: many small files become one, old files go where nothing reads them, and no value changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.cli import main
+from framework.layer import Kept
+from framework.tables import Lakehouse
+from framework.upkeep import tend
+from silver.upkeep import is_read_to_end
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lakehouse:
+    lake = Lakehouse(str(tmp_path / "lake"))
+    rows = spark.range(16).selectExpr("id", "concat('row ', id) as text").repartitionByRange(16, "id")
+    lake.append(rows, "bronze/messages")
+    return lake
+
+
+def checkpoint(lake: Lakehouse, text: str) -> None:
+    for name, content in (("offsets", text), ("commits", "v1\n{}")):
+        folder = Path(lake.checkpoints) / "silver" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "0").write_text(content)
+
+
+def test_small_files_are_compacted_once_and_hold_the_same_rows(spark: SparkSession, lake: Lakehouse) -> None:
+    first = tend(spark, lake, Kept("bronze/messages"), 7)
+    assert (first.files_before, first.is_compacted, first.note) == (16, True, None)
+    assert first.files_after < 16
+    assert sorted(row["id"] for row in lake.read(spark, "bronze/messages").collect()) == list(range(16))
+    again = tend(spark, lake, Kept("bronze/messages"), 7)
+    assert (again.files_before, again.is_compacted) == (first.files_after, False)
+
+
+def test_a_table_that_cannot_be_tended_is_told_and_stops_no_other(spark: SparkSession, lake: Lakehouse) -> None:
+    spark.sql(
+        f"ALTER TABLE delta.`{lake.path('bronze/messages')}` SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 20 days')"
+    )
+    found = tend(spark, lake, Kept("bronze/messages"), 7)
+    assert found.note is not None
+    assert found.note.startswith("failed: ")
+
+
+def test_bronze_is_read_to_its_end_when_no_commit_with_messages_is_ahead(spark: SparkSession, lake: Lakehouse) -> None:
+    assert not is_read_to_end(spark, lake)
+    checkpoint(lake, 'v1\n{}\n{"sourceVersion":1,"reservoirId":"x","reservoirVersion":1,"index":-1,"isStartingVersion":false}')
+    assert is_read_to_end(spark, lake)
+    lake.delta(spark, "bronze/messages").optimize().executeCompaction()
+    assert is_read_to_end(spark, lake)
+    lake.append(spark.range(1).selectExpr("id", "'new' as text"), "bronze/messages")
+    assert not is_read_to_end(spark, lake)
+    checkpoint(lake, "cut sho")
+    assert not is_read_to_end(spark, lake)
+
+
+def test_files_of_less_than_a_week_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["maintain", "--days", "6", "-c", str(tmp_path / "none.yml")]) == 2
+    assert "RETENTION_TOO_SHORT" in capsys.readouterr().err
