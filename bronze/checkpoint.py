@@ -17,6 +17,7 @@ from framework.contracts.tables import MESSAGES
 from framework.errors import MainstemError
 from framework.names import quoted
 from framework.notes import is_local, is_there, read_note, write_note
+from framework.stream_files import check_files
 
 TABLE_ID = "mainstem.table"
 PROPERTIES = {
@@ -52,6 +53,7 @@ def open_checkpoint(spark: SparkSession, feed: Feed) -> Checkpoint:
         return _begin(spark, feed, table)
     if not note:
         raise lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
+    check_files(feed.checkpoint, f"source {feed.name}")
     if note["table"] != table:
         forget(spark, feed)
         raise _replaced(feed)

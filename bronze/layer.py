@@ -7,6 +7,7 @@ from bronze.job import run_bronze
 from bronze.look import look
 from bronze.outlook import outlook
 from bronze.source import MESSAGES_TABLE
+from bronze.verify import verify
 from framework.layer import Layer, LayerReport, Run
 
 
@@ -23,4 +24,4 @@ def _status(run: Run) -> dict[str, int]:
     return {"messages": run.lake.read(run.spark, MESSAGES_TABLE).count()}
 
 
-LAYER = Layer(name="bronze", run=_run, status=_status, look=look, plan=outlook, erase=erase)
+LAYER = Layer(name="bronze", run=_run, verify=verify, status=_status, look=look, plan=outlook, erase=erase)

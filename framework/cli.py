@@ -111,6 +111,7 @@ def command_line() -> argparse.ArgumentParser:
     plan.set_defaults(command=forecast.plan)
 
     status = adder.add_parser("status", parents=[common], help="what is where: tables, counts, what waits")
+    status.add_argument("--verify", action="store_true", help="check what must hold in every table; exit code 1 where something does not")
     status.set_defaults(command=commands.status)
 
     replay = adder.add_parser("replay", parents=[common], help="decode the messages in quarantine again, and apply what comes of it")
@@ -118,6 +119,9 @@ def command_line() -> argparse.ArgumentParser:
 
     rebuild = adder.add_parser("rebuild", parents=[common], help="make one table anew from all its changes")
     rebuild.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
+    rebuild.add_argument(
+        "--from", dest="origin", choices=("silver", "bronze"), default="silver", help="decode its messages again first (bronze)"
+    )
     rebuild.set_defaults(command=repair.rebuild)
 
     trace = adder.add_parser("trace", parents=[common], help="how a row came to be: its changes, their fates, their messages")

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from framework.checks import told
 from framework.config import Catalog, Config, load_config
 from framework.config_schema import json_schema
 from framework.continuous import repeat, until_asked_to_end
@@ -24,6 +25,7 @@ from framework.doctor import diagnose
 from framework.errors import ConfigurationError
 from framework.layer import ORDER, LayerReport, Run, installed_layers
 from framework.lease import hold_lease
+from framework.owner import check_owner, claim
 from framework.result_lines import run_lines
 from framework.run_log import log_step, show_steps
 from framework.runs import append_run
@@ -101,9 +103,15 @@ def status(options: argparse.Namespace) -> int:
     """What is where: a line a table and the counts that account for every message."""
     config = read_config(options)
     with opened(config, is_exclusive=False) as (lake, spark):
-        found = read_status(Run(spark, lake, config, "status"))
+        work = Run(spark, lake, config, "status")
+        found = read_status(work)
+        checks = [check for layer in installed_layers() if layer.verify for check in layer.verify(work)] if options.verify else []
+    if options.verify and options.json:
+        found["checks"] = [{**asdict(check), "ok": check.is_ok} for check in checks]
     print_status(found, is_json=options.json)
-    return 0
+    if not options.json:
+        print("".join(f"{told(check)}\n" for check in checks), end="")
+    return 0 if all(check.is_ok for check in checks) else 1
 
 
 def read_status(run: Run) -> dict[str, Any]:
@@ -164,6 +172,7 @@ def opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, A
     if not is_exclusive:
         spark = open_session(config)
         try:
+            check_owner(spark, lake, config.pipeline)
             yield lake, spark
         finally:
             close_session(spark)
@@ -174,6 +183,7 @@ def opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, A
         if process is not None:
             lease.watch(process)
         try:
+            claim(spark, lake, config.pipeline)
             yield lake, spark
         finally:
             close_session(spark)
@@ -182,6 +192,8 @@ def opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, A
 def report_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> int:
     """Print what the layers did; returns the exit code."""
     _print_run(reports, seconds, is_json=is_json)
+    for note in (note for report in reports for note in report.notes):
+        print(f"note: {note}", file=sys.stderr)
     for error in (error for report in reports for error in report.errors):
         print(f"error: {error}", file=sys.stderr)
     return exit_code(reports)
@@ -243,6 +255,10 @@ def print_status(found: Mapping[str, Any], *, is_json: bool) -> None:
         f"{found.get('duplicates', 0):,} duplicates, {sum(found.get('quarantined', {}).values()):,} quarantined, "
         f"{found.get('pending_halves', 0):,} halves waiting, {found.get('excluded', 0):,} excluded"
     )
+    for source in found.get("left_out", ()):
+        print(f"  LEFT OUT {source['messages']:,} messages: {source['note']}")
+    for late in found.get("late_snapshots", ()):
+        print(f"  SNAPSHOT {late['note']}")
     for stop in found.get("stopped", ()):
         print(f"  STOPPED  source {stop['source']} at epoch {stop['epoch']}: {stop['reason']} ({stop['detail']})")
     for reason, count in sorted(found.get("quarantined", {}).items()):

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
 
+from framework.checks import Check
 from framework.config import Config
 from framework.contracts.erasure import Erasure
 from framework.contracts.lines import FiledMessage
@@ -51,12 +52,13 @@ class TableLine:
 
 @dataclass(frozen=True, slots=True)
 class LayerReport:
-    """What a layer did: counts for the totals, lines a table, and errors that let the rest of the run go on."""
+    """What a layer did: counts for the totals, lines a table, errors that let the rest of the run go on, notes for people."""
 
     layer: str
     counts: Mapping[str, int] = field(default_factory=dict)
     tables: tuple[TableLine, ...] = ()
     errors: tuple[Exception, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ class Layer:
     options: Callable[[], Mapping[str, type[BaseModel]]] = _no_models
     replay: Callable[[Run], LayerReport] | None = None
     rebuild: Callable[[Run, str], LayerReport] | None = None
+    decode_again: Callable[[Run, str], LayerReport] | None = None
+    verify: Callable[[Run], Sequence[Check]] | None = None
     trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
     find: Callable[[Run, str, Mapping[str, str], bool], Erasure] | None = None
     erase: Callable[[Run, Erasure], Mapping[str, int]] | None = None

@@ -22,8 +22,14 @@ def replay(options: argparse.Namespace) -> int:
 
 
 def rebuild(options: argparse.Namespace) -> int:
-    """Make one table anew from all its changes in silver, in one commit."""
-    return _work(options, lambda layer, run: layer.rebuild(run, options.table) if layer.rebuild else None)
+    """Make one table anew from all its changes in silver, in one commit; with `--from bronze` its messages are decoded again first."""
+
+    def work(layer: Layer, run: Run) -> LayerReport | None:
+        if layer.decode_again and options.origin == "bronze":
+            return layer.decode_again(run, options.table)
+        return layer.rebuild(run, options.table) if layer.rebuild else None
+
+    return _work(options, work)
 
 
 def trace(options: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -46,6 +47,7 @@ def open_session(config: Named, *, kafka: bool = False, debug: bool = False) -> 
     Without `debug` what the JVM writes to its standard error goes to a temporary file. Kafka's connector is loaded with
     `kafka`, or where the configuration has a Kafka source.
     """
+    _keep_utc()
     active = SparkSession.getActiveSession()
     if active is not None or "SPARK_REMOTE" in os.environ or "DATABRICKS_RUNTIME_VERSION" in os.environ:
         session = active or SparkSession.builder.getOrCreate()
@@ -53,6 +55,16 @@ def open_session(config: Named, *, kafka: bool = False, debug: bool = False) -> 
             session.conf.set(key, value)
         return session
     return start_local(local_settings(config.pipeline) | {_OURS: "true"}, kafka=kafka or _reads_kafka(config), debug=debug)
+
+
+def _keep_utc() -> None:
+    """Have Python tell times in UTC: what is collected and given to Spark again passes through its local time.
+
+    There an hour occurs twice when summer time ends, and one of the two would come back as the other.
+    """
+    os.environ["TZ"] = "UTC"
+    if hasattr(time, "tzset"):
+        time.tzset()
 
 
 def _reads_kafka(config: Named) -> bool:
@@ -85,6 +97,7 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": _java_options(),
         "spark.pyspark.python": sys.executable,
+        "spark.executorEnv.TZ": "UTC",
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[1]),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -72,7 +72,7 @@ def _refuse_bad_values(rows: DataFrame, plan: Plan) -> None:
     """Park the table when a row that it is to hold has a cell that does not fit."""
     layout, named = plan.layout, under_todays_names(rows, plan.task.lineage, plan.mapped)
     if layout.keys and not plan.task.settings.history:
-        named = replica.newest(effects(named, layout.key_columns), layout, plan.profile, _rules(plan)).where("is_put")
+        named = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules_of(plan)).where("is_put")
     bad_values.refuse(named, layout, plan.task.name)
 
 
@@ -99,13 +99,14 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
         return
     if plan.profile.has_partial_moves:
         rows = moves.completed(rows, layout.key_columns)
-    replica.rewrite(rows, target.replica, layout, plan.profile, _rules(plan))
+    replica.rewrite(rows, target.replica, layout, plan.profile, rules_of(plan))
     if target.history is not None:
         frame = history.versions(rows, plan.past, plan.profile, _closings(plan), plan.task.settings.track)
         history.rewrite(frame, target.history, plan.past)
 
 
-def _rules(plan: Plan) -> Rules:
+def rules_of(plan: Plan) -> Rules:
+    """How the plan's table takes deletes and truncates."""
     deletes = plan.task.settings.deletes
     floor = None if deletes is Deletes.IGNORE else plan.task.lineage.truncated_at
     return Rules(deletes, floor, plan.profile.has_partials or deletes is Deletes.SOFT)
@@ -128,7 +129,7 @@ def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
     if plan.batch_profile.has_partial_moves or (plan.profile.has_partial_moves and _is_late(plan)):
         everything = moves.completed(everything, layout.key_columns)
         named = everything.where(is_new)
-    rules, late = _rules(plan), _late_keys(named, everything, plan)
+    rules, late = rules_of(plan), _late_keys(named, everything, plan)
     found = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules).withColumn("is_forced", F.lit(False))
     if late is not None:
         again = replica.newest(_of_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, rules)

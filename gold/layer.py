@@ -19,6 +19,7 @@ from gold.state import State, TableState, read_states
 from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE, dotted
 from gold.trace import trace
 from gold.upkeep import kept
+from gold.verify import verify
 
 _COUNTED = "source string, database string, schema string, `table` string, kind string, batch bigint, rows bigint"
 
@@ -125,6 +126,7 @@ def _entry(
 LAYER = Layer(
     name="gold",
     run=_run,
+    verify=verify,
     status=_status,
     replay=_run,
     rebuild=_rebuild,

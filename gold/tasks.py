@@ -37,11 +37,20 @@ class Desk:
 
 
 def waiting_tasks(desk: Desk, only: str | None = None) -> list[Task]:
-    """The tables that are behind or parked; with `only`, that table alone. Raises ConfigurationError for an unknown name."""
+    """The tables that are behind or parked, or whose replica is gone; with `only`, that table alone.
+
+    Raises ConfigurationError when no table has that name.
+    """
     found = all_tasks(desk)
     if only is not None:
         found = named_tasks(found, only)
-    return [task for task in found if task.is_behind and not task.settings.exclude]
+    return [task for task in found if (task.is_behind or _is_gone(desk, task)) and not task.settings.exclude]
+
+
+def _is_gone(desk: Desk, task: Task) -> bool:
+    """Whether somebody has taken the replica away. In an object store the look costs too much: there `status --verify` tells."""
+    is_there = task.state.replica is not None and task.state.state in (State.ACTIVE, State.APPEND_ONLY)
+    return is_there and desk.lake.local_root is not None and not desk.lake.exists(desk.spark, "gold/" + folder_of(task))
 
 
 def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:

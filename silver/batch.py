@@ -18,6 +18,7 @@ from framework.errors import MainstemError
 from framework.notes import is_there
 from framework.pace import SMALL_ROWS, set_pace
 from silver import derived, epochs, fates, resets
+from silver.clock import believable, with_believable_times
 from silver.desk import STRIDE, Desk, Shown, later
 from silver.formats import FORMATS
 from silver.normalize import normalizer
@@ -36,11 +37,19 @@ class Summary:
     source: str
     messages: int
     halves: int
-    updates: int
     min_sequence: str | None
     min_event_time: datetime | None
     max_event_time: datetime | None
     servers: int
+    open_to_repeats: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """How many messages a batch has, and when the newest of them landed: the batch's clock, the same whenever it is run."""
+
+    messages: int
+    landed_at: datetime | None
 
 
 def normalize_batch(messages: DataFrame, batch: int, desk: Desk, *, is_replay: bool = False) -> int:
@@ -49,14 +58,20 @@ def normalize_batch(messages: DataFrame, batch: int, desk: Desk, *, is_replay: b
     A replay of quarantined messages commits those that leave quarantine, and notes the new reason of those that stay.
     """
     spark = messages.sparkSession
-    known = messages.where(F.col("source").isin(*desk.plans)).select(*(F.col(f"`{n}`") for n in MESSAGES.names))
-    received, clock = known.agg(F.count("*"), F.max("ingested_at")).first() or (0, None)
+    is_known = F.col("source").isin(*desk.plans)
+    known = messages.where(is_known).select(*(F.col(f"`{n}`") for n in MESSAGES.names))
+    unknown = F.collect_set(F.when(~is_known, F.col("source")))
+    landed_at = F.max(F.when(is_known, F.col("ingested_at")))
+    received, clock, others = messages.agg(F.count_if(is_known), landed_at, unknown).first() or (0, None, [])
+    if others:
+        rows = [epochs.left_out(source, batch) for source in sorted(others)]
+        epochs.append_rows(spark, desk.lake, rows, desk.transaction("left_out", batch))
     if not received:  # a stream that has batches has its table
         desk.lake.create(spark, derived.CHANGES_TABLE, CHANGES, derived.CHANGES_PROPERTIES)
         return 0
     set_pace(spark, received)
     if not _is_committed(spark, desk, batch):
-        _commit(known, batch, desk, received, is_replay)
+        _commit(known, batch, desk, Arrived(received, clock), is_replay)
     desk.note(derive(known, batch, desk, clock), received)
     return int(received)
 
@@ -67,22 +82,22 @@ def _is_committed(spark: SparkSession, desk: Desk, batch: int) -> bool:
     return not desk.lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch).isEmpty()
 
 
-def _commit(messages: DataFrame, batch: int, desk: Desk, received: int, is_replay: bool) -> None:
+def _commit(messages: DataFrame, batch: int, desk: Desk, arrived: Arrived, is_replay: bool) -> None:
     spark, lake = messages.sparkSession, desk.lake
     crash_point("silver.before_staging")
     staging = f"{lake.checkpoints}/staging/silver"
-    messages.mapInArrow(normalizer(desk.plans_for(messages)), STAGED_DDL).write.mode("overwrite").parquet(staging)
+    decoded(messages, desk).write.mode("overwrite").parquet(staging)
     staged = spark.read.schema(STAGED_DDL).parquet(staging)
-    rows = _fates(staged, desk, batch, received)
+    rows = _fates(staged, desk, batch, arrived)
     if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
         rows = fates.without_forgotten(rows, lake.rows(spark, derived.CHANGES_TABLE, CHANGES))
-    derived.append_schemas(lake, staged, batch, desk.transaction("schemas", batch), desk.known_schemas(spark))
+    derived.append_schemas(lake, staged, batch, desk.known_schemas(spark))
     crash_point("silver.before_changes")
     if is_replay:
         derived.note_refused_again(lake, rows)
-        rows = rows.where("kind <> 'quarantined'")
+        rows = derived.without_told(lake, rows.where("kind <> 'quarantined'"), messages)
     changes = rows.withColumn("batch", F.lit(batch).cast("long")).select(*(F.col(f"`{n}`") for n in CHANGES.names))
-    if received < SMALL_ROWS:
+    if arrived.messages < SMALL_ROWS:
         changes = changes.coalesce(1)
     lake.append(changes, derived.CHANGES_TABLE, desk.transaction("changes", batch), derived.CHANGES_PROPERTIES)
     crash_point("silver.after_changes")
@@ -90,13 +105,20 @@ def _commit(messages: DataFrame, batch: int, desk: Desk, received: int, is_repla
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _fates(staged: DataFrame, desk: Desk, batch: int, received: int) -> DataFrame:
-    summaries = [Summary(*row) for row in _summary(staged).collect()]
+def decoded(messages: DataFrame, desk: Desk, newest: Mapping[str, int] | None = None) -> DataFrame:
+    """What the messages say, each in the epoch of its place. `newest`: the last epochs of sources that begin another one."""
+    configured = {name: source.epoch for name, source in desk.config.sources.items()} | dict(newest or {})
+    in_epochs = epochs.placed(messages, epochs.read_history(messages.sparkSession, desk.lake), configured)
+    return in_epochs.mapInArrow(normalizer(desk.plans_for(messages)), STAGED_DDL)
+
+
+def _fates(staged: DataFrame, desk: Desk, batch: int, arrived: Arrived) -> DataFrame:
+    summaries = [Summary(*row) for row in _summary(staged, arrived.landed_at).collect()]
     decoded = sum(s.messages for s in summaries)
-    if decoded != received:
+    if decoded != arrived.messages:
         raise MainstemError(
             "MESSAGES_UNACCOUNTED",
-            found=f"{received} messages in a batch, {decoded} fates",
+            found=f"{arrived.messages} messages in a batch, {decoded} fates",
             where="silver",
             action="report this: nothing was written, bronze keeps every message",
         )
@@ -106,39 +128,40 @@ def _fates(staged: DataFrame, desk: Desk, batch: int, received: int) -> DataFram
     repeats = fates.repeated_ids(staged.where("half is null"), history)
     whole = staged.where("half is null")
     if not repeats.isEmpty():
-        whole = _without_repeats(whole, repeats, history, desk.config)
-    stops = _stops(whole, desk, summaries, shown)
+        whole = without_repeats(whole, repeats, history, any(s.open_to_repeats for s in summaries))
+    stops = _stops(with_believable_times(whole, arrived.landed_at), desk, summaries, shown)
     if stops:
+        stops = resets.spread(with_believable_times(staged, arrived.landed_at), stops)
         rows = [epochs.stopped(stop, desk.config.sources[stop.source].epoch, batch) for stop in stops]
         epochs.append_rows(spark, desk.lake, rows, desk.transaction("epochs", batch))
         whole, staged = resets.without_held(whole, stops), resets.without_held(staged, stops)
-    if not any(s.halves or s.updates for s in summaries if FORMATS[desk.config.sources[s.source].format].halves):
+    if not any(FORMATS[desk.config.sources[s.source].format].halves for s in summaries):
         return whole
     if not any(s.halves for s in summaries) and not derived.has_pending(spark, desk.lake):
         return whole
     pending = desk.lake.rows(spark, derived.PENDING_TABLE, CHANGES)
-    return whole.unionByName(fates.paired(staged, pending, history, _deadlines(shown, desk.config, summaries)))
+    return whole.unionByName(fates.paired(staged, pending, history, deadlines(shown, desk.config, summaries)))
 
 
-def _without_repeats(whole: DataFrame, repeats: DataFrame, history: DataFrame | None, config: Config) -> DataFrame:
-    by_time = [name for name, source in config.sources.items() if not FORMATS[source.format].positions_are_unique]
-    if not by_time:
+def without_repeats(whole: DataFrame, repeats: DataFrame, history: DataFrame | None, has_open: bool) -> DataFrame:
+    """The rows, those that repeat another told so; `has_open` says that some are `fates.is_open_to_repeats`."""
+    if not has_open:
         return fates.without_repeats(whole, repeats)
-    is_time = F.col("source").isin(*by_time) & (F.col("kind") == "row")
-    rest, settled = fates.settled_repeats(whole.where(is_time), repeats, history)
-    return fates.without_repeats(whole.where(~is_time), repeats).unionByName(rest).unionByName(settled)
+    is_open = fates.is_open_to_repeats()
+    rest, settled = fates.settled_repeats(whole.where(is_open), repeats, history)
+    return fates.without_repeats(whole.where(~is_open), repeats).unionByName(rest).unionByName(settled)
 
 
-def _summary(staged: DataFrame) -> DataFrame:
+def _summary(staged: DataFrame, landed_at: datetime | None) -> DataFrame:
     counted = (F.col("ordinal") == 0).cast("long") + F.col("paired_with").isNotNull().cast("long")
     return staged.groupBy("source").agg(
         F.sum(counted),
         F.sum(F.col("half").isNotNull().cast("long")),
-        F.sum((F.col("op") == "update").cast("long")),
         F.min(F.coalesce("position", F.regexp_extract("sequence", r"^\d+\.", 0))),
         F.min("event_time"),
-        F.max("event_time"),
+        F.max(believable(F.col("event_time"), landed_at)),
         F.count("server"),
+        F.count_if(fates.is_open_to_repeats()),
     )
 
 
@@ -167,12 +190,12 @@ def _history(spark: SparkSession, desk: Desk, summaries: Sequence[Summary], show
         if _is_behind(summary, shown):
             mine = (F.col("source") == summary.source) & (F.col("sequence") >= F.lit(summary.min_sequence))
             found = mine if found is None else found | mine
-    if found is None:
+    if found is None or not desk.lake.exists(spark, derived.CHANGES_TABLE):  # the counts of lost changes remain
         return None
     return desk.lake.read(spark, derived.CHANGES_TABLE).where(found & (F.col("kind").isin(*fates.IDENTIFIED) | F.expr(fates.UNPAIRED)))
 
 
-def _deadlines(shown: Mapping[str, Shown], config: Config, summaries: Sequence[Summary]) -> dict[str, datetime | None]:
+def deadlines(shown: Mapping[str, Shown], config: Config, summaries: Sequence[Summary]) -> dict[str, datetime | None]:
     """Per source the event time before which a waiting half is released: the source's newest less its `pairing_timeout`."""
     newest = {source: extent.event_time for source, extent in shown.items()}
     for summary in summaries:
@@ -187,11 +210,11 @@ def _deadlines(shown: Mapping[str, Shown], config: Config, summaries: Sequence[S
     return deadlines
 
 
-def derive(messages: DataFrame, batch: int, desk: Desk, clock: object) -> list[Row]:
+def derive(messages: DataFrame, batch: int, desk: Desk, landed_at: datetime | None) -> list[Row]:
     """What follows from a committed batch; a repeat changes nothing. Returns its counts."""
     spark, lake = messages.sparkSession, desk.lake
     committed = lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch)
-    counts = derived.count_rows(committed)
+    counts = derived.count_rows(committed, landed_at)
     kinds = {row["kind"] for row in counts}
     if "quarantined" in kinds:
         reasons = {row["reason"] for row in counts}
@@ -201,13 +224,16 @@ def derive(messages: DataFrame, batch: int, desk: Desk, clock: object) -> list[R
         derived.resolve_unpaired(lake, committed)
     crash_point("silver.after_quarantine")
     if _has_waiting(counts, desk.config) or derived.has_pending(spark, lake):
-        derived.merge_pending(lake, committed)
+        times = {source: extent.event_time for source, extent in desk.shown_sources(spark).items()}
+        for row in counts:
+            times[row["source"]] = later(times.get(row["source"]), row["max_event_time"])
+        derived.merge_pending(lake, committed, landed_at, times)
     crash_point("silver.after_pending")
     if kinds & {"ddl", "truncate"}:
         derived.append_statements(lake, committed, desk.transaction("statements", batch))
     if batch % STRIDE:
         derived.resolve_replayed(lake, committed)
-    derived.append_counts(lake, spark, counts, clock, desk.transaction("counts", batch))
+    derived.append_counts(lake, spark, counts, landed_at, desk.transaction("counts", batch))
     crash_point("silver.after_counts")
     return counts
 

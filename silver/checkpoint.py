@@ -13,9 +13,16 @@ from pyspark.sql import functions as F
 
 from framework.errors import MainstemError
 from framework.notes import is_local, is_there, read_note, write_note
+from framework.stream_files import check_files
 from framework.tables import Lakehouse
 from silver import derived
 from silver.desk import STRIDE
+from silver.epochs import EPOCHS_TABLE
+
+_NUMBERED = (derived.CHANGES_TABLE, derived.COUNTS_TABLE, derived.STATEMENTS_TABLE, EPOCHS_TABLE, "ops/tables")
+
+
+MESSAGES_TABLE = "bronze/messages"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,26 +44,43 @@ def open_checkpoint(spark: SparkSession, lake: Lakehouse) -> Checkpoint:
     """
     path = f"{lake.checkpoints}/silver"
     note = json.loads(read_note(spark, f"{path}.generation") or "{}")
+    check_files(path, f"the stream over {MESSAGES_TABLE}")
     has_begun, has_changes = _has_begun(spark, path), lake.exists(spark, derived.CHANGES_TABLE)
     if has_begun and note:
-        if not has_changes and _has_finished(path):
+        if not has_changes and _has_finished(path) and lake.exists(spark, derived.COUNTS_TABLE):
             raise _gone(lake, path)
         return Checkpoint(path, note["first_batch"], note["is_reset"])
     if has_changes and not is_there(spark, f"{path}.reset"):
         raise _lost(path)
-    first = _next_batch(spark, lake) if has_changes else 0
+    first = _next_batch(spark, lake)
+    counted = note.get("counted_from", 0) if has_changes else first
     if is_local(path):
         shutil.rmtree(path, ignore_errors=True)
-    write_note(spark, f"{path}.generation", json.dumps({"first_batch": first, "is_reset": has_changes}))
+    if not has_changes:
+        _forget_derived(spark, lake)
+    write_note(spark, f"{path}.generation", json.dumps({"first_batch": first, "is_reset": has_changes, "counted_from": counted}))
     if is_local(path):
         Path(f"{path}.reset").unlink(missing_ok=True)
     return Checkpoint(path, first, has_changes)
 
 
+def counted_from(spark: SparkSession, lake: Lakehouse) -> int:
+    """The first batch that `silver/changes` holds; of those before it, which were lost with the table, only the counts are left."""
+    note = json.loads(read_note(spark, f"{lake.checkpoints}/silver.generation") or "{}")
+    return int(note.get("counted_from", 0)) * STRIDE
+
+
+def _forget_derived(spark: SparkSession, lake: Lakehouse) -> None:
+    """Empty what follows from changes that are gone."""
+    for name in (derived.PENDING_TABLE, derived.QUARANTINE_TABLE):
+        if lake.exists(spark, name):
+            lake.delta(spark, name).delete()
+
+
 def _has_begun(spark: SparkSession, path: str) -> bool:
     if is_local(path):
         offsets = os.path.join(path, "offsets")
-        return os.path.isfile(os.path.join(path, "metadata")) and os.path.isdir(offsets) and any(n.isdigit() for n in os.listdir(offsets))
+        return os.path.isdir(offsets) and any(n.isdigit() for n in os.listdir(offsets))
     return is_there(spark, f"{path}/offsets")
 
 
@@ -66,8 +90,9 @@ def _has_finished(path: str) -> bool:
 
 
 def _next_batch(spark: SparkSession, lake: Lakehouse) -> int:
-    row = lake.read(spark, derived.CHANGES_TABLE).agg(F.max("batch")).first()
-    return 0 if row is None or row[0] is None else int(row[0]) // STRIDE + 1
+    """One that no table has seen: what gold has applied, and what was counted, stays when changes are lost."""
+    tops = [lake.read(spark, name).agg(F.max("batch")).first() for name in _NUMBERED if lake.exists(spark, name)]
+    return max((int(row[0]) // STRIDE + 1 for row in tops if row is not None and row[0] is not None), default=0)
 
 
 def _lost(path: str) -> MainstemError:

@@ -109,6 +109,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         partial=images.is_partial,
         transaction_id=transaction,
         server=None if is_snapshot(row.source) else server_of(row.source),
+        is_time=position is not None and not reading.by_offset and place_of(row.source) is None,
     )
 
 
@@ -209,7 +210,7 @@ def _position(row: ConnectRow, message: RawMessage, reading: Reading, *, has_key
             return None
         if row.connector in _POSITIONED and not row.is_flat:
             raise Malformed(Reason.MISSING_POSITION, "source has no position")
-        return (moment_of(row.source) or moment_of(row.times) or 0, 0, 0, 0, 1, message.offset + 1)
+        return (moment_of(row.source) or moment_of(row.times) or 0, 0, 0, 0, 1, 0)
     tie = 0
     if was_read and not has_key:
         tie = number_of(row.times.get("ts_ns"), "ts_ns") or (moment_of(row.times) or 0) * 1000

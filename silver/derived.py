@@ -7,7 +7,8 @@ changes nothing. A crash between the commit and any of these leaves them to the 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, SCHEMAS
 from framework.tables import Lakehouse, Transaction
+from silver.clock import believable, waiting_note, waiting_since
 from silver.pairing import MET
 
 CHANGES_TABLE = "silver/changes"
@@ -30,17 +32,24 @@ CHANGES_PROPERTIES = {
 _SAME_MESSAGE = "t.source <=> s.source AND t.topic <=> s.topic AND t.`partition` <=> s.`partition` AND t.offset <=> s.offset"
 COUNTS_SCHEMA = (
     "batch bigint, source string, database string, schema string, `table` string, kind string, reason string, rows bigint, merged bigint, "
+    "snapshots bigint, "
     "min_sequence string, max_sequence string, min_event_time timestamp, max_event_time timestamp, server string, "
     "max_ingested_at timestamp"
 )
+COUNTED_BY = ("batch", "source", "database", "schema", "table", "kind", "reason")
+COUNTED = (*COUNTED_BY, "rows", "merged", "snapshots", "min_sequence", "max_sequence", "min_event_time", "max_event_time", "server")
+"""The columns of `ops/batches`, but for the batch's own time; `snapshots` are rows of snapshots without a position."""
 
 
-def append_schemas(lake: Lakehouse, staged: DataFrame, batch: int, transaction: Transaction | None, have: set[str]) -> None:
-    """Make every schema of the batch known, before the changes that name it are committed. `have` are those known."""
+def append_schemas(lake: Lakehouse, staged: DataFrame, batch: int, have: set[str]) -> None:
+    """Make every schema of the batch known, before the changes that name it are committed. `have` are those known.
+
+    No transaction: a batch that died after this and is run again with another configuration may name other schemas.
+    """
     found = staged.where("columns is not null").select("schema_id", "columns").dropDuplicates(["schema_id"])
     new = [(row[0], json.loads(row[1]), batch) for row in found.collect() if row[0] not in have]
     if new:
-        lake.append(staged.sparkSession.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE, transaction)
+        lake.append(staged.sparkSession.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE)
         have.update(row[0] for row in new)
 
 
@@ -75,6 +84,14 @@ def note_refused_again(lake: Lakehouse, rows: DataFrame) -> None:
     target.whenMatchedUpdate(set={"reason": "s.reason", "detail": "s.detail", "last_seen_at": "current_timestamp()"}).execute()
 
 
+def without_told(lake: Lakehouse, rows: DataFrame, messages: DataFrame) -> DataFrame:
+    """The rows that have no fate yet: of a message of several rows, some may have been told when others were refused."""
+    at = ["source", "topic", "partition", "offset"]
+    told = lake.rows(rows.sparkSession, CHANGES_TABLE, CHANGES).where("kind <> 'quarantined'").select(*at, "ordinal")
+    told = told.join(F.broadcast(messages.select(*at)), at, "left_semi").distinct()
+    return rows.join(F.broadcast(told), [*at, "ordinal"], "left_anti").select(*(F.col(f"`{n}`") for n in rows.columns))
+
+
 def resolve_replayed(lake: Lakehouse, committed: DataFrame) -> None:
     """Mark the quarantined messages whose events are in this batch."""
     done = committed.where("kind <> 'quarantined'").select("source", "topic", "partition", "offset", "ordinal").distinct()
@@ -89,8 +106,11 @@ def has_pending(spark: SparkSession, lake: Lakehouse) -> bool:
     return lake.exists(spark, PENDING_TABLE) and not lake.read(spark, PENDING_TABLE).isEmpty()
 
 
-def merge_pending(lake: Lakehouse, committed: DataFrame) -> None:
-    """Add the halves that wait now, and take away those that met their partner, were released or refused."""
+def merge_pending(lake: Lakehouse, committed: DataFrame, landed_at: datetime | None, times: Mapping[str, datetime | None]) -> None:
+    """Add the halves that wait now, and take away those that met their partner, were released or refused.
+
+    `times` are the newest times of the sources: a half whose own cannot be believed waits from then.
+    """
     names = CHANGES.names
     at = ["source", "topic", "partition", "offset"]
     settled = committed.where(F.col("kind").isin("row", "quarantined") | ((F.col("kind") == "duplicate") & (F.col("detail") == MET)))
@@ -108,27 +128,37 @@ def merge_pending(lake: Lakehouse, committed: DataFrame) -> None:
     rows = halves.withColumn("is_gone", F.lit(False)).unionByName(blank.select(*(F.col(f"`{n}`") for n in names), "is_gone"))
     merge = lake.delta(committed.sparkSession, PENDING_TABLE).alias("t").merge(rows.alias("s"), _SAME_MESSAGE)
     values: dict[str, str | Column] = {f"`{n}`": F.col(f"s.`{n}`") for n in names}
+    now = F.lit(None).cast("timestamp")
+    for source, moment in times.items():
+        now = F.when(F.col("s.source") == source, F.lit(moment).cast("timestamp")).otherwise(now)
+    values["`event_time`"] = waiting_since(F.col("s.event_time"), landed_at, now)
+    values["`detail`"] = waiting_note(F.col("s.event_time"), landed_at)
     merge.whenMatchedDelete("s.is_gone").whenNotMatchedInsert("NOT s.is_gone", values=values).execute()
 
 
 def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transaction | None) -> None:
     """Keep the batch's DDL and truncates where gold finds them without reading all changes."""
-    rows = committed.where("kind in ('ddl', 'truncate')").drop("before", "after", "partial", "half", "paired_with")
-    lake.append(rows.coalesce(1), STATEMENTS_TABLE, transaction)
+    lake.append(statements_of(committed).coalesce(1), STATEMENTS_TABLE, transaction)
 
 
-def count_rows(committed: DataFrame) -> list[Row]:
-    """The batch's rows by table and kind, with their sequences and times."""
+def statements_of(committed: DataFrame) -> DataFrame:
+    """The DDL and truncates, as `ops/statements` has them."""
+    return committed.where("kind in ('ddl', 'truncate')").drop("before", "after", "partial", "half", "paired_with")
+
+
+def count_rows(committed: DataFrame, landed_at: datetime | None) -> list[Row]:
+    """The batch's rows by table and kind, with their sequences, and their times as far as they can be believed."""
     is_order = F.col("kind").isin("row", "ddl", "truncate")
     return (
-        committed.groupBy("batch", "source", "database", "schema", "table", "kind", "reason")
+        committed.groupBy(*COUNTED_BY)
         .agg(
             F.count("*").alias("rows"),
             F.sum(F.col("paired_with").isNotNull().cast("long")).alias("merged"),
+            F.count_if((F.col("op") == "read") & F.col("sequence").rlike(r"^\d+\.010\.")).alias("snapshots"),
             F.min(F.when(is_order, F.col("sequence"))).alias("min_sequence"),
             F.max(F.col("sequence")).alias("max_sequence"),
             F.min("event_time").alias("min_event_time"),
-            F.max("event_time").alias("max_event_time"),
+            F.max(believable(F.col("event_time"), landed_at)).alias("max_event_time"),
             F.max_by("server", F.when(F.col("server").isNotNull(), F.col("sequence"))).alias("server"),
         )
         .collect()
@@ -137,7 +167,8 @@ def count_rows(committed: DataFrame) -> list[Row]:
 
 def append_counts(lake: Lakehouse, spark: SparkSession, counts: Sequence[Row], clock: object, transaction: Transaction | None) -> None:
     """Publish the batch: what is counted here is what gold takes up."""
-    rows = [(*row, clock) for row in counts]
+    rows = [(*(row[name] for name in COUNTED), clock) for row in counts]
     if not rows:
         return
-    lake.append(spark.createDataFrame(rows, COUNTS_SCHEMA).coalesce(1), COUNTS_TABLE, transaction)
+    frame = spark.createDataFrame(rows, COUNTS_SCHEMA).coalesce(1)
+    lake.append(frame, COUNTS_TABLE, transaction, {"mergeSchema": "true"})  # tables of earlier releases lack `snapshots`

@@ -83,25 +83,37 @@ def without_forgotten(rows: DataFrame, changes: DataFrame) -> DataFrame:
     )
 
 
+def is_open_to_repeats() -> Column:
+    """Whether a row's position does not identify its change: it is only a time, or a snapshot's row has none."""
+    return (F.col("kind") == "row") & F.col("half").isNull() & ~F.col("sequence").eqNullSafe(F.col("position"))
+
+
+def _repeat_place() -> Column:
+    """Where rows may repeat each other: one table at one position; without positions, one key of a table in one epoch."""
+    key = F.to_json(F.struct(F.transform("keys", lambda name: F.try_element_at(F.col("after"), name)).alias("key")))
+    epoch = F.regexp_extract("sequence", r"^\d+", 0)
+    copied = F.concat_ws("|", epoch, place_key(), F.when(F.size("keys") > 0, key).otherwise(F.col("change_id")))
+    return F.when(F.col("position").isNull(), copied).otherwise(place_key("position"))
+
+
 def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | None) -> tuple[DataFrame, DataFrame]:
-    """For positions that are only times: the rows left as they are, and the settled rows of places with repeats."""
-    rows = staged.where("kind = 'row'").withColumn("_place", place_key("position"))
+    """For rows that are `is_open_to_repeats`: those left as they are, and the settled rows of places with repeats."""
+    rows = staged.withColumn("_place", _repeat_place())
     places = rows.join(F.broadcast(repeats.select("change_id")), "change_id", "left_semi").select("_place").distinct()
     members = rows.join(F.broadcast(places), "_place", "left_semi").withColumn("origin", F.lit(NEW))
     if known is not None:
         earlier = known.where("kind = 'row'").withColumn("position", _position_of("sequence"))
-        earlier = staged_columns(earlier).withColumn("_place", place_key("position")).withColumn("origin", F.lit(KNOWN))
+        earlier = staged_columns(earlier).withColumn("_place", _repeat_place()).withColumn("origin", F.lit(KNOWN))
         members = members.unionByName(earlier.join(F.broadcast(places), "_place", "left_semi").select(members.columns))
     settled = members.groupBy("_place").applyInArrow(settle_group, STAGED_DDL)
-    keyed = staged.withColumn("_place", F.when(F.col("kind") == "row", place_key("position")))
-    rest = keyed.join(F.broadcast(places), "_place", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
+    rest = rows.join(F.broadcast(places), "_place", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
     return rest, settled
 
 
 def _position_of(sequence: str) -> Column:
-    """The sequence without its three tie-breakers."""
+    """The sequence without its four tie-breakers."""
     has_place = ~F.col(sequence).rlike(r"^\d+\.010\.")
-    return F.when(has_place, F.regexp_replace(F.col(sequence), r"(\.\d+){3}$", ""))
+    return F.when(has_place, F.regexp_replace(F.col(sequence), r"\.[^.]*(\.\d+){3}$", ""))
 
 
 def paired(staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadlines: Mapping[str, datetime | None]) -> DataFrame:

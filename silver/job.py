@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -16,9 +17,11 @@ from framework.errors import MainstemError
 from framework.notes import is_there
 from framework.tables import Lakehouse
 from silver import derived, epochs
+from silver.again import decode_again
 from silver.batch import MESSAGES_TABLE, derive, normalize_batch
 from silver.checkpoint import open_checkpoint
 from silver.desk import STRIDE, Desk, source_plans
+from silver.passed_over import extra_batch, go_on, last_batch, unread
 
 _WAIT_FOR_PARTNERS = (str(Reason.UNPAIRED_BEFORE_IMAGE),)
 _AT = ("source", "topic", "partition", "offset")
@@ -26,11 +29,15 @@ _AT = ("source", "topic", "partition", "offset")
 
 @dataclass(frozen=True, slots=True)
 class SilverResult:
-    """What a run of silver did: messages read, the counts of its batches (rows of `ops/batches`), sources that stand still."""
+    """What a run of silver did: messages read, the counts of its batches (rows of `ops/batches`), sources that stand still.
+
+    `left_out` are sources that bronze has messages of and the configuration does not name.
+    """
 
     messages: int
     counts: Sequence[Row] = ()
     errors: tuple[MainstemError, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverResult:
@@ -39,9 +46,10 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
         return SilverResult(0)
     desk = _open_desk(spark, lake, config)
     checkpoint = open_checkpoint(spark, lake)
-    halts = _go_on(spark, desk)
+    _finish(spark, desk)
+    halts = go_on(spark, desk)
     # messages that were taken up again on their own have their fate when the stream comes to them
-    has_gaps = checkpoint.is_reset or lake.exists(spark, epochs.EPOCHS_TABLE)
+    has_gaps = checkpoint.is_reset or epochs.read_history(spark, lake).has_gaps
     failures: list[Exception] = []
 
     def normalize(messages: DataFrame, stream_batch: int) -> None:
@@ -49,9 +57,9 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
             batch = (checkpoint.first_batch + stream_batch) * STRIDE
             fresh = _without_stopped(messages, [name for name, halt in halts.items() if halt.batch < batch])
             if has_gaps:
-                fresh = _unread(fresh, desk)
+                fresh = unread(fresh, desk)
             normalize_batch(fresh, batch, desk)
-            halts.update(epochs.halts(spark, lake))
+            halts.update(epochs.read_history(spark, lake).halts())
         except Exception as error:
             failures.append(error)
             raise
@@ -68,7 +76,7 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
         query.awaitTermination()
     except Exception as error:
         raise (failures[0] if failures else _stream_failed(error, checkpoint.path)) from None
-    return SilverResult(desk.messages, desk.counts, tuple(halt.error() for halt in halts.values()))
+    return _result(spark, desk, halts)
 
 
 def _past_erasures(spark: SparkSession, lake: Lakehouse) -> dict[str, str]:
@@ -93,11 +101,29 @@ def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> Silve
         return SilverResult(0)
     desk = _open_desk(spark, lake, config)
     _finish(spark, desk)
+    halts = go_on(spark, desk)
     open_rows = lake.read(spark, derived.QUARANTINE_TABLE).where(~F.col("is_resolved") & ~F.col("reason").isin(*_WAIT_FOR_PARTNERS))
     wanted = open_rows.where(F.col("source").isin(*desk.plans)).select(*_AT).distinct()
     messages = lake.read(spark, MESSAGES_TABLE).join(F.broadcast(wanted), list(_AT), "left_semi").select(*MESSAGES.names)
-    normalize_batch(messages, _extra_batch(spark, desk), desk, is_replay=True)
-    return SilverResult(desk.messages, desk.counts)
+    normalize_batch(messages, extra_batch(spark, desk), desk, is_replay=True)
+    return _result(spark, desk, halts)
+
+
+def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: str) -> SilverResult:
+    """Decode the messages of one table again, in place of what silver holds of it."""
+    if not lake.exists(spark, derived.COUNTS_TABLE):
+        return SilverResult(0)
+    desk = _open_desk(spark, lake, config)
+    _finish(spark, desk)
+    halts = go_on(spark, desk)
+    messages = decode_again(spark, desk, table)
+    return replace(_result(spark, desk, halts), messages=messages)
+
+
+def _result(spark: SparkSession, desk: Desk, halts: Mapping[str, epochs.Halt]) -> SilverResult:
+    errors = tuple(halt.error() for name, halt in halts.items() if name in desk.config.sources)
+    left_out = epochs.read_history(spark, desk.lake).left_out(desk.config.sources)
+    return SilverResult(desk.messages, desk.counts, errors, tuple(left_out))
 
 
 def _open_desk(spark: SparkSession, lake: Lakehouse, config: Config) -> Desk:
@@ -106,52 +132,17 @@ def _open_desk(spark: SparkSession, lake: Lakehouse, config: Config) -> Desk:
     return Desk(lake, config, source_plans(config))
 
 
-def _go_on(spark: SparkSession, desk: Desk) -> dict[str, epochs.Halt]:
-    """Take up the messages of sources whose epoch was raised; returns the sources that still stand still."""
-    halts = epochs.halts(spark, desk.lake)
-    sources = desk.config.sources
-    raised = [halt for name, halt in halts.items() if name in sources and sources[name].epoch > halt.epoch]
-    _finish(spark, desk)
-    for halt in raised:
-        messages = desk.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == halt.source)
-        batch = _extra_batch(spark, desk)
-        normalize_batch(_unread(messages, desk), batch, desk)
-        epochs.append_rows(spark, desk.lake, epochs.begun(halt, sources[halt.source].epoch, batch))
-    return epochs.halts(spark, desk.lake) if raised else halts
-
-
 def _finish(spark: SparkSession, desk: Desk) -> None:
     """Derive what a crash has left underived of the last batch, before messages are taken up again or left out."""
     if not desk.lake.exists(spark, derived.CHANGES_TABLE):
         return
-    last = _last_batch(spark, desk)
+    last = last_batch(spark, desk)
     counts = desk.lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
     if last >= 0 and counts.where(F.col("batch") == last).isEmpty():
-        derive(desk.lake.read(spark, MESSAGES_TABLE), last, desk, None)
-
-
-def _last_batch(spark: SparkSession, desk: Desk) -> int:
-    row = desk.lake.rows(spark, derived.CHANGES_TABLE, CHANGES).agg(F.max("batch")).first()
-    return -1 if row is None or row[0] is None else int(row[0])
-
-
-def _extra_batch(spark: SparkSession, desk: Desk) -> int:
-    batch = max(_last_batch(spark, desk), 0) + 1
-    if batch % STRIDE == 0:
-        raise MainstemError(
-            "TOO_MANY_REPLAYS",
-            found=f"{STRIDE - 1} batches were taken up again since the last new message",
-            where="silver",
-            action="land a message, run, and replay again",
-        )
-    return batch
-
-
-def _unread(messages: DataFrame, desk: Desk) -> DataFrame:
-    """The messages that have no fate yet."""
-    changes = desk.lake.rows(messages.sparkSession, derived.CHANGES_TABLE, CHANGES)
-    met = changes.where("paired_with IS NOT NULL").select("source", "paired_with.*")
-    return messages.join(changes.select(*_AT).unionByName(met).distinct(), list(_AT), "left_anti").select(*messages.columns)
+        messages = desk.lake.read(spark, MESSAGES_TABLE)
+        batch = desk.lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == last).select(*_AT)
+        landed_at = messages.join(batch, list(_AT), "left_semi").agg(F.max("ingested_at")).first()
+        derive(messages, last, desk, None if landed_at is None else landed_at[0])
 
 
 def _without_stopped(messages: DataFrame, stopped: Sequence[str]) -> DataFrame:
@@ -159,8 +150,24 @@ def _without_stopped(messages: DataFrame, stopped: Sequence[str]) -> DataFrame:
     return messages.where(~F.col("source").isin(*stopped)) if stopped else messages
 
 
+_GONE = ("FAILED_READ_FILE", "FileNotFoundException", "DELTA_FILE_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS")
+
+
+def _gone_file(text: str) -> str:
+    found = re.search(r"\S+\.(?:parquet|json)\b", text)
+    return found[0] if found else "which, the table's log tells"
+
+
 def _stream_failed(error: Exception, checkpoint: str) -> MainstemError:
     lines = str(error).splitlines()
+    if any(sign in str(error) for sign in _GONE):
+        return MainstemError(
+            "BRONZE_INCOMPLETE",
+            found=f"files of {MESSAGES_TABLE} that silver has not read are gone: {_gone_file(str(error))}",
+            where=f"the stream over {MESSAGES_TABLE}, checkpoint {checkpoint}",
+            action="restore the files, or the table at an earlier version; nothing was passed over. Where they are lost: set aside"
+            f" {MESSAGES_TABLE} and the checkpoints of bronze, and land the messages again",
+        )
     return MainstemError(
         "SILVER_FAILED",
         found=lines[0][:500] if lines else type(error).__name__,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from framework.contracts.actions import actions_text
+from framework.contracts.actions import actions_text, has_no_effect
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.events import Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
@@ -30,7 +30,7 @@ BAD_COORDINATES = "mainstem.bad_coordinates"
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What the adapter knows of one source: its format, the decoder's context, its epoch, and which tables to leave out."""
+    """What the adapter knows of one source: its format, the decoder's context, its newest epoch, and which tables to leave out."""
 
     format: Format
     context: Context
@@ -52,9 +52,15 @@ def normalizer(plans: Mapping[str, SourcePlan]) -> Callable[[Iterable[pa.RecordB
 def normalize_batch(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan]) -> pa.RecordBatch:
     """All fates of one Arrow batch of messages."""
     desk = _Desk(plans)
-    for message in _messages(batch):
-        desk.take(message)
+    for message, epoch in zip(_messages(batch), _epochs(batch), strict=True):
+        desk.take(message, epoch)
     return desk.finish()
+
+
+def _epochs(batch: pa.RecordBatch) -> Sequence[int | None]:
+    """The epoch of each message; None where that of its source's plan holds."""
+    place = batch.schema.get_field_index("epoch")
+    return [None] * batch.num_rows if place < 0 else batch.column(place).to_pylist()
 
 
 def _messages(batch: pa.RecordBatch) -> Iterator[RawMessage]:
@@ -74,23 +80,21 @@ class _Desk:
         self.rows: list[Row | None] = []
         self.waiting: dict[tuple[Any, ...], list[int]] = {}
 
-    def take(self, message: RawMessage) -> None:
+    def take(self, message: RawMessage, epoch: int | None) -> None:
         plan = self.plans[message.source]
         if any(name == FORGOTTEN for name, _ in message.headers):
             self.rows.append(forgotten(message, plan.format.name))
             return
+        epoch = plan.epoch if epoch is None else epoch
         ids: set[str] = set()
         for ordinal, event in enumerate(_decoded(message, plan)):
             if isinstance(event, Malformed):
                 self.rows.append(quarantined(message, plan.format.name, event))
                 continue
             try:
-                row = _row(message, ordinal, event, plan)
+                row = _row(message, ordinal, event, plan.format, epoch)
             except Exception as error:  # a position that no sequence has, or a decoder's bug
-                bad = Malformed(Reason.BAD_POSITION, str(error))
-                if not isinstance(error, ValueError):
-                    bad = Malformed(Reason.DECODER_ERROR, type(error).__name__)
-                self.rows.append(quarantined(message, plan.format.name, bad, ordinal))
+                self.rows.append(quarantined(message, plan.format.name, _refusal(error), ordinal))
                 continue
             if row["change_id"] in ids:  # equal rows inside one message are rows of their own
                 row["change_id"] = digest((row["change_id"], "again", str(ordinal)))
@@ -144,16 +148,18 @@ def _decoded(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malforme
     return spread or (Malformed(Reason.DECODER_ERROR, "no event"),)
 
 
-def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan) -> Row:
-    unique = plan.format.positions_are_unique
-    ties = () if unique and event.position is not None else (message.partition, message.offset, ordinal)
+def _row(message: RawMessage, ordinal: int, event: Event, fmt: Format, epoch: int) -> Row:
+    is_unique = fmt.positions_are_unique and not event.is_time and event.position is not None
+    tie = None if is_unique else (message.topic, message.partition, message.offset, ordinal)
     sequence = None
     if isinstance(event, RowChange) or event.position is not None:
-        sequence = sequence_of(plan.epoch, event.position, ties)
+        sequence = sequence_of(epoch, event.position, tie)
+    elif event.kind in (ControlKind.DDL, ControlKind.TRUNCATE) and not has_no_effect(event.actions or ()):
+        raise Malformed(Reason.MISSING_POSITION, "a statement without a position has no place among the rows")
     row: Row = dict.fromkeys(STAGED.names)
     row.update(
         source=message.source,
-        format=plan.format.name,
+        format=fmt.name,
         kind="row" if isinstance(event, RowChange) else str(event.kind),
         op=str(event.op),
         database=event.database,
@@ -169,7 +175,7 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan) -> R
         transaction_id=event.transaction_id,
         server=event.server,
         shape=event.columns,
-        position=None if event.position is None else sequence_of(plan.epoch, event.position, ()),
+        position=None if event.position is None else sequence_of(epoch, event.position, None),
     )
     if isinstance(event, RowChange):
         row.update(before=event.before, after=event.after, partial=event.partial)
@@ -177,17 +183,25 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan) -> R
     else:
         row["statement"] = event.statement
         row["actions"] = None if event.actions is None else actions_text(event.actions)
-    row["change_id"] = change_id(row, plan.format)
+    row["change_id"] = change_id(row)
     return row
 
 
-def change_id(row: Row, fmt: Format) -> str:
+def _refusal(error: Exception) -> Malformed:
+    if isinstance(error, Malformed):
+        return error
+    if isinstance(error, ValueError):
+        return Malformed(Reason.BAD_POSITION, str(error))
+    return Malformed(Reason.DECODER_ERROR, type(error).__name__)
+
+
+def change_id(row: Row) -> str:
     """The id of a change: where its position identifies it, of position and key; else of everything that it says."""
     place = (row["source"], row["database"], row["schema"], row["table"], row["kind"], row["op"])
     if row["kind"] != "row":
         where = row["position"] or f"{row['topic']}/{row['partition']}/{row['offset']}/{row['ordinal']}"
         return digest((*place, where, row["statement"], str(row["ordinal"])))
-    if not fmt.positions_are_unique or row["position"] is None:
+    if row["position"] != row["sequence"]:  # tie-breakers follow a position that does not identify a change
         epoch = row["sequence"].partition(".")[0]
         return digest((*place, row["position"] or epoch, *image_parts(row["before"]), *image_parts(row["after"])))
     image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from framework.contracts.events import Half, Op
 from framework.contracts.reasons import Reason
+from silver.clock import own_time
 from silver.normalize import keys_agree, merged
 from silver.rows import Row, plain_rows, repeated, staged_table
 
@@ -36,7 +37,7 @@ def pair(members: Iterable[Row]) -> list[Row]:
 
     `deadline` is the newest event time of the source less the time that halves may wait (null: none is released).
     """
-    ordered = sorted(members, key=_coordinates)
+    ordered = sorted(map(_with_own_time, members), key=_coordinates)
     known = [row for row in ordered if row["origin"] == KNOWN]
     fates: list[Row] = []
     befores = [row for row in ordered if row["origin"] == REFUSED and not _is_repeat(row, [], known)]
@@ -52,6 +53,13 @@ def pair(members: Iterable[Row]) -> list[Row]:
     fates.extend(merged(before, after) for before, after in couples)
     fates.extend(_unmatched(befores, afters))
     return fates
+
+
+def _with_own_time(row: Row) -> Row:
+    """The row with `since`, from when it waits, and its own event time, which a half that waits may have had no use for."""
+    if row["origin"] != PENDING:
+        return {**row, "since": row["event_time"]}
+    return {**row, "since": row["event_time"], "event_time": own_time(row["detail"], row["event_time"]), "detail": None}
 
 
 def _coordinates(row: Row) -> tuple[Any, ...]:
@@ -123,7 +131,7 @@ def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
 
 
 def _is_overdue(row: Row) -> bool:
-    return row["deadline"] is not None and row["event_time"] is not None and row["event_time"] < row["deadline"]
+    return row["deadline"] is not None and row["since"] is not None and row["since"] < row["deadline"]
 
 
 def _refused(row: Row, reason: Reason, detail: str) -> Row:

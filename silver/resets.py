@@ -20,6 +20,10 @@ _TABLE = ("source", "database", "schema", "table")
 EXTENTS = "source string, database string, schema string, `table` string, top string, newest timestamp, server string"
 
 
+FOLLOWS = "follows"
+"""The reason of a stop in a partition without a sign of its own: its messages are later than those that show one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stop:
     """The first message of a partition that belongs to another epoch than the messages before it."""
@@ -40,8 +44,9 @@ def found(rows: DataFrame, extents: DataFrame, waits: Mapping[str, timedelta]) -
     joined = now.join(F.broadcast(extents), same, "left").select(
         *(now[c] for c in now.columns), "top", "newest", extents["server"].alias("was")
     )
-    before = Window.partitionBy(*_TABLE, "topic", "partition").orderBy("offset", "ordinal").rowsBetween(Window.unboundedPreceding, -1)
-    top = F.greatest(F.max("sequence").over(before), F.col("top"))
+    mine_alone = (*_TABLE, "topic", "partition", _epoch("sequence"))  # epochs meet when messages are decoded again
+    before = Window.partitionBy(*mine_alone).orderBy("offset", "ordinal").rowsBetween(Window.unboundedPreceding, -1)
+    top = F.greatest(F.max("sequence").over(before), F.when(_epoch("top") == _epoch("sequence"), F.col("top")))
     newest = F.greatest(F.max("event_time").over(before), F.col("newest"))
     known = F.when(_epoch("top") == _epoch("sequence"), F.col("was"))
     server = F.coalesce(F.last("server", ignorenulls=True).over(before), known)
@@ -56,12 +61,40 @@ def found(rows: DataFrame, extents: DataFrame, waits: Mapping[str, timedelta]) -
     return [Stop(*row) for row in first.select("source", "topic", "partition", "s.*").collect()]
 
 
+def spread(rows: DataFrame, stops: Sequence[Stop]) -> list[Stop]:
+    """The stops, and one in each other partition of their sources, at its first message that is of the new epoch too.
+
+    That is one whose server is the new one, or that happened when the first of the stops did, or later.
+    """
+    found = {(stop.source, stop.topic, stop.partition): stop for stop in sorted(stops, key=lambda s: -s.offset)}
+    at = F.lit(False)
+    for stop in found.values():
+        at = at | (_in_partition(stop) & (F.col("offset") == stop.offset))
+    changes = rows.where(F.col("source").isin({stop.source for stop in stops}) & F.col("kind").isin("row", "ddl", "truncate"))
+    signs = changes.where(at).groupBy("source").agg(F.min("event_time").alias("since"), F.collect_set("server").alias("servers"))
+    is_new_server = F.array_contains("servers", F.col("server")) & F.col("source").isin(_restarted_servers(stops))
+    later = changes.join(F.broadcast(signs), "source").where((F.col("event_time") >= F.col("since")) | is_new_server)
+    first = later.groupBy("source", "topic", "partition").agg(F.min("offset"))
+    for source, topic, partition, offset in first.collect():
+        own = found.get((source, topic, partition))
+        if own is None or offset < own.offset:
+            found[source, topic, partition] = Stop(source, topic, partition, offset, FOLLOWS, "not earlier than the stops of the others")
+    return sorted(found.values(), key=lambda s: (s.source, s.reason == FOLLOWS, s.topic, s.partition))
+
+
+def _restarted_servers(stops: Sequence[Stop]) -> list[str]:
+    return sorted({stop.source for stop in stops if stop.reason == "server_changed"}) or [""]
+
+
+def _in_partition(stop: Stop) -> Column:
+    return (F.col("source") == stop.source) & (F.col("topic") == stop.topic) & (F.col("partition") == stop.partition)
+
+
 def without_held(rows: DataFrame, stops: Sequence[Stop]) -> DataFrame:
     """The rows before the stops."""
     is_held = F.lit(False)
     for stop in stops:
-        at = (F.col("source") == stop.source) & (F.col("topic") == stop.topic) & (F.col("partition") == stop.partition)
-        is_held = is_held | (at & (F.col("offset") >= stop.offset))
+        is_held = is_held | (_in_partition(stop) & (F.col("offset") >= stop.offset))
     return rows.where(~is_held)
 
 

@@ -3,15 +3,19 @@
 Each number is written as two digits of length and its digits (`7` gives `017`, `120` gives `03120`) and the numbers
 are joined by `.`, so comparing bytes compares numbers. First stands the epoch, then a mark (`0` for a snapshot row
 without a position, which sorts before every streamed change of its epoch, else `1`), then the format's position. Where
-a format's position does not identify one change, the broker's partition and offset and the row's ordinal follow.
+a format's position does not identify one change, the topic (for lines of files: the file's name), the partition, the
+offset and the row's ordinal follow. Of a name the numbers count as numbers: `part-9` comes before `part-10`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 _SNAPSHOT, _STREAM = "010", "011"
 MAX_DIGITS = 99
+_RUNS = re.compile(r"[0-9]+|[^0-9]+", re.ASCII)
 
 
 def number_part(value: int) -> str:
@@ -27,11 +31,34 @@ def joined(numbers: Iterable[int]) -> str:
     return ".".join(map(number_part, numbers))
 
 
-def sequence_of(epoch: int, position: tuple[int, ...] | None, ties: tuple[int, ...]) -> str:
-    """The sequence of a change. `ties` is empty where the position identifies one change."""
-    if position is None:
-        return ".".join((number_part(epoch), _SNAPSHOT, joined(ties) if ties else "010"))
-    parts = [number_part(epoch), _STREAM, joined(position)]
-    if ties:
-        parts.append(joined(ties))
+@lru_cache(maxsize=1024)
+def name_part(name: str) -> str:
+    """A topic's or file's name, one text for each: names compare as people number them, and no point is left in it."""
+    return "".join(_number_in_name(run) if run[0] in "0123456789" else _plain(run) for run in _RUNS.findall(name))
+
+
+def _plain(text: str) -> str:
+    return text.replace("%", "%25").replace(".", "%2E")
+
+
+def _number_in_name(digits: str) -> str:
+    """The number, then how many zeros stood in front of it; of more than 99 digits the first 99 are compared as one."""
+    number = digits.lstrip("0")
+    head, rest = number[:MAX_DIGITS], number[MAX_DIGITS:]
+    return f"{len(head):02d}{head}{number_part(len(digits) - len(number))}{_number_in_name(rest) if rest else ''}"
+
+
+Tie = tuple[str, int, int, int]
+"""Where a message stands: topic, partition, offset, and the ordinal of the row inside it."""
+
+
+def sequence_of(epoch: int, position: tuple[int, ...] | None, tie: Tie | None) -> str:
+    """The sequence of a change. `tie` is None where the position identifies one change."""
+    parts = [number_part(epoch), _SNAPSHOT if position is None else _STREAM]
+    if position is not None:
+        parts.append(joined(position))
+    elif tie is None:
+        parts.append("010")
+    if tie is not None:
+        parts += [name_part(tie[0]), joined(tie[1:])]
     return ".".join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -170,6 +170,11 @@ _CLASSES: dict[str, type[Action]] = {
 def actions_text(actions: Iterable[Action]) -> str:
     """Actions as JSON, for the change table."""
     return json.dumps([{"action": type(a).__name__, **asdict(a)} for a in actions], ensure_ascii=False, separators=(",", ":"))
+
+
+def has_no_effect(actions: Sequence[Action]) -> bool:
+    """Whether these actions, of which there is at least one, leave every table as it is."""
+    return bool(actions) and all(isinstance(action, NoEffect) for action in actions)
 
 
 def actions_of(text: str | None) -> tuple[Action, ...]:

@@ -70,8 +70,9 @@ class RowChange:
     `columns` describes the columns in the source's own order. `keys` is None where the feed names no key, and empty
     never. `position` holds the numbers that order this change inside its source and epoch, the same count for every
     message of a format, most significant first; it is None for a snapshot row without a position, which sorts first.
-    `event_time` is in microseconds of the epoch, None where the feed has none. `half` is set on one message of an
-    update that arrives as two. `server` identifies the server that wrote the position, where the feed says it.
+    `is_time` says that this position is no more than a time, where the format's others may be more: several changes can
+    share it. `event_time` is in microseconds of the epoch, None where the feed has none. `half` is set on one message of
+    an update that arrives as two. `server` identifies the server that wrote the position, where the feed says it.
     """
 
     op: Op
@@ -88,6 +89,7 @@ class RowChange:
     transaction_id: str | None = None
     half: Half | None = None
     server: str | None = None
+    is_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Control:
     """A control event. `table` is None where the event speaks of no table; `statement` is the DDL's text.
 
     `columns` is a structured table definition, where the feed sends one beside (or instead of) the text.
-    `position` as in `RowChange`; None where the event has no place in the order (a heartbeat). `dialect` is the SQL of
+    `position` and `is_time` as in `RowChange`; None where the event has no place in the order (a heartbeat). `dialect` is the SQL of
     the statement (mysql, oracle, postgres, tsql, db2; empty: unknown). `actions` is what the event does, where the
     decoder knows it without the text; None: the text tells.
     """
@@ -114,6 +116,7 @@ class Control:
     server: str | None = None
     dialect: str = ""
     actions: tuple[Action, ...] | None = None
+    is_time: bool = False
 
 
 Event = RowChange | Control

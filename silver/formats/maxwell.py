@@ -16,8 +16,9 @@ are what the wire shows, binary as base64 (`decode` makes it text), a SET as a J
 of `data`; an image is whole all the same. `ts` is seconds on rows and milliseconds on statements.
 
 The order is `position` where it is sent, then `xid` and `xoffset`. The last row of a transaction has `commit` and no
-`xoffset`, and comes after the others. Rows with neither are ordered by time, then offset; a statement without a position
-has no place in the order. The key is `primary_key_columns`, else the `pk.` members of the message key (`_uuid`: none).
+`xoffset`, and comes after the others. Rows with neither are ordered by time. A statement has its place by `position`
+alone, which Maxwell writes with `output_binlog_position`; without it the statement is refused as `missing_position`.
+The key is `primary_key_columns`, else the `pk.` members of the message key (`_uuid`: none).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.actions import Action, DropTable, NoEffect
+from framework.contracts.actions import Action, DropTable, NoEffect, has_no_effect
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
@@ -98,6 +99,7 @@ def _change(found: _Message, message: RawMessage, context: Context) -> RowChange
     codecs = context.codecs_of(database, None, table)
     images = decoded_image(before, codecs), decoded_image(None if op is Op.DELETE else whole, codecs)
     keys = found.primary_key_columns or _key_names(message.key, whole) or context.keys_of(database, None, table)
+    position = None if op is Op.READ else _position(found)
     return RowChange(
         op=op,
         database=database,
@@ -107,10 +109,11 @@ def _change(found: _Message, message: RawMessage, context: Context) -> RowChange
         before=images[0],
         after=images[1],
         columns={name: Column(type="string") if name in codecs else column for name, column in columns.items()},
-        position=None if op is Op.READ else _position(found, message),
+        position=position,
         event_time=time_of(found.ts, "ts", "s"),
         transaction_id=found.gtid or optional_text(found.xid) or None,
         server=None if op is Op.READ else optional_text(found.server_id) or None,
+        is_time=position is not None and not any(position[:4]),
     )
 
 
@@ -124,15 +127,15 @@ def _key_names(key: bytes | None, image: Mapping[str, str | None]) -> Sequence[s
     return names if all(name in image for name in names) else ()
 
 
-def _position(found: _Message, message: RawMessage) -> tuple[int, ...]:
-    """File, position, transaction, place in the transaction; time and offset where there is none of them."""
+def _position(found: _Message) -> tuple[int, ...]:
+    """File, position, transaction, place in the transaction; the time where there is none of them."""
     file, pos = _binlog(found.position) or (0, 0)
     xid, xoffset = number_of(found.xid, "xid"), number_of(found.xoffset, "xoffset")
     if found.commit and xoffset is None:
         xoffset = _LAST_OF_TRANSACTION
     if file or xid is not None:
-        return (file, pos, xid or 0, xoffset or 0, 0, 0)
-    return (0, 0, 0, 0, required(time_of(found.ts, "ts", "s"), Reason.MISSING_POSITION, "position, xid and ts"), message.offset + 1)
+        return (file, pos, xid or 0, xoffset or 0, 0)
+    return (0, 0, 0, 0, required(time_of(found.ts, "ts", "s"), Reason.MISSING_POSITION, "position, xid and ts"))
 
 
 def _binlog(position: Raw) -> tuple[int, int] | None:
@@ -157,6 +160,8 @@ def _statement(found: _Message) -> Control:
         actions = (creation(new),)
     elif new is not None and old is not None:
         actions = alteration(old, new, found.sql)
+    if binlog is None and not has_no_effect(actions or ()):
+        raise Malformed(Reason.MISSING_POSITION, "a statement without `position`: run Maxwell with output_binlog_position=true")
     named = old or new
     return Control(
         kind=ControlKind.DDL,
@@ -166,7 +171,7 @@ def _statement(found: _Message) -> Control:
         if found.type in _DATABASES
         else required((named.table if named else found.table) or None, Reason.MISSING_TABLE, "table"),
         statement=found.sql or None,
-        position=None if binlog is None else (*binlog, 0, 0, 0, 0),
+        position=None if binlog is None else (*binlog, 0, 0, 0),
         event_time=time_of(found.ts, "ts"),
         transaction_id=found.gtid or None,
         keys=keys_of(new) if new else None,
@@ -196,7 +201,7 @@ FORMAT = Format(
     reference="https://maxwells-daemon.io/dataformat/",
     update_arrives_as="one message, `data` and the changed columns in `old`",
     keys_come_from="primary_key_columns, else message key",
-    order_comes_from="position, else xid and xoffset",
+    order_comes_from="position, else xid and xoffset, else ts (a time)",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     before_image=BeforeImage.CHANGED,

@@ -73,9 +73,22 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
         raise Malformed(Reason.UNKNOWN_OP, op_type[:100])
     names = _names(optional_text(whole.get("table")), context)
     if op_type == "T":
-        place, moment = _position(whole, message, context), _event_time(whole, context)
-        return (Control(ControlKind.TRUNCATE, op_type, *names, position=place, event_time=moment, transaction_id=_transaction(whole)),)
+        return (_truncate(whole, names, context),)
     return (_change(whole, schema, names, message, context),)
+
+
+def _truncate(whole: _Cells, names: tuple[str | None, str | None, str], context: Context) -> Control:
+    return Control(
+        kind=ControlKind.TRUNCATE,
+        op="T",
+        database=names[0],
+        schema=names[1],
+        table=names[2],
+        position=_position(whole, context),
+        event_time=_event_time(whole, context),
+        transaction_id=_transaction(whole),
+        is_time=number_of(whole.get("pos"), "pos") is None,
+    )
 
 
 def _change(
@@ -104,10 +117,11 @@ def _change(
         before=before,
         after=_with_key(after, before, keys),
         columns={name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()},
-        position=_position(whole, message, context),
+        position=_position(whole, context),
         event_time=_event_time(whole, context),
         partial=op is Op.UPDATE,
         transaction_id=_transaction(whole),
+        is_time=number_of(whole.get("pos"), "pos") is None,
     )
 
 
@@ -154,11 +168,9 @@ def _present(cells: _Cells) -> _Cells:
     return {name: raw for name, raw in cells.items() if name not in marks and name not in missing} if marks else cells
 
 
-def _position(whole: _Cells, message: RawMessage, context: Context) -> tuple[int, ...]:
+def _position(whole: _Cells, context: Context) -> tuple[int, ...]:
     pos = number_of(whole.get("pos"), "pos")
-    if pos is not None:
-        return (pos, 0, 0)
-    return (0, required(_event_time(whole, context), Reason.MISSING_POSITION, "pos and op_ts"), message.offset + 1)
+    return (pos, 0) if pos is not None else (0, required(_event_time(whole, context), Reason.MISSING_POSITION, "pos and op_ts"))
 
 
 def _event_time(whole: _Cells, context: Context) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,18 @@ def command(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> tupl
     return code, json.loads(capsys.readouterr().out)
 
 
+def changes_of(shop: Shop) -> set[str]:
+    """All changes of silver as text; halves that have met are left out, which only tell how the change came about."""
+    changes = shop.lake.read(shop.spark, "silver/changes")
+    met = changes.where("paired_with IS NOT NULL").select("paired_with.*")
+    at = ["topic", "partition", "offset"]
+    return {repr(row) for row in changes.join(met, at, "left_anti").select(*changes.columns).toArrow().to_pylist()}
+
+
+def broken(status: dict[str, Any]) -> list[str]:
+    return [check["name"] for check in status["checks"] if not check["ok"]]
+
+
 def later(op: str, sequence: int, hours: float, **images: Any) -> dict[str, Any]:
     """A message whose event time is so many hours after the others'."""
     found = message(op, sequence, **images)
@@ -36,6 +49,7 @@ def later(op: str, sequence: int, hours: float, **images: Any) -> dict[str, Any]
 
 def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epoch(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     shop.land([message("INSERT", 500, after=item(1, "pen", 1.0)), message("INSERT", 501, after=item(2, "ink", 2.0))])
+    shop.land([message("UPDATE_BEFOR", 502, before=item(2, "ink", 2.0))])
     assert command(shop, capsys, "run")[0] == 0
     late = message("UPDATE", 499, before=item(1, "pen", 0.9), after=item(1, "pen", 0.5))
     shop.land([late, later("DELETE", 1, 5, before=item(1, "pen", 1.0)), later("INSERT", 2, 5, after=item(3, "cap", 3.0))])
@@ -43,6 +57,7 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
     assert code == 1
     assert shop.rows("shop/item") == {1: item(1, "pen", 1.0), 2: item(2, "ink", 2.0)}
     shop.land([later("INSERT", 3, 6, after=item(4, "map", 4.0))])
+    shop.land([message("UPDATE_AFTER", 502, after=item(2, "ink", 2.5))])  # from before the reset, by a slow shard
     assert command(shop, capsys, "run")[0] == 1
     (stop,) = command(shop, capsys, "status")[1]["stopped"]
     assert (stop["source"], stop["epoch"], stop["reason"]) == ("feed", 1, "position_restarted")
@@ -50,14 +65,28 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
     file = shop.folder / "mainstem.yml"
     file.write_text(file.read_text().replace("pairing_timeout", "epoch: 2, pairing_timeout"))
     assert command(shop, capsys, "run")[0] == 0
-    assert shop.rows("shop/item") == {2: item(2, "ink", 2.0), 3: item(3, "cap", 3.0), 4: item(4, "map", 4.0)}
+    assert shop.rows("shop/item") == {2: item(2, "ink", 2.5), 3: item(3, "cap", 3.0), 4: item(4, "map", 4.0)}
     found = command(shop, capsys, "status")[1]
-    assert (found["stopped"], found["messages"], found["changes"]) == ([], 6, 6)
-    shop.land([later("INSERT", 4, 7, after=item(5, "box", 5.0))])
+    assert (found["stopped"], found["messages"], found["changes"], found["pending_halves"]) == ([], 8, 7, 0)
+    shop.land([later("INSERT", 4, 7, after=item(5, "box", 5.0)), "no message", later("UPDATE_BEFOR", 5, 7, before=item(5, "box", 5.0))])
     assert command(shop, capsys, "run")[0] == 0
+    code, verified = command(shop, capsys, "status", "--verify")
+    assert (code, broken(verified)) == (0, [])
+    assert {"one_fate", "pending", "quarantine", "rows shop.item"} <= {check["name"] for check in verified["checks"]}
     assert shop.rows("shop/item")[5] == item(5, "box", 5.0)
-    assert command(shop, capsys, "rebuild", "shop.item")[0] == 0
-    assert set(shop.rows("shop/item")) == {2, 3, 4, 5}
+    rows, told = shop.rows("shop/item"), changes_of(shop)
+    assert set(rows) == {2, 3, 4, 5}
+    assert command(shop, capsys, "rebuild", "shop.item", "--from", "bronze")[0] == 0
+    assert (shop.rows("shop/item"), changes_of(shop)) == (rows, told)
+    assert broken(command(shop, capsys, "status", "--verify")[1]) == []
+
+    shop.spark.sql(f"ALTER TABLE delta.`{shop.lake.path('bronze/messages')}` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+    shop.lake.delta(shop.spark, "bronze/messages").delete("topic = 'part-001.jsonl' AND offset = 1")
+    assert main(["rebuild", "shop.item", "--from", "bronze", "-c", str(file)]) == 1
+    refused = capsys.readouterr().err
+    assert "BRONZE_TOO_SHORT" in refused
+    assert "part-001.jsonl:0:1" in refused
+    assert (shop.rows("shop/item"), changes_of(shop)) == (rows, told)
 
 
 def test_trace_tells_each_change_of_a_row_with_its_messages(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,6 +144,24 @@ def test_replay_takes_messages_out_of_quarantine_once(spark: SparkSession, tmp_p
     assert (found["changes"], found["quarantined"], found["messages"]) == (2, {"not_json": 1}, 3)
 
 
+def test_messages_of_a_source_that_is_not_configured_wait_until_it_is(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    shop.land([message("INSERT", 1, after=item(1, "pen", 1.0))])
+    assert command(shop, capsys, "run", "--through", "bronze")[0] == 0
+    file = shop.folder / "mainstem.yml"
+    text = file.read_text()
+    (shop.folder / "elsewhere").mkdir()
+    file.write_text(text.replace("feed:", "other:").replace("./landing", "./elsewhere"))
+    assert main(["run", "-c", str(file)]) == 0
+    assert "source feed: messages of it have landed" in capsys.readouterr().err
+    (told,) = command(shop, capsys, "status")[1]["left_out"]
+    assert (told["source"], told["messages"]) == ("feed", 1)
+    file.write_text(text)
+    assert command(shop, capsys, "run")[0] == 0
+    assert shop.rows("shop/item") == {1: item(1, "pen", 1.0)}
+    found = command(shop, capsys, "status")[1]
+    assert (found["left_out"], found["messages"], found["changes"]) == ([], 1, 1)
+
+
 def test_a_lost_checkpoint_of_silver_is_told_and_repaired_without_a_second_fate(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     shop.land([message("INSERT", 1, after=item(1, "pen", 1.0))])
     assert command(shop, capsys, "run")[0] == 0
@@ -128,3 +175,19 @@ def test_a_lost_checkpoint_of_silver_is_told_and_repaired_without_a_second_fate(
     assert shop.rows("shop/item") == {1: item(1, "pen", 1.0), 2: item(2, "ink", 2.0)}
     found = command(shop, capsys, "status")[1]
     assert (found["messages"], found["changes"], found["duplicates"]) == (2, 2, 0)
+
+    shutil.rmtree(shop.folder / "lakehouse/silver/changes")
+    assert main(["run", "-c", str(shop.folder / "mainstem.yml")]) == 1
+    assert "SILVER_REPLACED" in capsys.readouterr().err
+    shutil.rmtree(checkpoint)
+    shop.land([message("UPDATE", 3, before=item(2, "ink", 2.0), after=item(2, "ink", 3.0))])
+    assert command(shop, capsys, "run")[0] == 0
+    assert shop.rows("shop/item") == {1: item(1, "pen", 1.0), 2: item(2, "ink", 3.0)}
+    found = command(shop, capsys, "status")[1]
+    assert (found["messages"], found["changes"], found["duplicates"], found["tables"][0]["behind"]) == (3, 3, 0, 0)
+
+    shop.lake.delta(shop.spark, "gold/shop/item").delete("id = 1")
+    shop.lake.delta(shop.spark, "silver/changes").delete("after['id'] = '2' AND op = 'insert'")
+    shop.lake.delta(shop.spark, "silver/schemas").delete()
+    code, verified = command(shop, capsys, "status", "--verify")
+    assert (code, broken(verified)) == (1, ["every_fate", "schemas_known", "batches", "rows shop.item"])

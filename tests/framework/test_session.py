@@ -2,6 +2,7 @@ import os
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,6 +103,19 @@ def test_session_of_another_is_not_stopped(spark: SparkSession) -> None:
     close_session(open_session(Pipeline()))
 
     assert spark.range(2).count() == 2
+
+
+def test_times_of_the_hour_that_occurs_twice_come_back_as_they_were(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    open_session(Pipeline())
+
+    instants = [f"2024-11-03T0{hour}:30:00Z" for hour in (4, 5, 6, 7)]
+    given = spark.createDataFrame([(text,) for text in instants], "text string").selectExpr("text", "timestamp(text) as at").coalesce(1)
+    again = spark.createDataFrame([(row["text"], row["at"]) for row in given.collect()], "text string, at timestamp")
+
+    assert again.where("at <> timestamp(text)").isEmpty()
+    assert [row["at"].hour for row in again.collect()] == [4, 5, 6, 7]
 
 
 def test_workers_import_the_layers(spark: SparkSession, tmp_path: Path) -> None:

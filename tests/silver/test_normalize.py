@@ -242,10 +242,10 @@ def test_positions_that_are_only_times_take_broker_coordinates_as_tie_breakers()
 
     rows = normalized([b"x", b"y"], plan(replace(datahub_blob.FORMAT, decode=decode, positions_are_unique=False), epoch=2))
     assert [r["sequence"] for r in rows] == [
-        "012.011.131605339932000.010.010.010",
-        "012.011.131605339932000.010.010.011",
-        "012.011.131605339932000.010.011.010",
-        "012.011.131605339932000.010.011.011",
+        "012.011.131605339932000.orders.010.010.010",
+        "012.011.131605339932000.orders.010.010.011",
+        "012.011.131605339932000.orders.010.011.010",
+        "012.011.131605339932000.orders.010.011.011",
     ]
     assert {r["position"] for r in rows} == {"012.011.131605339932000"}
     assert [r["change_id"] for r in rows[:2]] == [r["change_id"] for r in rows[2:]]
@@ -256,11 +256,32 @@ def test_a_snapshot_row_without_a_position_sorts_first_and_has_one_id_in_its_epo
         return (RowChange(Op.READ, "shop", None, "orders", ("id",), None, {"id": "1"}, {}, None, None),)
 
     one, other = normalized([b"x", b"y"], plan(replace(datahub_blob.FORMAT, decode=decode)))
-    assert one["sequence"] == "011.010.010.010.010"
+    assert one["sequence"] == "011.010.orders.010.010.010"
     assert one["position"] is None
     assert one["change_id"] == other["change_id"]
     (later,) = normalized([b"x"], plan(replace(datahub_blob.FORMAT, decode=decode), epoch=2))
     assert later["change_id"] != one["change_id"]
+
+
+def test_a_position_that_is_only_a_time_takes_tie_breakers_in_a_format_of_positions() -> None:
+    def decode(raw: RawMessage, context: Context) -> Sequence[Event]:
+        return tuple(replace(row, is_time=raw.offset > 0) for row in rows_of(7))
+
+    rows = normalized([b"x", b"y", b"z"], plan(replace(datahub_blob.FORMAT, decode=decode)))
+    assert [r["sequence"] for r in rows] == ["011.011.017", "011.011.017.orders.010.011.010", "011.011.017.orders.010.012.010"]
+    assert rows[1]["change_id"] == rows[2]["change_id"] != rows[0]["change_id"]
+
+
+def test_a_statement_without_a_position_is_refused_unless_it_has_no_effect() -> None:
+    def decode(raw: RawMessage, context: Context) -> Sequence[Event]:
+        kind = ControlKind.TRUNCATE if raw.offset == 1 else ControlKind.DDL
+        texts = ("ALTER TABLE orders ADD c INT", None, "CREATE INDEX i ON orders (id)", "CREATE TABLE x (id INT), nonsense")
+        return (Control(kind, "DDL", "shop", None, "orders", statement=texts[raw.offset], dialect="mysql"),)
+
+    rows = normalized([b"a", b"b", b"c", b"d"], plan(replace(datahub_blob.FORMAT, decode=decode)))
+    told = [(r["kind"], r["reason"], r["sequence"]) for r in rows]
+    refused = ("quarantined", "missing_position", None)
+    assert told == [refused, refused, ("ddl", None, None), refused]
 
 
 def test_a_schema_is_written_once_and_named_by_each_row() -> None:

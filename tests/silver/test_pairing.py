@@ -137,6 +137,16 @@ def test_a_half_that_waits_is_a_duplicate_once_the_whole_update_came_another_way
     assert told(pair([waiting(before(JOE, 5)), update(JOE, ANN, 9)])) == [("duplicate", 5, None, None)]
 
 
+def test_a_half_without_a_time_to_believe_waits_from_the_time_at_its_arrival_and_keeps_its_own() -> None:
+    timeless = {**waiting(after(ANN, 0, time=HOUR, deadline=2 * HOUR)), "detail": "event_time="}
+    future = {**waiting(after(BOB, 1, time=HOUR, deadline=2 * HOUR, sequence="011.011.016")), "detail": f"event_time={900 * HOUR}"}
+    released = [pair([timeless])[0], pair([future])[0]]
+    assert [(row["kind"], row["event_time"], row["detail"]) for row in released] == [("row", None, None), ("row", 900 * HOUR, None)]
+    assert pair([{**timeless, "deadline": HOUR}]) == []
+    (complete,) = pair([{**timeless, "deadline": HOUR}, before(JOE, 3)])
+    assert (complete["event_time"], complete["detail"]) == (None, None)
+
+
 def test_an_overdue_after_half_becomes_an_update_without_a_before_image() -> None:
     (row,) = pair([waiting(after(ANN, 0, deadline=HOUR))])
     assert told([row]) == [("row", 0, None, ANN)]

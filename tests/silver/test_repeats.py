@@ -92,6 +92,23 @@ def test_a_snapshot_row_again_is_a_repeat() -> None:
     assert kinds([change("read", None, at("A"), 0), change("read", None, at("A"), 1)]) == ["row", "duplicate"]
 
 
+def test_a_snapshot_row_that_was_otherwise_between_is_a_change() -> None:
+    first, other = change("read", None, at("A"), 0), change("read", None, at("B"), 1)
+    fates = settle([first, other, {**first, "offset": 2}, {**first, "offset": 3}])
+    assert [row["kind"] for row in fates] == ["row", "row", "row", "duplicate"]
+    assert len({row["change_id"] for row in fates[:3]}) == 3
+    known = [{**first, "origin": KNOWN}, {**other, "origin": KNOWN}]
+    assert kinds([*known, {**first, "offset": 2}]) == ["row"]
+
+
+def test_an_update_without_a_before_image_is_a_change_where_the_row_was_otherwise() -> None:
+    there, back = change("update", None, at("A"), 0), change("update", None, at("B"), 1)
+    assert kinds([there, back, {**there, "offset": 2}]) == ["row", "row", "row"]
+    assert kinds([there, {**there, "offset": 2}]) == ["row", "duplicate"]
+    keyless = {"keys": None}
+    assert kinds([{**there, **keyless}, {**back, **keyless}, {**there, **keyless, "offset": 2}]) == ["row", "row", "duplicate"]
+
+
 def test_changes_of_other_keys_do_not_stand_between() -> None:
     other = change("update", at("X", "2"), at("Y", "2"), 1)
     assert kinds([update("A", "B", 0), other, update("A", "B", 2), {**other, "offset": 3}]) == ["row", "row", "duplicate", "duplicate"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from silver.resets import EXTENTS, found, without_held
+from silver.resets import EXTENTS, FOLLOWS, found, spread, without_held
 from silver.rows import STAGED, STAGED_DDL, Row
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -49,3 +49,17 @@ def test_another_server_is_a_reset_unless_its_epoch_is_new(spark: SparkSession) 
     assert stops(spark, [change(1, "011.03101", 1, server="two")], AFTER_100) == [("t", 1, "server_changed")]
     assert stops(spark, [change(1, "011.03101", 1, server="one"), change(2, "011.03102", 1, server="two")]) == [("t", 2, "server_changed")]
     assert stops(spark, [change(1, "012.011", 90, server="two")], AFTER_100) == []
+
+
+def test_epochs_that_are_decoded_again_together_are_no_reset(spark: SparkSession) -> None:
+    again = [change(1, "011.03101", 1, server="one"), change(2, "012.011", 90, server="two"), change(3, "011.011", 300, topic="u")]
+    assert stops(spark, again, ("feed", "shop", None, "item", "012.019", NOON + timedelta(hours=5), "two")) == []
+
+
+def test_a_reset_stops_the_other_partitions_where_they_are_later(spark: SparkSession) -> None:
+    reset = change(1, "011.0217", 60)
+    shard = [change(5, "011.03102", 2, topic="u"), change(6, "011.0218", 60, topic="u", table="rare"), change(7, "011.0219", 61, topic="u")]
+    old = change(3, "011.03103", 2, topic="v")
+    rows = spark.createDataFrame([reset, *shard, old], STAGED_DDL)
+    told = spread(rows, found(rows, spark.createDataFrame([AFTER_100], EXTENTS), WAITS))
+    assert [(stop.topic, stop.offset, stop.reason) for stop in told] == [("t", 1, "position_restarted"), ("u", 6, FOLLOWS)]

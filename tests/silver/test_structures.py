@@ -24,7 +24,7 @@ def test_structures_of_two_batches_are_one_list() -> None:
 
 
 def test_a_sequence_tells_its_place() -> None:
-    assert place_of(sequence_of(2, (3, 484, 0), ())) == (2, 3, 484, 0)
+    assert place_of(sequence_of(2, (3, 484, 0), None)) == (2, 3, 484, 0)
 
 
 def test_the_structure_of_a_renamed_table_is_its_new_names() -> None:

@@ -75,7 +75,7 @@ def check_event(event: Event, fmt: Format) -> None:
         assert name is None or isinstance(name, str)
     assert event.keys is None or (isinstance(event.keys, tuple) and event.keys and len(set(event.keys)) == len(event.keys))
     if event.position is not None:
-        assert sequence_of(1, event.position, ())
+        assert sequence_of(1, event.position, None)
     assert event.event_time is None or -62_135_596_800_000_000 <= event.event_time < 253_402_300_800_000_000
     for column in event.columns.values():
         assert isinstance(column, Column)

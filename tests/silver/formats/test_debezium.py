@@ -160,7 +160,7 @@ def test_tombstone_behind_a_delete_is_a_control_event() -> None:
 def test_binlog_files_and_positions_are_numbers() -> None:
     names = [("bin.000009", 500), ("bin.000010", 4), ("bin.999999", 9), ("bin.999999", 10), ("bin.1000000", 4)]
     found = [row(envelope("c", None, {"id": 1}, {**MYSQL, "file": file, "pos": pos})).position for file, pos in names]
-    texts = [sequence_of(1, position, ()) for position in found]
+    texts = [sequence_of(1, position, None) for position in found]
     assert texts == sorted(texts)
 
 

@@ -104,6 +104,6 @@ def test_a_renamed_table() -> None:
 
 
 def test_statement_times_are_milliseconds() -> None:
-    found = event(type="table-drop", ts=1709200800123, sql="drop table orders")
+    found = event(type="table-drop", ts=1709200800123, sql="drop table orders", position="bin.000002:9")
     assert found.event_time == 1709200800123000
-    assert found.position is None
+    assert found.position == (2, 9, 0, 0, 0)

@@ -1,0 +1,19 @@
+"""What must hold in bronze at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bronze.source import MESSAGES_TABLE
+from framework.checks import Check
+from framework.layer import Run
+
+
+def verify(run: Run) -> Sequence[Check]:
+    """Whether each message is there once."""
+    if not run.lake.exists(run.spark, MESSAGES_TABLE):
+        return ()
+    messages = run.lake.read(run.spark, MESSAGES_TABLE)
+    doubled = messages.groupBy("source", "topic", "partition", "offset").count().where("count > 1").count()
+    action = "stop loading and report this; readers of silver are not affected: repeats are told there"
+    return (Check("messages_once", "each message has landed once", doubled, MESSAGES_TABLE, action),)
