@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bronze.expectations import expectations
 from bronze.forget import erase
 from bronze.job import run_bronze
 from bronze.look import look
@@ -24,4 +25,4 @@ def _status(run: Run) -> dict[str, int]:
     return {"messages": run.lake.read(run.spark, MESSAGES_TABLE).count()}
 
 
-LAYER = Layer(name="bronze", run=_run, verify=verify, status=_status, look=look, plan=outlook, erase=erase)
+LAYER = Layer(name="bronze", run=_run, verify=verify, status=_status, look=look, plan=outlook, erase=erase, expectations=expectations)

@@ -26,6 +26,7 @@ from framework.errors import ConfigurationError
 from framework.layer import ORDER, LayerReport, Run, installed_layers
 from framework.lease import hold_lease
 from framework.owner import check_owner, claim
+from framework.quality.log import failure_line, is_error
 from framework.result_lines import run_lines
 from framework.run_log import log_step, show_steps
 from framework.runs import append_run
@@ -203,7 +204,8 @@ def exit_code(reports: Sequence[LayerReport]) -> int:
     """What a command that moved tables leaves with."""
     if any(report.errors for report in reports):
         return 1
-    return 3 if any(line.state == "PARKED" for report in reports for line in report.tables) else 0
+    is_broken = any(is_error(result) for report in reports for result in report.failures)
+    return 3 if is_broken or any(line.state == "PARKED" for report in reports for line in report.tables) else 0
 
 
 def run_document(reports: Sequence[LayerReport], seconds: float) -> dict[str, Any]:
@@ -211,7 +213,14 @@ def run_document(reports: Sequence[LayerReport], seconds: float) -> dict[str, An
     lines = [line for report in reports for line in report.tables]
     counts = {name: value for report in reports for name, value in report.counts.items()}
     errors = [str(error) for report in reports for error in report.errors]
-    return {"tables": [asdict(line) for line in lines], "counts": counts, "errors": errors, "seconds": round(seconds, 1)}
+    failures = [asdict(result) for report in reports for result in report.failures]
+    return {
+        "tables": [asdict(line) for line in lines],
+        "counts": counts,
+        "failed_rules": failures,
+        "errors": errors,
+        "seconds": round(seconds, 1),
+    }
 
 
 def _print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> None:
@@ -222,6 +231,8 @@ def _print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool)
     counts = {name: value for report in reports for name, value in report.counts.items()}
     is_painted = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print("\n".join(run_lines(lines, counts, seconds, is_painted=is_painted)))
+    for result in (result for report in reports for result in report.failures):
+        print(failure_line(result))
 
 
 def print_status(found: Mapping[str, Any], *, is_json: bool) -> None:

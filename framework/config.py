@@ -11,8 +11,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
 
 from framework.config_document import Document, read_document
-from framework.config_errors import translated
+from framework.config_errors import translated, unknown_key
 from framework.config_places import check_places
+from framework.config_quality import Quality
 from framework.config_rules import ColumnRule, TableRule, TableRules, TableSettings
 from framework.config_sources import Kafka, Layout, Source, read_sources
 from framework.config_values import absolute_place
@@ -40,7 +41,7 @@ class Config(BaseModel):
     checkpoints: str | None = Field(default=None, min_length=1)
     sources: dict[str, Source] = Field(min_length=1)
     tables: tuple[TableRule, ...] = ()
-    quality: dict[str, object] = Field(default_factory=dict)
+    quality: Quality = Quality()
 
     _rules: TableRules = PrivateAttr()
 
@@ -61,6 +62,11 @@ class Config(BaseModel):
         if isinstance(self.lakehouse, str):
             return self.lakehouse
         return self.checkpoints or ""
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the quality step has something to do: the configuration speaks of quality, if only `quality: {}`."""
+        return "quality" in self.model_fields_set and self.quality.enabled
 
     @property
     def rules(self) -> TableRules:
@@ -100,6 +106,9 @@ def load_config(path: str | Path, *, formats: Mapping[str, type[BaseModel]], env
     except ValidationError as error:
         raise translated(error, document, Config) from None
     _check_checkpoints(config, document)
+    for name in config.quality.sources:
+        if name not in config.sources:
+            raise unknown_key(document, ("quality", "sources", name), config.sources)
     check_places(config.sources, config.lakehouse if isinstance(config.lakehouse, str) else None, document)
     return config
 
@@ -107,6 +116,8 @@ def load_config(path: str | Path, *, formats: Mapping[str, type[BaseModel]], env
 def _placed(config: Config, folder: Path) -> Config:
     """The configuration with its own relative paths made absolute."""
     update: dict[str, object] = {}
+    if "quality" in config.model_fields_set:
+        update["quality"] = config.quality.placed(folder)
     if isinstance(config.lakehouse, str):
         update["lakehouse"] = absolute_place(config.lakehouse, folder)
     if config.checkpoints is not None:

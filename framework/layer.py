@@ -15,6 +15,8 @@ from framework.checks import Check
 from framework.config import Config
 from framework.contracts.erasure import Erasure
 from framework.contracts.lines import FiledMessage
+from framework.contracts.quality import QualityResult
+from framework.quality.subject import Past, Subject
 from framework.tables import Lakehouse
 
 GROUP = "mainstem.layers"
@@ -52,13 +54,17 @@ class TableLine:
 
 @dataclass(frozen=True, slots=True)
 class LayerReport:
-    """What a layer did: counts for the totals, lines a table, errors that let the rest of the run go on, notes for people."""
+    """What a layer did: counts for the totals, lines a table, errors that let the rest of the run go on, notes for people.
+
+    `failures` are the quality rules that do not hold.
+    """
 
     layer: str
     counts: Mapping[str, int] = field(default_factory=dict)
     tables: tuple[TableLine, ...] = ()
     errors: tuple[Exception, ...] = ()
     notes: tuple[str, ...] = ()
+    failures: tuple[QualityResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,7 @@ def _no_models() -> Mapping[str, type[BaseModel]]:
 class Layer:
     """One layer: how it runs, what it adds to `status`, and the formats that it knows (name, row of the formats table).
 
+    `expectations` says what the quality step is to judge.
     `plan` says what a run would do now, and writes nothing outside of the run's `scratch`. `kept` names the tables that
     `maintain` tends.
 
@@ -115,6 +122,7 @@ class Layer:
     kept: Callable[[Run], Iterable[Kept]] | None = None
     look: Callable[[Path], Iterator[FiledMessage]] | None = None
     detect: Callable[[Iterable[FiledMessage], str], Mapping[str, Any]] | None = None
+    expectations: Callable[[Run, Past], Sequence[Subject]] | None = None
 
 
 def installed_layers() -> Iterator[Layer]:

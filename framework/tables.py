@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,6 +70,33 @@ class Lakehouse:
         """A handle for MERGE and history."""
         return DeltaTable.forPath(spark, self.path(name))
 
+    def version(self, spark: SparkSession, name: str) -> int | None:
+        """The table's newest version, None where there is no table; on a local file system without a Spark job."""
+        root = self.local_root
+        if root is None:
+            return table_version(spark, self.path(name)) if self.exists(spark, name) else None
+        log = root / name / "_delta_log"
+        found = [int(file.name.split(".")[0]) for file in log.glob("*.json") if file.name.split(".")[0].isdigit()] if log.is_dir() else []
+        return max(found, default=None)
+
+    def operations(self, spark: SparkSession, name: str, since: int) -> set[str] | None:
+        """What the commits after the version `since` did, in Delta's words; None where the log does not tell any more."""
+        newest = self.version(spark, name)
+        if newest is None:
+            return None
+        if self.local_root is None:
+            rows = self.delta(spark, name).history(newest - since).select("operation").collect() if newest > since else []
+            return {row[0] for row in rows}
+        found = set()
+        for version in range(since + 1, newest + 1):
+            file = self.local_root / name / "_delta_log" / f"{version:020d}.json"
+            lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+            told = [json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"')]
+            if not told:
+                return None
+            found.add(str(told[0].get("operation")))
+        return found
+
     def create(self, spark: SparkSession, name: str, schema: StructType | str, properties: Mapping[str, str] | None = None) -> None:
         """Create the table unless it is there; `schema` may be text as Spark SQL writes it."""
         if self.exists(spark, name):
@@ -94,3 +122,9 @@ class Lakehouse:
         if transaction is not None:
             writer = writer.option("txnAppId", transaction.app_id).option("txnVersion", transaction.version)
         writer.save(self.path(name))
+
+
+def table_version(spark: SparkSession, path: str) -> int:
+    """The newest version of the Delta table at `path`."""
+    row = DeltaTable.forPath(spark, path).history(1).select("version").first()
+    return -1 if row is None else int(row[0])

@@ -14,6 +14,7 @@ from framework.crash import crash_point
 from framework.tables import Lakehouse
 from gold import bad_values, merge, moves
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
+from gold.gate import refuse_broken
 from gold.merge import Layout, Rules
 from gold.plan import Plan, Task, decide, folder_of, made_as, refuse_rival, refuse_statements
 from gold.profile import SchemaColumn
@@ -95,10 +96,14 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
     lineage, layout = plan.task.lineage, plan.layout
     rows = under_todays_names(rows, lineage, plan.mapped)
     if not layout.keys:
+        refuse_broken(_put(rows), layout, plan.task.gates, plan.task.name.table)
         append.rewrite(rows, truncates, target.replica, layout)
         return
     if plan.profile.has_partial_moves:
         rows = moves.completed(rows, layout.key_columns)
+    if plan.task.gates:
+        states = replica.newest(effects(rows, layout.key_columns), layout, plan.profile, rules_of(plan))
+        refuse_broken(states, layout, plan.task.gates, plan.task.name.table)
     replica.rewrite(rows, target.replica, layout, plan.profile, rules_of(plan))
     if target.history is not None:
         frame = history.versions(rows, plan.past, plan.profile, _closings(plan), plan.task.settings.track)
@@ -112,6 +117,11 @@ def rules_of(plan: Plan) -> Rules:
     return Rules(deletes, floor, plan.profile.has_partials or deletes is Deletes.SOFT)
 
 
+def _put(rows: DataFrame) -> DataFrame:
+    """The changes of a table without a key as a gate reads them."""
+    return rows.select("after", (F.col("op") != "delete").alias("is_put"), (~F.coalesce("partial", F.lit(False))).alias("is_whole"))
+
+
 def _closings(plan: Plan) -> list[tuple[str, Any]]:
     times = plan.task.truncate_times
     return [(sequence, times[sequence][0] if sequence in times else None) for sequence, _ in plan.task.lineage.truncates]
@@ -122,6 +132,7 @@ def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
     is_new = F.col("batch") > task.state.batch
     named = under_todays_names(rows_of(changes.where(is_new), task.source, task.lineage), task.lineage, plan.mapped)
     if not layout.keys:
+        refuse_broken(_put(named), layout, task.gates, task.name.table)
         append.append(named, truncates, target.replica, layout)
         return
     keys = key_names(len(layout.keys))
@@ -134,6 +145,7 @@ def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
     if late is not None:
         again = replica.newest(_of_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, rules)
         found = _of_keys(found, late, keys, without=True).unionByName(again.withColumn("is_forced", F.lit(True)), allowMissingColumns=True)
+    refuse_broken(found, layout, task.gates, task.name.table)
     replica.merge_rows(found, target.replica, layout, rules)
     crash_point("gold.between_replica_and_history")
     if target.history is not None:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from framework.contracts.actions import NoEffect, TableName, actions_of
 from framework.layer import Layer, LayerReport, Run, TableLine
 from gold.apply import Applied
+from gold.expectations import expectations
 from gold.forget import erase, find
 from gold.job import BAD_VALUES_TABLE, GoldResult, rebuild_gold, run_gold
 from gold.outlook import outlook
@@ -135,4 +136,5 @@ LAYER = Layer(
     kept=kept,
     find=find,
     erase=erase,
+    expectations=expectations,
 )

@@ -20,6 +20,7 @@ from framework.config_rules import SchemaPolicy, TableSettings
 from framework.contracts.actions import AddColumn, ChangeType, DropColumn, TableName
 from framework.errors import MainstemError
 from framework.names import history_folder, replica_folder
+from framework.quality.rules import Rule
 from framework.tables import Lakehouse
 from gold import columns as shape
 from gold import merge
@@ -40,6 +41,7 @@ class Task:
 
     `rows` is what a rebuild would read; `is_rebuild` asks for one. `rival` names the table that has this one's place in gold,
     `missed` counts messages that came while the table was excluded: silver has no images of them.
+    `gates` are the rules that its rows must keep before they are merged.
     """
 
     source: str
@@ -53,6 +55,7 @@ class Task:
     is_rebuild: bool = False
     rival: str | None = None
     missed: int = 0
+    gates: tuple[Rule, ...] = ()
 
     @property
     def name(self) -> TableName:
@@ -104,7 +107,7 @@ def decide(
     lineage = shape.fitted(lineage, profile.seen)
     if not profile.rows and not shape.declared_by_statements(lineage, shape.stretches(lineage, task.settings.schema_policy, ())):
         return _emptied(task, digest, fresh)
-    mapped = shape.stretches(lineage, task.settings.schema_policy, _reused(lineage, profile))
+    mapped = names_since(lineage, task.settings, profile)
     order = shape.ordered_names(profile.shapes, lineage, mapped)
     found = shape.resolve(order, shape.seen_today(profile.seen, mapped), shape.declared_by_statements(lineage, mapped), task.settings)
     if task.settings.schema_policy is SchemaPolicy.IGNORE:
@@ -141,6 +144,11 @@ def _emptied(task: Task, digest: str, fresh: str | None) -> Plan | None:
 def _with_any_moves(profile: Profile) -> Profile:
     """The profile of a table whose key is not the one by which its rows were measured: any update may change it."""
     return replace(profile, has_moves=True, has_partial_moves=profile.has_partials)
+
+
+def names_since(lineage: Lineage, settings: TableSettings, profile: Profile) -> tuple[Stretch, ...]:
+    """How the names of each stretch of the table's life map to today's; the lineage is fitted to the profile."""
+    return shape.stretches(lineage, settings.schema_policy, _reused(lineage, profile))
 
 
 def _refuse_growth(task: Task, layout: Layout) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from framework.config import Config
 from framework.contracts.actions import NoEffect, NotUnderstood, TableName, actions_of
 from framework.errors import ConfigurationError, nearest
+from framework.quality.rules import Rule, configured, rule_of, told_apart
 from framework.tables import Lakehouse
 from gold.lineage import START, Statement, trace_tables
 from gold.plan import Task, folder_of
@@ -148,8 +149,15 @@ def _tasks_of(
         mine = {sequence: times[change_id] for sequence, change_id in lineage.truncates if change_id in times}
         rows = sum(extent.rows.get(piece.table, 0) for piece in lineage.pieces)
         missed = sum(extent.excluded.get(piece.table, 0) for piece in lineage.pieces)
-        tasks.append(Task(source, lineage, state, settings, top, newest, rows, mine, missed=missed))
+        gates = _gates(desk.config, name)
+        tasks.append(Task(source, lineage, state, settings, top, newest, rows, mine, missed=missed, gates=gates))
     return tasks
+
+
+def _gates(config: Config, name: TableName) -> tuple[Rule, ...]:
+    if not config.quality.enabled:
+        return ()
+    return told_apart(rule_of(entry) for entry in configured(config.quality.rules, name) if entry.gate)
 
 
 def _statements(desk: Desk, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:

@@ -11,13 +11,14 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
+from framework.config_quality import OnChange
 from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, MESSAGES
 from framework.crash import crash_point
 from framework.errors import MainstemError
 from framework.notes import is_there
 from framework.pace import SMALL_ROWS, set_pace
-from silver import derived, epochs, fates, resets
+from silver import change_rules, derived, epochs, fates, resets
 from silver.clock import believable, with_believable_times
 from silver.desk import STRIDE, Desk, Shown, later
 from silver.formats import FORMATS
@@ -91,6 +92,7 @@ def _commit(messages: DataFrame, batch: int, desk: Desk, arrived: Arrived, is_re
     rows = _fates(staged, desk, batch, arrived)
     if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
         rows = fates.without_forgotten(rows, lake.rows(spark, derived.CHANGES_TABLE, CHANGES))
+    rows = change_rules.quarantined(rows, change_rules.entries(desk.config.quality, OnChange.QUARANTINE))
     derived.append_schemas(lake, staged, batch, desk.known_schemas(spark))
     crash_point("silver.before_changes")
     if is_replay:

@@ -103,7 +103,8 @@ def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> Silve
     _finish(spark, desk)
     halts = go_on(spark, desk)
     open_rows = lake.read(spark, derived.QUARANTINE_TABLE).where(~F.col("is_resolved") & ~F.col("reason").isin(*_WAIT_FOR_PARTNERS))
-    wanted = open_rows.where(F.col("source").isin(*desk.plans)).select(*_AT).distinct()
+    wanted = open_rows.where(F.col("source").isin(*desk.plans)).select(*_AT)
+    wanted = wanted.unionByName(_partners(spark, desk, wanted)).distinct()
     messages = lake.read(spark, MESSAGES_TABLE).join(F.broadcast(wanted), list(_AT), "left_semi").select(*MESSAGES.names)
     normalize_batch(messages, extra_batch(spark, desk), desk, is_replay=True)
     return _result(spark, desk, halts)
@@ -124,6 +125,13 @@ def _result(spark: SparkSession, desk: Desk, halts: Mapping[str, epochs.Halt]) -
     errors = tuple(halt.error() for name, halt in halts.items() if name in desk.config.sources)
     left_out = epochs.read_history(spark, desk.lake).left_out(desk.config.sources)
     return SilverResult(desk.messages, desk.counts, errors, tuple(left_out))
+
+
+def _partners(spark: SparkSession, desk: Desk, wanted: DataFrame) -> DataFrame:
+    """The other halves of updates that were whole when a rule held them back."""
+    is_held = (F.col("kind") == "quarantined") & (F.col("reason") == str(Reason.RULE_BROKEN)) & F.col("paired_with").isNotNull()
+    held = desk.lake.rows(spark, derived.CHANGES_TABLE, CHANGES).where(is_held)
+    return held.join(wanted, list(_AT), "left_semi").select("source", "paired_with.*").select(*_AT)
 
 
 def _open_desk(spark: SparkSession, lake: Lakehouse, config: Config) -> Desk:

@@ -14,6 +14,7 @@ from silver.batch import MESSAGES_TABLE
 from silver.checkpoint import counted_from
 from silver.detect import detect
 from silver.epochs import read_history
+from silver.expectations import expectations
 from silver.forget import erase
 from silver.formats import FORMATS
 from silver.job import SilverResult, rebuild_silver, replay_silver, run_silver
@@ -129,4 +130,5 @@ LAYER = Layer(
     erase=erase,
     kept=kept,
     detect=lambda messages, source: detect(messages, FORMATS, source),
+    expectations=expectations,
 )

@@ -30,6 +30,7 @@ class Reason(StrEnum):
     BAD_COORDINATES = "bad_coordinates"  # a line of layout kcat that is no kcat object
     UNPAIRED_BEFORE_IMAGE = "unpaired_before_image"
     AMBIGUOUS_PAIR = "ambiguous_pair"
+    RULE_BROKEN = "rule_broken"  # a rule of the configuration with `on_change: quarantine`; `detail` names it
     DECODER_ERROR = "decoder_error"  # a bug in a decoder: please report it
 
 

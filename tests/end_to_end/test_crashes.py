@@ -82,11 +82,11 @@ class Place:
             (target / f".{file.name}").rename(target / file.name)
 
     def run(self) -> int:
-        return main(["run", "-c", str(self.config)])
+        return main(["run", "--through", "gold", "-c", str(self.config)])
 
     def start(self, crash_at: str | None) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "PYTHONPATH": str(ROOT), VARIABLE: crash_at or ""}
-        command = [sys.executable, "-m", "framework.cli", "run", "-c", str(self.config)]
+        command = [sys.executable, "-m", "framework.cli", "run", "--through", "gold", "-c", str(self.config)]
         with (self.folder / "run.log").open("wb") as log:
             return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
 

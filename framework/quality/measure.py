@@ -1,0 +1,116 @@
+"""Measuring: the rules of one table in one pass over it, and the failing keys of those that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from framework.config_quality import ROW_KINDS, Bound, Value
+from framework.contracts.quality import MOST_KEYS
+from framework.names import quoted
+from framework.quality.rules import Rule
+from framework.quality.subject import Finding
+
+PASS_KINDS = (*ROW_KINDS, "unique", "sql")
+"""Kinds that the one pass measures."""
+_WIDE = "decimal(38,12)"
+
+
+def measured(rows: DataFrame, rules: Sequence[Rule], keys: Sequence[str]) -> tuple[int, list[Finding]]:
+    """How many rows there are, and what each rule came to. One job; a second one for each rule that fails, for its keys."""
+    have = {name.lower() for name in rows.columns}
+    judged = [rule for rule in rules if all(column.lower() in have for column in rule.columns)]
+    counts = [_failed(rule).alias(f"r{i}") for i, rule in enumerate(judged)]
+    row = rows.agg(F.count("*"), *counts).first()
+    total = int(row[0]) if row else 0
+    found = {rule.name: int(row[i + 1] or 0) if row else 0 for i, rule in enumerate(judged)}
+    return total, [_finding(rows, rule, total, found.get(rule.name), keys) for rule in rules]
+
+
+def _finding(rows: DataFrame, rule: Rule, total: int, failed: int | None, keys: Sequence[str]) -> Finding:
+    if failed is None:
+        missing = [name for name in rule.columns if name.lower() not in {have.lower() for have in rows.columns}]
+        return Finding(rule, total, 1, observed=f"no column {', '.join(missing)}", detail=f"it has {', '.join(rows.columns)}"[:500])
+    named = failing_keys(rows, rule, keys) if failed else ()
+    return Finding(rule, total, failed, named, f"{failed:,} of {total:,} rows")
+
+
+def failing_keys(rows: DataFrame, rule: Rule, keys: Sequence[str]) -> tuple[str, ...]:
+    """Some of the keys that break a rule, smallest first."""
+    if rule.kind == "unique":
+        columns = [F.col(quoted(name)) for name in rule.columns]
+        frame = rows.groupBy(*columns).count().where("count > 1").select(key_text(rule.columns).alias("key"))
+    else:
+        frame = rows.where(is_broken(rule, _cell)).select(key_text(keys or rows.columns[:3]).alias("key"))
+    return tuple(row[0] for row in frame.orderBy("key").limit(MOST_KEYS).collect())
+
+
+def key_text(keys: Iterable[str]) -> Column:
+    """A key as people read it: `id=7, line=2`; null is written as such."""
+    texts = [F.concat(F.lit(f"{name}="), F.coalesce(_text(F.col(quoted(name))), F.lit("null"))) for name in keys]
+    return F.concat_ws(", ", *texts)
+
+
+def _text(value: Column) -> Column:
+    return value.cast("string")
+
+
+def is_broken(rule: Rule, cell: Callable[[str], Column]) -> Column:
+    """Whether a row breaks a rule; `cell` gives the value of a column, typed or as text."""
+    if rule.kind == "sql":
+        return ~F.coalesce(F.expr(rule.text or "true").cast("boolean"), F.lit(True))
+    if rule.kind == "not_null":
+        return reduce(lambda a, b: a | b, (cell(name).isNull() for name in rule.columns))
+    value = cell(rule.columns[0])
+    if rule.kind == "accepted":
+        holds = _is_one_of(value, rule.values)
+    elif rule.kind == "range":
+        holds = _is_between(value, rule.low, rule.high)
+    elif rule.kind == "length":
+        holds = _is_between(F.length(_text(value)), rule.low, rule.high)
+    else:
+        holds = _text(value).rlike(rf"^(?:{rule.pattern})\z")
+    return value.isNotNull() & ~F.coalesce(holds, F.lit(False))
+
+
+def _failed(rule: Rule) -> Column:
+    if rule.kind == "unique":
+        return F.count("*") - F.count_distinct(F.struct(*(F.col(quoted(name)) for name in rule.columns)))
+    return F.count_if(is_broken(rule, _cell))
+
+
+def _cell(name: str) -> Column:
+    return F.col(quoted(name))
+
+
+def _is_one_of(value: Column, values: Sequence[Value]) -> Column:
+    texts = [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+    holds = _text(value).isin(*texts)
+    numbers = [_number(v) for v in values if not isinstance(v, (bool, str))]
+    return holds | F.coalesce(_text(value).try_cast(_WIDE).isin(*numbers), F.lit(False)) if numbers else holds
+
+
+def _is_between(value: Column, low: Bound | None, high: Bound | None) -> Column:
+    holds = F.lit(True)
+    if low is not None:
+        holds = holds & _compared(value, low, lambda a, b: a >= b)
+    return holds & _compared(value, high, lambda a, b: a <= b) if high is not None else holds
+
+
+def _compared(value: Column, bound: Bound, test: Callable[[Column, Column], Column]) -> Column:
+    """Numbers are compared exactly where they fit, else as doubles; texts as the column's own type compares."""
+    if isinstance(bound, str):
+        return test(value, F.lit(bound))
+    exact = _text(value).try_cast(_WIDE)
+    return F.coalesce(test(exact, F.lit(_number(bound)).cast(_WIDE)), test(_text(value).try_cast("double"), F.lit(float(bound))))
+
+
+def _number(bound: Bound) -> Decimal:
+    try:
+        return Decimal(str(bound))
+    except InvalidOperation:
+        return Decimal(0)

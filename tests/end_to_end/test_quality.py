@@ -1,0 +1,150 @@
+"""Each fault that is planted is found and named with its key; a clean pipeline shows none, and costs nothing when idle."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from framework.cli import main
+from framework.layer import Run
+from framework.quality.layer import LAYER as QUALITY_STEP
+from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
+
+LINES = [{"name": "id", "type": "LONG"}, {"name": "item_id", "type": "LONG"}, {"name": "state", "type": "STRING"}]
+QUALITY = """
+quality:
+  sources: {feed: AGE}
+  rules:
+    - {match: shop.item, range: {column: price, min: 0, max: 100}}
+    - {match: shop.item, regex: {column: name, pattern: "[a-z ]+"}, severity: warn}
+    - {match: shop.item, length: {column: name, max: 20}}
+    - {match: shop.item, row_count_change: 400}
+    - {match: shop.item, sql: "price < 50 OR name = 'gold'"}
+    - {match: shop.item, snapshot: {format: csv, path: SNAPSHOT}}
+    - {match: shop.line, relationship: {columns: item_id, to: shop.item}}
+    - {match: "shop.l*", accepted: {column: state, values: [open, sent]}}
+"""
+
+
+def line(number: int, item_id: int, state: str = "open") -> dict[str, Any]:
+    return {"id": number, "item_id": item_id, "state": state}
+
+
+def line_message(op: str, sequence: int, row: dict[str, Any]) -> dict[str, Any]:
+    return message(op, sequence, after=row, columns=LINES, tableName="line")
+
+
+def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    capsys.readouterr()
+    code = main(["run", "-c", str(shop.folder / "mainstem.yml"), "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def version(shop: Shop) -> int:
+    return DeltaTable(str(shop.folder / "lakehouse/ops/quality_results")).version()
+
+
+def failed(found: dict[str, Any]) -> dict[str, list[str]]:
+    names = {}
+    for result in found["failed_rules"]:
+        place = ".".join(part for part in (result["database"], result["table"]) if part) or result["source"]
+        names[f"{result['layer']} {place} {result['rule']}"] = result["failing_keys"]
+    return names
+
+
+def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_none(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = tmp_path / "item.csv"
+    snapshot.write_text("id,name,price\n1,pen,1.5\n2,ink,9.90\n3,nib,0.25\n4,cap,3\n")
+    rules = QUALITY.replace("SNAPSHOT", str(snapshot))
+    shop = Shop(spark, tmp_path, rules.replace("AGE", "40000 days"))
+    rows = [item(1, "pen", 1.5), item(2, "ink", 9.9), item(3, "nib", 0.25), item(4, "cap", 3)]
+    shop.land([message("INSERT", n, after=row) for n, row in enumerate(rows, 1)] + [line_message("INSERT", 9, line(1, 2))])
+
+    code, found = run(shop, capsys)
+    assert (code, failed(found)) == (0, {})
+    first = version(shop)
+    code, found = run(shop, capsys)
+    assert (code, failed(found), found["counts"]["rules_checked"], version(shop)) == (0, {}, 0, first)
+
+    path = f"delta.`{shop.folder}/lakehouse"
+    spark.sql(f"INSERT INTO {path}/gold/shop/item` SELECT * FROM {path}/gold/shop/item` WHERE id = 1")
+    spark.sql(f"INSERT INTO {path}/gold/shop/item` SELECT null, * EXCEPT (id) FROM {path}/gold/shop/item` WHERE id = 2")
+    spark.sql(f"UPDATE {path}/gold/shop/item` SET price = 9.91 WHERE id = 2")
+    spark.sql(f"DELETE FROM {path}/gold/shop/item` WHERE id = 4")
+    spark.sql(f"DELETE FROM {path}/silver/changes` WHERE `after`['name'] = 'nib'")
+    (tmp_path / "mainstem.yml").write_text((tmp_path / "mainstem.yml").read_text().replace("40000 days", "1 hour"))
+    bad = message("INSERT", 12, after={**item(5, "Quill", 200), "price": "abc"}, columns=[*COLUMNS])
+    shop.land([line_message("INSERT", 10, line(2, 99)), line_message("INSERT", 11, line(3, 1, "lost")), bad])
+
+    code, found = run(shop, capsys)
+    assert code == 3
+    faults = failed(found)
+    part = "feed/part-001.jsonl/0"
+    assert faults.pop("silver changes every_message_has_a_fate") == [f"{part}/3"]
+    assert faults.pop("source feed freshness") == ["feed"]
+    assert faults.pop("gold shop.line relationship(item_id)") == ["id=2, item_id=99"]
+    assert faults.pop("gold shop.line accepted(state)") == ["id=3"]
+    assert faults.pop("gold shop.item unique(id)") == ["id=1"]
+    assert faults.pop("gold shop.item not_null(id)") == ["id=null"]
+    assert faults.pop("gold shop.item regex(name)") == ["id=5"]
+    assert faults.pop("gold shop.item bad_values") == ["id=5: price bad_value"]
+    compared = faults.pop("gold shop.item snapshot")
+    assert {"id=2: differs in price", "id=4: not in the replica", "id=5: not in the snapshot"} <= set(compared)
+    implied = faults.pop("gold shop.item implied_keys")
+    assert {"id=3: no change put it there", "id=4: missing in the replica", "id=null: no change put it there"} <= set(implied)
+    assert faults == {}
+
+    code, again = run(shop, capsys)
+    assert (code, failed(again)) == (3, failed(found))
+    assert again["counts"]["rules_checked"] == 0
+
+    spark.sql(f"ALTER TABLE {path}/bronze/messages` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+    spark.sql(f"DELETE FROM {path}/bronze/messages` WHERE offset = 2 AND topic LIKE '%part-001%'")
+    report = QUALITY_STEP.run(Run(spark, shop.lake, shop.config, "judged alone"))  # silver itself would refuse such a bronze
+    lost = [result.failing_keys for result in report.failures if result.rule == "every_fate_has_its_message"]
+    assert lost == [(f"{part}/2",)]
+
+
+BEFORE_APPLYING = """
+quality:
+  rules:
+    - {match: shop.item, range: {column: price, max: 100}, gate: true}
+    - {match: shop.line, accepted: {column: state, values: [open, sent]}, on_change: quarantine}
+    - {match: shop.line, range: {column: item_id, min: 1}, on_change: warn}
+"""
+
+
+def test_a_gate_holds_back_a_batch_and_broken_changes_wait_in_quarantine(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path, BEFORE_APPLYING)
+    lines = [line(1, 1), line(2, 1, "lost"), line(3, 0)]
+    shop.land(
+        [message("INSERT", 1, after=item(1, "pen", 5.0)), message("INSERT", 2, after=item(2, "ink", 200.0))]
+        + [line_message("INSERT", n, row) for n, row in enumerate(lines, 3)]
+    )
+
+    code, found = run(shop, capsys)
+    assert code == 3
+    assert failed(found)["source shop.item applied"] == ["id=2"]
+    assert failed(found)["silver quarantine nothing_quarantined"] == ["feed/part-001.jsonl/0/4: rule_broken"]
+    assert failed(found)["silver changes change range(item_id)"][0].startswith("source=feed, topic=part-001.jsonl, partition=0, offset=5")
+    assert set(shop.rows("shop/line")) == {1, 3}
+    assert not (tmp_path / "lakehouse/gold/shop/item").exists()
+
+    shop.land([message("UPDATE", 6, before=item(2, "ink", 200.0), after=item(2, "ink", 20.0))])
+    code, found = run(shop, capsys)
+    assert (code, "source shop.item applied" in failed(found)) == (0, False)
+    assert shop.rows("shop/item") == {1: item(1, "pen", 5.0), 2: item(2, "ink", 20.0)}
+
+    file = tmp_path / "mainstem.yml"
+    file.write_text(file.read_text().replace("[open, sent]", "[open, sent, lost]"))
+    assert main(["replay", "-c", str(file)]) == 0
+    assert shop.rows("shop/line") == {row["id"]: row for row in lines}
