@@ -89,7 +89,10 @@ def _commit(messages: DataFrame, batch: int, desk: Desk, arrived: Arrived, is_re
     staging = f"{lake.checkpoints}/staging/silver"
     decoded(messages, desk).write.mode("overwrite").parquet(staging)
     staged = spark.read.schema(STAGED_DDL).parquet(staging)
-    rows = _fates(staged, desk, batch, arrived)
+    rows, stops = judged(staged, desk, arrived)
+    if stops:
+        halted = [epochs.stopped(stop, desk.config.sources[stop.source].epoch, batch) for stop in stops]
+        epochs.append_rows(spark, lake, halted, desk.transaction("epochs", batch))
     if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
         rows = fates.without_forgotten(rows, lake.rows(spark, derived.CHANGES_TABLE, CHANGES))
     rows = change_rules.quarantined(rows, change_rules.entries(desk.config.quality, OnChange.QUARANTINE))
@@ -114,7 +117,8 @@ def decoded(messages: DataFrame, desk: Desk, newest: Mapping[str, int] | None = 
     return in_epochs.mapInArrow(normalizer(desk.plans_for(messages)), STAGED_DDL)
 
 
-def _fates(staged: DataFrame, desk: Desk, batch: int, arrived: Arrived) -> DataFrame:
+def judged(staged: DataFrame, desk: Desk, arrived: Arrived) -> tuple[DataFrame, list[resets.Stop]]:
+    """The fate of everything that was decoded, and where sources stop: what is behind that has no fate yet."""
     summaries = [Summary(*row) for row in _summary(staged, arrived.landed_at).collect()]
     decoded = sum(s.messages for s in summaries)
     if decoded != arrived.messages:
@@ -134,15 +138,13 @@ def _fates(staged: DataFrame, desk: Desk, batch: int, arrived: Arrived) -> DataF
     stops = _stops(with_believable_times(whole, arrived.landed_at), desk, summaries, shown)
     if stops:
         stops = resets.spread(with_believable_times(staged, arrived.landed_at), stops)
-        rows = [epochs.stopped(stop, desk.config.sources[stop.source].epoch, batch) for stop in stops]
-        epochs.append_rows(spark, desk.lake, rows, desk.transaction("epochs", batch))
         whole, staged = resets.without_held(whole, stops), resets.without_held(staged, stops)
     if not any(FORMATS[desk.config.sources[s.source].format].halves for s in summaries):
-        return whole
+        return whole, stops
     if not any(s.halves for s in summaries) and not derived.has_pending(spark, desk.lake):
-        return whole
+        return whole, stops
     pending = desk.lake.rows(spark, derived.PENDING_TABLE, CHANGES)
-    return whole.unionByName(fates.paired(staged, pending, history, deadlines(shown, desk.config, summaries)))
+    return whole.unionByName(fates.paired(staged, pending, history, deadlines(shown, desk.config, summaries))), stops
 
 
 def without_repeats(whole: DataFrame, repeats: DataFrame, history: DataFrame | None, has_open: bool) -> DataFrame:

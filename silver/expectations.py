@@ -93,7 +93,7 @@ class _Ledger:
 
     def messages(self) -> DataFrame:
         """All messages of configured sources that do not stand still."""
-        stopped = list(halts(self.spark, self.run.lake))
+        stopped = list(read_history(self.spark, self.run.lake).halts())
         read = self.run.lake.read(self.spark, MESSAGES_TABLE)
         return read.where(F.col("source").isin(*self.run.config.sources) & ~F.col("source").isin(*stopped))
 

@@ -18,6 +18,7 @@ from silver.expectations import expectations
 from silver.forget import erase
 from silver.formats import FORMATS
 from silver.job import SilverResult, rebuild_silver, replay_silver, run_silver
+from silver.outlook import outlook
 from silver.snapshots import late_snapshots
 from silver.upkeep import kept
 from silver.verify import verify
@@ -128,6 +129,7 @@ LAYER = Layer(
     formats=_format_rows,
     options=lambda: {name: f.options for name, f in FORMATS.items()},
     erase=erase,
+    plan=outlook,
     kept=kept,
     detect=lambda messages, source: detect(messages, FORMATS, source),
     expectations=expectations,

@@ -1,0 +1,90 @@
+"""What silver would make of the messages that wait: decoded and judged as a run does it, and nothing committed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from framework.contracts.tables import CHANGES, SCHEMAS
+from framework.layer import Outlook, Run
+from framework.pace import set_pace
+from silver import derived, epochs
+from silver.batch import MESSAGES_TABLE, Arrived, decoded, judged
+from silver.desk import STRIDE, Desk, source_plans
+from silver.passed_over import last_batch, unread
+from silver.resets import Stop
+from silver.rows import STAGED_DDL
+
+
+def outlook(run: Run) -> Outlook:
+    """The fates of the waiting messages by kind, why some would be refused and which sources would stop.
+
+    The rows to be of `silver/changes` and of what is derived from it go to the layer behind.
+    """
+    messages, landed_at = _waiting(run)
+    arrived = Arrived(messages.count(), landed_at) if messages is not None else Arrived(0, None)
+    if messages is None or not arrived.messages:
+        return Outlook({"silver": _found(0, (), ())})
+    spark = run.spark
+    set_pace(spark, arrived.messages)
+    desk = Desk(run.lake, run.config, source_plans(run.config))
+    decoded(messages, desk).write.parquet(_place(run, "staged"))
+    staged = spark.read.schema(STAGED_DDL).parquet(_place(run, "staged"))
+    rows, stops = judged(staged, desk, arrived)
+    batch = (last_batch(spark, desk) // STRIDE + 1) * STRIDE
+    columns = [F.col(f"`{name}`") for name in CHANGES.names]
+    rows.withColumn("batch", F.lit(batch).cast("long")).select(*columns).write.parquet(_place(run, "changes"))
+    changes = spark.read.schema(CHANGES).parquet(_place(run, "changes"))
+    counts = derived.count_rows(changes, arrived.landed_at)
+    return Outlook({"silver": _found(arrived.messages, counts, stops)}, _rows(desk, staged, changes, counts, arrived))
+
+
+def _waiting(run: Run) -> tuple[DataFrame | None, Any]:
+    """The messages of known sources that have no fate, but those of sources that stand still; and when the last landed."""
+    if not run.lake.exists(run.spark, MESSAGES_TABLE):
+        return None, None
+    desk = Desk(run.lake, run.config, source_plans(run.config))
+    sources = run.config.sources
+    halts = epochs.read_history(run.spark, run.lake).halts()
+    moving = [name for name in sources if name not in halts or sources[name].epoch > halts[name].epoch]
+    messages = run.lake.read(run.spark, MESSAGES_TABLE).where(F.col("source").isin(*moving))
+    unread(messages, desk).write.parquet(_place(run, "messages"))
+    found = run.spark.read.schema(messages.schema).parquet(_place(run, "messages"))
+    row = found.agg(F.max("ingested_at")).first()
+    return found, None if row is None else row[0]
+
+
+def _place(run: Run, name: str) -> str:
+    return str(Path(run.scratch) / "silver" / name)
+
+
+def _found(messages: int, counts: Sequence[Row], stops: Sequence[Stop]) -> dict[str, Any]:
+    kinds: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for row in counts:
+        kinds[row["kind"]] += row["rows"]
+        if row["kind"] == "quarantined":
+            refused[row["reason"]] += row["rows"]
+    stopped = [{"source": stop.source, "reason": stop.reason, "detail": stop.detail} for stop in stops]
+    return {"messages": messages, "kinds": dict(kinds.most_common()), "quarantined": dict(refused), "stopped": stopped}
+
+
+def _rows(desk: Desk, staged: DataFrame, changes: DataFrame, counts: Sequence[Row], arrived: Arrived) -> Mapping[str, DataFrame]:
+    """What the commit and its derivation would append, of that which gold reads."""
+    spark = staged.sparkSession
+    have = desk.known_schemas(spark)
+    named = staged.where("columns is not null").select("schema_id", "columns").dropDuplicates(["schema_id"]).collect()
+    schemas = [(row[0], json.loads(row[1]), 0) for row in named if row[0] not in have]
+    counted = [(*row, arrived.landed_at) for row in counts]
+    return {
+        derived.CHANGES_TABLE: changes,
+        derived.COUNTS_TABLE: spark.createDataFrame(counted, derived.COUNTS_SCHEMA),
+        derived.SCHEMAS_TABLE: spark.createDataFrame(schemas, SCHEMAS),
+        derived.STATEMENTS_TABLE: derived.statements_of(changes),
+    }
