@@ -28,7 +28,15 @@ def verify(run: Run) -> Sequence[Check]:
     if not tasks:
         return ()
     schemas = known_schemas(run.spark, run.lake)
-    return [check for task in tasks for check in _checks(run, desk.read(CHANGES_TABLE), task, schemas)]
+    return [check for task in tasks for check in _answers(run, desk.read(CHANGES_TABLE), task, schemas)]
+
+
+def _answers(run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Sequence[Check]:
+    try:
+        return _checks(run, changes, task, schemas)
+    except Exception as error:  # what a damaged silver leads to is an answer as well
+        found = f"cannot be told from silver ({type(error).__name__}): mend first what is wrong there"
+        return (Check(f"rows {dotted(task.name)}", "the rows are the newest that changes lead to", 1, str(task.state.replica), found),)
 
 
 def _is_up_to_date(task: Task) -> bool:

@@ -53,8 +53,8 @@ def _move_counts(run: Run, erasure: Erasure) -> None:
     found = rows.groupBy(*names).agg(F.count("*"), F.sum(F.col("paired_with").isNotNull().cast("long"))).collect()
     moved = []
     for *place, count, merged in found:
-        moved.append((*place, "row", None, -count, -merged, *[None] * 6))
-        moved.append((*place, "excluded", FORGOTTEN, count, merged, *[None] * 6))
+        moved.append((*place, "row", None, -count, -merged, *[None] * 7))
+        moved.append((*place, "excluded", FORGOTTEN, count, merged, *[None] * 7))
     if moved:
         frame = run.spark.createDataFrame(moved, derived.COUNTS_SCHEMA).coalesce(1)
         told = hashlib.sha256("\0".join((erasure.source, *erasure.change_ids)).encode()).hexdigest()[:24]

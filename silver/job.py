@@ -75,7 +75,10 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     try:
         query.awaitTermination()
     except Exception as error:
-        raise (failures[0] if failures else _stream_failed(error, checkpoint.path)) from None
+        first = failures[0] if failures else error
+        if failures and not _is_of_gone_files(first):
+            raise first from None
+        raise _stream_failed(first, checkpoint.path) from None
     return _result(spark, desk, halts)
 
 
@@ -161,6 +164,10 @@ def _without_stopped(messages: DataFrame, stopped: Sequence[str]) -> DataFrame:
 _GONE = ("FAILED_READ_FILE", "FileNotFoundException", "DELTA_FILE_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS")
 
 
+def _is_of_gone_files(error: Exception) -> bool:
+    return not isinstance(error, MainstemError) and any(sign in str(error) for sign in _GONE)
+
+
 def _gone_file(text: str) -> str:
     found = re.search(r"\S+\.(?:parquet|json)\b", text)
     return found[0] if found else "which, the table's log tells"
@@ -168,7 +175,7 @@ def _gone_file(text: str) -> str:
 
 def _stream_failed(error: Exception, checkpoint: str) -> MainstemError:
     lines = str(error).splitlines()
-    if any(sign in str(error) for sign in _GONE):
+    if _is_of_gone_files(error):
         return MainstemError(
             "BRONZE_INCOMPLETE",
             found=f"files of {MESSAGES_TABLE} that silver has not read are gone: {_gone_file(str(error))}",
