@@ -4,6 +4,7 @@ PYTHON ?= python3
 DEMO ?= demo
 PYTEST_ARGS ?=
 CHAOS ?= 20
+SCALE ?= 1.0
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 
 UV := $(shell command -v uv 2>/dev/null || echo .venv-tools/bin/uv)
@@ -14,7 +15,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 unexport VIRTUAL_ENV
 unexport PYTHONPATH
 
-.PHONY: help setup demo test test-browser property chaos real lint format clean
+.PHONY: help setup demo test test-browser property chaos real lint format clean benchmark
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -24,6 +25,7 @@ help:
 	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
 	@echo "make chaos    runs killed at every named point, and CHAOS=$(CHAOS) times at random (SEED=… repeats one)"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
+	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); the table goes into README.md"
 	@echo "make lint     format check, ruff, mypy, import contracts"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make clean    remove what the other targets made"
@@ -58,6 +60,9 @@ chaos: $(READY)
 real: $(READY)
 	$(UV) sync --frozen --quiet --group real
 	MAINSTEM_SEED=$(SEED) $(BIN)/python -m pytest -s -m real tests/real $(PYTEST_ARGS)
+
+benchmark: $(READY)
+	$(BIN)/python -m tests.benchmarks --scale $(SCALE) --into README.md
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,0 +1,49 @@
+"""All goals of performance, measured: `make benchmark`, or `python -m tests.benchmarks --scale 0.001` to see that it works."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from framework.session import local_settings, start_local
+from tests.benchmarks import gold_goals, silver_goals, whole_goals
+from tests.benchmarks.measure import Result, table
+
+_BETWEEN_MARKERS = re.compile(r"(<!-- benchmarks[^\n]*-->\n).*?(<!-- /benchmarks -->)", re.DOTALL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make benchmark")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the sizes that the goals speak of")
+    parser.add_argument("--rounds", type=int, default=5, help="behind one that warms up")
+    parser.add_argument("--only", choices=("silver", "gold", "tables", "whole", "memory"), help="one group of goals")
+    parser.add_argument("--into", metavar="FILE", help="write the table between the markers in a file")
+    options = parser.parse_args()
+    scale, rounds, results = options.scale, options.rounds, list[Result]()
+    spark = start_local(local_settings("benchmark"))
+    with tempfile.TemporaryDirectory(prefix="mainstem-benchmark-") as name:
+        folder = Path(name)
+        groups: dict[str, Callable[[], list[Result]]] = {
+            "silver": lambda: silver_goals.goals(spark, folder, max(int(60_000 * scale), 60), rounds),
+            "gold": lambda: gold_goals.goals(spark, folder, max(int(2_000_000 * scale), 1_000), rounds),
+            "tables": lambda: gold_goals.many_tables(spark, folder, max(int(200 * scale), 2), rounds),
+            "whole": lambda: whole_goals.goals(spark, folder, max(int(100_000 * scale), 100), rounds),
+            "memory": lambda: whole_goals.memory(folder, max(int(1024**3 * scale), 1024**2)),
+        }
+        for group, work in groups.items():
+            if options.only in (None, group):
+                if group == "memory":
+                    spark.stop()
+                results += work()
+                print("\n".join(table(results[-8:])), flush=True)
+    if options.into:
+        page = Path(options.into)
+        text = "\n".join(table(results))
+        page.write_text(_BETWEEN_MARKERS.sub(lambda found: f"{found[1]}{text}\n{found[2]}", page.read_text()))
+
+
+if __name__ == "__main__":
+    main()

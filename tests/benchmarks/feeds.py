@@ -1,0 +1,113 @@
+"""Feeds of any size for the benchmarks: rows of ten columns, as messages in bronze or as changes in silver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config import Config, load_config
+from framework.contracts.tables import CHANGES, MESSAGES, SCHEMAS
+from framework.tables import Lakehouse
+from silver import derived
+from silver.layer import LAYER as SILVER
+from tests.end_to_end.random_wires import blob
+from tests.framework.demo_story import Change, Table
+from tests.framework.demo_wires import WIRES, Wire
+
+TYPES = {"id": "bigint", "n": "bigint", "amount": "double", "at": "timestamp_ntz", **{f"s{i}": "string" for i in range(6)}}
+SIX = ("canal", "oms_canal", "oms_default", "oms_default_extend", "oms_dataworks", "oms_shareplex")
+_WRITERS: dict[str, Wire] = {**dict(WIRES.values()), "datahub_blob": blob}
+_START = 1_700_000_000_000
+
+
+def config(folder: Path, formats: Iterable[str]) -> Config:
+    """A pipeline with a source for each of these formats."""
+    folder.mkdir(parents=True)
+    sources = "".join(f"  {name}: {{format: {name}, files: ./landing/{name}}}\n" for name in formats)
+    for name in formats:
+        (folder / "landing" / name).mkdir(parents=True)
+    rules = "tables:\n  - {match: '*.*', keys: [id]}\n"
+    (folder / "mainstem.yml").write_text(f"pipeline: bench\nlakehouse: ./lakehouse\nsources:\n{sources}{rules}")
+    return load_config(folder / "mainstem.yml", formats=SILVER.options())
+
+
+def changes(count: int, first: int, op: str = "update") -> Iterator[Change]:
+    """So many changes, each of a key of its own; `first` keeps feeds of several rounds apart."""
+    shop = Table("bench", "shop", "item", ("id",), TYPES)
+    for number in range(first, first + count):
+        before, after = _row(number, "before"), _row(number, "after")
+        yield Change(shop, op, None if op == "insert" else before, after, TYPES, number + 1, _START + number * 1000, 1)
+
+
+def _row(number: int, word: str) -> dict[str, str | None]:
+    texts: dict[str, str | None] = {f"s{i}": f"{word} of column {i} in row {number}" for i in range(6)}
+    return {"id": str(number), "n": str(number * 7), "amount": f"{number}.25", "at": "2024-02-29T10:00:00", **texts}
+
+
+def bronze(spark: SparkSession, file: Path, feeds: Iterable[tuple[str, Iterable[Change]]], bad: float = 0.0) -> DataFrame:
+    """Rows of `bronze/messages` with these changes, format by format; of each the share `bad` is no message."""
+    columns: dict[str, list[object]] = {name: [] for name in ("source", "topic", "partition", "offset", "value")}
+    for name, told in feeds:
+        lines = [line for change in told for line in _WRITERS[name](change)]
+        every = round(1 / bad) if bad else len(lines) + 1
+        for offset, line in enumerate(lines):
+            value = b"no message" if offset % every == every - 1 else line.encode()
+            for column, cell in zip(columns.values(), (name, f"{file.stem}", 0, offset, value), strict=True):
+                column.append(cell)
+    types = [pa.string(), pa.string(), pa.int32(), pa.int64(), pa.binary()]
+    pq.write_table(pa.table({n: pa.array(c, t) for (n, c), t in zip(columns.items(), types, strict=True)}), file)
+    rows = spark.read.parquet(str(file)).repartition(2)
+    have = set(columns)
+    given = {"ingested_at": F.lit("2026-01-01").cast("timestamp")}
+    frame = rows.select(
+        *(F.col(f.name) if f.name in have else given.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in MESSAGES)
+    )
+    place = str(file.with_suffix(".delta"))
+    frame.write.format("delta").save(place)
+    return spark.read.format("delta").load(place)
+
+
+def silver(lake: Lakehouse, rows: DataFrame, batch: int, table: str = "item") -> None:
+    """Publish a batch of changes as silver would: rows of `id` and `version`, the whole row being the after image."""
+    spark = rows.sparkSession
+    if not lake.exists(spark, derived.SCHEMAS_TABLE):
+        columns = [(name, kind, kind, None) for name, kind in TYPES.items()]
+        lake.append(spark.createDataFrame([("s", columns, 0)], SCHEMAS), derived.SCHEMAS_TABLE)
+    position = F.col("version").cast("string")
+    given = {
+        "change_id": F.concat_ws("/", F.lit(table), "id", "version"),
+        "source": F.lit("datahub_blob"),
+        "format": F.lit("datahub_blob"),
+        "batch": F.lit(batch),
+        "kind": F.lit("row"),
+        "op": F.lit("insert" if batch == 0 else "update"),
+        "database": F.lit("shop"),
+        "table": F.lit(table),
+        "sequence": F.concat(F.lit("011.011."), F.lpad(F.length(position), 2, "0"), position),
+        "event_time": F.lit("2024-03-01").cast("timestamp"),
+        "topic": F.lit("t"),
+        "partition": F.lit(0),
+        "offset": F.col("id"),
+        "ordinal": F.lit(0),
+        "keys": F.array(F.lit("id")),
+        "after": F.create_map(*(part for name, cell in cells().items() for part in (F.lit(name), cell.cast("string")))),
+        "partial": F.lit(False),
+        "schema_id": F.lit("s"),
+    }
+    blank = F.lit(None)
+    frame = rows.select(*(given.get(f.name, blank).cast(f.dataType).alias(f.name) for f in CHANGES))
+    lake.append(frame, derived.CHANGES_TABLE, None, derived.CHANGES_PROPERTIES)
+    mine = lake.read(spark, derived.CHANGES_TABLE).where((F.col("batch") == batch) & (F.col("table") == table))
+    derived.append_counts(lake, spark, derived.count_rows(mine), None, None)
+
+
+def cells() -> dict[str, object]:
+    """The columns of a row, from `id` and `version`; the typed values that gold makes of them are these, too."""
+    texts = {f"s{i}": F.concat(F.lit(f"value {i} of "), "id", F.lit(" at "), "version") for i in range(6)}
+    stamp = F.lit("2024-02-29T10:00:00")
+    return {"id": F.col("id"), "n": F.col("version"), "amount": F.concat("id", F.lit(".25")), "at": stamp, **texts}

@@ -1,0 +1,136 @@
+"""P8, P10 and P12: the whole way, an idle run, and memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from bronze.layer import LAYER as BRONZE
+from framework.layer import Run
+from framework.tables import Lakehouse
+from gold.layer import LAYER as GOLD
+from silver.layer import LAYER as SILVER
+from tests.benchmarks import feeds
+from tests.benchmarks.measure import Result, side_by_side, tree
+from tests.end_to_end.random_wires import blob
+
+_PAYLOAD = "struct<op:string,sequenceId:long,after:struct<dataColumn:map<string,string>>>"
+LIMIT_BYTES = 4 * 1024**3
+
+
+class Pipeline:
+    """A pipeline over a folder, and a notebook by hand over the same files."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder, self.files = spark, folder, 0
+        config = feeds.config(folder, ("datahub_blob",))
+        self.landing = folder / "landing" / "datahub_blob"
+        self.work = Run(spark, Lakehouse(config.root), config, "bench")
+
+    def land(self, count: int) -> None:
+        """Files of inserts in the landing folder, old enough to be complete."""
+        lines = [line for change in feeds.changes(count, self.files * count, "insert") for line in blob(change)]
+        self.files += 1
+        draft = self.landing / f".{self.files}"
+        draft.write_text("\n".join(lines))
+        os.utime(draft, (1_700_000_000 + self.files, 1_700_000_000 + self.files))
+        draft.rename(self.landing / f"{self.files:04d}.jsonl")
+
+    def run(self) -> None:
+        for layer in (BRONZE, SILVER, GOLD):
+            layer.run(self.work)
+
+    def notebook(self) -> None:
+        """What one would write for one feed: lossy, without quarantine, halves, late changes or a second table."""
+        target, raw = str(self.folder / "notebook"), str(self.folder / "notebook-raw")
+        if not DeltaTable.isDeltaTable(self.spark, target):
+            empty = ", ".join(f"{name} {kind}" for name, kind in feeds.TYPES.items())
+            self.spark.createDataFrame([], f"{empty}, _sequence bigint").write.format("delta").save(target)
+
+        def keep(batch: DataFrame, number: int) -> None:
+            batch.write.format("delta").mode("append").save(raw)
+
+        def apply(batch: DataFrame, number: int) -> None:
+            parsed = batch.select(F.from_json("value", f"payload {_PAYLOAD}").alias("m")).select("m.payload.*")
+            newest = F.row_number().over(Window.partitionBy(F.col("after.dataColumn.id")).orderBy(F.desc("sequenceId")))
+            cells = [F.col(f"after.dataColumn.{name}").cast(kind).alias(name) for name, kind in feeds.TYPES.items()]
+            rows = parsed.withColumn("n", newest).where("n = 1").select(*cells, F.col("sequenceId").alias("_sequence"))
+            merge = DeltaTable.forPath(batch.sparkSession, target).alias("t").merge(rows.alias("s"), "t.id = s.id")
+            merge.whenMatchedUpdateAll("t._sequence <= s._sequence").whenNotMatchedInsertAll().execute()
+
+        landing = self.spark.readStream.schema("value string").text(str(self.landing))
+        self._streamed(landing, keep, "land")
+        self._streamed(self.spark.readStream.format("delta").load(raw), apply, "apply")
+
+    def _streamed(self, frame: DataFrame, write: object, name: str) -> None:
+        writer = frame.writeStream.trigger(availableNow=True).option("checkpointLocation", str(self.folder / f"checkpoint-{name}"))
+        writer.foreachBatch(write).start().awaitTermination()  # type: ignore[arg-type]
+
+    def idle_streams(self) -> None:
+        """Three streams with nothing new."""
+        landing = self.spark.readStream.schema("value string").text(str(self.landing))
+        for name in ("land", "two", "three"):
+            self._streamed(landing, lambda batch, number: None, name)
+
+
+def goals(spark: SparkSession, folder: Path, count: int, rounds: int) -> list[Result]:
+    """P8 with files of `count` messages, P10 behind it."""
+    pipeline = Pipeline(spark, folder / "p8")
+    landed: set[int] = set()
+
+    def prepare(n: int) -> None:
+        if n not in landed:
+            landed.add(n)
+            pipeline.land(count)
+
+    found = side_by_side(lambda n: pipeline.run(), lambda n: pipeline.notebook(), rounds, (prepare, prepare))
+    results = [Result("P8", "bronze to gold against a notebook for one feed", found.ratio, 1 / 0.85, 1 / 1.2, found.note)]
+    pipeline.idle_streams()
+    found = side_by_side(lambda n: pipeline.run(), lambda n: pipeline.idle_streams(), rounds)
+    return [*results, Result("P10", "a run with nothing new against three empty streams", found.ratio, 1.3, 1.1, found.note)]
+
+
+def memory(folder: Path, size: int) -> list[Result]:
+    """P12: the peak of driver and workers while a file of `size` bytes becomes a table, as a share of 4 GB."""
+    config = feeds.config(folder / "p12", ("datahub_blob",))
+    file = folder / "p12" / "landing" / "datahub_blob" / "big.jsonl"
+    with file.open("w") as stream:
+        for change in feeds.changes(10**9, 0, "insert"):
+            stream.writelines(f"{line}\n" for line in blob(change))
+            if stream.tell() >= size:
+                break
+    command = [sys.executable, "-m", "framework.cli", "run", "--json", "-c", str(folder / "p12" / "mainstem.yml")]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    peak, ended = 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not ended.wait(0.2):
+            peak = max(peak, sum(map(_resident, tree(running.pid))))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    told, _ = running.communicate()
+    ended.set()
+    watcher.join()
+    assert running.returncode == 0, config.root
+    messages = json.loads(told)["counts"]["messages"]
+    note = f"{peak / 1024**3:.2f} GB, {messages:,} messages"
+    return [Result("P12", f"peak memory for a file of {size / 1024**2:,.0f} MB, share of 4 GB", peak / LIMIT_BYTES, 1.0, 0.5, note)]
+
+
+def _resident(pid: int) -> int:
+    """The memory of a process, what it shares with others counted in parts."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
