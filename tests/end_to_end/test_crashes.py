@@ -59,7 +59,9 @@ def points() -> list[str]:
     return sorted({name for file in files for name in re.findall(r'crash_point\("([^"]+)"\)', file.read_text(encoding="utf-8"))})
 
 
-POINTS = points()
+# Passed only where an epoch is raised or a table's messages are decoded again: not by the run that is killed here.
+RARE = {"silver.after_again", "silver.before_again", "silver.after_begun", "silver.before_resumed"}
+POINTS = [point for point in points() if point not in RARE]
 TAKEN = POINTS if CHAOS else Random(SEED).sample(POINTS, 2)
 HITS: Counter[str] = Counter()
 
@@ -227,5 +229,6 @@ def test_a_second_run_leaves_and_a_killed_holder_is_no_hindrance(undisturbed: tu
 
 
 def test_the_points_are_those_that_the_layers_pass() -> None:
+    assert set(points()) > RARE
     assert {point.partition(".")[0] for point in POINTS} == {"bronze", "silver", "gold"}
     assert len(POINTS) > 10
