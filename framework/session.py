@@ -112,6 +112,8 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
         "spark.databricks.delta.snapshotPartitions": "2",
+        # VACUUM lists folders in so many tasks, ten thousand by default: right for an object store, minutes on one machine.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(max(2, 2 * count)),
         # Spark's and Delta's first choice of how to rename a file starts a process for each name, a thousand in a small run.
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
         "spark.sql.streaming.checkpointFileManagerClass": _checkpoint_files(),
