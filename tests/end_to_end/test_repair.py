@@ -24,8 +24,7 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
 
 def command(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
     capsys.readouterr()
-    through = ("--through", "gold") if words[0] == "run" else ()
-    code = main([*words, *through, "-c", str(shop.folder / "mainstem.yml"), "--json"])
+    code = main([*words, "-c", str(shop.folder / "mainstem.yml"), "--json"])
     return code, json.loads(capsys.readouterr().out)
 
 
