@@ -3,6 +3,7 @@
 PYTHON ?= python3
 DEMO ?= demo
 PYTEST_ARGS ?=
+WORKERS ?= 2
 CHAOS ?= 20
 SCALE ?= 1.0
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
@@ -20,7 +21,7 @@ unexport PYTHONPATH
 help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
-	@echo "make test     all tests"
+	@echo "make test     all tests, in WORKERS=$(WORKERS) processes at once"
 	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
 	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
 	@echo "make chaos    runs killed at every named point, and CHAOS=$(CHAOS) times at random (SEED=… repeats one)"
@@ -43,8 +44,9 @@ $(READY): pyproject.toml uv.lock | $(UV)
 demo: $(READY)
 	$(BIN)/mainstem demo --folder $(DEMO)
 
+# a test file is one worker's, which has a Spark session of its own
 test: $(READY)
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 # apart from `test`: it needs a browser, and one more package to drive it
 test-browser: $(READY)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -88,6 +90,22 @@ def known_jars(coordinates: Sequence[str]) -> tuple[str, ...] | None:
     if not isinstance(jars, list) or not jars or not all(isinstance(jar, str) and os.path.isfile(jar) for jar in jars):
         return None
     return tuple(jars)
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait for any other process that resolves artifacts: Ivy's cache knows no lock. Where nothing can be written there is none."""
+    try:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(cache_folder() / "jars.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remember_jars(coordinates: Sequence[str], jars: Sequence[str]) -> None:

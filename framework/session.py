@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from framework import class_archive
 from framework.errors import MainstemError
-from framework.jars import Resolution, known_jars, remember_jars, resolutions, write_ivy_settings
+from framework.jars import Resolution, known_jars, one_at_a_time, remember_jars, resolutions, write_ivy_settings
 from framework.pace import set_pace
 from framework.session_errors import start_failure
 
@@ -148,30 +148,39 @@ def _java_options() -> str:
 def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = False) -> SparkSession:
     """A new local session with these settings and Delta's artifacts, from the cache or else by Ivy."""
     ways = resolutions(kafka=kafka)
-    known = next((jars for way in ways if (jars := known_jars(way.coordinates))), None)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    if known:
-        session = _started({**settings, "spark.jars": ",".join(known)}, debug)
-    else:
-        session, way = _resolved(settings, ways, debug)
+    session = _with_known(settings, ways, debug)
+    if session is None:
+        with one_at_a_time():
+            session = _with_known(settings, ways, debug) or _resolved(settings, ways, debug)
     session.sparkContext.setLogLevel("ERROR")
     set_pace(session, 0)
     for name in _TALKATIVE:
         PySparkLogger.getLogger(name).disabled = not debug
-    if not known:
-        remember_jars(way.coordinates, [_local_path(jar) for jar in session.sparkContext.getConf().get("spark.jars", "").split(",") if jar])
     return session
 
 
-def _resolved(settings: dict[str, str], ways: Sequence[Resolution], debug: bool) -> tuple[SparkSession, Resolution]:
-    """A session with artifacts that Ivy found, and the way in which it found them."""
+def _with_known(settings: dict[str, str], ways: Sequence[Resolution], debug: bool) -> SparkSession | None:
+    """A session with artifacts that were found earlier, None where none were."""
+    known = next((jars for way in ways if (jars := known_jars(way.coordinates))), None)
+    return _started({**settings, "spark.jars": ",".join(known)}, debug) if known else None
+
+
+def _resolved(settings: dict[str, str], ways: Sequence[Resolution], debug: bool) -> SparkSession:
+    """A session with artifacts that Ivy found, and remembered."""
     for way in ways[:-1]:
         try:
-            return _started(_with_packages(settings, way), debug), way
+            return _found(settings, way, debug)
         except MainstemError as error:
             if error.condition != "JARS_UNAVAILABLE":
                 raise
-    return _started(_with_packages(settings, ways[-1]), debug), ways[-1]
+    return _found(settings, ways[-1], debug)
+
+
+def _found(settings: dict[str, str], way: Resolution, debug: bool) -> SparkSession:
+    session = _started(_with_packages(settings, way), debug)
+    remember_jars(way.coordinates, [_local_path(jar) for jar in session.sparkContext.getConf().get("spark.jars", "").split(",") if jar])
+    return session
 
 
 def _with_packages(settings: dict[str, str], way: Resolution) -> dict[str, str]:

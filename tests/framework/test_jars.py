@@ -1,8 +1,10 @@
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from framework.jars import known_jars, packages, remember_jars, resolutions, write_ivy_settings
+from framework.jars import known_jars, one_at_a_time, packages, remember_jars, resolutions, write_ivy_settings
 
 DELTA = ("io.delta:delta:4",)
 
@@ -33,9 +35,20 @@ def test_broken_index_is_as_good_as_none(tmp_path: Path) -> None:
     assert known_jars(DELTA) == (__file__,)
 
 
+def test_second_process_waits_for_the_first(tmp_path: Path) -> None:
+    code = "from framework.jars import one_at_a_time\nwith one_at_a_time(): print('in')"
+    with one_at_a_time():
+        second = subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.wait(timeout=2)
+    assert second.communicate(timeout=60)[0] == "in\n"
+
+
 def test_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
 
+    with one_at_a_time():
+        pass
     remember_jars(DELTA, [__file__])
 
     assert known_jars(DELTA) is None
