@@ -41,6 +41,11 @@ def quoted(identifier: str) -> str:
     return "`" + identifier.replace("`", "``") + "`"
 
 
+def text_literal(text: str) -> str:
+    """A text as an expression of Spark SQL, whatever characters it has."""
+    return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
+
 def gold_column(name: str) -> str:
     """The name of a source column in gold: one more leading underscore where Mainstem or Delta owns the name."""
     return f"_{name}" if _is_reserved(name) else name

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config_rules import Deletes
-from framework.names import gold_columns, quoted
+from framework.names import gold_columns, quoted, text_literal
 from gold.cast import typed
 from gold.columns import TableColumn
 
@@ -158,7 +158,7 @@ def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> No
     merge = merge.whenMatchedUpdate(f"s.is_put AND ({newer} OR ({again}))", set={**updates, **own})
     merge = merge.whenNotMatchedInsert("s.is_put", values={**inserts, **own})
     if rules.truncated_at is not None:
-        gone = f"t._cdc_sequence < '{_checked(rules.truncated_at)}'"
+        gone = f"t._cdc_sequence < {text_literal(rules.truncated_at)}"
         if rules.deletes is Deletes.HARD:
             merge = merge.whenNotMatchedBySourceDelete(gone)
         else:
@@ -169,14 +169,8 @@ def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> No
 def _partial_value(place: int, name: str, rules: Rules) -> str:
     kept = f"{name}"
     if rules.truncated_at is not None and rules.deletes is Deletes.HARD:
-        kept = f"CASE WHEN t._cdc_sequence < '{_checked(rules.truncated_at)}' THEN NULL ELSE {name} END"
+        kept = f"CASE WHEN t._cdc_sequence < {text_literal(rules.truncated_at)} THEN NULL ELSE {name} END"
     return f"CASE WHEN s.p{place} THEN s.c{place} ELSE {kept} END"
-
-
-def _checked(sequence: str) -> str:
-    if not re.fullmatch(r"[0-9.]+", sequence):
-        raise ValueError("a sequence is digits and dots")
-    return sequence
 
 
 def insert_changes(rows: DataFrame, path: str, layout: Layout) -> None:

@@ -16,6 +16,7 @@ from framework.contracts.actions import TableName
 from framework.contracts.tables import CHANGES
 from framework.crash import crash_point
 from framework.errors import ConfigurationError, MainstemError, nearest
+from framework.names import text_literal
 from framework.tables import Lakehouse
 from silver import derived, fates
 from silver.batch import MESSAGES_TABLE, deadlines, decoded, without_repeats
@@ -133,12 +134,8 @@ _UNCHECKED = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 def _predicate(source: str, name: TableName) -> str:
     """Which rows are the table's, as SQL; names are written as bytes, so that none of their characters means anything."""
     parts = {"source": source, "database": name.database, "schema": name.schema, "table": name.table}
-    tests = [f"`{column}` IS NULL" if text is None else f"`{column}` = {_literal(text)}" for column, text in parts.items()]
+    tests = [f"`{column}` IS NULL" if text is None else f"`{column}` = {text_literal(text)}" for column, text in parts.items()]
     return " AND ".join(tests)
-
-
-def _literal(text: str) -> str:
-    return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
 def _is_of(source: str, name: TableName) -> Column:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import takewhile
 
 _SNAPSHOT, _STREAM = "010", "011"
 MAX_DIGITS = 99
@@ -29,6 +30,16 @@ def number_part(value: int) -> str:
 def joined(numbers: Iterable[int]) -> str:
     """Several numbers, most significant first."""
     return ".".join(map(number_part, numbers))
+
+
+def numbers_in(sequence: str) -> tuple[int, ...]:
+    """The numbers that a sequence begins with: all but a topic's or file's name and what follows it."""
+    parts = takewhile(_is_number_part, sequence.split("."))
+    return tuple(int(part[2:]) for part in parts)
+
+
+def _is_number_part(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) == 2 + int(part[:2])
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from framework.contracts.events import Column, Control, ControlKind, Event
+from silver.sequence import numbers_in
 
 Declared = tuple[tuple[str, str], ...]
 """Columns in their order with the source's type texts."""
@@ -66,6 +67,6 @@ def declared_columns(columns: Mapping[str, Column]) -> Declared:
 
 
 def place_of(sequence: str) -> Place:
-    """The place that a sequence stands for: epoch and position, without the mark between them."""
-    numbers = tuple(int(part[2:]) for part in sequence.split("."))
+    """The place that a sequence stands for: epoch and position, without the mark between them, and no name after them."""
+    numbers = numbers_in(sequence)
     return (numbers[0], *numbers[2:]) if len(numbers) > 1 and numbers[1] else numbers[:1]

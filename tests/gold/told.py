@@ -25,6 +25,9 @@ START = datetime(2024, 3, 1, tzinfo=UTC)
 TYPES: Mapping[str, str] = {"id": "bigint", "n": "int"}
 Image = dict[str, str | None]
 
+FILE = "it's \\'a\\%2Ejsonl"
+"""A file's name may be part of a sequence, and is anything."""
+
 
 @dataclass(frozen=True)
 class Told:
@@ -45,7 +48,7 @@ class Told:
     @property
     def sequence(self) -> str:
         number = str(self.at)
-        return f"011.{len(number):02d}{number}"
+        return f"011.{len(number):02d}{number}.{FILE}"
 
 
 def row(number: int | str, **values: str | None) -> Image:

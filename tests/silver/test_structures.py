@@ -25,6 +25,8 @@ def test_structures_of_two_batches_are_one_list() -> None:
 
 def test_a_sequence_tells_its_place() -> None:
     assert place_of(sequence_of(2, (3, 484, 0), None)) == (2, 3, 484, 0)
+    for topic in ("shop.schema-1", "12", "7.jsonl", ""):
+        assert place_of(sequence_of(2, (484,), (topic, 0, 11, 0))) == (2, 484)
 
 
 def test_the_structure_of_a_renamed_table_is_its_new_names() -> None:
