@@ -25,6 +25,7 @@ from framework.doctor import diagnose
 from framework.errors import ConfigurationError
 from framework.layer import ORDER, LayerReport, Run, installed_layers
 from framework.lease import hold_lease
+from framework.names import dotted_name
 from framework.owner import check_owner, claim
 from framework.quality.log import failure_line, is_error
 from framework.result_lines import run_lines
@@ -244,7 +245,7 @@ def print_status(found: Mapping[str, Any], *, is_json: bool) -> None:
     heads = ("table", "state", "rows", "applied", "bad", "behind", "keys", "reason")
     rows = [
         [
-            one_line(".".join(part for part in (t["database"], t["schema"], t["table"]) if part)),
+            one_line(dotted_name(t["database"], t["schema"], t["table"])),
             t["state"],
             f"{t['rows']:,}",
             f"{t['changes_applied']:,}",

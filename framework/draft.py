@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from framework.errors import MainstemError
+from framework.names import dotted_name
 
 Detect = Callable[[Path, str], Mapping[str, Any]]
 """What a file or folder holds, for a source of this name: feeds that name no database have the source's."""
@@ -168,4 +169,4 @@ def _on_one_line(text: str) -> str:
 
 
 def _dotted(table: Mapping[str, Any]) -> str:
-    return ".".join(part for part in (table["database"], table["schema"], table["table"]) if part)
+    return dotted_name(table["database"], table["schema"], table["table"])

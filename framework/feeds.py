@@ -13,6 +13,7 @@ from framework import demonstration
 from framework.draft import DraftSource, draft_sources, draft_text
 from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.layer import installed_layers
+from framework.names import dotted_name
 from framework.text_tables import aligned, markdown
 
 HEADS = ("name", "written by", "an update arrives as", "keys from", "order from", "options")
@@ -130,7 +131,7 @@ def _format_lines(found: Mapping[str, Any]) -> Iterator[str]:
     if found["control_events"]:
         yield f"  control events: {_counts(found['control_events'])}"
     if found["tables"]:
-        names = [".".join(part for part in (t["database"], t["schema"], t["table"]) if part) for t in found["tables"]]
+        names = [dotted_name(t["database"], t["schema"], t["table"]) for t in found["tables"]]
         rows = [
             (name, ", ".join(t["keys"]) or "not in the feed", _counts(t["ops"])) for name, t in zip(names, found["tables"], strict=True)
         ]

@@ -10,6 +10,7 @@ from typing import Any
 
 from framework.commands import opened, print_json, read_config
 from framework.layer import Run, installed_layers
+from framework.names import dotted_name
 from framework.text_tables import aligned
 
 _SHOWN_FILES = 5
@@ -80,7 +81,7 @@ def _counted(kinds: Mapping[str, int]) -> str:
 
 
 def _name(table: Mapping[str, Any]) -> str:
-    return ".".join(part for part in (table["database"], table["schema"], table["table"]) if part)
+    return dotted_name(table["database"], table["schema"], table["table"])
 
 
 def _changes(table: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Names from messages as folders, SQL identifiers and gold columns: the only place where they are translated."""
+"""Names from messages as folders, SQL identifiers, gold columns and for people: the only place where they are translated."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ def replica_folder(database: str | None, schema: str | None, table: str) -> str:
 def history_folder(database: str | None, schema: str | None, table: str) -> str:
     """The folder of a table's history; no replica has it, not even one of a table named `orders__history`."""
     return replica_folder(database, schema, table) + HISTORY_SUFFIX
+
+
+def dotted_name(database: str | None, schema: str | None, table: str | None) -> str:
+    """A table's name as people write it: `database.table` or `database.schema.table`; empty where all three are null."""
+    return ".".join(part for part in (database, schema, table) if part is not None)
 
 
 def quoted(identifier: str) -> str:

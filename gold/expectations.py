@@ -24,7 +24,7 @@ from gold.gate import CONDITION
 from gold.implied import Implied
 from gold.merge import Layout
 from gold.state import State, TableState, read_states
-from gold.tasks import COUNTS_TABLE, dotted
+from gold.tasks import COUNTS_TABLE
 
 TYPES = Rule("types", "types")
 BAD_VALUES = Rule("bad_values", "bad_values", severity=Severity.WARN)
@@ -73,7 +73,7 @@ def expectations(run: Run, past: Past) -> Sequence[Subject]:
     clock = _Clock(run) if states else None
     for (source, name), state in sorted(states.items(), key=lambda item: repr(item[0])):
         settings = run.config.settings(name.database, name.schema, name.table)
-        if source not in run.config.sources or settings.exclude or run.table not in (None, dotted(name)):
+        if source not in run.config.sources or settings.exclude or run.table not in (None, name.dotted):
             continue
         if clock is not None and state.state is not State.DROPPED:
             found.append(_standing(run, state, clock))
@@ -162,7 +162,7 @@ def _other(table: _Table, rule: Rule) -> TableState | None:
         return None
     for (_, name), state in table.others.items():
         settings = table.run.config.settings(name.database, name.schema, name.table)
-        if rule.to in (dotted(name), settings.replica):
+        if rule.to in (name.dotted, settings.replica):
             return state
     return None
 
@@ -273,9 +273,9 @@ def _fresh(rule: Rule, state: TableState, behind: int, extent: _Extent, clock: _
     ages = [extent.age] if behind else [extent.age, clock.source_age(state.source)]
     age = min((a for a in ages if a is not None), default=None)
     if age is None or rule.limit is None:
-        return Finding(rule, 0, 1, (dotted(state.name),), "no event yet")
+        return Finding(rule, 0, 1, (state.name.dotted,), "no event yet")
     failed = int(age > rule.limit.total_seconds())
-    keys = (dotted(state.name),) if failed else ()
+    keys = (state.name.dotted,) if failed else ()
     return Finding(rule, 1, failed, keys, f"newest event {extent.newest} UTC", f"the source is {timedelta(seconds=age)} behind the clock")
 
 

@@ -18,7 +18,7 @@ from gold.changes import CHANGES_TABLE, is_of, rows_of, under_todays_names
 from gold.job import BAD_VALUES_TABLE
 from gold.merge import Layout
 from gold.plan import Plan, Task, decide
-from gold.tasks import Desk, all_tasks, dotted, known_schemas, named_tasks
+from gold.tasks import Desk, all_tasks, known_schemas, named_tasks
 
 _Key = tuple[tuple[str, str], ...]
 
@@ -101,7 +101,7 @@ def _check_key(plan: Plan, key: Mapping[str, str]) -> None:
         raise ConfigurationError(
             "KEY_NEEDED",
             found=f"the columns {', '.join(sorted(key))}",
-            where=dotted(plan.task.name),
+            where=plan.task.name.dotted,
             action=f"name the whole key, and nothing else: {' '.join(f'{name}=…' for name in keys or names[:5])}",
         )
 
@@ -155,7 +155,7 @@ def _linked(task: Task, keys: Sequence[_Key]) -> MainstemError:
     return MainstemError(
         "KEY_WAS_CHANGED",
         found=f"changes that link the row with {', '.join(_shown(key) for key in keys[:5])}",
-        where=dotted(task.name),
+        where=task.name.dotted,
         action="with --follow all rows that had one of these keys are forgotten: trace them first, a key may have had two owners",
     )
 
@@ -164,6 +164,6 @@ def _nothing(task: Task, key: Mapping[str, str]) -> MainstemError:
     return MainstemError(
         "NOTHING_TO_FORGET",
         found="no change of silver has these values",
-        where=f"{dotted(task.name)} {_shown(tuple(key.items()))}",
+        where=f"{task.name.dotted} {_shown(tuple(key.items()))}",
         action="write the values as `trace` shows them; messages that have not been read yet need a `run` first",
     )

@@ -49,9 +49,7 @@ class Implied:
             differing = self._differing(spark, task, state, -1)
             failed = differing.count()
         named = differing.orderBy("key").limit(MOST_KEYS).collect() if failed else []
-        detail = (
-            f"mainstem rebuild {'.'.join(p for p in (state.name.database, state.name.schema, state.name.table) if p)}" if failed else None
-        )
+        detail = f"mainstem rebuild {state.name.dotted}" if failed else None
         observed = f"{failed:,} keys differ" if failed else f"{'new' if since >= 0 else 'all'} keys as implied, {through}"
         return Finding(rule, state.changes_applied, failed, tuple(f"{r['key']}: {r['fate']}" for r in named), observed, detail)
 

@@ -17,7 +17,7 @@ from gold.forget import erase, find
 from gold.job import BAD_VALUES_TABLE, GoldResult, rebuild_gold, run_gold
 from gold.outlook import outlook
 from gold.state import State, TableState, read_states
-from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE, dotted
+from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE
 from gold.trace import trace
 from gold.upkeep import kept
 from gold.verify import verify
@@ -48,7 +48,7 @@ def _line(applied: Applied) -> TableLine:
         notes.append("append-only: no key is known; name one under tables: - match: … keys: […], then `rebuild`")
     inserted = applied.ops.get("insert", 0) + applied.ops.get("read", 0)
     changed = (inserted, applied.ops.get("update", 0), applied.ops.get("delete", 0))
-    return TableLine(dotted(state.name), "PARKED" if is_parked else "ok", *changed, applied.late, tuple(notes), round(applied.seconds, 3))
+    return TableLine(state.name.dotted, "PARKED" if is_parked else "ok", *changed, applied.late, tuple(notes), round(applied.seconds, 3))
 
 
 def _status(run: Run) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from gold.changes import CHANGES_TABLE
 from gold.plan import Plan, Task, decide, folder_of, refuse_rival, refuse_statements
 from gold.profile import SchemaColumn
 from gold.state import State
-from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE, Desk, dotted, known_schemas, waiting_tasks
+from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE, Desk, known_schemas, waiting_tasks
 
 ADVICE = "no key is known: name one under tables: - match: {name}, keys: […]"
 
@@ -49,7 +49,7 @@ def _entry(desk: Desk, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]
         "statements": _statements(desk, task),
     }
     if task.lineage.renamed_to is not None:
-        return entry | {"action": "drop", "reason": f"renamed to {dotted(task.lineage.renamed_to)}; the rows go there"}
+        return entry | {"action": "drop", "reason": f"renamed to {task.lineage.renamed_to.dotted}; the rows go there"}
     try:
         return entry | _decided(desk, task, schemas)
     except Exception as error:  # one table's failure is that table's alone, as in a run
@@ -88,7 +88,7 @@ def _action(plan: Plan) -> str:
 def _reason(plan: Plan) -> str | None:
     told = [] if plan.rebuild in (None, "new table") else [str(plan.rebuild)]
     if not plan.layout.keys:
-        told.append(ADVICE.format(name=dotted(plan.task.name)))
+        told.append(ADVICE.format(name=plan.task.name.dotted))
     if plan.task.state.state is State.PARKED:
         told.append("goes on after it was parked")
     return "; ".join(told) or None

@@ -56,10 +56,10 @@ def _is_gone(desk: Desk, task: Task) -> bool:
 
 def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:
     """The tasks of the table `database.table` or `database.schema.table`."""
-    found = [task for task in tasks if dotted(task.name) == name]
+    found = [task for task in tasks if task.name.dotted == name]
     if found:
         return found
-    names = sorted(dotted(task.name) for task in tasks)
+    names = sorted(task.name.dotted for task in tasks)
     close = nearest(name, names)
     raise ConfigurationError(
         "TABLE_UNKNOWN",
@@ -95,7 +95,7 @@ def _told_apart(tasks: Sequence[Task]) -> list[Task]:
     found = []
     for task in tasks:
         owner = owners.get(folder_of(task).casefold(), task) if task.has_place else task
-        found.append(task if owner is task else replace(task, rival=f"{dotted(owner.name)} of source {owner.source}"))
+        found.append(task if owner is task else replace(task, rival=f"{owner.name.dotted} of source {owner.source}"))
     return found
 
 
@@ -180,8 +180,3 @@ def known_schemas(spark: SparkSession, lake: Lakehouse) -> dict[str, tuple[Schem
     """The columns of every schema that changes name."""
     rows = lake.read(spark, SCHEMAS_TABLE).select("schema_id", "columns").collect()
     return {row["schema_id"]: tuple(SchemaColumn(*column) for column in row["columns"]) for row in rows}
-
-
-def dotted(name: TableName) -> str:
-    """A table's name as people write it: `database.table` or `database.schema.table`."""
-    return ".".join(part for part in (name.database, name.schema, name.table) if part is not None)

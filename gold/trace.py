@@ -15,7 +15,7 @@ from framework.layer import Run
 from framework.names import gold_columns, quoted
 from gold.changes import CHANGES_TABLE, rows_of, under_todays_names
 from gold.plan import Plan, Task, decide
-from gold.tasks import Desk, all_tasks, dotted, known_schemas, named_tasks
+from gold.tasks import Desk, all_tasks, known_schemas, named_tasks
 
 MESSAGES_TABLE = "bronze/messages"
 _AT = ("source", "topic", "partition", "offset")
@@ -29,7 +29,7 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     changes = desk.read(CHANGES_TABLE)
     plan = decide(run.spark, run.lake, changes, task, known_schemas(run.spark, run.lake))
     if plan is None:
-        return {"table": dotted(task.name), "key": dict(key), "row": None, "changes": []}
+        return {"table": task.name.dotted, "key": dict(key), "row": None, "changes": []}
     _check_columns(plan, key)
     named = under_todays_names(rows_of(changes, task.source, task.lineage), task.lineage, plan.mapped)
     found = named.where(_has(F.col("before"), key) | _has(F.col("after"), key)).orderBy(F.desc("sequence"), F.desc("batch")).collect()
@@ -40,7 +40,7 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     told = [_told(change, _fate(change, found, applied), texts) for change in found]
     told += [{**_told(repeat, "duplicate", texts), "op": None} for repeat in repeats]
     shown = None if row is None else row.asDict()
-    return {"table": dotted(task.name), "key": dict(key), "row": shown, "changes": sorted(told, key=lambda c: c["sequence"], reverse=True)}
+    return {"table": task.name.dotted, "key": dict(key), "row": shown, "changes": sorted(told, key=lambda c: c["sequence"], reverse=True)}
 
 
 def _check_columns(plan: Plan, key: Mapping[str, str]) -> None:
@@ -50,7 +50,7 @@ def _check_columns(plan: Plan, key: Mapping[str, str]) -> None:
         raise ConfigurationError(
             "COLUMN_UNKNOWN",
             found=f"no column {unknown[0]!r}",
-            where=dotted(plan.task.name),
+            where=plan.task.name.dotted,
             action=f"use columns among: {', '.join(names[:30])}; the key is {', '.join(plan.layout.keys) or 'not known'}",
         )
 

@@ -18,7 +18,7 @@ from gold.plan import Plan, Task, decide
 from gold.profile import SchemaColumn
 from gold.state import State
 from gold.strategies import replica
-from gold.tasks import Desk, all_tasks, dotted, known_schemas
+from gold.tasks import Desk, all_tasks, known_schemas
 
 
 def verify(run: Run) -> Sequence[Check]:
@@ -36,7 +36,7 @@ def _answers(run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Seq
         return _checks(run, changes, task, schemas)
     except Exception as error:  # what a damaged silver leads to is an answer as well
         found = f"cannot be told from silver ({type(error).__name__}): mend first what is wrong there"
-        return (Check(f"rows {dotted(task.name)}", "the rows are the newest that changes lead to", 1, str(task.state.replica), found),)
+        return (Check(f"rows {task.name.dotted}", "the rows are the newest that changes lead to", 1, str(task.state.replica), found),)
 
 
 def _is_up_to_date(task: Task) -> bool:
@@ -46,7 +46,7 @@ def _is_up_to_date(task: Task) -> bool:
 
 
 def _checks(run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Sequence[Check]:
-    name, action = dotted(task.name), f"mainstem rebuild {dotted(task.name)}"
+    name, action = task.name.dotted, f"mainstem rebuild {task.name.dotted}"
     if not run.lake.exists(run.spark, str(task.state.replica).removeprefix(f"{run.lake.root}/")):
         return (Check(f"replica {name}", "the replica is there", 1, str(task.state.replica), "run: a replica that is gone is made anew"),)
     rows = run.spark.read.format("delta").load(str(task.state.replica))

@@ -16,7 +16,7 @@ from framework.contracts.actions import TableName
 from framework.contracts.tables import CHANGES
 from framework.crash import crash_point
 from framework.errors import ConfigurationError, MainstemError, nearest
-from framework.names import text_literal
+from framework.names import dotted_name, text_literal
 from framework.tables import Lakehouse
 from silver import derived, fates
 from silver.batch import MESSAGES_TABLE, deadlines, decoded, without_repeats
@@ -160,7 +160,7 @@ def _check_reach(mine: DataFrame, bronze: DataFrame, source: str, name: TableNam
     raise MainstemError(
         "BRONZE_TOO_SHORT",
         found=f"{found[0]:,} messages of the table are gone from bronze, from {_told(found[1])} to {_told(found[2])}",
-        where=f"source {source}, table {'.'.join(part for part in (name.database, name.schema, name.table) if part)}",
+        where=f"source {source}, table {name.dotted}",
         action="bring them back into bronze/messages; or rebuild from silver, which has them: leave out `--from bronze`",
     )
 
@@ -175,7 +175,7 @@ def _told(place: Row | None) -> str:
 def _named(spark: SparkSession, desk: Desk, table: str) -> list[tuple[str, TableName]]:
     """The tables of this dotted name, one a source."""
     places = [place for place in desk.shown_tables(spark) if place[3] is not None and place[0] in desk.config.sources]
-    dotted = {place: ".".join(part for part in place[1:] if part is not None) for place in places}
+    dotted = {place: dotted_name(*place[1:]) for place in places}
     found = [(place[0], TableName(place[1], place[2], str(place[3]))) for place in places if dotted[place] == table]
     if not found:
         close = nearest(table, dotted.values())

@@ -8,6 +8,8 @@ from typing import Any
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.names import dotted_name
+
 _TABLE = ("source", "database", "schema", "table")
 
 
@@ -25,7 +27,7 @@ def late_snapshots(counts: DataFrame) -> Sequence[dict[str, Any]]:
 
 
 def _told(late: dict[str, Any]) -> dict[str, Any]:
-    name = ".".join(late[part] for part in _TABLE[1:] if late[part] is not None)
+    name = dotted_name(late["database"], late["schema"], late["table"])
     note = (
         f"source {late['source']}, {name}: {late['rows']:,} rows of a snapshot came after changes, and were applied only to keys "
         f"without a row; to take a snapshot whole, set `epoch: {late['epoch'] + 1}` for the source and take it again"

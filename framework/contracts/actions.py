@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from framework.names import dotted_name
+
 
 @dataclass(frozen=True, slots=True)
 class TableName:
@@ -15,6 +17,11 @@ class TableName:
     database: str | None
     schema: str | None
     table: str
+
+    @property
+    def dotted(self) -> str:
+        """The name as people write it: `database.table` or `database.schema.table`."""
+        return dotted_name(self.database, self.schema, self.table)
 
 
 @dataclass(frozen=True, slots=True)

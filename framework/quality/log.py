@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.quality import RESULTS_TABLE, QualityResult, Severity
 from framework.contracts.tables import QUALITY_RESULTS
+from framework.names import dotted_name
 from framework.quality.subject import Past, Place
 from framework.tables import Lakehouse
 
@@ -50,7 +51,7 @@ def is_error(result: QualityResult) -> bool:
 
 def failure_line(result: QualityResult) -> str:
     """A failed verdict for the terminal."""
-    place = ".".join(part for part in (result.database, result.schema, result.table) if part) or result.source or result.layer
+    place = dotted_name(result.database, result.schema, result.table) or result.source or result.layer
     keys = ", ".join(f"[{key}]" for key in result.failing_keys[:_SHOWN_KEYS])
     more = f" and {result.failed_count - _SHOWN_KEYS:,} more" if keys and result.failed_count > _SHOWN_KEYS else ""
     return f"  {result.severity.upper():<5}  {result.layer} {place}: {result.rule} ({result.observed})" + (

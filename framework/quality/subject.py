@@ -84,6 +84,4 @@ class Subject:
     @property
     def title(self) -> str:
         """Its name for people."""
-        name = self.name
-        parts = [part for part in (name.database, name.schema, name.table) if part] if name else []
-        return ".".join(parts) or self.source or self.layer
+        return (self.name.dotted if self.name else "") or self.source or self.layer

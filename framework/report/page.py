@@ -16,6 +16,7 @@ from markupsafe import Markup, escape
 
 from framework import words
 from framework.contracts.quality import QualityResult
+from framework.names import dotted_name
 from framework.report.facts import findings, level, source_facts, table_facts, totals
 from framework.report.flow import flow
 from framework.report.records import Refused, Report
@@ -97,7 +98,7 @@ def _order(check: QualityResult) -> tuple[str, ...]:
 
 def subject(check: QualityResult) -> str:
     """What a check is about: the table's dotted name, else its source."""
-    return ".".join(part for part in (check.database, check.schema, check.table) if part is not None) or check.source or ""
+    return dotted_name(check.database, check.schema, check.table) or check.source or ""
 
 
 def _by_reason(samples: Sequence[Refused]) -> dict[tuple[str, str], list[Refused]]:

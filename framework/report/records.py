@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from framework.contracts.quality import QualityResult
+from framework.names import dotted_name
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -21,7 +22,7 @@ class Place:
     @property
     def name(self) -> str:
         """The table's dotted name, empty for no table."""
-        return ".".join(part for part in (self.database, self.schema, self.table) if part is not None)
+        return dotted_name(self.database, self.schema, self.table)
 
 
 @dataclass(frozen=True, slots=True)

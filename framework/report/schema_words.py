@@ -51,7 +51,7 @@ def _told(action: Action) -> str:
         case ChangeType():
             return f"column {action.name} is {action.type or action.declared or 'declared anew'}"
         case RenameTable():
-            return f"table renamed {'.'.join(part for part in (action.to.database, action.to.schema, action.to.table) if part)}"
+            return f"table renamed {action.to.dotted}"
         case DropTable():
             return "table dropped"
         case CreateTable():

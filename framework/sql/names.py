@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from framework.names import dotted_name
+
 LAYERS = {
     "bronze": ("messages",),
     "silver": ("changes", "schemas", "quarantine", "pending"),
@@ -34,7 +36,7 @@ def views(replicas: Iterable[Replica], place: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for replica in replicas:
-        name = ".".join(part for part in (replica.database, replica.schema, replica.table) if part is not None)
+        name = dotted_name(replica.database, replica.schema, replica.table)
         for suffix, where in (("", replica.place), (_HISTORY, replica.history)):
             if where is not None:
                 found.setdefault(name + suffix, where)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from framework.names import gold_column, gold_columns, history_folder, quoted, replica_folder
+from framework.names import dotted_name, gold_column, gold_columns, history_folder, quoted, replica_folder
 
 PARTS = st.one_of(
     st.text(max_size=40),
@@ -98,3 +98,17 @@ def test_gold_columns_are_unique_and_never_reserved(names: list[str]) -> None:
 
     assert len({column.lower() for column in columns}) == len(names)
     assert not any(column.lower().startswith("_cdc_") or column.lower() == "_change_type" for column in columns)
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        (("shop", None, "orders"), "shop.orders"),
+        (("shop", "public", "orders"), "shop.public.orders"),
+        ((None, None, "orders"), "orders"),
+        (("", None, "orders"), ".orders"),
+        ((None, None, None), ""),
+    ],
+)
+def test_a_dotted_name_has_the_parts_that_are_not_null(parts: tuple[str | None, str | None, str | None], name: str) -> None:
+    assert dotted_name(*parts) == name
