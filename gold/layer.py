@@ -9,7 +9,7 @@ from typing import Any
 from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 
-from framework.contracts.actions import NoEffect, TableName, actions_of
+from framework.contracts.actions import TableName, actions_of, has_effect
 from framework.layer import Layer, LayerReport, Run, TableLine
 from gold.apply import Applied
 from gold.expectations import expectations
@@ -92,9 +92,7 @@ def _not_understood(run: Run) -> dict[tuple[str, TableName], int]:
     is_unclear = F.col("actions").contains('"NotUnderstood"') | F.col("sequence").isNull()
     rows = run.lake.read(run.spark, STATEMENTS_TABLE).where(is_unclear).dropDuplicates(["change_id"]).collect()
     return Counter(
-        (row["source"], TableName(row["database"], row["schema"], row["table"]))
-        for row in rows
-        if any(not isinstance(action, NoEffect) for action in actions_of(row["actions"]))
+        (row["source"], TableName(row["database"], row["schema"], row["table"])) for row in rows if has_effect(actions_of(row["actions"]))
     )
 
 

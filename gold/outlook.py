@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from framework.contracts.actions import NoEffect, actions_of
+from framework.contracts.actions import actions_of, has_effect
 from framework.errors import MainstemError
 from framework.layer import Outlook, Run
 from framework.pace import set_pace
@@ -121,7 +121,7 @@ def _statements(desk: Desk, task: Task) -> list[dict[str, Any]]:
             "sequence": row["sequence"],
             "at": {"topic": row["topic"], "partition": row["partition"], "offset": row["offset"]},
             "actions": [type(action).__name__ for action in actions_of(row["actions"])],
-            "has_effect": not all(isinstance(action, NoEffect) for action in actions_of(row["actions"])),
+            "has_effect": has_effect(actions_of(row["actions"])),
         }
         for row in rows.collect()
     ]

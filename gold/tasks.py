@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
-from framework.contracts.actions import NoEffect, NotUnderstood, TableName, actions_of
+from framework.contracts.actions import NotUnderstood, TableName, actions_of, has_effect
 from framework.errors import ConfigurationError, nearest
 from framework.quality.rules import Rule, configured, rule_of, told_apart
 from framework.tables import Lakehouse
@@ -167,7 +167,7 @@ def _statements(desk: Desk, source: str) -> tuple[list[Statement], dict[str, tup
         if row["table"] is None or row["change_id"] in times:
             continue
         name, actions = TableName(row["database"], row["schema"], row["table"]), actions_of(row["actions"])
-        if row["sequence"] is None and any(not isinstance(action, NoEffect) for action in actions):
+        if row["sequence"] is None and has_effect(actions):
             actions = (NotUnderstood("a statement that has no position"),)
         statements.append(
             Statement(row["sequence"] or START, row["change_id"], row["batch"], name, actions, row["statement"], row["ordinal"])

@@ -179,9 +179,14 @@ def actions_text(actions: Iterable[Action]) -> str:
     return json.dumps([{"action": type(a).__name__, **asdict(a)} for a in actions], ensure_ascii=False, separators=(",", ":"))
 
 
+def has_effect(actions: Iterable[Action]) -> bool:
+    """Whether one of these actions changes a table, or may; where there are none nothing does."""
+    return any(not isinstance(action, NoEffect) for action in actions)
+
+
 def has_no_effect(actions: Sequence[Action]) -> bool:
     """Whether these actions, of which there is at least one, leave every table as it is."""
-    return bool(actions) and all(isinstance(action, NoEffect) for action in actions)
+    return bool(actions) and not has_effect(actions)
 
 
 def actions_of(text: str | None) -> tuple[Action, ...]:

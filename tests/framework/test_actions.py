@@ -22,6 +22,8 @@ from framework.contracts.actions import (
     TruncateTable,
     actions_of,
     actions_text,
+    has_effect,
+    has_no_effect,
 )
 
 NAMES = st.text(max_size=8)
@@ -73,3 +75,15 @@ def test_the_text_is_json_that_names_the_action() -> None:
         {"action": "DropTable"},
     ]
     assert "数量" in text
+
+
+def test_no_actions_have_no_effect_but_are_not_known_to_have_none() -> None:
+    assert (has_effect(()), has_no_effect(())) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [((NoEffect("index"),), False), ((NoEffect("index"), DropTable()), True), ((NotUnderstood("gibberish"),), True)],
+)
+def test_one_action_with_an_effect_is_enough(actions: tuple[Action, ...], expected: bool) -> None:
+    assert (has_effect(actions), has_no_effect(actions)) == (expected, not expected)
