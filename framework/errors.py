@@ -35,6 +35,13 @@ class ConfigurationError(MainstemError):
     exit_code = 2
 
 
+def brief(error: Exception) -> str:
+    """What an error comes to: all three parts of a MainstemError, of any other its class and the first line of its text, cut."""
+    if isinstance(error, MainstemError):
+        return str(error)
+    return f"{type(error).__name__}: {str(error).splitlines()[0][:500] if str(error) else ''}"
+
+
 def nearest(name: str, allowed: Iterable[str]) -> str | None:
     """The allowed name that `name` was most likely meant to be, None where nothing is close."""
     spelled = {candidate.lower(): candidate for candidate in allowed}

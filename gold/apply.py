@@ -47,10 +47,7 @@ def apply_table(spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mappi
     """Bring one table up to date. Raises for what parks it."""
     if task.lineage.renamed_to is not None:
         return Applied(replace(task.state, batch=task.top, state=State.DROPPED, reason="renamed"))
-    refuse_rival(task)
-    refuse_statements(task)
-    changes = lake.read(spark, CHANGES_TABLE).where(F.col("batch") <= task.top)
-    plan = decide(spark, lake, changes, task, schemas)
+    changes, plan = decided(spark, lake, task, schemas)
     if plan is None:
         is_gone = task.lineage.is_dropped
         return Applied(replace(task.state, batch=task.top, state=State.DROPPED if is_gone else State.ACTIVE, reason=None))
@@ -67,6 +64,16 @@ def apply_table(spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mappi
         _merge(changes, plan, target, _truncates(spark, task, after=task.state.batch))
     crash_point("gold.after_table")
     return _applied(new, plan, target)
+
+
+def decided(
+    spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]
+) -> tuple[DataFrame, Plan | None]:
+    """Silver's changes up to the task's batch, and the plan for them; nothing is written. Raises for what parks the table."""
+    refuse_rival(task)
+    refuse_statements(task)
+    changes = lake.read(spark, CHANGES_TABLE).where(F.col("batch") <= task.top)
+    return changes, decide(spark, lake, changes, task, schemas)
 
 
 def _refuse_bad_values(rows: DataFrame, plan: Plan) -> None:

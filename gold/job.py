@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from framework.config import Config
 from framework.crash import crash_point
-from framework.errors import MainstemError
+from framework.errors import brief
 from framework.pace import set_pace
 from framework.tables import Lakehouse
 from gold.apply import Applied, apply_table
@@ -78,19 +78,13 @@ def _in_threads(desk: Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequenc
             found = apply_table(session, desk.lake, task, schemas)
         except Exception as error:  # one table's failure parks that table alone
             made_as = FAILED_REBUILD if task.is_rebuild else task.state.made_as
-            found = Applied(replace(task.state, state=State.PARKED, reason=_reason(error), made_as=made_as))
+            found = Applied(replace(task.state, state=State.PARKED, reason=brief(error), made_as=made_as))
         finally:
             sessions.put(session)
         return replace(found, seconds=time.monotonic() - started)
 
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         return list(pool.map(one, tasks))
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, MainstemError):
-        return str(error)
-    return f"{type(error).__name__}: {str(error).splitlines()[0][:500] if str(error) else ''}"
 
 
 def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Iterable[Applied], run_id: str) -> None:

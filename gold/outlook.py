@@ -8,11 +8,11 @@ from typing import Any
 from pyspark.sql import functions as F
 
 from framework.contracts.actions import actions_of, has_effect
-from framework.errors import MainstemError
+from framework.errors import brief
 from framework.layer import Outlook, Run
 from framework.pace import set_pace
-from gold.changes import CHANGES_TABLE
-from gold.plan import Plan, Task, decide, folder_of, refuse_rival, refuse_statements
+from gold.apply import decided
+from gold.plan import Plan, Task, folder_of
 from gold.profile import SchemaColumn
 from gold.state import State
 from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE, Desk, known_schemas, waiting_tasks
@@ -53,16 +53,12 @@ def _entry(desk: Desk, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]
     try:
         return entry | _decided(desk, task, schemas)
     except Exception as error:  # one table's failure is that table's alone, as in a run
-        first = str(error) if isinstance(error, MainstemError) else f"{type(error).__name__}: {str(error).partition(chr(10))[0][:500]}"
-        return entry | {"action": "park", "reason": first}
+        return entry | {"action": "park", "reason": brief(error)}
 
 
 def _decided(desk: Desk, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> dict[str, Any]:
-    refuse_rival(task)
-    refuse_statements(task)
     set_pace(desk.spark, task.rows)
-    changes = desk.lake.read(desk.spark, CHANGES_TABLE).where(F.col("batch") <= task.top)
-    plan = decide(desk.spark, desk.lake, changes, task, schemas)
+    _, plan = decided(desk.spark, desk.lake, task, schemas)
     if plan is None:
         return {"action": "drop" if task.lineage.is_dropped else "none"}
     return {

@@ -1,6 +1,6 @@
 import pickle
 
-from framework.errors import ConfigurationError, MainstemError, nearest
+from framework.errors import ConfigurationError, MainstemError, brief, nearest
 
 
 def test_message_has_three_parts() -> None:
@@ -23,3 +23,12 @@ def test_error_survives_the_way_back_from_a_worker() -> None:
 def test_nearest_name_ignores_case_and_gives_none_for_strangers() -> None:
     assert nearest("Historry", ["history", "keys"]) == "history"
     assert nearest("xyz", ["history", "keys"]) is None
+
+
+def test_an_error_in_brief_is_its_three_parts_or_its_first_line() -> None:
+    error = MainstemError("X", found="a", where="b", action="c")
+
+    assert brief(error) == str(error)
+    assert brief(ValueError("first\nsecond")) == "ValueError: first"
+    assert brief(ValueError("x" * 600)) == "ValueError: " + "x" * 500
+    assert brief(ValueError()) == "ValueError: "
