@@ -9,13 +9,13 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config_rules import BadValues, Deletes
+from framework.config_rules import BadValues
 from framework.crash import crash_point
 from framework.tables import Lakehouse
 from gold import bad_values, merge, moves
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.gate import refuse_broken
-from gold.merge import Layout, Rules
+from gold.merge import Layout
 from gold.plan import Plan, Task, decide, folder_of, made_as, refuse_rival, refuse_statements
 from gold.profile import SchemaColumn
 from gold.state import State, TableState
@@ -80,7 +80,8 @@ def _refuse_bad_values(rows: DataFrame, plan: Plan) -> None:
     """Park the table when a row that it is to hold has a cell that does not fit."""
     layout, named = plan.layout, under_todays_names(rows, plan.task.lineage, plan.mapped)
     if layout.keys and not plan.task.settings.history:
-        named = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules_of(plan)).where("is_put")
+        rules = replica.rules_of(plan.task, plan.profile)
+        named = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules).where("is_put")
     bad_values.refuse(named, layout, plan.task.name)
 
 
@@ -109,19 +110,12 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
     if plan.profile.has_partial_moves:
         rows = moves.completed(rows, layout.key_columns)
     if plan.task.gates:
-        states = replica.newest(effects(rows, layout.key_columns), layout, plan.profile, rules_of(plan))
+        states = replica.newest(effects(rows, layout.key_columns), layout, plan.profile, replica.rules_of(plan.task, plan.profile))
         refuse_broken(states, layout, plan.task.gates, plan.task.name.table)
-    replica.rewrite(rows, target.replica, layout, plan.profile, rules_of(plan))
+    replica.rewrite(rows, target.replica, layout, plan.profile, replica.rules_of(plan.task, plan.profile))
     if target.history is not None:
         frame = history.versions(rows, plan.past, plan.profile, _closings(plan), plan.task.settings.track)
         history.rewrite(frame, target.history, plan.past)
-
-
-def rules_of(plan: Plan) -> Rules:
-    """How the plan's table takes deletes and truncates."""
-    deletes = plan.task.settings.deletes
-    floor = None if deletes is Deletes.IGNORE else plan.task.lineage.truncated_at
-    return Rules(deletes, floor, plan.profile.has_partials or deletes is Deletes.SOFT)
 
 
 def _put(rows: DataFrame) -> DataFrame:
@@ -147,7 +141,7 @@ def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
     if plan.batch_profile.has_partial_moves or (plan.profile.has_partial_moves and _is_late(plan)):
         everything = moves.completed(everything, layout.key_columns)
         named = everything.where(is_new)
-    rules, late = rules_of(plan), _late_keys(named, everything, plan)
+    rules, late = replica.rules_of(plan.task, plan.profile), _late_keys(named, everything, plan)
     found = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules).withColumn("is_forced", F.lit(False))
     if late is not None:
         again = replica.newest(_of_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, rules)

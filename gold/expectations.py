@@ -24,6 +24,7 @@ from gold.gate import CONDITION
 from gold.implied import Implied
 from gold.merge import Layout
 from gold.state import State, TableState, read_states
+from gold.strategies import replica
 from gold.tasks import COUNTS_TABLE
 
 TYPES = Rule("types", "types")
@@ -56,13 +57,7 @@ class _Table:
 
     def rows(self, spark: SparkSession) -> DataFrame:
         """The rows that stand; with soft deletes without those that are gone."""
-        return live_rows(spark, self.state.replica or "")
-
-
-def live_rows(spark: SparkSession, path: str) -> DataFrame:
-    """A replica's rows without those that a soft delete has marked."""
-    frame = spark.read.format("delta").load(path)
-    return frame.where("NOT _cdc_deleted") if "_cdc_deleted" in frame.columns else frame
+        return _live_rows(spark, self.state)
 
 
 def expectations(run: Run, past: Past) -> Sequence[Subject]:
@@ -175,7 +170,11 @@ def _related(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:
     keys = tuple(names.get(key, key) for key in rule.to_keys or other.keys)
     if len(keys) != len(rule.columns):
         return Finding(rule, 0, 1, (), f"{rule.to} has the key {', '.join(keys)}", "name as many columns as the key has, or write `keys`")
-    return related(table.rows(spark), live_rows(spark, other.replica), replace(rule, to_keys=keys), table.keys)
+    return related(table.rows(spark), _live_rows(spark, other), replace(rule, to_keys=keys), table.keys)
+
+
+def _live_rows(spark: SparkSession, state: TableState) -> DataFrame:
+    return replica.live_rows(spark.read.format("delta").load(state.replica or ""))
 
 
 def _against_snapshot(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:

@@ -9,16 +9,14 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config_rules import Deletes
 from framework.contracts.quality import MOST_KEYS
 from framework.layer import Run
-from framework.names import quoted
 from framework.quality.measure import key_text
 from framework.quality.rules import Rule
 from framework.quality.subject import Finding
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.columns import fitted
-from gold.merge import Layout, Rules
+from gold.merge import Layout
 from gold.plan import Task, names_since
 from gold.state import TableState
 from gold.strategies import replica
@@ -79,21 +77,15 @@ class Implied:
 
 def _newest(rows: DataFrame, layout: Layout, task: Task, state: TableState) -> DataFrame:
     """Each key's newest state; `is_put` is false where no row stands, or one that is marked as deleted."""
-    deletes = task.settings.deletes
-    floor = None if deletes is Deletes.IGNORE else task.lineage.truncated_at
     profile = replace(state.profile, has_partials=False)  # which columns are told decides nothing about keys
-    newest = replica.newest(effects(rows, layout.key_columns), layout, profile, Rules(deletes, floor, False))
+    newest = replica.newest(effects(rows, layout.key_columns), layout, profile, replica.rules_of(task, profile))
     is_there = F.col("is_put") & ~F.col("is_deleted")
     return newest.select(*key_names(len(layout.keys)), "sequence", is_there.alias("is_put"))
 
 
 def _stored(spark: SparkSession, layout: Layout, state: TableState) -> DataFrame:
-    frame = spark.read.format("delta").load(state.replica or "")
-    if "_cdc_deleted" in frame.columns:
-        frame = frame.where("NOT _cdc_deleted")
-    names = layout.gold_names
-    cells = [F.col(quoted(names[key])).alias(f"k{i}") for i, key in enumerate(layout.keys)]
-    return frame.select(*cells, F.col("_cdc_sequence").alias("stored"))
+    rows = spark.read.format("delta").load(state.replica or "")
+    return replica.live_keys(rows, layout).withColumnRenamed("_cdc_sequence", "stored")
 
 
 def _fate(task: Task, *, is_all: bool) -> Column:

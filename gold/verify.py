@@ -10,9 +10,7 @@ from pyspark.sql import functions as F
 
 from framework.checks import Check
 from framework.layer import Run
-from framework.names import gold_columns, quoted
 from gold import moves
-from gold.apply import rules_of
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.plan import Plan, Task, decide
 from gold.profile import SchemaColumn
@@ -56,7 +54,7 @@ def _checks(run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Sequ
     mine = rows_of(changes, task.source, task.lineage)
     if not plan.layout.keys:
         return (_appended(name, rows, mine, task),)
-    there = _keyed(rows, plan)
+    there = replica.live_keys(rows, plan.layout)
     twice = there.groupBy(*key_names(len(plan.layout.keys))).count().where("count > 1").count()
     implied = _implied(mine, plan)
     missing = implied.exceptAll(there).count()
@@ -73,17 +71,9 @@ def _implied(mine: DataFrame, plan: Plan) -> DataFrame:
     named = under_todays_names(mine, plan.task.lineage, plan.mapped)
     if plan.profile.has_partial_moves:
         named = moves.completed(named, plan.layout.key_columns)
-    found = replica.newest(effects(named, plan.layout.key_columns), plan.layout, plan.profile, rules_of(plan))
+    found = replica.newest(effects(named, plan.layout.key_columns), plan.layout, plan.profile, replica.rules_of(plan.task, plan.profile))
     rows = found.where("is_put AND NOT coalesce(is_deleted, false)")
     return rows.select(*key_names(len(plan.layout.keys)), F.col("sequence").alias("_cdc_sequence"))
-
-
-def _keyed(rows: DataFrame, plan: Plan) -> DataFrame:
-    names = gold_columns([column.name for column in plan.layout.columns])
-    if "_cdc_deleted" in rows.columns:
-        rows = rows.where("NOT coalesce(_cdc_deleted, false)")
-    keys = plan.layout.keys
-    return rows.select(*(F.col(quoted(names[key])).alias(f"k{i}") for i, key in enumerate(keys)), "_cdc_sequence")
 
 
 def _appended(name: str, rows: DataFrame, mine: DataFrame, task: Task) -> Check:

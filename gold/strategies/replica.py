@@ -6,10 +6,31 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from framework.config_rules import Deletes
+from framework.names import quoted
 from gold.changes import effects, key_names, laid_over
 from gold.latest import latest
 from gold.merge import Layout, Rules, merge_latest, replace_table
+from gold.plan import Task
 from gold.profile import Profile
+
+
+def rules_of(task: Task, profile: Profile) -> Rules:
+    """How the table's replica takes deletes and truncates, its changes being of this profile."""
+    deletes = task.settings.deletes
+    floor = None if deletes is Deletes.IGNORE else task.lineage.truncated_at
+    return Rules(deletes, floor, profile.has_partials or deletes is Deletes.SOFT)
+
+
+def live_rows(stored: DataFrame) -> DataFrame:
+    """A replica's rows without those that a delete has only marked."""
+    return stored.where("NOT coalesce(_cdc_deleted, false)") if "_cdc_deleted" in stored.columns else stored
+
+
+def live_keys(stored: DataFrame, layout: Layout) -> DataFrame:
+    """The keys (k0…) and `_cdc_sequence` of a replica's rows without those that a delete has only marked."""
+    names = layout.gold_names
+    keys = [F.col(quoted(names[key])).alias(f"k{i}") for i, key in enumerate(layout.keys)]
+    return live_rows(stored).select(*keys, "_cdc_sequence")
 
 
 def newest(found: DataFrame, layout: Layout, profile: Profile, rules: Rules) -> DataFrame:
