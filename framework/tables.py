@@ -37,6 +37,10 @@ class Lakehouse:
         """Where the table `name` is."""
         return f"{self.root}/{name}"
 
+    def name_of(self, path: str) -> str:
+        """The name of the table at `path`; a path outside the lakehouse as it is."""
+        return path.removeprefix(f"{self.root}/")
+
     @property
     def checkpoints(self) -> str:
         """The folder of stream checkpoints, leases and staging files."""

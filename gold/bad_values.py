@@ -12,6 +12,7 @@ from framework.errors import MainstemError
 from gold.cast import fault, typed
 from gold.merge import Layout
 
+BAD_VALUES_TABLE = "ops/bad_values"
 MAX_LISTED = 100_000
 
 

@@ -20,6 +20,7 @@ from framework.quality.compare import compared, read_snapshot, related
 from framework.quality.measure import key_text
 from framework.quality.rules import Rule, configured, default_rules, digest, rule_of, told_apart
 from framework.quality.subject import Finding, Past, Subject
+from gold.bad_values import BAD_VALUES_TABLE
 from gold.gate import CONDITION
 from gold.implied import Implied
 from gold.merge import Layout
@@ -35,7 +36,6 @@ GATE = Rule("applied", "gate", is_gate=True)
 _IN_BRACKETS = re.compile(r"\[([^\]]*)\]")
 FOREIGN = frozenset({"WRITE", "DELETE", "UPDATE", "RESTORE", "COPY INTO", "STREAMING UPDATE", "TRUNCATE"})
 """Operations of Delta by which gold never changes a replica."""
-BAD_VALUES_TABLE = "ops/bad_values"
 
 _States = Mapping[tuple[str, TableName], TableState]
 
@@ -94,7 +94,7 @@ def _renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
 
 def _replica(table: _Table, implied: Implied, past: Past) -> Sequence[Subject]:
     run, state = table.run, table.state
-    place = (state.replica or "").removeprefix(run.lake.root + "/")
+    place = run.lake.name_of(state.replica or "")
     version = run.lake.version(run.spark, place)
     quality = run.config.quality
     if version is None or not (table.rules or quality.defaults or quality.reconciliation):
@@ -134,7 +134,7 @@ def _beyond(table: _Table) -> tuple[object, ...]:
     for rule in table.rules:
         other = _other(table, rule)
         if other is not None and other.replica:
-            found.append(table.run.lake.version(table.run.spark, other.replica.removeprefix(table.run.lake.root + "/")))
+            found.append(table.run.lake.version(table.run.spark, table.run.lake.name_of(other.replica)))
         if rule.snapshot and rule.snapshot.path and Path(rule.snapshot.path).exists():
             found.append(os.stat(rule.snapshot.path).st_mtime_ns)
     return tuple(found)

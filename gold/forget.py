@@ -13,9 +13,9 @@ from framework.contracts.erasure import Erasure
 from framework.errors import ConfigurationError, MainstemError
 from framework.layer import Run
 from framework.names import quoted
+from gold.bad_values import BAD_VALUES_TABLE
 from gold.cast import typed
 from gold.changes import CHANGES_TABLE, is_of, rows_of, under_todays_names
-from gold.job import BAD_VALUES_TABLE
 from gold.merge import Layout
 from gold.plan import Plan, Task, decide
 from gold.tasks import Desk, all_tasks, known_schemas, named_tasks

@@ -17,12 +17,12 @@ from framework.errors import brief
 from framework.pace import set_pace
 from framework.tables import Lakehouse
 from gold.apply import Applied, apply_table
+from gold.bad_values import BAD_VALUES_TABLE
 from gold.plan import FAILED_REBUILD, Task
 from gold.profile import SchemaColumn
 from gold.state import State, append_states
 from gold.tasks import COUNTS_TABLE, Desk, all_tasks, known_schemas, named_tasks, waiting_tasks
 
-BAD_VALUES_TABLE = "ops/bad_values"
 THREADS = 4
 _BAD_VALUES = (
     "run_id string, source string, database string, schema string, `table` string, `column` string, text string, reason string, "

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 from framework.contracts.actions import TableName, actions_of, has_effect
 from framework.layer import Layer, LayerReport, Run, TableLine
 from gold.apply import Applied
+from gold.bad_values import BAD_VALUES_TABLE
 from gold.expectations import expectations
 from gold.forget import erase, find
-from gold.job import BAD_VALUES_TABLE, GoldResult, rebuild_gold, run_gold
+from gold.job import GoldResult, rebuild_gold, run_gold
 from gold.outlook import outlook
 from gold.state import State, TableState, read_states
 from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE

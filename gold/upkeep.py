@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from framework.layer import Kept, Run
-from gold.job import BAD_VALUES_TABLE
+from gold.bad_values import BAD_VALUES_TABLE
 from gold.plan import folder_of
 from gold.state import TABLES_TABLE
 from gold.tasks import Desk, all_tasks, named_tasks

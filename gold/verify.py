@@ -45,7 +45,7 @@ def _is_up_to_date(task: Task) -> bool:
 
 def _checks(run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Sequence[Check]:
     name, action = task.name.dotted, f"mainstem rebuild {task.name.dotted}"
-    if not run.lake.exists(run.spark, str(task.state.replica).removeprefix(f"{run.lake.root}/")):
+    if not run.lake.exists(run.spark, run.lake.name_of(str(task.state.replica))):
         return (Check(f"replica {name}", "the replica is there", 1, str(task.state.replica), "run: a replica that is gone is made anew"),)
     rows = run.spark.read.format("delta").load(str(task.state.replica))
     plan = decide(run.spark, run.lake, changes, replace(task, is_rebuild=True), schemas)

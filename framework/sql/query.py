@@ -91,7 +91,7 @@ def _open(desk: _Desk, error: AnalysisException, query: str) -> None:
         raise _failed(error, query, missing, desk.known) from None
     desk.opened.add(missing)
     place = desk.known[name]
-    if not desk.lake.exists(desk.spark, place.removeprefix(f"{desk.lake.root}/")):
+    if not desk.lake.exists(desk.spark, desk.lake.name_of(place)):
         raise MainstemError("SQL_TABLE_EMPTY", found=f"{name}: nothing has been written to it yet", where=_where(query), action="run first")
     frame = desk.spark.read.format("delta").load(place)
     words = parts(missing)
