@@ -9,12 +9,12 @@ from pyspark.sql import functions as F
 
 from bronze.source import MESSAGES_TABLE
 from framework.contracts.actions import TableName
+from framework.contracts.tables import MESSAGE_AT
 from framework.layer import Run
 from framework.quality.rules import Rule, digest
 from framework.quality.subject import Past, Subject
 
-KEYS = ("source", "topic", "partition", "offset")
-RULES = tuple(Rule(f"not_null({name})", "not_null", (name,)) for name in (*KEYS, "ingested_at"))
+RULES = tuple(Rule(f"not_null({name})", "not_null", (name,)) for name in (*MESSAGE_AT, "ingested_at"))
 
 
 def expectations(run: Run, past: Past) -> Sequence[Subject]:
@@ -22,13 +22,13 @@ def expectations(run: Run, past: Past) -> Sequence[Subject]:
     version = run.lake.version(run.spark, MESSAGES_TABLE)
     if version is None or not run.config.quality.defaults:
         return ()
-    subject = Subject("bronze", None, TableName(None, None, "messages"), RULES, keys=KEYS, version=version, suite=digest(RULES))
+    subject = Subject("bronze", None, TableName(None, None, "messages"), RULES, keys=MESSAGE_AT, version=version, suite=digest(RULES))
     has_failed = any(result.success is False for result in past.results.get(subject.place, ()))
     since = None if has_failed else past.started_at(subject.place)
 
     def rows(spark: SparkSession) -> DataFrame:
         messages = run.lake.read(spark, MESSAGES_TABLE)
         fresh = messages if since is None else messages.where(F.col("ingested_at") >= F.lit(since))
-        return fresh.select(*KEYS, "ingested_at")
+        return fresh.select(*MESSAGE_AT, "ingested_at")
 
-    return (Subject(subject.layer, None, subject.name, RULES, rows, KEYS, version=version, suite=subject.suite),)
+    return (Subject(subject.layer, None, subject.name, RULES, rows, MESSAGE_AT, version=version, suite=subject.suite),)

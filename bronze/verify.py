@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bronze.source import MESSAGES_TABLE
 from framework.checks import Check
+from framework.contracts.tables import MESSAGE_AT
 from framework.layer import Run
 
 
@@ -14,6 +15,6 @@ def verify(run: Run) -> Sequence[Check]:
     if not run.lake.exists(run.spark, MESSAGES_TABLE):
         return ()
     messages = run.lake.read(run.spark, MESSAGES_TABLE)
-    doubled = messages.groupBy("source", "topic", "partition", "offset").count().where("count > 1").count()
+    doubled = messages.groupBy(*MESSAGE_AT).count().where("count > 1").count()
     action = "stop loading and report this; readers of silver are not affected: repeats are told there"
     return (Check("messages_once", "each message has landed once", doubled, MESSAGES_TABLE, action),)

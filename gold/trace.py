@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
+from framework.contracts.tables import MESSAGE_AT
 from framework.errors import ConfigurationError
 from framework.layer import Run
 from framework.names import gold_columns, quoted
@@ -18,7 +19,6 @@ from gold.plan import Plan, Task, decide
 from gold.tasks import Desk, all_tasks, known_schemas, named_tasks
 
 MESSAGES_TABLE = "bronze/messages"
-_AT = ("source", "topic", "partition", "offset")
 _SHOWN = ("change_id", "op", "sequence", "event_time", "transaction_id", "batch", "before", "after", "partial")
 
 
@@ -84,7 +84,7 @@ def _messages(messages: DataFrame, source: str, changes: Sequence[Row]) -> dict[
         return {}
     wanted = messages.sparkSession.createDataFrame(sorted(places), "source string, topic string, `partition` int, offset bigint")
     found: dict[tuple[Any, ...], dict[str, Any]] = defaultdict(dict)
-    for row in messages.join(F.broadcast(wanted), list(_AT), "left_semi").collect():
+    for row in messages.join(F.broadcast(wanted), list(MESSAGE_AT), "left_semi").collect():
         text = None if row["value"] is None else bytes(row["value"]).decode("utf-8", "replace")
         place = (row["topic"], row["partition"], row["offset"])
         found[place] = {

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.actions import TableName
-from framework.contracts.tables import CHANGES
+from framework.contracts.tables import CHANGES, MESSAGE_AT
 from framework.crash import crash_point
 from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.names import dotted_name, text_literal
@@ -24,7 +24,6 @@ from silver.desk import Desk
 from silver.formats import FORMATS
 from silver.rows import STAGED_DDL
 
-_AT = ("source", "topic", "partition", "offset")
 _MERGED = ("rows", "merged", "snapshots")
 
 
@@ -40,15 +39,15 @@ def _decode_again(spark: SparkSession, desk: Desk, source: str, name: TableName)
     lake = desk.lake
     mine = lake.read(spark, derived.CHANGES_TABLE).where(_is_of(source, name))
     met = mine.where("paired_with IS NOT NULL").select("source", "paired_with.*", "batch")
-    batches = mine.select(*_AT, "batch").unionByName(met).groupBy(*_AT).agg(F.max("batch").alias("batch"))
+    batches = mine.select(*MESSAGE_AT, "batch").unionByName(met).groupBy(*MESSAGE_AT).agg(F.max("batch").alias("batch"))
     bronze = lake.read(spark, MESSAGES_TABLE)
     _check_reach(mine, bronze, source, name)
-    messages = bronze.join(batches, list(_AT), "left_semi").select(*bronze.columns)
+    messages = bronze.join(batches, list(MESSAGE_AT), "left_semi").select(*bronze.columns)
     staging = f"{lake.checkpoints}/staging/again"
     decoded(messages, desk).where(_is_of(source, name) | (F.col("kind") == "quarantined")).write.mode("overwrite").parquet(staging)
     staged = spark.read.schema(STAGED_DDL).parquet(staging)
     derived.append_schemas(lake, staged, 0, desk.known_schemas(spark))
-    rows = _fates(staged, desk, source).join(batches, list(_AT)).select(*(F.col(f"`{n}`") for n in CHANGES.names))
+    rows = _fates(staged, desk, source).join(batches, list(MESSAGE_AT)).select(*(F.col(f"`{n}`") for n in CHANGES.names))
     crash_point("silver.before_again")
     _replace(spark, lake, rows, derived.CHANGES_TABLE, (source, name))
     crash_point("silver.after_again")
@@ -79,7 +78,7 @@ def _derive(spark: SparkSession, desk: Desk, messages: DataFrame, source: str, n
     lake.delta(spark, derived.PENDING_TABLE).delete(is_mine)
     times = {place: extent.event_time for place, extent in desk.shown_sources(spark).items()}
     derived.merge_pending(lake, now, None, times)
-    at = [*_AT]
+    at = list(MESSAGE_AT)
     refused = lake.read(spark, derived.CHANGES_TABLE).where("kind = 'quarantined'").join(messages.select(*at), at, "left_semi")
     derived.merge_quarantine(lake, refused.select(*(F.col(f"`{n}`") for n in CHANGES.names)), messages)
     _correct_counts(spark, lake, now, is_mine)
@@ -149,9 +148,9 @@ def _is_of(source: str, name: TableName) -> Column:
 
 def _check_reach(mine: DataFrame, bronze: DataFrame, source: str, name: TableName) -> None:
     """Refuse to go on where a message of the table is no longer in bronze."""
-    own = mine.select(*_AT, "sequence", "event_time")
+    own = mine.select(*MESSAGE_AT, "sequence", "event_time")
     partners = mine.where("paired_with IS NOT NULL").select("source", "paired_with.*", "sequence", "event_time")
-    lost = own.unionByName(partners).join(bronze, list(_AT), "left_anti")
+    lost = own.unionByName(partners).join(bronze, list(MESSAGE_AT), "left_anti")
     first = F.min_by(F.struct("topic", "partition", "offset", "event_time"), "sequence")
     last = F.max_by(F.struct("topic", "partition", "offset", "event_time"), "sequence")
     found = lost.agg(F.count_distinct("topic", "partition", "offset"), first, last).first()

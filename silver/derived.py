@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.reasons import Reason
-from framework.contracts.tables import CHANGES, SCHEMAS
+from framework.contracts.tables import CHANGES, MESSAGE_AT, SCHEMAS
 from framework.tables import Lakehouse, Transaction
 from silver.clock import believable, waiting_note, waiting_since
 from silver.pairing import MET
@@ -58,8 +58,8 @@ def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame)
     refused = committed.where("kind = 'quarantined'").select(
         "source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "batch"
     )
-    raw = messages.select("source", "topic", "partition", "offset", "key", "value", F.col("ingested_at").alias("seen"))
-    rows = refused.join(raw, ["source", "topic", "partition", "offset"], "left").select(
+    raw = messages.select(*MESSAGE_AT, "key", "value", F.col("ingested_at").alias("seen"))
+    rows = refused.join(raw, list(MESSAGE_AT), "left").select(
         "topic", "partition", "offset", "ordinal", "source", "format", "reason", "detail", "key", "value",
         F.col("seen").alias("first_seen_at"), F.col("seen").alias("last_seen_at"), F.lit(False).alias("is_resolved"), "batch",
     )  # fmt: skip
@@ -77,7 +77,7 @@ def resolve_unpaired(lake: Lakehouse, committed: DataFrame) -> None:
 
 def note_refused_again(lake: Lakehouse, rows: DataFrame) -> None:
     """Give replayed messages that are refused again their new reason."""
-    again = rows.where("kind = 'quarantined'").select("source", "topic", "partition", "offset", "ordinal", "reason", "detail")
+    again = rows.where("kind = 'quarantined'").select(*MESSAGE_AT, "ordinal", "reason", "detail")
     target = (
         lake.delta(rows.sparkSession, QUARANTINE_TABLE).alias("t").merge(again.alias("s"), _SAME_MESSAGE + " AND t.ordinal = s.ordinal")
     )
@@ -86,7 +86,7 @@ def note_refused_again(lake: Lakehouse, rows: DataFrame) -> None:
 
 def without_told(lake: Lakehouse, rows: DataFrame, messages: DataFrame) -> DataFrame:
     """The rows that have no fate yet: of a message of several rows, some may have been told when others were refused."""
-    at = ["source", "topic", "partition", "offset"]
+    at = list(MESSAGE_AT)
     told = lake.rows(rows.sparkSession, CHANGES_TABLE, CHANGES).where("kind <> 'quarantined'").select(*at, "ordinal")
     told = told.join(F.broadcast(messages.select(*at)), at, "left_semi").distinct()
     return rows.join(F.broadcast(told), [*at, "ordinal"], "left_anti").select(*(F.col(f"`{n}`") for n in rows.columns))
@@ -94,7 +94,7 @@ def without_told(lake: Lakehouse, rows: DataFrame, messages: DataFrame) -> DataF
 
 def resolve_replayed(lake: Lakehouse, committed: DataFrame) -> None:
     """Mark the quarantined messages whose events are in this batch."""
-    done = committed.where("kind <> 'quarantined'").select("source", "topic", "partition", "offset", "ordinal").distinct()
+    done = committed.where("kind <> 'quarantined'").select(*MESSAGE_AT, "ordinal").distinct()
     target = (
         lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t").merge(done.alias("s"), _SAME_MESSAGE + " AND t.ordinal = s.ordinal")
     )
@@ -112,7 +112,7 @@ def merge_pending(lake: Lakehouse, committed: DataFrame, landed_at: datetime | N
     `times` are the newest times of the sources: a half whose own cannot be believed waits from then.
     """
     names = CHANGES.names
-    at = ["source", "topic", "partition", "offset"]
+    at = list(MESSAGE_AT)
     settled = committed.where(F.col("kind").isin("row", "quarantined") | ((F.col("kind") == "duplicate") & (F.col("detail") == MET)))
     partners = settled.where("paired_with is not null").select(
         "source", F.col("paired_with.topic").alias("topic"), F.col("paired_with.partition").alias("partition"),

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from framework.config_quality import OnChange
 from framework.contracts.actions import TableName
 from framework.contracts.quality import MOST_KEYS, Severity
-from framework.contracts.tables import QUARANTINE
+from framework.contracts.tables import MESSAGE_AT, QUARANTINE
 from framework.layer import Run
 from framework.quality.rules import Rule, digest, rule_of, told_apart
 from framework.quality.subject import Finding, Past, Subject
@@ -22,12 +22,11 @@ from silver.batch import MESSAGES_TABLE
 from silver.derived import CHANGES_TABLE, COUNTS_SCHEMA, COUNTS_TABLE, PENDING_TABLE, QUARANTINE_TABLE
 from silver.epochs import read_history
 
-AT = ("source", "topic", "partition", "offset")
 KINDS = (
     "row", "ddl", "truncate", "heartbeat", "transaction", "tombstone", "half", "duplicate", "quarantined", "excluded"
 )  # fmt: skip
 RULES = (
-    *(Rule(f"not_null({name})", "not_null", (name,)) for name in (*AT, "batch", "kind")),
+    *(Rule(f"not_null({name})", "not_null", (name,)) for name in (*MESSAGE_AT, "batch", "kind")),
     Rule("accepted(kind)", "accepted", ("kind",), values=KINDS),
     Rule("rows_are_whole", "sql", text="kind <> 'row' OR (change_id IS NOT NULL AND op IS NOT NULL AND `table` IS NOT NULL)"),
     Rule("rows_have_images", "sql", text="kind <> 'row' OR op = 'delete' OR `after` IS NOT NULL"),
@@ -78,7 +77,7 @@ def _changes(run: Run, past: Past, version: int) -> Subject:
     def reconciled(spark: SparkSession) -> Sequence[Finding]:
         return _reconciled(_Ledger(spark, run, past, plain, since)) if quality.reconciliation else ()
 
-    return Subject("silver", None, name, rules, rows, (*AT, "kind"), reconciled, version, batch, suite)
+    return Subject("silver", None, name, rules, rows, (*MESSAGE_AT, "kind"), reconciled, version, batch, suite)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class _Ledger:
         if self.since >= 0:
             changes = changes.where(F.col("batch") > self.since)
         met = changes.where("paired_with IS NOT NULL").select("source", "paired_with.*")
-        return changes.select(*AT).unionByName(met).distinct()
+        return changes.select(*MESSAGE_AT).unionByName(met).distinct()
 
 
 def _reconciled(ledger: _Ledger) -> list[Finding]:
@@ -128,18 +127,19 @@ def _reconciled(ledger: _Ledger) -> list[Finding]:
 
 
 def _compared(ledger: _Ledger, messages: DataFrame, total: int) -> list[Finding]:
-    landed = messages.groupBy(*AT).count().withColumn("is_landed", F.lit(True))
-    both = landed.join(ledger.fates().withColumn("has_fate", F.lit(True)), list(AT), "full_outer")
+    landed = messages.groupBy(*MESSAGE_AT).count().withColumn("is_landed", F.lit(True))
+    both = landed.join(ledger.fates().withColumn("has_fate", F.lit(True)), list(MESSAGE_AT), "full_outer")
     lost, unknown = F.col("has_fate").isNull(), F.col("is_landed").isNull()
     row = both.agg(F.count_if(lost), F.count_if(unknown), F.count_if(F.col("count") > 1), F.count("is_landed")).first()
     lost_count, unknown_count, twice_count, seen = (int(row[i]) for i in range(4)) if row else (0, 0, 0, 0)
     lost_rows, unknown_rows = both.where(lost), both.where(unknown)
     if lost_count and ledger.since >= 0:  # older messages may have had their fates before
-        lost_rows = lost_rows.join(_Ledger(ledger.spark, ledger.run, ledger.past, ledger.subject, -1).fates(), list(AT), "left_anti")
+        ever = _Ledger(ledger.spark, ledger.run, ledger.past, ledger.subject, -1)
+        lost_rows = lost_rows.join(ever.fates(), list(MESSAGE_AT), "left_anti")
         lost_count = lost_rows.count()
     if unknown_count:  # messages of earlier runs that were taken up again, and those of sources that stand still
-        everything = ledger.run.lake.read(ledger.spark, MESSAGES_TABLE).select(*AT)
-        unknown_rows = unknown_rows.join(everything, list(AT), "left_anti")
+        everything = ledger.run.lake.read(ledger.spark, MESSAGES_TABLE).select(*MESSAGE_AT)
+        unknown_rows = unknown_rows.join(everything, list(MESSAGE_AT), "left_anti")
         unknown_count = unknown_rows.count()
     return [
         Finding(ACCOUNTED, total, lost_count, _coordinates(lost_rows, lost_count), f"{seen:,} messages, {lost_count:,} without a fate"),
@@ -169,10 +169,10 @@ def _transactions(ledger: _Ledger) -> list[Finding]:
     if counts.where(F.col("batch").__gt__(ledger.since) & (F.col("kind") == "transaction")).isEmpty():
         return []
     changes = ledger.run.lake.read(ledger.spark, CHANGES_TABLE)
-    ends = changes.where((F.col("batch") > ledger.since) & (F.col("kind") == "transaction")).select(*AT, "transaction_id")
-    raw = ledger.run.lake.read(ledger.spark, MESSAGES_TABLE).select(*AT, F.col("value").cast("string").alias("text"))
+    ends = changes.where((F.col("batch") > ledger.since) & (F.col("kind") == "transaction")).select(*MESSAGE_AT, "transaction_id")
+    raw = ledger.run.lake.read(ledger.spark, MESSAGES_TABLE).select(*MESSAGE_AT, F.col("value").cast("string").alias("text"))
     count = F.coalesce(F.get_json_object("text", "$.event_count"), F.get_json_object("text", "$.payload.event_count")).try_cast("bigint")
-    told = ends.join(raw, list(AT)).select("source", "transaction_id", count.alias("told")).where("told IS NOT NULL").distinct()
+    told = ends.join(raw, list(MESSAGE_AT)).select("source", "transaction_id", count.alias("told")).where("told IS NOT NULL").distinct()
     fates = changes.where("transaction_id IS NOT NULL AND kind <> 'transaction'").groupBy("source", "transaction_id")
     held = fates.agg(F.count_distinct("topic", "partition", "offset", "ordinal").alias("held"))
     short = told.join(held, ["source", "transaction_id"], "left").select("*", F.coalesce("held", F.lit(0)).alias("n"))
@@ -234,5 +234,5 @@ def _coordinates(rows: DataFrame, count: int) -> tuple[str, ...]:
 
 
 def _place() -> Column:
-    parts = [F.coalesce(F.col(f"`{name}`").cast("string"), F.lit("null")) for name in AT]
+    parts = [F.coalesce(F.col(f"`{name}`").cast("string"), F.lit("null")) for name in MESSAGE_AT]
     return reduce(lambda a, b: F.concat(a, F.lit("/"), b), parts)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from framework.config import Config
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.reasons import Reason
-from framework.contracts.tables import CHANGES, MESSAGES, QUARANTINE
+from framework.contracts.tables import CHANGES, MESSAGE_AT, MESSAGES, QUARANTINE
 from framework.errors import MainstemError
 from framework.notes import is_there
 from framework.tables import Lakehouse
@@ -24,7 +24,6 @@ from silver.desk import STRIDE, Desk, source_plans
 from silver.passed_over import extra_batch, go_on, last_batch, unread
 
 _WAIT_FOR_PARTNERS = (str(Reason.UNPAIRED_BEFORE_IMAGE),)
-_AT = ("source", "topic", "partition", "offset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +105,9 @@ def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> Silve
     _finish(spark, desk)
     halts = go_on(spark, desk)
     open_rows = lake.read(spark, derived.QUARANTINE_TABLE).where(~F.col("is_resolved") & ~F.col("reason").isin(*_WAIT_FOR_PARTNERS))
-    wanted = open_rows.where(F.col("source").isin(*desk.plans)).select(*_AT)
+    wanted = open_rows.where(F.col("source").isin(*desk.plans)).select(*MESSAGE_AT)
     wanted = wanted.unionByName(_partners(spark, desk, wanted)).distinct()
-    messages = lake.read(spark, MESSAGES_TABLE).join(F.broadcast(wanted), list(_AT), "left_semi").select(*MESSAGES.names)
+    messages = lake.read(spark, MESSAGES_TABLE).join(F.broadcast(wanted), list(MESSAGE_AT), "left_semi").select(*MESSAGES.names)
     normalize_batch(messages, extra_batch(spark, desk), desk, is_replay=True)
     return _result(spark, desk, halts)
 
@@ -134,7 +133,7 @@ def _partners(spark: SparkSession, desk: Desk, wanted: DataFrame) -> DataFrame:
     """The other halves of updates that were whole when a rule held them back."""
     is_held = (F.col("kind") == "quarantined") & (F.col("reason") == str(Reason.RULE_BROKEN)) & F.col("paired_with").isNotNull()
     held = desk.lake.rows(spark, derived.CHANGES_TABLE, CHANGES).where(is_held)
-    return held.join(wanted, list(_AT), "left_semi").select("source", "paired_with.*").select(*_AT)
+    return held.join(wanted, list(MESSAGE_AT), "left_semi").select("source", "paired_with.*").select(*MESSAGE_AT)
 
 
 def _open_desk(spark: SparkSession, lake: Lakehouse, config: Config) -> Desk:
@@ -151,8 +150,8 @@ def _finish(spark: SparkSession, desk: Desk) -> None:
     counts = desk.lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
     if last >= 0 and counts.where(F.col("batch") == last).isEmpty():
         messages = desk.lake.read(spark, MESSAGES_TABLE)
-        batch = desk.lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == last).select(*_AT)
-        landed_at = messages.join(batch, list(_AT), "left_semi").agg(F.max("ingested_at")).first()
+        batch = desk.lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == last).select(*MESSAGE_AT)
+        landed_at = messages.join(batch, list(MESSAGE_AT), "left_semi").agg(F.max("ingested_at")).first()
         derive(messages, last, desk, None if landed_at is None else landed_at[0])
 
 

@@ -6,14 +6,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Source
-from framework.contracts.tables import CHANGES
+from framework.contracts.tables import CHANGES, MESSAGE_AT
 from framework.crash import crash_point
 from framework.errors import MainstemError
 from silver import derived, epochs, resets
 from silver.batch import MESSAGES_TABLE, decoded, normalize_batch
 from silver.desk import STRIDE, Desk
-
-_AT = ("source", "topic", "partition", "offset")
 
 
 def go_on(spark: SparkSession, desk: Desk) -> dict[str, epochs.Halt]:
@@ -87,7 +85,7 @@ def unread(messages: DataFrame, desk: Desk) -> DataFrame:
     """The messages that have no fate yet."""
     changes = desk.lake.rows(messages.sparkSession, derived.CHANGES_TABLE, CHANGES)
     met = changes.where("paired_with IS NOT NULL").select("source", "paired_with.*")
-    return messages.join(changes.select(*_AT).unionByName(met).distinct(), list(_AT), "left_anti").select(*messages.columns)
+    return messages.join(changes.select(*MESSAGE_AT).unionByName(met).distinct(), list(MESSAGE_AT), "left_anti").select(*messages.columns)
 
 
 def last_batch(spark: SparkSession, desk: Desk) -> int:

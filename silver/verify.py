@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.checks import Check
-from framework.contracts.tables import CHANGES, QUARANTINE, SCHEMAS
+from framework.contracts.tables import CHANGES, MESSAGE_AT, QUARANTINE, SCHEMAS
 from framework.layer import Run
 from silver import derived
 from silver.batch import MESSAGES_TABLE
@@ -16,8 +16,7 @@ from silver.checkpoint import counted_from
 from silver.epochs import read_history
 from silver.pairing import MET
 
-_AT = ("source", "topic", "partition", "offset")
-_ROW_AT = (*_AT, "ordinal")
+_ROW_AT = (*MESSAGE_AT, "ordinal")
 _REREAD = "run again; if it stays, keep `silver` aside and read it again from bronze: delete silver/changes and the checkpoint of silver"
 _DECIDED = "kind NOT IN ('quarantined', 'half') AND NOT (kind = 'row' AND half IS NOT NULL)"
 """Rows that are a message's last word: not the half that waited, not the after half that was released before its partner came."""
@@ -43,11 +42,11 @@ def verify(run: Run) -> Sequence[Check]:
 def _fates(run: Run, changes: DataFrame, met: DataFrame) -> Sequence[Check]:
     history = read_history(run.spark, run.lake)
     still = [*history.halts(), *history.left_out(run.config.sources)]
-    messages = run.lake.read(run.spark, MESSAGES_TABLE).select(*_AT)
-    told = changes.select(*_AT).unionByName(met).distinct()
+    messages = run.lake.read(run.spark, MESSAGES_TABLE).select(*MESSAGE_AT)
+    told = changes.select(*MESSAGE_AT).unionByName(met).distinct()
     waiting = messages.where(~F.col("source").isin(*still)) if still else messages
-    without = waiting.join(told, list(_AT), "left_anti").count()
-    invented = told.join(messages, list(_AT), "left_anti").count()
+    without = waiting.join(told, list(MESSAGE_AT), "left_anti").count()
+    invented = told.join(messages, list(MESSAGE_AT), "left_anti").count()
     twice = changes.where(_DECIDED).groupBy(*_ROW_AT).count().where("count > 1").count()
     at = derived.CHANGES_TABLE
     return (
@@ -78,16 +77,17 @@ def _sequences(changes: DataFrame) -> Check:
 
 def _pending(run: Run, changes: DataFrame, met: DataFrame) -> Check:
     is_settled = F.col("kind").isin("row", "quarantined") | ((F.col("kind") == "duplicate") & (F.col("detail") == MET))
-    settled = changes.where(is_settled).select(*_AT).unionByName(met)
-    implied = changes.where("kind = 'half' AND half IS NOT NULL").select(*_AT).join(settled, list(_AT), "left_anti").distinct()
-    there = run.lake.rows(run.spark, derived.PENDING_TABLE, CHANGES).select(*_AT)
+    settled = changes.where(is_settled).select(*MESSAGE_AT).unionByName(met)
+    halves = changes.where("kind = 'half' AND half IS NOT NULL").select(*MESSAGE_AT)
+    implied = halves.join(settled, list(MESSAGE_AT), "left_anti").distinct()
+    there = run.lake.rows(run.spark, derived.PENDING_TABLE, CHANGES).select(*MESSAGE_AT)
     action = "run again: what a crash left behind is derived then"
     return Check("pending", "the halves that wait are those that changes imply", _differing(implied, there), derived.PENDING_TABLE, action)
 
 
 def _quarantine(run: Run, changes: DataFrame, met: DataFrame) -> Check:
     later = changes.where("kind <> 'quarantined'").groupBy(*_ROW_AT).agg(F.max("batch").alias("told_in"))
-    refused = changes.where("kind = 'quarantined'").join(met, list(_AT), "left_anti").join(later, list(_ROW_AT), "left")
+    refused = changes.where("kind = 'quarantined'").join(met, list(MESSAGE_AT), "left_anti").join(later, list(_ROW_AT), "left")
     implied = refused.where("told_in IS NULL OR told_in < batch").select(*_ROW_AT).distinct()
     there = run.lake.rows(run.spark, derived.QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved").select(*_ROW_AT)
     action = "run again: what a crash left behind is derived then"

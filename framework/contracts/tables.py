@@ -10,6 +10,8 @@ COORDINATES = (
     T.StructField("partition", T.IntegerType()),
     T.StructField("offset", T.LongType()),
 )
+MESSAGE_AT = ("source", "topic", "partition", "offset")
+"""The columns that say where a message is, and so tell it from all others."""
 HEADERS = T.ArrayType(T.StructType([T.StructField("key", T.StringType()), T.StructField("value", T.BinaryType())]))
 
 MESSAGES = T.StructType(
