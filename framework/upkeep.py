@@ -66,8 +66,8 @@ def tend(spark: SparkSession, lake: Lakehouse, kept: Kept, days: int) -> Tended:
             table.vacuum(24.0 * days)
     except Exception as error:
         return Tended(kept.name, before, before, size, False, f"failed: {str(error).partition(chr(10))[0][:300]}")
-    after, size = _files(spark, lake, kept.name)
-    return Tended(kept.name, before, after, size, is_ragged and after < before, kept.in_use)
+    after, size = _files(spark, lake, kept.name) if is_ragged else (before, size)  # VACUUM takes no file that the table has
+    return Tended(kept.name, before, after, size, after < before, kept.in_use)
 
 
 def _files(spark: SparkSession, lake: Lakehouse, name: str) -> tuple[int, int]:
