@@ -27,13 +27,13 @@ def outlook(run: Run) -> Outlook:
 
     The rows to be of `silver/changes` and of what is derived from it go to the layer behind.
     """
-    messages, landed_at = _waiting(run)
-    arrived = Arrived(messages.count(), landed_at) if messages is not None else Arrived(0, None)
-    if messages is None or not arrived.messages:
+    if not run.lake.exists(run.spark, MESSAGES_TABLE):
         return Outlook({"silver": _found(0, (), ())})
-    spark = run.spark
+    spark, desk = run.spark, Desk(run.lake, run.config, source_plans(run.config))
+    messages, arrived = _waiting(run, desk)
+    if not arrived.messages:
+        return Outlook({"silver": _found(0, (), ())})
     set_pace(spark, arrived.messages)
-    desk = Desk(run.lake, run.config, source_plans(run.config))
     decoded(messages, desk).write.parquet(_place(run, "staged"))
     staged = spark.read.schema(STAGED_DDL).parquet(_place(run, "staged"))
     rows, stops = judged(staged, desk, arrived)
@@ -45,19 +45,16 @@ def outlook(run: Run) -> Outlook:
     return Outlook({"silver": _found(arrived.messages, counts, stops)}, _rows(desk, staged, changes, counts, arrived))
 
 
-def _waiting(run: Run) -> tuple[DataFrame | None, Any]:
-    """The messages of known sources that have no fate, but those of sources that stand still; and when the last landed."""
-    if not run.lake.exists(run.spark, MESSAGES_TABLE):
-        return None, None
-    desk = Desk(run.lake, run.config, source_plans(run.config))
+def _waiting(run: Run, desk: Desk) -> tuple[DataFrame, Arrived]:
+    """The messages of known sources that have no fate, but those of sources that stand still; how many, and when the last landed."""
     sources = run.config.sources
     halts = epochs.read_history(run.spark, run.lake).halts()
     moving = [name for name in sources if name not in halts or sources[name].epoch > halts[name].epoch]
     messages = run.lake.read(run.spark, MESSAGES_TABLE).where(F.col("source").isin(*moving))
     unread(messages, desk).write.parquet(_place(run, "messages"))
     found = run.spark.read.schema(messages.schema).parquet(_place(run, "messages"))
-    row = found.agg(F.max("ingested_at")).first()
-    return found, None if row is None else row[0]
+    row = found.agg(F.count("*"), F.max("ingested_at")).first()
+    return found, Arrived(0, None) if row is None else Arrived(row[0], row[1])
 
 
 def _place(run: Run, name: str) -> str:
