@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 try:
-    from framework import commands, demo_command, feeds, forecast, repair, upkeep
-    from framework.report import command as report_command
+    from framework import commands, feeds, forecast, repair, upkeep
     from framework.sql import command as sql_command
 except ModuleNotFoundError as missing:
     if missing.name != "pyspark":
@@ -23,6 +22,7 @@ except ModuleNotFoundError as missing:
         "  do:    pip install 'mainstem[local]'; Databricks and clusters bring their own Spark, run it there"
     )
 from framework.errors import MainstemError
+from framework.report import DEFAULT_PAGE
 
 _Command = Callable[[argparse.Namespace], int]
 
@@ -70,6 +70,18 @@ def job(arguments: Sequence[str] | None = None) -> None:
             where=f"mainstem {' '.join(sys.argv[1:] if arguments is None else arguments)}",
             action="read what was printed before this; mend the cause and run again: nothing is lost or doubled",
         )
+
+
+def _report(options: argparse.Namespace) -> int:
+    from framework.report.command import report  # templates and Parquet take their time to load: only for those who need them
+
+    return report(options)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from framework.demo_command import demo  # it writes a report
+
+    return demo(options)
 
 
 def _unexpected(error: Exception) -> str:
@@ -136,8 +148,8 @@ def command_line() -> argparse.ArgumentParser:
     forget.set_defaults(command=repair.forget)
 
     report = adder.add_parser("report", parents=[common], help="write how the pipeline stands as one HTML page, and as JSON")
-    report.add_argument("--output", metavar="FILE", help=f"the page (default: {report_command.DEFAULT} beside the configuration)")
-    report.set_defaults(command=report_command.report)
+    report.add_argument("--output", metavar="FILE", help=f"the page (default: {DEFAULT_PAGE} beside the configuration)")
+    report.set_defaults(command=_report)
 
     sql = adder.add_parser("sql", parents=[common], help="query the replicas, histories, silver and ops tables; read-only")
     sql.add_argument(
@@ -176,7 +188,7 @@ def command_line() -> argparse.ArgumentParser:
 
     demo = adder.add_parser("demo", parents=[common], help="run the sample feeds through all layers")
     demo.add_argument("--folder", help="where to put it (default: a new temporary folder)")
-    demo.set_defaults(command=demo_command.demo)
+    demo.set_defaults(command=_demo)
     return parser
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from framework.commands import opened, print_json, read_config
 from framework.errors import MainstemError
+from framework.report import DEFAULT_PAGE
 from framework.report.collect import collect
 from framework.report.document import document, json_text
 from framework.report.facts import findings
@@ -15,13 +16,11 @@ from framework.report.page import html
 from framework.report.records import Report
 from framework.words import one_line
 
-DEFAULT = "mainstem-report.html"
-
 
 def report(options: argparse.Namespace) -> int:
     """Write the report; what it has to tell does not change the exit code."""
     config = read_config(options)
-    page = Path(options.output or Path(options.config).expanduser().absolute().parent / DEFAULT).expanduser().absolute()
+    page = Path(options.output or Path(options.config).expanduser().absolute().parent / DEFAULT_PAGE).expanduser().absolute()
     with opened(config, is_exclusive=False) as (lake, spark):
         found = collect(spark, lake, config)
     data = write_report(found, page)

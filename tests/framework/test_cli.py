@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,3 +37,9 @@ def test_a_job_raises_when_its_command_is_not_understood() -> None:
     with pytest.raises(MainstemError) as raised:
         cli.job(["run", "--through", "platinum"])
     assert raised.value.condition == "TASK_FAILED"
+
+
+def test_what_the_report_alone_needs_is_loaded_for_it_alone() -> None:
+    code = "import sys; from framework import cli; cli.command_line(); print({'jinja2', 'pyarrow.parquet'} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
