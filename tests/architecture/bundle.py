@@ -42,9 +42,13 @@ class Bundle:
         return self.content["resources"]["jobs"]
 
     @property
-    def tasks(self) -> Iterator[dict[str, Any]]:
+    def wheel_tasks(self) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """The tasks that run our own code, each with its job; those that a `for_each_task` repeats, too."""
         for job in self.jobs.values():
-            yield from job.get("tasks", ())
+            for task in job.get("tasks", ()):
+                work = task.get("for_each_task", {}).get("task", task)
+                if "condition_task" not in work and "run_job_task" not in work:
+                    yield job, work
 
 
 def target_names(root: Path) -> list[str]:
@@ -82,6 +86,11 @@ def merged(base: Any, over: Any, key: str = "") -> Any:
     return over
 
 
+def computed_id(content: dict[str, Any], kind: str, name: str) -> int | str:
+    """What stands here for the id that a resource gets when it is deployed: jobs have numbers."""
+    return 1_000 + list(content["resources"]["jobs"]).index(name) if kind == "jobs" else f"{name}-id"
+
+
 def _with_included(root: Path, problems: list[str]) -> dict[str, Any]:
     whole = loaded(root / BUNDLE)
     places = {name: [f"{kind} in {BUNDLE}"] for kind, entries in whole.get("resources", {}).items() for name in entries}
@@ -112,7 +121,7 @@ def _placed(value: Any, folder: str) -> Any:
 
 
 def loaded(file: Path) -> dict[str, Any]:
-    return yaml.safe_load(file.read_text(encoding="utf-8"))
+    return yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
 
 
 @dataclass(slots=True)
@@ -152,12 +161,14 @@ class _Resolution:
         if kind == "var" and len(names) == 1:
             self.used.add(names[0])
             variable = self.content["variables"].get(names[0], {})
+            if "lookup" in variable:
+                return True, "1234567890abcdef"
             return "default" in variable, variable.get("default")
         if reference == "bundle.target":
             return True, self.target
         if kind == "resources" and len(names) == 3 and names[1] in self.content[kind].get(names[0], {}):
             if names[2] in _COMPUTED.get(names[0], ()):
-                return True, f"{names[1]}-{names[2]}"
+                return True, computed_id(self.content, names[0], names[1])
         elif reference in _WORKSPACE:
             return True, _WORKSPACE[reference]
         elif kind not in ("bundle", "workspace"):

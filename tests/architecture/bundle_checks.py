@@ -8,19 +8,21 @@ import importlib
 import io
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 from zoneinfo import available_timezones
 
+from databricks.bundles.dashboards import Dashboard
 from databricks.bundles.jobs import Job
 from databricks.bundles.schemas import Schema
 from databricks.bundles.volumes import Volume
 
 from framework.cli import command_line
-from tests.architecture.bundle import BUNDLE, Bundle, loaded
+from tests.architecture.bundle import BUNDLE, Bundle, computed_id, loaded
+from tests.architecture.dashboard_checks import dashboard_problems
 
-_MODELS: dict[str, Any] = {"jobs": Job, "schemas": Schema, "volumes": Volume}
+_MODELS: dict[str, Any] = {"jobs": Job, "schemas": Schema, "volumes": Volume, "dashboards": Dashboard}
 _RESOURCES: dict[str, Any] = dict.fromkeys(_MODELS, dict)
 _PERMISSION = {"level": str, "group_name": str, "service_principal_name": str, "user_name": str}
 _TARGET = {
@@ -38,10 +40,13 @@ _SHAPE: dict[str, Any] = {
     "include": [str],
     "sync": {"exclude": [str]},
     "artifacts": {"*": {"type": str, "build": str, "path": str}},
-    "variables": {"*": {"description": str, "default": (str, int)}},
+    "variables": {"*": {"description": str, "default": (str, int, list), "type": str, "lookup": {"warehouse": str}}},
     "resources": _RESOURCES,
     "targets": {"*": _TARGET},
 }
+
+# What Databricks fills in when a run starts, as {{job.parameters.name}}.
+_DYNAMIC = re.compile(r"\{\{\s*([\w.]+)\s*\}\}")
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -58,8 +63,9 @@ _FIELDS = (
 
 def problems(bundle: Bundle) -> list[str]:
     """All that is wrong with a bundle under one target."""
-    checks = (reference_problems, shape_problems, resource_problems, task_problems, entry_point_problems, wheel_problems)
-    return [problem for check in (*checks, schedule_problems, command_problems) for problem in check(bundle)]
+    outside = (reference_problems, shape_problems, resource_problems, dashboards_problems)
+    inside = (job_problems, task_problems, entry_point_problems, wheel_problems, schedule_problems, command_problems, hand_over_problems)
+    return [problem for check in (*outside, *inside) for problem in check(bundle)]
 
 
 def reference_problems(bundle: Bundle) -> Iterator[str]:
@@ -120,35 +126,74 @@ def resource_problems(bundle: Bundle) -> Iterator[str]:
                 yield f"resources.{kind}.{name}: {error}"
 
 
-def task_problems(bundle: Bundle) -> Iterator[str]:
-    """Tasks without work, without one place to run, after a task that is not before them, or free to fail in silence."""
+def dashboards_problems(bundle: Bundle) -> Iterator[str]:
+    """Dashboards whose file is not there or does not hold together, or that do not look into the schema `ops`."""
+    schema = bundle.content["resources"]["schemas"]["ops"]
+    for name, dashboard in bundle.content["resources"].get("dashboards", {}).items():
+        place = (schema.get("catalog_name"), schema.get("name"))
+        if (dashboard.get("dataset_catalog"), dashboard.get("dataset_schema")) != place:
+            yield f"{name}: does not look into {'.'.join(map(str, place))}"
+        if not dashboard.get("warehouse_id"):
+            yield f"{name}: no warehouse_id"
+        file = bundle.root / dashboard["file_path"]
+        if not file.is_file():
+            yield f"{name}: there is no {dashboard['file_path']}"
+        else:
+            yield from (f"{file.name}: {problem}" for problem in dashboard_problems(file.read_text(encoding="utf-8")))
+
+
+def job_problems(bundle: Bundle) -> Iterator[str]:
+    """Jobs that may overlap, fail in silence, or start in a way that the platform does not allow."""
     for name, job in bundle.jobs.items():
-        for key in {"schedule", "health", "email_notifications", "timeout_seconds", "queue"} - job.keys():
-            yield f"{name}: no {key}"
+        is_continuous = "continuous" in job
+        needed = {"name", "description", "email_notifications"} | (set() if is_continuous else {"queue"})
+        if any("python_wheel_task" in task for task in job["tasks"]) and not is_continuous:
+            needed |= {"health", "timeout_seconds"}
+        yield from (f"{name}: no {key}" for key in sorted(needed - job.keys()))
         if job.get("max_concurrent_runs") != 1:
             yield f"{name}: runs may overlap"
+        if len(job.keys() & {"schedule", "trigger", "continuous"}) > 1:
+            yield f"{name}: more than one of schedule, trigger and continuous"
+        if is_continuous and any(task.keys() & {"depends_on", "max_retries"} for task in job["tasks"]):
+            yield f"{name}: a continuous job has no dependencies and no retries"
+        leaves = job["tasks"][-1:]
+        before = {earlier["task_key"] for task in job["tasks"] for earlier in task.get("depends_on", ())}
+        for task in job["tasks"]:
+            if task["task_key"] not in before and task not in leaves:
+                yield f"{name}.{task['task_key']}: the run may end well though the last task does not follow it"
+            if "outcome" in str(task.get("depends_on")) and "on_failure" not in task.get("email_notifications", {}):
+                yield f"{name}.{task['task_key']}: fails in silence, for the run ends as its last task does"
+
+
+def task_problems(bundle: Bundle) -> Iterator[str]:
+    """Tasks without work, without one place to run, or after a task that is not before them."""
+    for name, job in bundle.jobs.items():
         environments = {entry["environment_key"] for entry in job.get("environments", ())}
         clusters = {entry["job_cluster_key"] for entry in job.get("job_clusters", ())}
-        before: set[str] = set()
+        before: dict[str, Any] = {}
         for task in job["tasks"]:
+            at = f"{name}.{task['task_key']}"
+            for earlier in task.get("depends_on", ()):
+                if earlier["task_key"] not in before:
+                    yield f"{at}: comes after {earlier['task_key']}, which is not before it"
+                elif ("outcome" in earlier) != ("condition_task" in before[earlier["task_key"]]):
+                    yield f"{at}: an outcome is what a condition has, and only that"
+            before[task["task_key"]] = task
+        for task in (work for owner, work in bundle.wheel_tasks if owner is job):
             at = f"{name}.{task['task_key']}"
             if "python_wheel_task" not in task:
                 yield f"{at}: no python_wheel_task"
             places = [task[key] for key in ("environment_key", "job_cluster_key") if key in task]
             if len(places) != 1 or places[0] not in (environments if "environment_key" in task else clusters):
                 yield f"{at}: not one place to run that the job has"
-            for earlier in task.get("depends_on", ()):
-                if earlier["task_key"] not in before:
-                    yield f"{at}: comes after {earlier['task_key']}, which is not before it"
-            for key in {"max_retries", "timeout_seconds"} - task.keys():
+            for key in () if "continuous" in job else sorted({"max_retries", "timeout_seconds"} - task.keys()):
                 yield f"{at}: no {key}"
-            before.add(task["task_key"])
 
 
 def entry_point_problems(bundle: Bundle) -> Iterator[str]:
     """Wheel tasks of another package, or by a name that the package does not have or that leads nowhere."""
     project = _project(bundle)
-    for task in bundle.tasks:
+    for _, task in bundle.wheel_tasks:
         work = task.get("python_wheel_task", {})
         if work.get("package_name") != project["name"]:
             yield f"{task['task_key']}: the package is {project['name']}"
@@ -171,16 +216,15 @@ def wheel_problems(bundle: Bundle) -> Iterator[str]:
         if artifact.get("type") != "whl" or not artifact.get("build", "").startswith("uv build --wheel"):
             yield f"artifacts.{name}: not a wheel built by uv"
         folders.append(PurePosixPath(artifact["path"]) / "dist")
-    for job in bundle.jobs.values():
+    for job, task in bundle.wheel_tasks:
         environments = {entry["environment_key"]: entry["spec"].get("dependencies", []) for entry in job.get("environments", ())}
-        for task in job["tasks"]:
-            libraries = [library["whl"] for library in task.get("libraries", ()) if "whl" in library]
-            wheels = environments.get(task.get("environment_key"), []) + libraries
-            if not wheels:
-                yield f"{task['task_key']}: has no wheel"
-            for wheel in map(PurePosixPath, wheels):
-                if wheel.parent not in folders or not fnmatch.fnmatchcase(built, wheel.name):
-                    yield f"{task['task_key']}: {wheel} is not where {built} is built"
+        libraries = [library["whl"] for library in task.get("libraries", ()) if "whl" in library]
+        wheels = environments.get(task.get("environment_key"), []) + libraries
+        if not wheels:
+            yield f"{task['task_key']}: has no wheel"
+        for wheel in map(PurePosixPath, wheels):
+            if wheel.parent not in folders or not fnmatch.fnmatchcase(built, wheel.name):
+                yield f"{task['task_key']}: {wheel} is not where {built} is built"
 
 
 def wheel_name(bundle: Bundle) -> str:
@@ -192,7 +236,9 @@ def wheel_name(bundle: Bundle) -> str:
 def schedule_problems(bundle: Bundle) -> Iterator[str]:
     """Schedules that Quartz does not understand, and zones that there are not."""
     for name, job in bundle.jobs.items():
-        schedule = job.get("schedule", {})
+        schedule = job.get("schedule")
+        if schedule is None:
+            continue
         for problem in quartz_problems(str(schedule.get("quartz_cron_expression"))):
             yield f"{name}.schedule: {problem}"
         if schedule.get("timezone_id") not in available_timezones():
@@ -227,11 +273,13 @@ def _is_quartz(item: str, least: int, most: int, words: tuple[str, ...]) -> bool
 
 def command_problems(bundle: Bundle) -> Iterator[str]:
     """Parameters that the command line does not take, and configurations that a job cannot read."""
-    for task in bundle.tasks:
+    for job, task in bundle.wheel_tasks:
+        if "python_wheel_task" not in task:
+            continue
         said = io.StringIO()
         try:
             with contextlib.redirect_stderr(said):
-                options = command_line().parse_args([str(each) for each in task["python_wheel_task"]["parameters"]])
+                options = command_line().parse_args(arguments(job, task))
         except SystemExit:
             yield f"{task['task_key']}: {said.getvalue().strip().splitlines()[-1]}"
             continue
@@ -240,6 +288,36 @@ def command_problems(bundle: Bundle) -> Iterator[str]:
             continue
         if not options.config.startswith(("/Volumes/", "/Workspace/")):
             yield f"{task['task_key']}: a job does not reach {options.config}"
+
+
+def arguments(job: Mapping[str, Any], task: Mapping[str, Any], table: str = "shop.orders") -> list[str]:
+    """A task's arguments as Databricks hands them over, with the job's parameters at their defaults.
+
+    Raises KeyError for a reference to a parameter that the job does not have.
+    """
+    values = {f"job.parameters.{each['name']}": each["default"] for each in job.get("parameters", ())} | {"input": table}
+    return [_DYNAMIC.sub(lambda found: str(values[found[1]]), str(each)) for each in task["python_wheel_task"]["parameters"]]
+
+
+def hand_over_problems(bundle: Bundle) -> Iterator[str]:
+    """Parameters of other jobs that these do not have, and references to parameters that the own job does not have."""
+    jobs = {computed_id(bundle.content, "jobs", name): job for name, job in bundle.jobs.items()}
+    for name, job in bundle.jobs.items():
+        own = {each["name"] for each in job.get("parameters", ())}
+        for task in job["tasks"]:
+            at = f"{name}.{task['task_key']}"
+            for reference in _DYNAMIC.findall(str(task)):
+                if reference != "input" and reference.removeprefix("job.parameters.") not in own:
+                    yield f"{at}: the job has no {{{{{reference}}}}}"
+                if reference == "input" and "for_each_task" not in task:
+                    yield f"{at}: {{{{input}}}} outside of a for_each_task"
+            started = task.get("run_job_task")
+            if started is not None and started["job_id"] not in jobs:
+                yield f"{at}: starts {started['job_id']}, which is no job of the bundle"
+            elif started is not None:
+                known = {each["name"] for each in jobs[started["job_id"]].get("parameters", ())}
+                for key in started.get("job_parameters", {}).keys() - known:
+                    yield f"{at}: starts a job with {key}, which is none of its parameters"
 
 
 def _project(bundle: Bundle) -> dict[str, Any]:
