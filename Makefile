@@ -6,6 +6,8 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 CHAOS ?= 20
 SCALE ?= 1.0
+MATRIX ?= 3.11-4.0 3.12-4.0 3.11-4.1 3.12-4.1 3.12-4.2.0
+MATRIX_TESTS ?= tests/bronze tests/silver tests/gold tests/end_to_end/test_blob_to_replica.py
 SEED ?= $(shell od -An -N3 -tu4 /dev/urandom | tr -d ' ')
 
 UV := $(shell command -v uv 2>/dev/null || echo .venv-tools/bin/uv)
@@ -16,13 +18,17 @@ export UV_PROJECT_ENVIRONMENT := .venv
 unexport VIRTUAL_ENV
 unexport PYTHONPATH
 
-.PHONY: help setup demo test test-browser property chaos real lint format clean benchmark
+CELLS := $(MATRIX:%=test-matrix-%)
+
+.PHONY: help setup demo test test-browser test-wheel test-matrix $(CELLS) property chaos real lint format clean benchmark
 
 help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
 	@echo "make test     all tests, in WORKERS=$(WORKERS) processes at once"
 	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
+	@echo "make test-wheel  the wheel alone in an empty environment: each task of the Databricks jobs, by its own command line"
+	@echo "make test-matrix the layers' tests on each Python and Spark: MATRIX=\"$(MATRIX)\""
 	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
 	@echo "make chaos    runs killed at every named point, and CHAOS=$(CHAOS) times at random (SEED=… repeats one)"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
@@ -53,6 +59,26 @@ test-browser: $(READY)
 	$(UV) sync --frozen --quiet --group browser
 	MAINSTEM_BROWSER=1 $(BIN)/python -m pytest tests/framework/report/test_browser.py $(PYTEST_ARGS)
 
+# apart from `test`: it installs Spark once more, and starts it once a task
+test-wheel: $(READY)
+	MAINSTEM_WHEEL=1 $(BIN)/python -m pytest -s tests/architecture/test_wheel_commands.py $(PYTEST_ARGS)
+
+# A cell is PYTHON-SPARK, in an environment of its own with the lock's versions of all but Spark. The Python must be on the
+# path, or for uv to download.
+test-matrix: $(CELLS)
+
+$(CELLS): test-matrix-%: .matrix/%/.ready
+	@echo "== Python $(firstword $(subst -, ,$*)), Spark $(lastword $(subst -, ,$*))"
+	.matrix/$*/bin/python -m pytest $(MATRIX_TESTS) $(PYTEST_ARGS)
+
+.matrix/%/.ready: pyproject.toml uv.lock | $(UV)
+	$(UV) venv --quiet --clear --python $(firstword $(subst -, ,$*)) $(@D)
+	$(UV) export --frozen --quiet --no-hashes --no-emit-project --no-group bundle --output-file $(@D)/locked.txt
+	grep -v -e '^pyspark=' -e '^py4j=' $(@D)/locked.txt > $(@D)/constraints.txt
+	echo 'pyspark==$(lastword $(subst -, ,$*)).*' > $(@D)/spark.txt
+	$(UV) pip install --quiet --python $(@D)/bin/python --group dev --editable . --constraint $(@D)/constraints.txt --override $(@D)/spark.txt
+	@touch $@
+
 property: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/gold $(PYTEST_ARGS)
 
@@ -77,5 +103,5 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-tools .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse $(DEMO)
+	rm -rf .venv .venv-tools .matrix .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse $(DEMO)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import configparser
-import shutil
-import subprocess
 import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.architecture.wheel import ROOT, built_wheel
+
 PACKAGES = ("framework", "bronze", "silver", "gold")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as `uv build` makes it."""
-    uv = shutil.which("uv") or ROOT / ".venv-tools" / "bin" / "uv"
-    if not Path(uv).is_file():
-        pytest.skip("there is no uv on this machine")
-    folder = tmp_path_factory.mktemp("dist")
-    build = subprocess.run([uv, "build", "--wheel", "--out-dir", folder], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert build.returncode == 0, build.stderr
-    (built,) = folder.glob("*.whl")
-    return built
+    return built_wheel(tmp_path_factory.mktemp("dist"))
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +39,7 @@ def test_the_wheel_holds_the_demo_and_the_jobs(names: set[str]) -> None:
     assert "framework/demo/mainstem.yml" in names
     assert any(name.startswith("framework/demo/parts/1/shop/") for name in names)
     assert "framework/demo/samples/datahub_blob.jsonl" in names
-    assert "framework/pipeline.job.yml" in names
+    assert {"framework/pipeline.job.yml", "gold/gold.job.yml", "framework/operations.lvdash.json"} <= names
 
 
 def test_the_entry_points_of_the_wheel_lead_to_modules_in_it(wheel: Path, names: set[str]) -> None:
