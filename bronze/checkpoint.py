@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.source import MESSAGES_TABLE, Feed
+from framework.contracts.seed import TOPIC
 from framework.contracts.tables import MESSAGES
 from framework.errors import MainstemError
 from framework.names import quoted
@@ -103,7 +104,7 @@ def lost(feed: Feed, found: str) -> MainstemError:
 
 def _begin(spark: SparkSession, feed: Feed, table: str) -> Checkpoint:
     messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
-    has_messages = not messages.limit(1).isEmpty()
+    has_messages = not messages.where(~F.col("topic").startswith(TOPIC)).limit(1).isEmpty()  # dumps are no part of a stream
     if has_messages and not is_there(spark, _reset(feed)):
         forget(spark, feed)
         raise lost(feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone")

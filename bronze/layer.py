@@ -7,6 +7,7 @@ from bronze.forget import erase
 from bronze.job import run_bronze
 from bronze.look import look
 from bronze.outlook import outlook
+from bronze.seed import seed
 from bronze.source import MESSAGES_TABLE
 from bronze.verify import verify
 from framework.layer import Layer, LayerReport, Run
@@ -25,4 +26,14 @@ def _status(run: Run) -> dict[str, int]:
     return {"messages": run.lake.read(run.spark, MESSAGES_TABLE).count()}
 
 
-LAYER = Layer(name="bronze", run=_run, verify=verify, status=_status, look=look, plan=outlook, erase=erase, expectations=expectations)
+LAYER = Layer(
+    name="bronze",
+    run=_run,
+    verify=verify,
+    status=_status,
+    look=look,
+    plan=outlook,
+    erase=erase,
+    seed=seed,
+    expectations=expectations,
+)

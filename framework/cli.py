@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 try:
-    from framework import commands, feeds, forecast, repair, upkeep
+    from framework import commands, feeds, forecast, repair, seed_command, upkeep
     from framework.sql import command as sql_command
 except ModuleNotFoundError as missing:
     if missing.name != "pyspark":
@@ -135,6 +135,20 @@ def command_line() -> argparse.ArgumentParser:
         "--from", dest="origin", choices=("silver", "bronze"), default="silver", help="decode its messages again first (bronze)"
     )
     rebuild.set_defaults(command=repair.rebuild)
+
+    seed = adder.add_parser("seed", parents=[common], help="start a replica from a dump of its table, where the feed begins mid-way")
+    seed.add_argument("table", metavar="TABLE", help="database.table or database.schema.table, as the feed names it")
+    seed.add_argument(
+        "--from", dest="origin", metavar="FILE", required=True, help="the dump: CSV, Parquet, a folder of such files, a Delta table"
+    )
+    seed.add_argument(
+        "--position",
+        metavar="P",
+        required=True,
+        help="the last position whose change the dump holds (4711, binlog.000003:1547, 16/B374D848)",
+    )
+    seed.add_argument("--source", metavar="NAME", help="the source that the table is of, where several could be")
+    seed.set_defaults(command=seed_command.seed)
 
     trace = adder.add_parser("trace", parents=[common], help="how a row came to be: its changes, their fates, their messages")
     trace.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")

@@ -16,6 +16,7 @@ from framework.config import Config
 from framework.contracts.erasure import Erasure
 from framework.contracts.lines import FiledMessage
 from framework.contracts.quality import QualityResult
+from framework.contracts.seed import Seed
 from framework.quality.subject import Past, Subject
 from framework.tables import Lakehouse
 
@@ -83,6 +84,24 @@ class Kept:
     in_use: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SeedRequest:
+    """What `seed` was asked for: a table by its dotted name, a position as people write it, the source where it is named."""
+
+    table: str
+    position: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The seed that a request stands for; `columns` are those that the feed has shown, none where it has shown no row."""
+
+    seed: Seed
+    columns: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 def _nothing() -> Sequence[Mapping[str, str]]:
     return ()
 
@@ -101,6 +120,8 @@ class Layer:
 
     `find` names all that is kept of a row (its earlier and later keys too, where that is asked for); `erase` takes it out of
     the layer's tables and says how much that was. It may be done again.
+
+    `place` says which seed a request stands for, and `seed` lands the rows of a dump as messages of it; each is one layer's.
 
     `look` gives the messages of a file or folder without landing them, `detect` says which format such messages have as
     the feed of a source of this name; each is one layer's.
@@ -122,6 +143,8 @@ class Layer:
     kept: Callable[[Run], Iterable[Kept]] | None = None
     look: Callable[[Path], Iterator[FiledMessage]] | None = None
     detect: Callable[[Iterable[FiledMessage], str], Mapping[str, Any]] | None = None
+    place: Callable[[Run, SeedRequest], Placed] | None = None
+    seed: Callable[[Run, Placed, str], LayerReport] | None = None
     expectations: Callable[[Run, Past], Sequence[Subject]] | None = None
 
 

@@ -24,6 +24,7 @@ from silver.desk import STRIDE, Desk, Shown, later
 from silver.formats import FORMATS
 from silver.normalize import normalizer
 from silver.rows import STAGED_DDL
+from silver.seeds import plans_with_seeds
 
 MESSAGES_TABLE = "bronze/messages"
 
@@ -114,7 +115,8 @@ def decoded(messages: DataFrame, desk: Desk, newest: Mapping[str, int] | None = 
     """What the messages say, each in the epoch of its place. `newest`: the last epochs of sources that begin another one."""
     configured = {name: source.epoch for name, source in desk.config.sources.items()} | dict(newest or {})
     in_epochs = epochs.placed(messages, epochs.read_history(messages.sparkSession, desk.lake), configured)
-    return in_epochs.mapInArrow(normalizer(desk.plans_for(messages)), STAGED_DDL)
+    plans = plans_with_seeds(messages, desk.plans_for(messages), desk.lake)
+    return in_epochs.mapInArrow(normalizer(plans), STAGED_DDL)
 
 
 def judged(staged: DataFrame, desk: Desk, arrived: Arrived) -> tuple[DataFrame, list[resets.Stop]]:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from framework.config import Config
 from framework.contracts.reasons import Reason
+from framework.contracts.seed import SEEDED
 from framework.contracts.tables import SCHEMAS
 from framework.tables import Lakehouse, Transaction
 from silver import derived
@@ -33,13 +34,15 @@ _Table = tuple[str, str | None, str | None, str | None]
 class Shown:
     """How far a source or a table has come: highest sequence, newest event time, newest server.
 
-    `has_unpaired` tells that a half was refused for want of a partner.
+    `has_unpaired` tells that a half was refused for want of a partner; `streamed` is the highest sequence that is no
+    seed's: a seed's position is a claim of the user, and the feed may well be behind it.
     """
 
     sequence: str | None = None
     event_time: datetime | None = None
     server: str | None = None
     has_unpaired: bool = False
+    streamed: str | None = None
 
     def __or__(self, other: Shown) -> Shown:
         """Both together, `other` being the newer."""
@@ -48,6 +51,7 @@ class Shown:
             later(self.event_time, other.event_time),
             other.server or self.server,
             self.has_unpaired or other.has_unpaired,
+            later(self.streamed, other.streamed),
         )
 
 
@@ -90,9 +94,10 @@ class Desk:
         if self.tables is None:
             counts = self.lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
             is_unpaired = F.coalesce(F.col("reason") == str(Reason.UNPAIRED_BEFORE_IMAGE), F.lit(False))
+            is_fed = ~F.col("reason").eqNullSafe(SEEDED)
             server = F.max_by("server", F.when(F.col("server").isNotNull(), F.col("batch")))
             found = counts.groupBy("source", "database", "schema", "table").agg(
-                F.max("max_sequence"), F.max("max_event_time"), server, F.max(is_unpaired)
+                F.max("max_sequence"), F.max("max_event_time"), server, F.max(is_unpaired), F.max(F.when(is_fed, F.col("max_sequence")))
             )
             self.tables = {(row[0], row[1], row[2], row[3]): Shown(*row[4:]) for row in found.collect()}
         return self.tables
@@ -106,7 +111,7 @@ class Desk:
 
     def extents(self, spark: SparkSession, sources: Sequence[str], schema: str) -> DataFrame:
         """How far the tables of these sources have come, as rows."""
-        rows = [(*table, s.sequence, s.event_time, s.server) for table, s in self.shown_tables(spark).items() if table[0] in sources]
+        rows = [(*table, s.streamed, s.event_time, s.server) for table, s in self.shown_tables(spark).items() if table[0] in sources]
         return spark.createDataFrame(cast(Any, rows), schema)
 
     def note(self, counts: Sequence[Row], messages: int) -> None:
@@ -118,7 +123,8 @@ class Desk:
         for row in counts:
             table = (row["source"], row["database"], row["schema"], row["table"])
             is_unpaired = row["reason"] == Reason.UNPAIRED_BEFORE_IMAGE
-            new = Shown(row["max_sequence"], row["max_event_time"], row["server"], is_unpaired)
+            streamed = None if row["reason"] == SEEDED else row["max_sequence"]
+            new = Shown(row["max_sequence"], row["max_event_time"], row["server"], is_unpaired, streamed)
             self.tables[table] = self.tables.get(table, Shown()) | new
 
 

@@ -19,6 +19,7 @@ from silver.forget import erase
 from silver.formats import FORMATS
 from silver.job import SilverResult, rebuild_silver, replay_silver, run_silver
 from silver.outlook import outlook
+from silver.seeds import place
 from silver.snapshots import late_snapshots
 from silver.upkeep import kept
 from silver.verify import verify
@@ -129,6 +130,7 @@ LAYER = Layer(
     formats=_format_rows,
     options=lambda: {name: f.options for name, f in FORMATS.items()},
     erase=erase,
+    place=place,
     plan=outlook,
     kept=kept,
     detect=lambda messages, source: detect(messages, FORMATS, source),

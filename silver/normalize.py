@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from framework.contracts.actions import actions_text, has_no_effect
 from framework.contracts.erasure import FORGOTTEN
-from framework.contracts.events import Control, ControlKind, Event, Half, Op, RowChange, Token
+from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from framework.contracts.seed import seed_in
 from silver.format import Context, Format
 from silver.identity import digest, image_parts, key_values
 from silver.rows import STAGED, Row, RowWriter, excluded, forgotten, quarantined
+from silver.seeded import seeded_row
 from silver.sequence import sequence_of
 from silver.statements import statement_events
 
@@ -30,13 +32,17 @@ BAD_COORDINATES = "mainstem.bad_coordinates"
 
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
-    """What the adapter knows of one source: its format, the decoder's context, its newest epoch, and which tables to leave out."""
+    """What the adapter knows of one source: its format, the decoder's context, its newest epoch, and which tables to leave out.
+
+    `seeds` has, by their places, what the feed says of the columns of tables whose dumps are rows of the batch.
+    """
 
     format: Format
     context: Context
     epoch: int
     is_excluded: Callable[[str | None, str | None, str], bool]
     max_bytes: int
+    seeds: Mapping[tuple[object, ...], Mapping[str, Column]] = field(default_factory=dict)
 
 
 def normalizer(plans: Mapping[str, SourcePlan]) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
@@ -85,6 +91,10 @@ class _Desk:
         if any(name == FORGOTTEN for name, _ in message.headers):
             self.rows.append(forgotten(message, plan.format.name))
             return
+        seed = seed_in(message.headers)
+        if seed is not None:
+            self._take_seeded(message, seed, plan)
+            return
         epoch = plan.epoch if epoch is None else epoch
         ids: set[str] = set()
         for ordinal, event in enumerate(_decoded(message, plan)):
@@ -105,6 +115,14 @@ class _Desk:
                 self._take_half(row)
             else:
                 self.rows.append(row)
+
+    def _take_seeded(self, message: RawMessage, seed: bytes, plan: SourcePlan) -> None:
+        try:
+            row = seeded_row(message, seed, plan.format.name, plan.context, plan.seeds)
+        except Exception as error:  # a header that nobody here has written
+            self.rows.append(quarantined(message, plan.format.name, _refusal(error)))
+            return
+        self.rows.append(excluded(row) if plan.is_excluded(row["database"], row["schema"], row["table"]) else row)
 
     def _take_half(self, row: Row) -> None:
         key = (row["source"], row["database"], row["schema"], row["table"], row["sequence"])
