@@ -83,7 +83,7 @@ property: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/gold $(PYTEST_ARGS)
 
 chaos: $(READY)
-	MAINSTEM_SEED=$(SEED) MAINSTEM_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/end_to_end/test_crashes.py tests/end_to_end/test_rare_crashes.py tests/end_to_end/test_kills.py $(PYTEST_ARGS)
+	MAINSTEM_SEED=$(SEED) MAINSTEM_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/end_to_end/test_crashes.py tests/end_to_end/test_rare_crashes.py tests/end_to_end/test_unusable_places.py tests/end_to_end/test_kills.py $(PYTEST_ARGS)
 
 real: $(READY)
 	$(UV) sync --frozen --quiet --group real
