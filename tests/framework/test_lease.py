@@ -4,7 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -95,6 +95,20 @@ def test_second_run_learns_who_holds_the_lease(lakehouse: Lakehouse) -> None:
     assert str(before["since"]) in caught.value.found
     assert body(lakehouse) == before
     end(holder)
+
+
+def test_a_paused_owner_keeps_its_place_beyond_the_end_of_its_lease(lakehouse: Lakehouse) -> None:
+    holder = start_holder(lakehouse)
+    assert line_of(holder) == "held 1"
+    holder.send_signal(signal.SIGSTOP)
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+
+    with pytest.raises(MainstemError) as caught, hold_lease(lakehouse, "shop", now=lambda: tomorrow):
+        pass
+
+    holder.send_signal(signal.SIGCONT)
+    end(holder)
+    assert caught.value.condition == "LEASE_HELD"
 
 
 def test_other_pipelines_are_not_kept_out(lakehouse: Lakehouse) -> None:
