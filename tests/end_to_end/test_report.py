@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
@@ -16,6 +17,8 @@ from framework.cli import main
 from framework.contracts.quality import RESULTS_TABLE, QualityResult
 from framework.contracts.tables import QUALITY_RESULTS
 from framework.report.notebook import report as notebook_report
+from silver.derived import CHANGES_TABLE, STATEMENTS_TABLE, statements_of
+from tests.architecture.dashboard_checks import TABLES, queries
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 
 WITH_A_DATE = [*COLUMNS, {"name": "bought", "type": "DATE"}]
@@ -93,6 +96,40 @@ def test_the_report_tells_what_the_tables_hold(shop: Shop, capsys: pytest.Captur
     seen = notebook_report(config)
     assert seen.data["totals"] == found["totals"]
     assert seen._repr_html_().startswith("<iframe srcdoc=")
+
+
+def test_the_dashboard_asks_the_operational_tables_what_they_hold(shop: Shop, spark: SparkSession) -> None:
+    if not shop.lake.exists(spark, STATEMENTS_TABLE):
+        shop.lake.append(statements_of(shop.lake.read(spark, CHANGES_TABLE)), STATEMENTS_TABLE)
+    text = (Path(__file__).parents[2] / "framework" / "operations.lvdash.json").read_text(encoding="utf-8")
+    for name in TABLES:
+        if shop.lake.exists(spark, f"ops/{name}"):
+            shop.lake.read(spark, f"ops/{name}").createOrReplaceTempView(name)
+    found = {}
+    try:
+        for name, query in queries(text).items():
+            answer = spark.sql(query)
+            assert set(answer.columns) == set(sqlglot.parse_one(query, read="databricks").named_selects), name
+            found[name] = [row.asDict() for row in answer.collect()]
+    finally:
+        for name in TABLES:
+            spark.catalog.dropTempView(name)
+
+    (run,) = found["runs"]
+    assert (run["outcome"], run["messages"], run["tables_written"], run["error_count"]) == ("ok", 5, 1, 0)
+    (state,) = found["states"]
+    assert (state["table_name"], state["state"], state["batches_behind"], state["changes_applied"]) == ("shop.item", "active", 0, 2)
+    (totals,) = found["totals"]
+    assert totals == {"parked_tables": 0, "all_tables": 1, "bad_values": 1, "quarantined_this_week": 1}
+    assert {row["kind"]: row["row_count"] for row in found["fates"]} == {"row": 2, "half": 1, "quarantined": 1, "duplicate": 1}
+    assert [(row["source"], row["row_count"]) for row in found["sources"]] == [("feed", 5)]
+    assert [(row["reason"], row["row_count"]) for row in found["quarantined"]] == [("not_json", 1)]
+    assert [(row["column_name"], row["cell_count"]) for row in found["bad_values"]] == [("bought", 1)]
+    assert [(row["rule"], row["verdict"], row["failed_count"]) for row in found["quality"]] == [
+        ("unique", "error", 3),
+        ("not_null", "ok", 0),
+    ]
+    assert found["schema_changes"] == []
 
 
 def test_a_report_that_cannot_be_written_says_so(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
