@@ -21,7 +21,7 @@ except ModuleNotFoundError as missing:
         "error: PYSPARK_MISSING\n  found: no Spark in this Python\n  where: " + sys.executable + "\n"
         "  do:    pip install 'mainstem[local]'; Databricks and clusters bring their own Spark, run it there"
     )
-from framework.errors import MainstemError
+from framework.errors import MainstemError, cause_of
 from framework.report import DEFAULT_PAGE
 
 _Command = Callable[[argparse.Namespace], int]
@@ -85,9 +85,8 @@ def _demo(options: argparse.Namespace) -> int:
 
 
 def _unexpected(error: Exception) -> str:
-    first = str(error).strip().splitlines()
     return (
-        f"{type(error).__name__.upper()}\n  found: {first[0][:500] if first else type(error).__name__}\n"
+        f"{type(error).__name__.upper()}\n  found: {cause_of(error)}\n"
         "  where: not told\n  do:    run again with --debug for the whole trace; a run can always be repeated"
     )
 

@@ -36,10 +36,11 @@ class ConfigurationError(MainstemError):
 
 
 def brief(error: Exception) -> str:
-    """What an error comes to: all three parts of a MainstemError, of any other its class and the first line of its text, cut."""
+    """What an error comes to: all three parts of a MainstemError, of any other its class and what went wrong, in a line."""
     if isinstance(error, MainstemError):
         return str(error)
-    return f"{type(error).__name__}: {str(error).splitlines()[0][:500] if str(error) else ''}"
+    name, cause = type(error).__name__, cause_of(error)
+    return name if cause == name else f"{name}: {cause}"
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str | None:
@@ -60,6 +61,15 @@ def suggested(name: str, allowed: Iterable[str]) -> str:
     match = nearest(name, names)
     hint = f"did you mean '{match}'? " if match else ""
     return f"{hint}allowed: {listed(names)}"
+
+
+def cause_of(error: Exception) -> str:
+    """One line that says what went wrong: of an error of the JVM the innermost cause, else the error's first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line.partition(":")[2].strip() for line in lines if line.startswith(("Caused by:", ":"))]
+    if lines and lines[0].startswith("An error occurred while calling") and causes:
+        return causes[-1][:500]
+    return lines[0][:500] if lines else type(error).__name__
 
 
 def _restored(kind: type[MainstemError], condition: str, found: str, where: str, action: str) -> MainstemError:

@@ -1,6 +1,6 @@
 import pickle
 
-from framework.errors import ConfigurationError, MainstemError, brief, nearest
+from framework.errors import ConfigurationError, MainstemError, brief, cause_of, nearest
 
 
 def test_message_has_three_parts() -> None:
@@ -31,4 +31,12 @@ def test_an_error_in_brief_is_its_three_parts_or_its_first_line() -> None:
     assert brief(error) == str(error)
     assert brief(ValueError("first\nsecond")) == "ValueError: first"
     assert brief(ValueError("x" * 600)) == "ValueError: " + "x" * 500
-    assert brief(ValueError()) == "ValueError: "
+    assert brief(ValueError()) == "ValueError"
+
+
+def test_the_innermost_cause_of_a_jvm_error_is_its_line() -> None:
+    told = "An error occurred while calling o3.execute.\n: org.apache.spark.SparkException: aborted\n\tat a.b\n"
+    told += "Caused by: java.io.IOException: No space left\n\tat c"
+    assert cause_of(Exception(told)) == "java.io.IOException: No space left"
+    assert cause_of(Exception("An error occurred while calling o3.load.\n: x.Gone: away\n\tat a.b")) == "x.Gone: away"
+    assert (cause_of(ValueError("one\ntwo")), cause_of(ValueError())) == ("one", "ValueError")
