@@ -107,12 +107,13 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
         refuse_broken(_put(rows), layout, plan.task.gates, plan.task.name.table)
         append.rewrite(rows, truncates, target.replica, layout)
         return
+    rules = replica.rules_of(plan.task, plan.profile)
     if plan.profile.has_partial_moves:
-        rows = moves.completed(rows, layout.key_columns)
+        rows = moves.completed(rows, layout.key_columns, rules.truncated_at)
     if plan.task.gates:
-        states = replica.newest(effects(rows, layout.key_columns), layout, plan.profile, replica.rules_of(plan.task, plan.profile))
+        states = replica.newest(effects(rows, layout.key_columns), layout, plan.profile, rules)
         refuse_broken(states, layout, plan.task.gates, plan.task.name.table)
-    replica.rewrite(rows, target.replica, layout, plan.profile, replica.rules_of(plan.task, plan.profile))
+    replica.rewrite(rows, target.replica, layout, plan.profile, rules)
     if target.history is not None:
         frame = history.versions(rows, plan.past, plan.profile, _closings(plan), plan.task.settings.track)
         history.rewrite(frame, target.history, plan.past)
@@ -138,10 +139,11 @@ def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
         return
     keys = key_names(len(layout.keys))
     everything = under_todays_names(rows_of(changes, task.source, task.lineage), task.lineage, plan.mapped)
+    rules = replica.rules_of(plan.task, plan.profile)
     if plan.batch_profile.has_partial_moves or (plan.profile.has_partial_moves and _is_late(plan)):
-        everything = moves.completed(everything, layout.key_columns)
+        everything = moves.completed(everything, layout.key_columns, rules.truncated_at)
         named = everything.where(is_new)
-    rules, late = replica.rules_of(plan.task, plan.profile), _late_keys(named, everything, plan)
+    late = _late_keys(named, everything, plan)
     found = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules).withColumn("is_forced", F.lit(False))
     if late is not None:
         again = replica.newest(_of_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, rules)

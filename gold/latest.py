@@ -9,12 +9,13 @@ from pyspark.sql import functions as F
 
 from framework.config_rules import Deletes
 from gold.changes import laid_over
+from gold.merge import Rules
 
 _PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_put", "after", "is_deleted", "before")
 _ORDER = ("sequence", "rank", "is_whole_change", "change_id")
 
 
-def latest(found: DataFrame, keys: Sequence[str], *, has_moves: bool, has_partials: bool, deletes: Deletes = Deletes.HARD) -> DataFrame:
+def latest(found: DataFrame, keys: Sequence[str], rules: Rules, *, has_moves: bool) -> DataFrame:
     """One row a key: k0…, `sequence`, `event_time`, `change_id`, `op`, `is_put`, `after`, `is_whole`, `is_deleted`, `before`.
 
     `is_whole` is false where `after` holds only some columns and the rest is what the replica has. Where deletes only
@@ -22,13 +23,13 @@ def latest(found: DataFrame, keys: Sequence[str], *, has_moves: bool, has_partia
     the delete told of it); where they are ignored, only changes of the key take a row away.
     """
     if has_moves:
-        found = without_shielded(found, keys)
+        found = without_shielded(found, keys, rules.truncated_at)
     found = found.withColumn("is_deleted", F.lit(False))
-    if deletes is Deletes.IGNORE:
+    if rules.deletes is Deletes.IGNORE:
         found = found.where(F.col("is_put") | F.col("is_move"))
-    if deletes is Deletes.SOFT:
+    if rules.deletes is Deletes.SOFT:
         return _folded(_marked(found), keys)
-    if has_partials:
+    if rules.has_partials:
         return _folded(found, keys)
     newest = found.groupBy(*keys).agg(F.max_by(F.struct(*_PAYLOAD), F.struct(*_ORDER)).alias("p"))
     return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"))
@@ -53,32 +54,36 @@ def by_key(keys: Sequence[str]) -> WindowSpec:
     return Window.partitionBy(*keys).orderBy(*_ORDER)
 
 
-def without_shielded(found: DataFrame, keys: Sequence[str]) -> DataFrame:
+def without_shielded(found: DataFrame, keys: Sequence[str], truncated_at: str | None = None) -> DataFrame:
     """Effects without those where a key change leaves a key that another one of its transaction has just taken.
 
     `UPDATE t SET id = 3 - id` swaps two rows: the second row's leaving of its old key must not remove the first row,
     which stands there now. It is such a swap where a row stood on the key before the first one came; where that is not
-    known, where the image before the change is another row than the one that stands there.
+    known, where the image before the change is another row than the one that stands there. What stood there before a
+    truncate stands there no more.
     """
-    marked = with_shields(found, keys)
+    marked = with_shields(found, keys, truncated_at)
     return marked.where(~F.col("_shielded")).drop("_shielded")
 
 
-def with_shields(found: DataFrame, keys: Sequence[str]) -> DataFrame:
+def with_shields(found: DataFrame, keys: Sequence[str], truncated_at: str | None = None) -> DataFrame:
     """Effects with `_shielded`: whether a leave does not touch the row that stands there."""
     window = by_key(keys)
     following = F.lead(F.struct("change_id", "is_put")).over(window)
     is_completed = ~F.col("is_whole_change") & (following["change_id"] == F.col("change_id")) & following["is_put"]
     whole = found.withColumn("_completed", is_completed).where(~F.coalesce("_completed", F.lit(False))).drop("_completed")
-    effect = F.struct("is_put", "is_move", "transaction_id", "event_time", "after")
+    effect = F.struct("is_put", "is_move", "transaction_id", "event_time", "after", "sequence")
     marked = whole.withColumns({"_last": F.lag(effect).over(window), "_stood": F.lag(effect, 2).over(window), "_self": effect})
     is_leave = F.col("is_move") & ~F.col("is_put")
     stands = F.col("_last.after")
     is_same_row = F.forall(
         F.map_entries("before"), lambda e: ~F.map_contains_key(stands, e["key"]) | F.try_element_at(stands, e["key"]).eqNullSafe(e["value"])
     )
+    floor = F.lit(truncated_at)
+    is_emptied = F.coalesce((F.col("_stood.sequence") < floor) & (F.col("sequence") >= floor), F.lit(False))
     was_taken = (
         F.when(F.col("_stood").isNull(), ~is_same_row)
+        .when(is_emptied, F.lit(False))
         .when(F.col("_stood.is_put"), F.lit(True))
         .when(~F.col("_stood.is_move"), F.lit(False))  # else it is the leave before this one: taken if that was shielded
     )

@@ -18,13 +18,13 @@ from gold.latest import by_key, folded_images, with_shields
 _EMPTY = "map<string,string>"
 
 
-def completed(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
+def completed(rows: DataFrame, keys: Sequence[TableColumn], truncated_at: str | None) -> DataFrame:
     """The rows, in which every partial change of the key has the whole image of the row that it makes.
 
-    `rows` are all changes of the table. Columns that no change has told are missing from the image. Runs jobs: as many
-    as the logarithm of how often one row has changed its key.
+    `rows` are all changes of the table, `truncated_at` is its newest truncate. Columns that no change has told are missing
+    from the image. Runs jobs: as many as the logarithm of how often one row has changed its key.
     """
-    found = _followed(_links(effects(rows, keys), key_names(len(keys))))
+    found = _followed(_links(effects(rows, keys), key_names(len(keys)), truncated_at))
     images = found.select("change_id", F.col("image").alias("_image"))
     is_linked = F.col("_image").isNotNull() & F.col("half").isNull() & F.col("before").isNotNull()
     joined = rows.join(images, "change_id", "left")
@@ -43,7 +43,7 @@ def _is_partial_move() -> Column:
     return F.col("is_move") & F.coalesce(F.col("partial"), F.lit(False))
 
 
-def _links(found: DataFrame, keys: Sequence[str]) -> DataFrame:
+def _links(found: DataFrame, keys: Sequence[str], truncated_at: str | None) -> DataFrame:
     """A row a partial change of the key: its image as far as the old key's effects tell, and `from`, the one before it.
 
     `from` is the partial change of the key by which the row under the old key came, null where there is none.
@@ -53,7 +53,7 @@ def _links(found: DataFrame, keys: Sequence[str]) -> DataFrame:
     same = F.lit(True)
     for key in keys:
         same = same & F.col(key).eqNullSafe(F.col(f"_{key}"))
-    marked = with_shields(found.join(wanted, same, "left_semi"), keys)
+    marked = with_shields(found.join(wanted, same, "left_semi"), keys, truncated_at)
     own = marked.select("*", F.col("after").alias("_own"))
     folded = folded_images(own, keys)
     window = by_key(keys)

@@ -228,8 +228,8 @@ def _rebuild_reason(spark: SparkSession, lake: Lakehouse, task: Task, digest: st
         return None if _only_adds(state, lineage) else "a schema change"
     late = [s for s, _ in lineage.truncates if state.sequence and s <= state.sequence]
     new_late = [s for s in late if s in task.truncate_times and task.truncate_times[s][1] > state.batch]
-    if new_late and (state.profile.has_partials or task.settings.history):
-        return "a late truncate"
+    if new_late and (state.profile.has_partials or state.profile.has_moves or task.settings.history):
+        return "a late truncate"  # which rows stood on a key decides what its changes mean
     if task.settings.history and any(batch > state.batch for _, batch in task.truncate_times.values()):
         return "a truncate"
     return None

@@ -69,9 +69,10 @@ def _checks(run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Sequ
 def _implied(mine: DataFrame, plan: Plan) -> DataFrame:
     """Keys and sequences of the rows that all changes lead to."""
     named = under_todays_names(mine, plan.task.lineage, plan.mapped)
+    rules = replica.rules_of(plan.task, plan.profile)
     if plan.profile.has_partial_moves:
-        named = moves.completed(named, plan.layout.key_columns)
-    found = replica.newest(effects(named, plan.layout.key_columns), plan.layout, plan.profile, replica.rules_of(plan.task, plan.profile))
+        named = moves.completed(named, plan.layout.key_columns, rules.truncated_at)
+    found = replica.newest(effects(named, plan.layout.key_columns), plan.layout, plan.profile, rules)
     rows = found.where("is_put AND NOT coalesce(is_deleted, false)")
     return rows.select(*key_names(len(plan.layout.keys)), F.col("sequence").alias("_cdc_sequence"))
 

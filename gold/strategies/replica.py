@@ -41,7 +41,7 @@ def newest(found: DataFrame, layout: Layout, profile: Profile, rules: Rules) -> 
     keys, floor = key_names(len(layout.keys)), rules.truncated_at
     if floor is not None and rules.deletes is Deletes.HARD:
         found = found.where(F.col("sequence") >= floor)
-    states = latest(found, keys, has_moves=profile.has_moves, has_partials=profile.has_partials, deletes=rules.deletes)
+    states = latest(found, keys, rules, has_moves=profile.has_moves)
     if floor is not None and rules.deletes is Deletes.SOFT:
         states = states.withColumn("is_deleted", F.col("is_deleted") | (F.col("sequence") < floor))
     return states

@@ -106,6 +106,29 @@ CASES = {
         "deletes: ignore",
         is_rebuilt=True,
     ),
+    "passed_through": Case(
+        [
+            [insert("t", 1, row(1, a="old"))],
+            [truncate("t", 2), insert("t", 3, row(2, a="x"))],
+            [update("t", 4, row(2, a="x"), row(1, a="x"), moment=4), update("t", 5, row(1, a="x"), row(3, a="x"), moment=4)],
+        ],
+        [gone(1, a="x"), gone(2, a="x"), here(3, a="x")],
+        "deletes: soft",
+        is_rebuilt=True,
+    ),
+    "emptied_late": Case(
+        [
+            [insert("t", 1, row(1, a="old"))],
+            [
+                insert("t", 3, row(2, a="x")),
+                update("t", 4, row(2, a="x"), row(1, a="x"), moment=4),
+                update("t", 5, row(1, a="x"), row(3, a="x"), moment=4),
+            ],
+            [truncate("t", 2)],
+        ],
+        [{"id": 3, "a": "x"}],
+        is_rebuilt=True,
+    ),
     "created_again": Case(
         [
             [insert("t", 1, row(1, a="x"))],
@@ -170,7 +193,7 @@ CASES = {
 
 
 if not IS_LARGE:
-    CASES = {name: CASES[name] for name in ("marked", "kept", "created_again", "no_place")}
+    CASES = {name: CASES[name] for name in ("marked", "kept", "passed_through", "emptied_late", "created_again", "no_place")}
 
 
 def test_tables_end_as_they_should_in_batches_and_rebuilt(spark: SparkSession, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def replayed(game: Game) -> list[Version]:
 def test_histories_are_those_of_the_source(spark: SparkSession, is_partial: bool) -> None:
     played = games(60, is_partial=is_partial, has_moves=True)
     frame = spark.createDataFrame(shuffled(played), SCHEMA)
-    frame = completed(frame, KEYS) if is_partial else frame
+    frame = completed(frame, KEYS, None) if is_partial else frame
     rows = versions(frame, LAYOUT, Profile(has_moves=True, has_partials=is_partial), (), None).collect()
     found: dict[int, list[Version]] = {game.number: [] for game in played}
     for row in sorted(rows, key=lambda r: (r["k0"], r["k1"], r["_cdc_sequence"])):

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from framework.config_rules import Deletes
 from gold.changes import effects
 from gold.columns import TableColumn
 from gold.latest import latest
+from gold.merge import Rules
 from gold.moves import completed
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
@@ -147,8 +149,8 @@ def games(count: int, **kind: bool) -> list[Game]:
 def found_in(spark: SparkSession, changes: Sequence[Change], *, has_moves: bool, has_partials: bool) -> dict[tuple[int, int], Row]:
     frame: DataFrame = spark.createDataFrame(list(changes), SCHEMA)
     if has_moves and has_partials:
-        frame = completed(frame, KEYS)
-    newest = latest(effects(frame, KEYS), ["k0", "k1"], has_moves=has_moves, has_partials=has_partials)
+        frame = completed(frame, KEYS, None)
+    newest = latest(effects(frame, KEYS), ["k0", "k1"], Rules(Deletes.HARD, None, has_partials), has_moves=has_moves)
     rows = newest.select("k0", "k1", "is_put", "is_whole", "after").collect()
     assert len({(row["k0"], row["k1"]) for row in rows}) == len(rows)
     assert all(row["is_whole"] for row in rows if row["is_put"])

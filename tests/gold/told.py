@@ -44,6 +44,8 @@ class Told:
     actions: tuple[Action, ...] = ()
     kind: str = "row"
     has_place: bool = True
+    moment: int | None = None
+    """When it was, where not at second `at`: changes of one moment are one transaction."""
 
     @property
     def sequence(self) -> str:
@@ -123,7 +125,8 @@ class Gold:
             "change_id": f"{event.table}-{event.at}-{event.op or event.kind}",
             "source": "feed", "batch": self.batch, "kind": event.kind, "op": event.op or None, "database": "db", "table": event.table,
             "sequence": event.sequence if event.has_place else None,
-            "event_time": START + timedelta(seconds=event.at), "ordinal": 0, "keys": list(event.keys) if event.keys else None,
+            "event_time": START + timedelta(seconds=event.at if event.moment is None else event.moment),
+            "ordinal": 0, "keys": list(event.keys) if event.keys else None,
             "before": event.before, "after": event.after, "partial": event.partial, "schema_id": repr(columns),
             "actions": actions_text(event.actions) if event.actions else None, "statement": "told" if event.actions else None,
         }  # fmt: skip
