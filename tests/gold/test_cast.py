@@ -125,7 +125,7 @@ def test_types_are_the_ones_asked_for(spark: SparkSession) -> None:
     assert [field.dataType.simpleString() for field in kinds] == list(GOOD)
 
 
-def test_what_is_no_canonical_type_is_a_bug() -> None:
+def test_what_is_no_canonical_type_is_a_bug(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="no canonical type: varchar"):
         typed(F.lit("x"), "varchar")
 
