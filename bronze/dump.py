@@ -23,19 +23,21 @@ _CSV = {
     "maxCharsPerColumn": "-1",
 }
 _CSV_ENDINGS = (".csv", ".csv.gz")
-_PLAIN: dict[type[T.DataType], str] = {
-    T.BooleanType: "boolean",
-    T.ByteType: "tinyint",
-    T.ShortType: "smallint",
-    T.IntegerType: "int",
-    T.LongType: "bigint",
-    T.FloatType: "float",
-    T.DoubleType: "double",
-    T.DateType: "date",
-    T.TimestampType: "timestamp",
-    T.TimestampNTZType: "timestamp_ntz",
-    T.BinaryType: "binary",
-}
+_PLAIN = (
+    T.BooleanType,
+    T.ByteType,
+    T.ShortType,
+    T.IntegerType,
+    T.LongType,
+    T.FloatType,
+    T.DoubleType,
+    T.DateType,
+    T.TimestampType,
+    T.TimestampNTZType,
+    T.BinaryType,
+    T.DecimalType,
+)
+"""Types whose names in Spark are the canonical ones; values of all others are text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ def read_dump(spark: SparkSession, path: str) -> Dump:
         rows = rows.toDF(*(name.removeprefix("\ufeff") for name in rows.columns))
         return Dump(rows, dict.fromkeys(rows.columns))
     rows = spark.read.format(kind).load(place)
-    told = {field.name: _type(field.dataType) for field in rows.schema.fields}
-    return Dump(rows.select(*(_text(field).alias(field.name) for field in rows.schema.fields)), dict(told))
+    told: dict[str, str | None] = {field.name: _type(field.dataType) for field in rows.schema.fields}
+    return Dump(rows.select(*(_text(field).alias(field.name) for field in rows.schema.fields)), told)
 
 
 def _kind(spark: SparkSession, path: str) -> tuple[str, str]:
@@ -84,7 +86,7 @@ def _refused(condition: str, found: str, path: str) -> ConfigurationError:
 
 
 def _type(kind: T.DataType) -> str:
-    return kind.simpleString() if isinstance(kind, T.DecimalType) else _PLAIN.get(type(kind), "string")
+    return kind.simpleString() if isinstance(kind, _PLAIN) else "string"
 
 
 def _text(field: T.StructField) -> Column:

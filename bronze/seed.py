@@ -14,12 +14,12 @@ from pyspark.sql import functions as F
 from bronze.checkpoint import PROPERTIES, TABLE_ID
 from bronze.dump import Dump, read_dump
 from bronze.source import MESSAGES_TABLE
-from framework.contracts.seed import SEED, TOPIC, Seed, header_text
+from framework.contracts.seed import NOTE, SEED, TOPIC, Seed, header_text
 from framework.contracts.tables import HEADERS, MESSAGES
 from framework.crash import crash_point
-from framework.errors import ConfigurationError, MainstemError, suggested
+from framework.errors import ConfigurationError, MainstemError, cause_of, suggested
 from framework.layer import LayerReport, Placed, Run
-from framework.names import quoted
+from framework.names import dotted_name, quoted
 from framework.notes import write_note
 from framework.tables import Transaction
 
@@ -42,7 +42,7 @@ def seed(run: Run, placed: Placed, path: str) -> LayerReport:
     told = replace(placed.seed, columns=dump.columns)
     identity = f"{rows}-{uuid.uuid5(uuid.NAMESPACE_OID, f'{header_text(told)!r} {rows} {digest}').hex[:16]}"
     run.lake.create(run.spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
-    write_note(run.spark, f"{run.lake.checkpoints}/silver.seeded", json.dumps({"by": SEED}))
+    write_note(run.spark, f"{run.lake.checkpoints}/{NOTE}", json.dumps({"by": SEED}))
     crash_point("bronze.before_seed")
     before = run.lake.version(run.spark, MESSAGES_TABLE) or 0
     # of two dumps at one position the earlier one counts: their topics sort as they landed
@@ -69,15 +69,12 @@ def _staged(run: Run, dump: Dump, seed: Seed, staging: str, path: str) -> Dump:
             action=suggested(missing[0], dump.columns),
         )
     cells = F.to_json(F.struct(*(F.col(quoted(name)) for name in dump.columns)), {"ignoreNullFields": "false"})
-    keys = [F.col(quoted(name)).alias(f"k{i}") for i, name in enumerate(seed.key)]
+    keys = [F.col(quoted(name)).alias(key) for key, name in zip(_keys(seed), seed.key, strict=True)]
     try:
         dump.rows.select(*keys, cells.cast("binary").alias("value")).write.mode("overwrite").parquet(staging)
-    except Exception as error:
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        raise MainstemError(
-            "DUMP_UNREADABLE", found=(lines or [type(error).__name__])[0][:500], where=path, action="mend the dump; nothing has landed"
-        ) from error
-    schema = ", ".join([*(f"k{i} string" for i in range(len(keys))), "value binary"])
+    except Exception as error:  # a file that somebody gave may be broken in any way, and at any row
+        raise MainstemError("DUMP_UNREADABLE", found=cause_of(error), where=path, action="mend the dump; nothing has landed") from error
+    schema = ", ".join([*(f"{key} string" for key in _keys(seed)), "value binary"])
     return Dump(run.spark.read.schema(schema).parquet(staging), dump.columns)
 
 
@@ -86,7 +83,7 @@ def _check_keys(dump: Dump, seed: Seed, path: str) -> None:
     keys = _keys(seed)
     twice = dump.rows.groupBy(*keys).count().where("count > 1").orderBy(*keys).first()
     if twice is not None:
-        row = " ".join(f"{name}={twice[f'k{i}']}" for i, name in enumerate(seed.key))
+        row = " ".join(f"{name}={twice[key]}" for key, name in zip(keys, seed.key, strict=True))
         action = "dump the table again, or write its real key under `tables:`; nothing has landed"
         raise MainstemError("KEY_TWICE", found=f"{twice['count']:,} rows with {row}", where=path, action=action)
 
@@ -97,7 +94,7 @@ def _keys(seed: Seed) -> Sequence[str]:
 
 def _messages(rows: DataFrame, seed: Seed, name: str, count: int, path: str) -> DataFrame:
     """The rows as messages of a topic that ends in `name`, in the order of their keys."""
-    table = ".".join(part for part in (seed.database, seed.schema, seed.table) if part is not None)
+    table = dotted_name(seed.database, seed.schema, seed.table)
     parts = _PARTITIONS if count > _FEW else 1
     numbered = rows.withColumn("partition", F.pmod(F.xxhash64(*_keys(seed)), F.lit(parts)).cast("int"))
     numbered = numbered.withColumn("offset", F.row_number().over(Window.partitionBy("partition").orderBy(*_keys(seed))).cast("long"))

@@ -37,14 +37,14 @@ def decode_again(spark: SparkSession, desk: Desk, table: str) -> int:
 
 def _decode_again(spark: SparkSession, desk: Desk, source: str, name: TableName) -> int:
     lake = desk.lake
-    mine = lake.read(spark, derived.CHANGES_TABLE).where(_is_of(source, name))
+    mine = lake.read(spark, derived.CHANGES_TABLE).where(derived.is_of(source, name))
     met = mine.where("paired_with IS NOT NULL").select("source", "paired_with.*", "batch")
     batches = mine.select(*MESSAGE_AT, "batch").unionByName(met).groupBy(*MESSAGE_AT).agg(F.max("batch").alias("batch"))
     bronze = lake.read(spark, MESSAGES_TABLE)
     _check_reach(mine, bronze, source, name)
     messages = bronze.join(batches, list(MESSAGE_AT), "left_semi").select(*bronze.columns)
     staging = f"{lake.checkpoints}/staging/again"
-    decoded(messages, desk).where(_is_of(source, name) | (F.col("kind") == "quarantined")).write.mode("overwrite").parquet(staging)
+    decoded(messages, desk).where(derived.is_of(source, name) | (F.col("kind") == "quarantined")).write.mode("overwrite").parquet(staging)
     staged = spark.read.schema(STAGED_DDL).parquet(staging)
     derived.append_schemas(lake, staged, 0, desk.known_schemas(spark))
     rows = _fates(staged, desk, source).join(batches, list(MESSAGE_AT)).select(*(F.col(f"`{n}`") for n in CHANGES.names))
@@ -69,7 +69,7 @@ def _fates(staged: DataFrame, desk: Desk, source: str) -> DataFrame:
 def _derive(spark: SparkSession, desk: Desk, messages: DataFrame, source: str, name: TableName) -> None:
     """What follows from a table's new fates: its statements, waiting halves, refused messages, and counts."""
     lake = desk.lake
-    is_mine = _is_of(source, name)
+    is_mine = derived.is_of(source, name)
     now = lake.read(spark, derived.CHANGES_TABLE).where(is_mine)
     if lake.exists(spark, derived.STATEMENTS_TABLE):
         _replace(spark, lake, derived.statements_of(now), derived.STATEMENTS_TABLE, (source, name))
@@ -135,15 +135,6 @@ def _predicate(source: str, name: TableName) -> str:
     parts = {"source": source, "database": name.database, "schema": name.schema, "table": name.table}
     tests = [f"`{column}` IS NULL" if text is None else f"`{column}` = {text_literal(text)}" for column, text in parts.items()]
     return " AND ".join(tests)
-
-
-def _is_of(source: str, name: TableName) -> Column:
-    return (
-        (F.col("source") == source)
-        & F.col("database").eqNullSafe(F.lit(name.database))
-        & F.col("schema").eqNullSafe(F.lit(name.schema))
-        & F.col("table").eqNullSafe(F.lit(name.table))
-    )
 
 
 def _check_reach(mine: DataFrame, bronze: DataFrame, source: str, name: TableName) -> None:

@@ -13,6 +13,7 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from framework.contracts.actions import TableName
 from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, MESSAGE_AT, SCHEMAS
 from framework.tables import Lakehouse, Transaction
@@ -172,3 +173,13 @@ def append_counts(lake: Lakehouse, spark: SparkSession, counts: Sequence[Row], c
         return
     frame = spark.createDataFrame(rows, COUNTS_SCHEMA).coalesce(1)
     lake.append(frame, COUNTS_TABLE, transaction, {"mergeSchema": "true"})  # tables of earlier releases lack `snapshots`
+
+
+def is_of(source: str, name: TableName) -> Column:
+    """Whether a row is of a table of a source."""
+    return (
+        (F.col("source") == source)
+        & F.col("database").eqNullSafe(F.lit(name.database))
+        & F.col("schema").eqNullSafe(F.lit(name.schema))
+        & F.col("table").eqNullSafe(F.lit(name.table))
+    )

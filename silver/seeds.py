@@ -6,15 +6,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from framework.contracts.actions import TableName
 from framework.contracts.events import Column, Token
-from framework.contracts.seed import BEHIND, SEED, SEEDED, TOPIC, Seed, seed_of_header
+from framework.contracts.seed import BEHIND, NOTE, SEED, SEEDED, TOPIC, Seed, seed_of_header
 from framework.contracts.tables import CHANGES, SCHEMAS
 from framework.errors import ConfigurationError, nearest
 from framework.layer import Placed, Run, SeedRequest
+from framework.names import dotted_name
 from framework.notes import is_there
 from framework.tables import Lakehouse
 from silver import derived
@@ -22,9 +23,6 @@ from silver.desk import Desk, source_plans
 from silver.epochs import read_history
 from silver.normalize import SourcePlan
 from silver.sequence import number_part, sequence_of
-
-NOTE = "silver.seeded"
-"""The file beside the checkpoints that says that this pipeline was ever seeded."""
 
 _SEQUENCE = re.compile(r"\d{3,}\.01[01](\..+)?", re.ASCII | re.DOTALL)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
@@ -46,7 +44,8 @@ def place(run: Run, request: SeedRequest) -> Placed:
     if halt is not None:
         raise halt.error()
     sequence = sequence_at(request.position, run.config.sources[source].epoch)
-    rows = _of_table(run.lake.rows(run.spark, derived.CHANGES_TABLE, CHANGES), table).where("kind = 'row'")
+    changes = run.lake.rows(run.spark, derived.CHANGES_TABLE, CHANGES)
+    rows = changes.where(derived.is_of(source, TableName(name[0], name[1], last)) & (F.col("kind") == "row"))
     keys, before, after, seeded = _shown(rows, sequence)
     key = tuple(keys or run.config.settings(name[0], name[1], last).keys or ())
     if not key:
@@ -74,12 +73,12 @@ def _table(desk: Desk, spark: SparkSession, request: SeedRequest) -> _Table:
         raise _refused("SOURCE_UNKNOWN", f"no source {request.source!r}", "--source", f"use one of: {', '.join(sorted(sources))}")
     wanted = sources if request.source is None else (request.source,)
     shown = [(p[0], p[1], p[2], p[3]) for p in desk.shown_tables(spark) if p[3] is not None and p[0] in wanted]
-    found = [p for p in shown if ".".join(part for part in p[1:] if part is not None) == request.table]
+    found = [p for p in shown if dotted_name(*p[1:]) == request.table]
     if len(found) == 1:
         return found[0]
     if found or len(wanted) > 1:
         names = ", ".join(sorted({p[0] for p in found} or wanted))
-        close = nearest(request.table, [".".join(part for part in p[1:] if part is not None) for p in shown])
+        close = nearest(request.table, [dotted_name(*p[1:]) for p in shown])
         hint = f" (did you mean {close}?)" if close and not found else ""
         raise _refused("SOURCE_NEEDED", f"the table {request.table!r}{hint}", "TABLE", f"name its source with --source, one of: {names}")
     parts = request.table.split(".")
@@ -111,12 +110,6 @@ def sequence_at(position: str, epoch: int) -> str:
     return sequence_of(epoch, tuple(map(int, text.split(":"))), None) + BEHIND
 
 
-def _of_table(changes: DataFrame, table: _Table) -> DataFrame:
-    source, database, schema, name = table
-    is_mine: SparkColumn = (F.col("source") == source) & (F.col("table") == name)
-    return changes.where(is_mine & F.col("database").eqNullSafe(F.lit(database)) & F.col("schema").eqNullSafe(F.lit(schema)))
-
-
 def _shown(rows: DataFrame, sequence: str) -> tuple[list[str] | None, int, int, int]:
     """The key that the feed names last, how many of its changes lie up to a sequence and behind it, and rows of other seeds."""
     is_fed = ~F.col("reason").eqNullSafe(SEEDED)
@@ -131,8 +124,10 @@ def _shown(rows: DataFrame, sequence: str) -> tuple[list[str] | None, int, int, 
 
 def declared(spark: SparkSession, lake: Lakehouse, seed: Seed) -> dict[str, Column]:
     """What the feed says of the columns at the seed's position, else behind it; of seeds' own rows nothing."""
-    rows = _of_table(lake.rows(spark, derived.CHANGES_TABLE, CHANGES), (seed.source, seed.database, seed.schema, seed.table))
-    rows = rows.where((F.col("kind") == "row") & F.col("schema_id").isNotNull() & ~F.col("reason").eqNullSafe(SEEDED))
+    is_its = derived.is_of(seed.source, TableName(seed.database, seed.schema, seed.table))
+    rows = lake.rows(spark, derived.CHANGES_TABLE, CHANGES).where(
+        is_its & (F.col("kind") == "row") & F.col("schema_id").isNotNull() & ~F.col("reason").eqNullSafe(SEEDED)
+    )
     is_before = F.col("sequence") <= seed.sequence
     before = F.max_by("schema_id", F.when(is_before, F.col("sequence")))
     found = rows.agg(F.coalesce(before, F.min_by("schema_id", F.when(~is_before, F.col("sequence"))))).first()

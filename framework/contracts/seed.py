@@ -12,6 +12,8 @@ SEEDED = "seeded"
 """What `reason` holds in the changes that rows of dumps are."""
 TOPIC = "mainstem.seed:"
 """How the topics of such messages begin; no broker's topic has a colon."""
+NOTE = "silver.seeded"
+"""The file beside the checkpoints that says that this pipeline was ever seeded."""
 BEHIND = "~"
 """Ends the sequence of a seed: behind the position and all that continues it, before the next one."""
 

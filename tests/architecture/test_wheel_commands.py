@@ -24,6 +24,8 @@ from tests.architecture.bundle_checks import arguments
 from tests.architecture.wheel import ROOT, built_wheel, uv_program
 
 TABLE = "trade.orders"
+STILL_SECONDS = 1.1
+"""A file is taken up once it has stood still for a second."""
 CONFIG = """pipeline: wheel
 lakehouse: ./lakehouse
 sources:
@@ -114,7 +116,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
         file = place.folder / "landing" / source / "part-1.jsonl"
         file.parent.mkdir(parents=True)
         file.write_text(sample.stdout, encoding="utf-8")
-    time.sleep(1.1)  # a file is taken up once it has stood still for a second
+    time.sleep(STILL_SECONDS)
     return place
 
 
@@ -152,7 +154,7 @@ def test_rounds_go_on_until_the_job_is_cancelled(installed: Installed) -> None:
     assert words[-2:] == ["--continuous", "30s"]
     landed = installed.folder / "landing" / "trade" / "part-2.jsonl"
     landed.write_text((landed.parent / "part-1.jsonl").read_text(encoding="utf-8"), encoding="utf-8")
-    time.sleep(1.1)
+    time.sleep(STILL_SECONDS)
     process = subprocess.Popen(
         [installed.bin / "mainstem-job", *words], cwd=installed.folder, env=installed.environment, stdout=subprocess.PIPE, text=True
     )

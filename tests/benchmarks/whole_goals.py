@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from delta.tables import DeltaTable
@@ -70,9 +71,9 @@ class Pipeline:
         self._streamed(landing, keep, "land")
         self._streamed(self.spark.readStream.format("delta").load(raw), apply, "apply")
 
-    def _streamed(self, frame: DataFrame, write: object, name: str) -> None:
+    def _streamed(self, frame: DataFrame, write: Callable[[DataFrame, int], None], name: str) -> None:
         writer = frame.writeStream.trigger(availableNow=True).option("checkpointLocation", str(self.folder / f"checkpoint-{name}"))
-        writer.foreachBatch(write).start().awaitTermination()  # type: ignore[arg-type]
+        writer.foreachBatch(write).start().awaitTermination()
 
     def idle_streams(self) -> None:
         """Three streams with nothing new."""
