@@ -178,7 +178,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     maintain.set_defaults(command=upkeep.maintain)
 
-    validate = adder.add_parser("validate", parents=[common], help="check the configuration, read nothing else")
+    validate = adder.add_parser("validate", parents=[common], help="check the configuration, and that its landing folders are there")
     validate.add_argument("--schema", action="store_true", help="print the configuration's JSON schema")
     validate.set_defaults(command=commands.validate)
 

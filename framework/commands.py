@@ -18,7 +18,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from framework.checks import told
-from framework.config import Catalog, Config, load_config
+from framework.config import Catalog, Config, load_config, validated_config
 from framework.config_schema import json_schema
 from framework.continuous import repeat, until_asked_to_end
 from framework.doctor import diagnose
@@ -125,11 +125,11 @@ def read_status(run: Run) -> dict[str, Any]:
 
 
 def validate(options: argparse.Namespace) -> int:
-    """Check the configuration, or print its JSON schema."""
+    """Check the configuration and that its landing folders are there, or print its JSON schema."""
     if options.schema:
         print_json(json_schema(_option_models()))
         return 0
-    config = read_config(options)
+    config = validated_config(options.config, formats=_option_models())
     if options.json:
         print_json({"pipeline": config.pipeline, "sources": sorted(config.sources), "tables": len(config.tables), "valid": True})
     else:

@@ -12,14 +12,26 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from framework.config_document import Document, read_document
 from framework.config_errors import translated, unknown_key
-from framework.config_places import check_places
+from framework.config_places import check_folders, check_places
 from framework.config_quality import Quality
 from framework.config_rules import ColumnRule, TableRule, TableRules, TableSettings
 from framework.config_sources import Kafka, Layout, Source, read_sources
 from framework.config_values import absolute_place
 from framework.errors import ConfigurationError
 
-__all__ = ["Catalog", "ColumnRule", "Config", "Kafka", "Layout", "Source", "TableRule", "TableRules", "TableSettings", "load_config"]
+__all__ = [
+    "Catalog",
+    "ColumnRule",
+    "Config",
+    "Kafka",
+    "Layout",
+    "Source",
+    "TableRule",
+    "TableRules",
+    "TableSettings",
+    "load_config",
+    "validated_config",
+]
 
 
 class Catalog(BaseModel):
@@ -96,13 +108,27 @@ def load_config(path: str | Path, *, formats: Mapping[str, type[BaseModel]], env
 
     Raises ConfigurationError, naming file, key path, value, the allowed values and the nearest valid one.
     """
-    file = Path(os.path.abspath(Path(path).expanduser()))
-    document = read_document(file, environ)
+    return _checked(_document(path, environ), formats)
+
+
+def validated_config(path: str | Path, *, formats: Mapping[str, type[BaseModel]], environ: Mapping[str, str] = os.environ) -> Config:
+    """The configuration as `load_config` gives it, where besides every landing folder that this machine can see is there."""
+    document = _document(path, environ)
+    config = _checked(document, formats)
+    check_folders(config.sources, document)
+    return config
+
+
+def _document(path: str | Path, environ: Mapping[str, str]) -> Document:
+    return read_document(Path(os.path.abspath(Path(path).expanduser())), environ)
+
+
+def _checked(document: Document, formats: Mapping[str, type[BaseModel]]) -> Config:
     content = dict(document.resolved)
     if isinstance(content.get("sources"), dict):
         content["sources"] = read_sources(document, formats)
     try:
-        config = _placed(Config.model_validate(content), file.parent)
+        config = _placed(Config.model_validate(content), document.path.parent)
     except ValidationError as error:
         raise translated(error, document, Config) from None
     _check_checkpoints(config, document)

@@ -33,18 +33,26 @@ class Document:
         """File and key path as messages name them."""
         return f"{self.path}: {dotted(keys)}" if keys else str(self.path)
 
+    def has_reference(self, keys: KeyPath) -> bool:
+        """Whether the text at a key path is not all in the file: the environment or a secret completes it."""
+        return _REFERENCE.search(str(self._at(keys))) is not None
+
     def quoted(self, keys: KeyPath) -> str:
         """What the file says at a key path; Kafka's settings and resolved references are not shown."""
+        value = self._at(keys)
+        if "kafka" in keys[:-1] and keys[-1] not in ("topics", "topic_pattern"):
+            return "a value that is not shown"
+        text = repr(value)
+        return text if len(text) <= 80 else f"{text[:77]}..."
+
+    def _at(self, keys: KeyPath) -> object:
         value: object = self.written
         for key in keys:
             if isinstance(value, Mapping):
                 value = value.get(key)
             elif isinstance(value, list) and isinstance(key, int) and key < len(value):
                 value = value[key]
-        if "kafka" in keys[:-1] and keys[-1] not in ("topics", "topic_pattern"):
-            return "a value that is not shown"
-        text = repr(value)
-        return text if len(text) <= 80 else f"{text[:77]}..."
+        return value
 
 
 def dotted(keys: KeyPath) -> str:

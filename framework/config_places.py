@@ -1,4 +1,4 @@
-"""Sources against each other and the lakehouse: no place is read twice."""
+"""Sources against each other, the lakehouse and the disk: no place is read twice, and landing folders are there."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from framework.config_document import Document
+from framework.config_document import Document, dotted
 from framework.config_sources import Kafka, Source
 from framework.config_values import is_url
-from framework.errors import ConfigurationError
+from framework.errors import ConfigurationError, nearest
 
 
 def check_places(sources: Mapping[str, Source], lakehouse: str | None, document: Document) -> None:
@@ -31,6 +31,44 @@ def check_places(sources: Mapping[str, Source], lakehouse: str | None, document:
                 where=document.where(("sources", name, "files")),
                 action="keep the lakehouse outside the landing folders",
             )
+
+
+def check_folders(sources: Mapping[str, Source], document: Document) -> None:
+    """Refuse a source whose landing folder is not there, where this machine can tell.
+
+    It cannot for an object store, for a Databricks volume elsewhere, and for a folder that a reference names: that is
+    what the machine says that runs the pipeline.
+    """
+    missing = [name for name, source in sources.items() if source.files is not None and _is_missing(source.files, name, document)]
+    if not missing:
+        return
+    folder = str(sources[missing[0]].files)
+    others = f"; then look at {', '.join(dotted(('sources', name, 'files')) for name in missing[1:])}" if missing[1:] else ""
+    raise ConfigurationError(
+        "LANDING_FOLDER_MISSING",
+        found=f"a file, where a folder of files is needed: {folder}" if os.path.exists(folder) else f"no folder {folder}",
+        where=document.where(("sources", missing[0], "files")),
+        action=_instead(folder) + others,
+    )
+
+
+def _is_missing(folder: str, name: str, document: Document) -> bool:
+    if is_url(folder) or document.has_reference(("sources", name, "files")):
+        return False
+    is_elsewhere = folder.startswith("/Volumes/") and not os.path.isdir("/Volumes")
+    return not is_elsewhere and not os.path.isdir(folder)
+
+
+def _instead(folder: str) -> str:
+    if os.path.exists(folder):
+        return "write the folder that it is in"
+    parent, name = os.path.split(folder)
+    try:
+        beside = [entry.name for entry in os.scandir(parent) if entry.is_dir()]
+    except OSError:
+        beside = []
+    meant = nearest(name, beside)
+    return (f"did you mean '{meant}' in {parent}? " if meant else "") + "create the folder, or correct `files:`"
 
 
 def _shared(one: Source, other: Source) -> Iterator[tuple[str, str]]:

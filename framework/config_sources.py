@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
 from framework.config_document import Document
 from framework.config_errors import translated, unknown_key
 from framework.config_values import Duration, Zone, absolute_place
-from framework.errors import ConfigurationError, suggested
+from framework.errors import ConfigurationError, nearest, suggested
 
 PLACES = ("files", "kafka", "table")
 
@@ -115,7 +115,9 @@ def _read_source(name: object, content: object, document: Document, formats: Map
             where=document.where(at),
             action="write `format:` and one of `files:`, `kafka:`, `table:` below it",
         )
-    model = formats[_known_format(content.get("format"), document, at, formats)]
+    if content.get("format") is None:
+        raise _without_format(content, document, at, formats)
+    model = formats[_known_format(content["format"], document, at, formats)]
     source = _validated(at, content, model, document)
     _check_place(source, document, at)
     return source.model_copy(update=_absolute_places(source, document.path.parent))
@@ -146,14 +148,23 @@ def _check_kafka_keys(kafka: object, document: Document, at: tuple[str, str]) ->
             raise unknown_key(document, (*at, "kafka", str(key)), own)
 
 
+def _without_format(
+    content: Mapping[str, object], document: Document, at: tuple[str, str], formats: Mapping[str, type[BaseModel]]
+) -> ConfigurationError:
+    """The error for a source that names no format: a key that no format reads may be the misspelt one, and comes first."""
+    known = COMMON_KEYS.union(*(model.model_fields for model in formats.values()))
+    strange = [str(key) for key in content if key not in known]
+    if strange:
+        return unknown_key(document, (*at, min(strange, key=lambda key: nearest(key, known) != "format")), known)
+    return ConfigurationError(
+        "CONFIG_MISSING_KEY",
+        found="no key 'format'",
+        where=document.where((*at, "format")),
+        action=f"write `format:` with one of {', '.join(sorted(formats))}",
+    )
+
+
 def _known_format(name: object, document: Document, at: tuple[str, str], formats: Mapping[str, object]) -> str:
-    if name is None:
-        raise ConfigurationError(
-            "CONFIG_MISSING_KEY",
-            found="no key 'format'",
-            where=document.where((*at, "format")),
-            action=f"write `format:` with one of {', '.join(sorted(formats))}",
-        )
     if not isinstance(name, str) or name not in formats:
         raise ConfigurationError(
             "CONFIG_UNKNOWN_FORMAT",

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import yaml
+
 from framework.errors import MainstemError
 from framework.lease import hold_lease
 from framework.tables import Lakehouse
@@ -64,12 +66,12 @@ def land(folder: Path, part: str) -> None:
 def farewell(folder: Path) -> str:
     """What the demo has built, where its report is, and how to look at it."""
     replicas = sorted(log.parent for log in (folder / _LAKEHOUSE / "gold").glob("*/*/_delta_log"))
-    formats = len(list((_SHIPPED / "samples").iterdir()))
+    others = {sample.stem for sample in (_SHIPPED / "samples").iterdir()} - formats_run()
     mainstem, configuration = _program("mainstem"), shlex.quote(str(folder / _CONFIGURATION))
     return "\n".join(
         (
             "",
-            f"{len(replicas)} replicas, built from sample feeds of {formats} formats, are in {folder}",
+            f"{len(replicas)} replicas, built from sample feeds of {len(formats_run())} formats, are in {folder}",
             f"  {_CONFIGURATION:<14} the pipeline's configuration: ten minutes to read, and a start for your own",
             f"  {_LANDING + '/':<14} the messages as they were sent: halves apart, doubled, in the wrong order, two of them broken",
             f"  {_LAKEHOUSE + '/':<14} Delta tables: bronze/messages, silver/changes, and the replicas below gold/",
@@ -78,10 +80,18 @@ def farewell(folder: Path) -> str:
             f"  {(folder / REPORT).as_uri()}",
             f"  {mainstem} status -c {configuration}",
             f"  {_reading(folder / _LAKEHOUSE / 'gold' / _SHOWN)}",
-            f"  {mainstem} formats",
             f"  {mainstem} formats --sample datahub_blob",
+            f"samples of {len(others)} more formats, which did not run here: {', '.join(sorted(others))}",
+            f"  {mainstem} formats",
+            f"  {mainstem} formats --sample {min(others)}",
         )
     )
+
+
+def formats_run() -> frozenset[str]:
+    """The formats of the demo's own sources; of others only a sample ships."""
+    content = yaml.safe_load((_SHIPPED / _CONFIGURATION).read_text(encoding="utf-8"))
+    return frozenset(str(source["format"]) for source in content["sources"].values())
 
 
 def sample(name: str) -> str | None:

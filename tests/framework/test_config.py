@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from framework.config import Config, Layout, load_config
+from framework.config import Config, Layout, load_config, validated_config
 from framework.errors import ConfigurationError
 
 
@@ -166,6 +166,12 @@ tables:
         ("database: shop", "name: x", "CONFIG_UNKNOWN_KEY", "sources.orders.name", "timezone"),
         ("datahub_tuple", "datahub_tupel", "CONFIG_UNKNOWN_FORMAT", "sources.orders.format", "'datahub_tuple'"),
         ("    format: datahub_tuple\n", "", "CONFIG_MISSING_KEY", "sources.orders.format", "datahub_blob"),
+        ("    format: datahub_tuple", "    formt: datahub_tuple", "CONFIG_UNKNOWN_KEY", "sources.orders.formt", "'format'"),
+        ("  orders:\n    format", "  orders:\n    tiemzone: UTC\n    Format", "CONFIG_UNKNOWN_KEY", "sources.orders.Format", "'format'"),
+        ("    format: datahub_tuple", "    databse: x", "CONFIG_UNKNOWN_KEY", "sources.orders.databse", "'database'"),
+        ("    files: ./landing/orders", "    fils: ./landing/orders", "CONFIG_UNKNOWN_KEY", "sources.orders.fils", "'files'"),
+        ("sources:", "surces:", "CONFIG_UNKNOWN_KEY", "surces", "'sources'"),
+        ('match: "shop.*"', 'mach: "shop.*"', "CONFIG_UNKNOWN_KEY", "tables[0].mach", "'match'"),
         ("    files: ./landing/orders\n", "", "CONFIG_SOURCE_PLACE", "sources.orders", "exactly one"),
         ("    files: ./landing/orders\n", "    files: a\n    table: b\n", "CONFIG_SOURCE_PLACE", "sources.orders", "exactly one"),
         ("topics: [crm.customer]", "topic: [x]", "CONFIG_UNKNOWN_KEY", "sources.crm.kafka.topic", "'topics'"),
@@ -327,3 +333,65 @@ def test_a_table_of_messages_has_columns_of_its_own_names(load: Load) -> None:
     assert refused.value.condition == "CONFIG_SOURCE_PLACE"
     with pytest.raises(ConfigurationError):
         load(text.replace("value: payload", "values: payload"))
+
+
+FEEDS = """
+pipeline: shop
+lakehouse: ./lakehouse
+sources:
+  orders: {format: datahub_blob, files: "FOLDER"}
+  stock: {format: datahub_blob, files: ./landing/stock}
+"""
+
+
+def validated(folder: Path, place: str) -> Config:
+    (folder / "landing" / "stock").mkdir(parents=True)
+    (folder / "landing" / "orders").mkdir()
+    (folder / "landing" / "orders" / "a.jsonl").write_text("")
+    (folder / "mainstem.yml").write_text(FEEDS.replace("FOLDER", place))
+    return validated_config(folder / "mainstem.yml", formats=FORMATS, environ={"ELSEWHERE": "/none"})
+
+
+@pytest.mark.parametrize(
+    ("place", "found", "advice"),
+    [
+        ("./landing/ordrs", "no folder", "did you mean 'orders' in"),
+        ("./lnding/orders", "no folder", "create the folder"),
+        ("/no/such/folder", "no folder /no/such/folder", "create the folder"),
+        ("./landing/orders/a.jsonl", "a file, where a folder", "the folder that it is in"),
+    ],
+)
+def test_a_landing_folder_that_is_not_there_is_told_by_validate(tmp_path: Path, place: str, found: str, advice: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        validated(tmp_path, place)
+
+    assert (caught.value.condition, caught.value.exit_code) == ("LANDING_FOLDER_MISSING", 2)
+    assert caught.value.where == f"{tmp_path / 'mainstem.yml'}: sources.orders.files"
+    assert found in caught.value.found
+    assert advice in caught.value.action
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "./landing/orders",
+        "s3a://bucket/orders",
+        "${env:ELSEWHERE}/orders",
+        f"./{'long/' * 20}${{env:ELSEWHERE}}",
+        "/Volumes/none_of_ours/orders",
+    ],
+)
+def test_a_landing_folder_that_this_machine_cannot_see_is_not_judged(tmp_path: Path, place: str) -> None:
+    assert set(validated(tmp_path, place).sources) == {"orders", "stock"}
+
+
+def test_every_landing_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mainstem.yml").write_text(FEEDS.replace("FOLDER", "./landing/orders"))
+    with pytest.raises(ConfigurationError) as caught:
+        validated_config(tmp_path / "mainstem.yml", formats=FORMATS)
+
+    assert "then look at sources.stock.files" in caught.value.action
+
+
+def test_a_configuration_is_loaded_before_its_feeds_have_a_folder(load: Load) -> None:
+    assert set(load(WHOLE).sources) == {"orders", "crm"}

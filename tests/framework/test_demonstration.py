@@ -233,10 +233,12 @@ def test_farewell_counts_the_replicas_and_names_commands_that_work(tmp_path: Pat
     for name in ("shop/orders", "geo/region"):
         (place / "lakehouse" / "gold" / name / "_delta_log").mkdir(parents=True)
     text = demonstration.farewell(place)
-    assert text.lstrip().startswith("2 replicas")
+    assert text.lstrip().startswith("2 replicas, built from sample feeds of 10 formats, ")
+    (more,) = [line for line in text.splitlines() if line.startswith("samples of")]
+    assert more == "samples of 4 more formats, which did not run here: debezium, dms, maxwell, ogg"
     (status,) = [line for line in text.splitlines() if " status " in line]
     program, *arguments = shlex.split(status)
     assert arguments == ["status", "-c", str(place / "mainstem.yml")]
-    (samples,) = [shlex.split(line) for line in text.splitlines() if "--sample" in line]
+    samples, _ = [shlex.split(line) for line in text.splitlines() if "--sample" in line]
     shown = subprocess.run([program, *samples[1:]], capture_output=True, text=True, check=False, cwd=os.getcwd(), env=dict(os.environ))
     assert shown.stdout == demonstration.sample("datahub_blob"), (sys.executable, shown.stderr)
