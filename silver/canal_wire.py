@@ -6,14 +6,17 @@
 
     type                                                  becomes
     INSERT UPDATE DELETE                                  one change a row of `data`
-    CREATE ALTER ERASE QUERY RENAME CINDEX DINDEX         ddl (the statement is `sql`)
+    INIT                                                  read: a row of a snapshot; `es` is no place in the order
+    INIT_DDL                                              ddl without effect: the structure that a snapshot begins with
+    CREATE ALTER ERASE QUERY RENAME CINDEX DINDEX DDL     ddl (the statement is `sql`)
     TRUNCATE                                              truncate
     GTID XACOMMIT XAROLLBACK                              transaction
-    TIDB_WATERMARK                                        heartbeat with a position
+    TIDB_WATERMARK MHEARTBEAT                             heartbeat with a position
 
 `data[i]` pairs with `old[i]`; `old` holds the changed columns alone, so the before image is `data[i]` overlaid with
 `old[i]`: null there is a value, a column that is not there is unchanged. An `old` column that `data` lacks is in the
-before image alone. `old` can be missing; the update then has no before image. Writers differ in how they spell values
+before image alone. `old` can be missing; the update then has no before image. Some write one row as an object in place
+of a list of one; `INIT`, `INIT_DDL` and `DDL` are of those who copy tables first. Writers differ in how they spell values
 and in what orders their messages: that is their `Dialect`.
 """
 
@@ -25,6 +28,7 @@ from dataclasses import dataclass, replace
 import msgspec
 from msgspec import Raw
 
+from framework.contracts.actions import NoEffect
 from framework.contracts.events import Column, Control, ControlKind, Event, Image, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
@@ -33,15 +37,16 @@ from silver.types import undeclared_text
 from silver.vocabulary import canonical_type, undeclared_token
 from silver.wire import checked_keys, checked_width, read_json, required, scalar, time_of
 
-_ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
+_ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "INIT": Op.READ}
 _CONTROLS = {
     "TRUNCATE": ControlKind.TRUNCATE,
-    "TIDB_WATERMARK": ControlKind.HEARTBEAT,
-    **dict.fromkeys(("CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "CINDEX", "DINDEX"), ControlKind.DDL),
+    **dict.fromkeys(("TIDB_WATERMARK", "MHEARTBEAT"), ControlKind.HEARTBEAT),
+    **dict.fromkeys(("CREATE", "ALTER", "ERASE", "QUERY", "RENAME", "CINDEX", "DINDEX", "DDL", "INIT_DDL"), ControlKind.DDL),
     **dict.fromkeys(("GTID", "XACOMMIT", "XAROLLBACK"), ControlKind.TRANSACTION),
 }
 
 _Row = dict[str, Raw]
+_Rows = list[_Row | None] | _Row | None
 
 
 class TidbExtension(msgspec.Struct):
@@ -59,8 +64,8 @@ class Envelope(msgspec.Struct):
     type: str
     database: str | None = None
     table: str | None = None
-    data: list[_Row | None] | None = None
-    old: list[_Row | None] | None = None
+    data: _Rows = None
+    old: _Rows = None
     pkNames: list[str] | None = None
     mysqlType: dict[str, str | None] | None = None
     isDdl: bool | None = None
@@ -119,6 +124,7 @@ def decode_flat(message: RawMessage, context: Context, dialect: Dialect) -> Sequ
             position=dialect.position_of(envelope),
             event_time=time_of(envelope.es, "es"),
             transaction_id=envelope.gtid or None,
+            actions=(NoEffect("structure"),) if envelope.type == "INIT_DDL" else None,
         ),
     )
 
@@ -134,11 +140,11 @@ class _Reader:
     table: str
 
     def changes(self) -> list[Event]:
-        data, old = self.envelope.data or [], self.envelope.old or []
+        data, old = _listed(self.envelope.data), _listed(self.envelope.old)
         tidb = self.envelope.tidb
         if tidb is not None and (tidb.claimCheckLocation or (tidb.onlyHandleKey and self.envelope.type != "DELETE")):
             raise Malformed(Reason.MISSING_IMAGE, "TiCDC sent the key alone of a large row: raise its max-message-bytes")
-        if not data or any(row is None for row in data):
+        if not data or not all(data):
             raise Malformed(Reason.MISSING_IMAGE, f"{self.envelope.type} without data")
         if len(old) > len(data):
             raise Malformed(Reason.WRONG_SHAPE, f"old has {len(old)} rows, data has {len(data)}")
@@ -169,7 +175,7 @@ class _Reader:
             before=before,
             after=after,
             columns=columns,
-            position=self.dialect.position_of(self.envelope),
+            position=None if op is Op.READ else self.dialect.position_of(self.envelope),
             event_time=time_of(self.envelope.es, "es"),
             transaction_id=self.envelope.gtid or None,
         )
@@ -192,6 +198,10 @@ class _Reader:
             if name not in columns or columns[name].token is Token.NULL:
                 columns[name] = Column(declared=known.column.declared, token=token) if known is not None else Column(token=token)
         return image
+
+
+def _listed(rows: _Rows) -> list[_Row | None]:
+    return [rows] if isinstance(rows, dict) else rows or []
 
 
 def _declared(name: str, text: str | None, codec: str | None) -> Declared:

@@ -10,7 +10,8 @@
 The key is the message key's columns, else configured. A position is the source's own, then 0 for rows of a snapshot and
 1 for the stream, then what tells rows of one place apart. A table without a key may hold equal rows; in a snapshot the
 nanosecond at which each was read tells them apart. Rows that name no position (flattened ones) are ordered by time,
-then by offset.
+then by offset. Snapshots of Flink CDC fill `source` with nothing (file "", SCN 0, the lowest LSN) and say `snapshot:
+false`: such a row has no position.
 """
 
 from __future__ import annotations
@@ -205,6 +206,8 @@ def _position(row: ConnectRow, message: RawMessage, reading: Reading, *, has_key
     if reading.by_offset:
         return offset_position(message)
     place, was_read = place_of(row.source), is_snapshot(row.source)
+    if row.op == "r" and place is not None and not any(place):
+        place = None
     if place is None:
         if was_read or (row.op == "r" and not row.is_flat):
             return None

@@ -134,6 +134,8 @@ def _lsn(source: Source) -> Place | None:
     text = text_of(source, "lsn")
     if text is None:
         return None
+    if text.startswith("-"):
+        return None  # the number below all others, which PostgreSQL calls invalid
     found = _LSN.fullmatch(text)
     return (int(found[1], 16) << 32 | int(found[2], 16) if found else _number(source, "lsn"), 0, 0, 0)
 

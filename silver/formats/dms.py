@@ -32,6 +32,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Raw
+from pydantic import Field
 
 from framework.contracts.actions import Action, AddColumn, CreateTable, DropTable, NoEffect, NotUnderstood
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange, Token
@@ -55,9 +56,13 @@ _INEXACT = re.compile(r"NUMERIC|REAL[48]?|DOUBLE|FLOAT|BOOLEAN")
 
 
 class DmsOptions(Options):
-    """`database` is the database of tables without a schema name."""
+    """`database` is the database of tables without a schema name.
+
+    `before_image_prefix` is what a task's rule add-before-image-columns puts before a column's name for its old value.
+    """
 
     database: str | None = None
+    before_image_prefix: str | None = Field(default=None, min_length=1)
 
 
 class _Metadata(msgspec.Struct, rename="kebab"):
@@ -92,6 +97,7 @@ class _Message(msgspec.Struct, rename="kebab"):
     control: _Control | None = None
 
 
+_Cells = dict[str, Raw]
 _MESSAGE = msgspec.json.Decoder(_Message)
 
 
@@ -114,10 +120,12 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
 
 def _change(record: _Message, database: str, table: str, context: Context) -> RowChange:
     op, metadata = _ROWS[record.metadata.operation], record.metadata
-    whole, columns = image_of(required(record.data or None, Reason.MISSING_IMAGE, "data"), {})
+    options = context.options
+    data, old = _apart(record.data or {}, options.before_image_prefix if isinstance(options, DmsOptions) else None)
+    whole, columns = image_of(required(data or None, Reason.MISSING_IMAGE, "data"), {})
     before = whole if op is Op.DELETE else None
-    if record.before_image and op in (Op.UPDATE, Op.DELETE):
-        former, former_columns = image_of(record.before_image, {})
+    if (old := {**old, **(record.before_image or {})}) and op in (Op.UPDATE, Op.DELETE):
+        former, former_columns = image_of(old, {})
         before, columns = {**(whole or {}), **(former or {})}, joined_columns(columns, former_columns)
     codecs = context.codecs_of(database, None, table)
     before, after = _decoded(before, codecs), _decoded(None if op is Op.DELETE else whole, codecs)
@@ -134,6 +142,13 @@ def _change(record: _Message, database: str, table: str, context: Context) -> Ro
         event_time=_time(metadata.commit_timestamp) or _time(metadata.timestamp),
         transaction_id=_transaction(metadata),
     )
+
+
+def _apart(data: _Cells, prefix: str | None) -> tuple[_Cells, _Cells]:
+    """The row, and the old values that stand among its columns under names with the prefix."""
+    old = {name: raw for name, raw in data.items() if prefix and name.startswith(prefix) and name.removeprefix(prefix) in data}
+    row = {name: raw for name, raw in data.items() if name not in old}
+    return row, {name.removeprefix(prefix or ""): raw for name, raw in old.items()}
 
 
 def _decoded(image: Mapping[str, str | None] | None, codecs: Mapping[str, str]) -> dict[str, str | None] | None:

@@ -59,7 +59,7 @@ FORMAT = Format(
     keys_come_from="pkNames",
     order_comes_from="es (milliseconds), then broker position",
     decode=decode,
-    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     before_image=BeforeImage.CHANGED,
     positions_are_unique=False,
 )

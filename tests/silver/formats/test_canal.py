@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from framework.contracts.events import Control, ControlKind, Event, RowChange
+from framework.contracts.actions import NoEffect
+from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Options
@@ -75,7 +76,14 @@ def test_watermark_is_a_heartbeat_with_a_position() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "kind"), [("RENAME", ControlKind.DDL), ("TRUNCATE", ControlKind.TRUNCATE), ("GTID", ControlKind.TRANSACTION)]
+    ("word", "kind"),
+    [
+        ("RENAME", ControlKind.DDL),
+        ("DDL", ControlKind.DDL),
+        ("TRUNCATE", ControlKind.TRUNCATE),
+        ("GTID", ControlKind.TRANSACTION),
+        ("MHEARTBEAT", ControlKind.HEARTBEAT),
+    ],
 )
 def test_words_that_are_no_rows(word: str, kind: ControlKind) -> None:
     (event,) = decode(type=word, data=None, isDdl=True, sql="some statement")
@@ -87,3 +95,28 @@ def test_unknown_word_is_quarantined_with_its_name() -> None:
     with pytest.raises(Malformed) as caught:
         decode(type="UPSERT", data=[{"id": "1"}])
     assert (caught.value.reason, caught.value.detail) == (Reason.UNKNOWN_OP, "UPSERT")
+
+
+def test_rows_of_a_snapshot_are_read_and_have_no_place_in_the_order() -> None:
+    first, second = decode(type="INIT", mysqlType={"id": "int(11)"}, data=[{"id": "1"}, {"id": "2"}], pkNames=["id"])
+    assert isinstance(first, RowChange)
+    assert isinstance(second, RowChange)
+    assert (first.op, first.position, first.before, first.after, second.after) == (Op.READ, None, None, {"id": "1"}, {"id": "2"})
+
+
+def test_structure_that_a_snapshot_begins_with_empties_no_table() -> None:
+    (event,) = decode(type="INIT_DDL", data=None, isDdl=True, sql="CREATE TABLE orders (id int PRIMARY KEY)")
+    assert isinstance(event, Control)
+    assert (event.kind, event.actions) == (ControlKind.DDL, (NoEffect("structure"),))
+
+
+def test_one_row_may_be_an_object_in_place_of_a_list() -> None:
+    row = only_row(type="UPDATE", data={"id": "1", "name": "Ann"}, old={"name": "Jane"}, pkNames=["id"])
+    assert (row.before, row.after) == ({"id": "1", "name": "Jane"}, {"id": "1", "name": "Ann"})
+
+
+@pytest.mark.parametrize("data", [None, [], {}, [{}], [{"id": "1"}, {}], [None]])
+def test_a_row_without_columns_is_no_row(data: Any) -> None:
+    with pytest.raises(Malformed) as caught:
+        decode(data=data)
+    assert caught.value.reason == Reason.MISSING_IMAGE

@@ -177,6 +177,27 @@ def test_incremental_snapshot_row_has_its_place_in_the_stream() -> None:
     assert row(envelope("r", None, {"id": 1}, {**MYSQL, "snapshot": "incremental"})).position == (3, 484, 0, 0, 1, 0)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"connector": "mysql", "db": "shop", "table": "item", "file": "", "pos": 0, "row": 0, "server_id": 0},
+        {"connector": "postgresql", "db": "shop", "schema": "s", "table": "item", "lsn": -(1 << 63)},
+        {"connector": "sqlserver", "db": "shop", "schema": "s", "table": "item", "commit_lsn": "00", "change_lsn": None},
+        {"connector": "oracle", "db": "SHOP", "schema": "S", "table": "item", "scn": "0", "commit_scn": "0"},
+    ],
+)
+def test_snapshot_row_whose_position_is_nothing_has_none(source: dict[str, Any]) -> None:
+    read = row(envelope("r", after={"id": 1}, source={**source, "snapshot": "false", "ts_ms": 1700000000000}))
+    assert (read.op, read.position, read.server) == (Op.READ, None, None)
+
+
+def test_streamed_row_whose_position_is_nothing_is_refused() -> None:
+    source = {"connector": "postgresql", "db": "shop", "schema": "s", "table": "item", "lsn": -(1 << 63), "snapshot": "false"}
+    with pytest.raises(Malformed) as caught:
+        row(envelope("u", after={"id": 1}, source=source))
+    assert caught.value.reason == Reason.MISSING_POSITION
+
+
 def test_oracle_is_ordered_by_commit() -> None:
     oracle = {"connector": "oracle", "db": "X", "schema": "S", "table": "T", "ts_ms": 1}
     read = row(envelope("r", None, {"ID": 1}, {**oracle, "scn": "15", "snapshot": "true"})).position

@@ -15,8 +15,10 @@ from silver.formats.dms import FORMAT, DmsOptions
 HEAD = {"timestamp": "2024-07-29T00:58:44.000001Z", "record-type": "data", "schema-name": "public", "table-name": "orders"}
 
 
-def event(operation: str, record: dict[str, Any] | None = None, codecs: dict[str, str] | None = None, **metadata: Any) -> Event:
-    context = Context("feed", DmsOptions(), "UTC", lambda *_: ("id",), lambda *_: codecs or {})
+def event(
+    operation: str, record: dict[str, Any] | None = None, codecs: dict[str, str] | None = None, prefix: str | None = None, **metadata: Any
+) -> Event:
+    context = Context("feed", DmsOptions(before_image_prefix=prefix), "UTC", lambda *_: ("id",), lambda *_: codecs or {})
     written = {name.replace("_", "-"): value for name, value in metadata.items()}
     value = {**(record or {}), "metadata": {**HEAD, "operation": operation, **written}}
     (found,) = FORMAT.decode(RawMessage("feed", "dms", 0, 0, None, None, json.dumps(value).encode()), context)
@@ -87,3 +89,13 @@ def test_decoded_columns_are_hexadecimal_or_base64() -> None:
     with pytest.raises(Malformed) as caught:
         row("insert", {"data": {"id": 1, "a": "0xFF"}}, codecs={"a": "utf8"})
     assert caught.value.reason is Reason.ENCODING
+
+
+def test_old_values_among_the_columns_are_the_before_image_where_the_source_says_their_prefix() -> None:
+    data = {"data": {"id": 2, "name": "Ann", "BI_id": 1, "BI_name": "Jane", "BI_rate": 7}}
+    found = row("update", data, prefix="BI_")
+    assert found.before == {"id": "1", "name": "Jane", "BI_rate": "7"}
+    assert found.after == {"id": "2", "name": "Ann", "BI_rate": "7"}, "a column of the table's own may begin like that"
+    assert list(found.columns) == ["id", "name", "BI_rate"]
+    assert row("insert", data, prefix="BI_").before is None
+    assert "BI_id" in (row("update", data).after or {}), "without the option they are columns"
