@@ -91,11 +91,13 @@ class Dialect:
 
     `position_of` gives the numbers that order a message, the same count for every message, or raises `Malformed`.
     `text_of(declared, token, text, zone)` gives a value's canonical text. `name_of` gives a name as the source has it.
+    `sql` is the SQL of the statements, empty where the writer reads databases of several kinds.
     """
 
     position_of: Callable[[Envelope], tuple[int, ...]]
     text_of: Callable[[Declared, Token, str, str], str]
     name_of: Callable[[str], str] = str
+    sql: str = ""
 
 
 _ENVELOPE = msgspec.json.Decoder(Envelope)
@@ -124,6 +126,7 @@ def decode_flat(message: RawMessage, context: Context, dialect: Dialect) -> Sequ
             position=dialect.position_of(envelope),
             event_time=time_of(envelope.es, "es"),
             transaction_id=envelope.gtid or None,
+            dialect=dialect.sql if envelope.sql else "",
             actions=(NoEffect("structure"),) if envelope.type == "INIT_DDL" else None,
         ),
     )

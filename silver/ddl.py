@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from framework.contracts.actions import NoEffect, NotUnderstood, Statement, TableName
+from framework.contracts.actions import NoEffect, NotUnderstood, Statement, TableName, has_effect
 from silver.ddl_names import Scope
 from silver.ddl_statements import read_statement
 from silver.ddl_tokens import DIALECTS, Cursor, Unclear, uncommented
 
 _EMPTY = NoEffect("empty")
-_TABLE_VERBS = frozenset({"CREATE", "ALTER", "DROP", "TRUNCATE"})
+_TABLE_VERBS = frozenset({"CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME"})
 _RIGHTS = frozenset({"GRANT", "REVOKE", "DENY"})
+_SPEAKERS = _RIGHTS | {"SHOW", "DESC", "DESCRIBE", "NOAUDIT", "HELP"}
 _BLOCKS = frozenset({"BEGIN", "DECLARE", "IF", "WHILE", "LOOP", "CASE", "FOR"})
 _TRANSACTIONS = frozenset({";", "TRAN", "TRANSACTION", "WORK"})
 _BODILESS = frozenset({"TABLE", "VIEW", "INDEX", ";", "(", "DATABASE", "USER", "SEQUENCE"})
@@ -66,11 +67,22 @@ def _understand(text: str, dialect: str, quoting: str, table: TableName | None) 
             scope = scope.within(piece.name()) if piece.is_name() else scope
             found.append(Statement(scope.subject, (NoEffect("session"),)))
             continue
+        words = piece.words[piece.i : piece.end]
         try:
-            found += read_statement(piece, scope)
+            told = read_statement(piece, scope)
+            if _holds_another(words) and not any(has_effect(statement.actions) for statement in told):
+                raise Unclear("a statement about a table stands inside of another")
+            found += told
         except Unclear as problem:
             found.append(Statement(scope.subject, (NotUnderstood(str(problem)),)))
     return tuple(found) or (Statement(scope.subject, (_EMPTY,)),)
+
+
+def _holds_another(words: list[str]) -> bool:
+    """Whether a statement names a table to be made, altered or dropped behind its beginning; those that only speak of it do not."""
+    if words[0] in _SPEAKERS or "AUDIT" in words[:2] or (words[0] in ("CREATE", "ALTER") and not _BODIED.isdisjoint(words[1:12])):
+        return False
+    return any(word in _TABLE_VERBS and words[i + 1] == "TABLE" and words[i + 2] != "," for i, word in enumerate(words[1:-2], 1))
 
 
 def _split(cursor: Cursor, is_tsql: bool) -> Iterator[Cursor]:

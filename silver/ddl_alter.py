@@ -22,7 +22,7 @@ from silver.ddl_names import Scope
 from silver.ddl_order import sequenced
 from silver.ddl_redeclare import altered, redeclared, renamed_and_redeclared
 from silver.ddl_tokens import Cursor, Unclear
-from silver.ddl_words import DROPPED_ELEMENTS, ROW_CLAUSES, TABLE_OPTIONS, VERBS
+from silver.ddl_words import DROPPED_ELEMENTS, MYSQL_TABLE_OPTIONS, ROW_CLAUSES, TABLE_OPTIONS, VERBS
 
 _PARTS = frozenset({"PARTITION", "SUBPARTITION"})
 _LIST_ENDS = frozenset({"", ","})
@@ -35,6 +35,7 @@ class AlterReader:
         self.cursor, self.scope, self.table = cursor, scope, table
         self.actions: list[Action] = []
         self.listed = ""
+        self.options = MYSQL_TABLE_OPTIONS if cursor.dialect == "mysql" else TABLE_OPTIONS
 
     def read(self) -> tuple[Action, ...]:
         """All clauses, in order; one that is not understood is `NotUnderstood` in its place."""
@@ -56,7 +57,7 @@ class AlterReader:
     def _is_parted(self) -> bool:
         """Whether another clause may start here: after a comma, and in other databases than MySQL without one."""
         word = self.cursor.word()
-        if word in _LIST_ENDS or word in ("PARTITION", "REMOVE") or word in TABLE_OPTIONS:
+        if word in _LIST_ENDS or word in ("PARTITION", "REMOVE") or word in self.options:
             return True
         return self.cursor.dialect != "mysql" and (word in _CLAUSES or word in ROW_CLAUSES)
 
@@ -68,13 +69,15 @@ class AlterReader:
             cursor.i += 1
             self.listed = ""
             handler(self)
-        elif self.listed and cursor.is_name() and cursor.word(1) != "=" and (cursor.dialect == "tsql" or word not in TABLE_OPTIONS):
+        elif self.listed and cursor.is_name() and cursor.word(1) != "=" and (cursor.dialect == "tsql" or word not in self.options):
             self._continue(self.listed)
+        elif self.listed and cursor.dialect == "" and cursor.between(cursor.i + 1, cursor.end).is_name():
+            raise cursor.unclear()  # of an unknown database: an option of the table, or a column of that name
         elif word in ROW_CLAUSES:
             self._rows(word)
         elif cursor.word(1) in ("PARTITION", "PARTITIONS", "SUBPARTITION"):
             self._ignore_list("partition")
-        elif word in TABLE_OPTIONS or cursor.word(1) == "=":
+        elif word in self.options or cursor.word(1) == "=":
             self._ignore("table option")
         else:
             raise cursor.unclear()

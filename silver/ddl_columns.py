@@ -141,7 +141,7 @@ class ColumnReader:
             if dialect == "tsql" and is_existing and not (self.is_not_null or self.is_with_values):
                 return None, False
             return canonical_default(self.default, self.type, declared, dialect)
-        if self.has_default or (dialect == "mysql" and is_existing and self.is_not_null):
+        if self.has_default or (dialect in ("mysql", "") and is_existing and self.is_not_null):
             return implicit_default(self.type, declared, dialect)
         return None, False
 

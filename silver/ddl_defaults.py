@@ -10,16 +10,17 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from sqlglot.tokenizer_core import TokenType
 
+from silver.ddl_mysql_values import stored
 from silver.ddl_tokens import TEXT, Cursor
 from silver.types import INTEGERS, number_text, wall_of_text
 
 _ZONED = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?(Z|[+-]\d{2}(?::?\d{2})?)")
-_CLOCK = re.compile(r"(-?)(\d{1,3}):(\d{2})(?::(\d{2})(?:\.(\d{1,6}))?)?")
 _WALL = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?")
 _MAX_LITERAL = 300
 _LENGTH = re.compile(r"\((\d{1,5})")
 _TRUTH = {"true": "true", "t": "true", "yes": "true", "on": "true", "1": "true"}
 _FALSEHOOD = {"false": "false", "f": "false", "no": "false", "off": "false", "0": "false"}
+_UNICODE = frozenset({"_UTF8", "_UTF8MB3", "_UTF8MB4", "_ASCII", "_BINARY"})
 _TYPED_LITERALS = frozenset({"DATE", "TIMESTAMP", "TIME", "DATETIME"})
 
 
@@ -69,7 +70,9 @@ def _literal(cursor: Cursor) -> Constant | None:
         return Constant("number", sign + text.rstrip("."))
     if sign or not word:
         return None
-    if (word.startswith("_") and cursor.word(1) == TEXT) or (word in _TYPED_LITERALS and cursor.word(1) == TEXT):
+    if word.startswith("_") and cursor.word(1) == TEXT and word not in _UNICODE:
+        return None
+    if (word.startswith("_") or word in _TYPED_LITERALS) and cursor.word(1) == TEXT:
         cursor.i += 1
     if cursor.word() == TEXT:
         return _text(cursor)
@@ -115,6 +118,10 @@ def canonical_default(value: Constant, type_name: str | None, declared: str, dia
     if dialect == "postgres" and value.kind in ("bits", "hex") and type_name == "string":
         return (value.text, False) if value.kind == "bits" else (None, True)
     text = _plain(value, type_name)
+    if text is None:
+        return None, True
+    if dialect == "mysql" and (known := stored(text, declared, is_number=value.kind == "number")) is not None:
+        return known
     if type_name in INTEGERS or type_name in ("float", "double") or (type_name or "").startswith("decimal"):
         return _number(text, type_name or ""), False
     if type_name == "boolean":
@@ -125,10 +132,14 @@ def canonical_default(value: Constant, type_name: str | None, declared: str, dia
     return (_padded(text, declared, dialect) if type_name == "string" else text), False
 
 
-def _plain(value: Constant, type_name: str | None) -> str:
+def _plain(value: Constant, type_name: str | None) -> str | None:
+    """The literal as text; None for bytes that are none."""
     if value.kind in ("hex", "bits"):
         if type_name == "string":
-            return _bytes(value).decode("utf-8", "replace")
+            try:
+                return _bytes(value).decode("utf-8")
+            except UnicodeDecodeError:
+                return None
         return str(_integer(value)) if len(value.text) < _MAX_LITERAL else value.text
     if value.kind == "truth" and type_name != "boolean":
         return "1" if value.text == "true" else "0"
@@ -206,22 +217,10 @@ def _instant(wall: str, zone: str) -> tuple[str | None, bool]:
 def _padded(text: str, declared: str, dialect: str) -> str:
     lowered = declared.lower()
     if dialect == "mysql":
-        return _clock(text, lowered) if lowered.startswith("time") else text
+        return text
     length = _LENGTH.search(lowered)
     is_fixed = lowered.startswith(("char", "nchar", "bpchar")) and "var" not in lowered
     return text.ljust(int(length[1])) if is_fixed and length is not None else text
-
-
-def _clock(text: str, declared: str) -> str:
-    found = _CLOCK.fullmatch(text.strip())
-    length = _LENGTH.search(declared)
-    places = int(length[1]) if length is not None else 0
-    fraction = "." + "0" * places if places else ""
-    if found is None:
-        return f"00:00:00{fraction}" if text.strip() == "0" else text
-    sign, hours, minutes, seconds, digits = found.groups()
-    fraction = "." + (digits or "")[:places].ljust(places, "0") if places else ""
-    return f"{sign}{hours.zfill(2)}:{minutes}:{seconds or '00'}{fraction}"
 
 
 def implicit_default(type_name: str | None, declared: str, dialect: str) -> tuple[str | None, bool]:
@@ -234,7 +233,7 @@ def implicit_default(type_name: str | None, declared: str, dialect: str) -> tupl
     if lowered.startswith("enum"):
         return _first_member(declared), False
     if lowered.startswith("time") and type_name == "string":
-        return _clock("0", lowered), dialect != "mysql"
+        return (stored("0", declared, is_number=True) or (None, True)) if dialect in ("mysql", "") else (None, True)
     if type_name == "string" and not lowered.startswith(("json", "xml", "uuid", "inet")):
         return ("0" if lowered.startswith(("dec", "num", "fixed")) else _padded("", declared, dialect)), False
     return None, type_name != "date" and not lowered.startswith("datetime")

@@ -88,6 +88,8 @@ def _alter_other(cursor: Cursor, scope: Scope, start: int) -> Statement:
         return _transfer(cursor, scope)
     if kind in ("SCHEMA", "DATABASE") and ({"RENAME", "MODIFY"} & set(cursor.words[cursor.i + 2 : cursor.i + 3])):
         raise Unclear("a whole database gets another name")
+    if kind == "TYPE" and "RENAME" in cursor.words[cursor.i + 2 : cursor.end] and "VALUE" in cursor.words[cursor.i : cursor.end]:
+        raise Unclear("a value of an enum gets another name in all rows")
     if kind == "TYPE" and {"RENAME", "ADD", "DROP", "ALTER"} & set(cursor.words[cursor.i + 2 : cursor.end]) and "ATTRIBUTE" in cursor.words:
         raise Unclear("a type's attributes change")
     if kind not in OBJECTS and kind not in GUARDED:
@@ -241,6 +243,18 @@ def _renamed_object(old: str, new: str, kind: str, scope: Scope) -> Statement:
     raise Unclear("sp_rename without a table or column that it names")
 
 
+def _with(cursor: Cursor, scope: Scope) -> list[Statement]:
+    """A query or a change of rows behind its common table expressions."""
+    while not cursor.is_end() and cursor.word() != "SELECT":
+        if cursor.word() in DML and cursor.word() not in ("WITH", "("):
+            return [Statement(scope.subject, (NoEffect("dml"),))]
+        if cursor.word() == "(":
+            cursor.group()
+        else:
+            cursor.i += 1
+    return _select(cursor, scope)
+
+
 def _select(cursor: Cursor, scope: Scope) -> list[Statement]:
     """A query; SELECT … INTO creates a table in SQL Server and PostgreSQL."""
     if scope.dialect in ("tsql", "postgres", ""):
@@ -276,5 +290,6 @@ _HANDLERS: dict[str, Callable[[Cursor, Scope], list[Statement]]] = {
     "CALL": _execute,
     "SP_RENAME": _execute,
     "SELECT": _select,
+    "WITH": _with,
     "BEGIN": _begin,
 }

@@ -104,7 +104,7 @@ def _name(written: str) -> str:
     return written.replace("``", "`")
 
 
-_DIALECT = Dialect(position_of=_position, text_of=_text, name_of=_name)
+_DIALECT = Dialect(position_of=_position, text_of=_text, name_of=_name, sql="mysql")
 
 FORMAT = Format(
     name="canal",

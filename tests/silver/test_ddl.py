@@ -21,9 +21,11 @@ from framework.contracts.actions import (
     SetKeys,
     Statement,
     TableName,
+    has_effect,
 )
 from silver.ddl import understand
 from silver.ddl_types import canonical_type
+from silver.ddl_words import CREATED_OBJECTS, DML, OBJECTS, SILENT, TABLE_OPTIONS, VERBS
 
 ENVELOPES = {
     "mysql": TableName("shop", None, "t"),
@@ -188,6 +190,35 @@ def test_any_text_gives_an_answer(text: str, dialect: str, table: TableName | No
     found = understand(text, dialect=dialect, table=table)
     assert found
     assert all(statement.actions for statement in found)
+
+
+_SPOKEN_OF = frozenset("GRANT REVOKE DENY SHOW DESC DESCRIBE AUDIT NOAUDIT HELP".split())  # noqa: SIM905
+_LATER = frozenset("PROCEDURE PROC FUNCTION TRIGGER EVENT PACKAGE TYPE".split())  # noqa: SIM905
+_AROUND = sorted((DML | set(SILENT) | CREATED_OBJECTS | OBJECTS | TABLE_OPTIONS | VERBS) - _SPOKEN_OF - _LATER - {"("})
+_ABOUT_A_TABLE = (
+    "ALTER TABLE u ADD c INT",
+    "DROP TABLE u",
+    "CREATE TABLE u (c INT)",
+    "TRUNCATE TABLE u",
+    "RENAME TABLE u TO v",
+    "ALTER TABLE u RENAME COLUMN a TO b",
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    before=st.lists(st.sampled_from(_AROUND), max_size=5),
+    statement=st.sampled_from(_ABOUT_A_TABLE),
+    after=st.lists(st.sampled_from(_AROUND), max_size=3),
+    dialect=st.sampled_from(DIALECTS),
+    table=_TABLES,
+)
+def test_no_statement_about_a_table_is_ignored_in_silence(
+    before: list[str], statement: str, after: list[str], dialect: str, table: TableName | None
+) -> None:
+    """Whatever stands around it, it is understood or reported; a routine's body runs later, and rights only speak of it."""
+    found = understand(" ".join((*before, statement, *after)), dialect=dialect, table=table)
+    assert any(has_effect(told.actions) for told in found)
 
 
 @settings(max_examples=200, deadline=None)

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from framework.contracts.actions import NoEffect
+from framework.contracts.actions import AddColumn, NoEffect
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Options
 from silver.formats.canal import FORMAT
+from silver.statements import statement_events
 
 CONTEXT = Context("feed", Options(), "Asia/Shanghai", lambda database, schema, table: None)
 
@@ -120,3 +121,12 @@ def test_a_row_without_columns_is_no_row(data: Any) -> None:
     with pytest.raises(Malformed) as caught:
         decode(data=data)
     assert caught.value.reason == Reason.MISSING_IMAGE
+
+
+def test_statement_is_read_as_the_server_reads_it() -> None:
+    """MySQL fills a column that may not be null with zero, and takes a backslash for an escape and double quotes for a text."""
+    sql = """ALTER TABLE orders ADD quantity INT NOT NULL, ADD path VARCHAR(9) DEFAULT 'a\\\\b', ADD mark VARCHAR(9) DEFAULT "x" """
+    (event,) = decode(type="ALTER", data=None, isDdl=True, sql=sql)
+    assert isinstance(event, Control)
+    (told,) = statement_events(event, FORMAT)
+    assert [a.default for a in told.actions or () if isinstance(a, AddColumn)] == ["0", "a\\b", "x"]
