@@ -7,14 +7,14 @@ commutative, so that any order of arrival and any split into batches ends in the
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from framework.config import TableSettings
 from framework.config_rules import SchemaPolicy
 from framework.contracts.actions import AddColumn, ChangeType, DropColumn, RenameColumn
 from framework.contracts.events import Token
-from gold.lineage import ColumnAction, Lineage
+from gold.lineage import Lineage
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
@@ -84,98 +84,37 @@ class TableColumn:
     declared: str | None
 
 
-def fitted(lineage: Lineage, seen: Iterable[tuple[int, str]]) -> Lineage:
-    """The lineage whose steps name columns as the rows do (`seen`: stretch and name), where they differ by case alone.
-
-    Column names in statements are not case-sensitive in most databases; an exact match comes first.
-    """
-    rows: dict[int, set[str]] = {}
-    last: dict[str, int] = {}
-    for stretch, name in seen:
-        rows.setdefault(stretch, set()).add(name)
-        last[name] = max(stretch, last.get(name, 0))
-    known: set[str] = set()
-    steps: list[tuple[str, ColumnAction]] = []
-    for at, (sequence, action) in enumerate(lineage.steps):
-        known |= rows.get(at, set())
-        later = [name for name, stretch in last.items() if stretch > at]
-        if isinstance(action, RenameColumn):
-            old = _spelled(action.old, known)
-            known.discard(old)
-            action = RenameColumn(old, _spelled(action.new, later))
-            known.add(action.new)
-        elif isinstance(action, AddColumn):
-            name = _spelled(action.name, known)
-            name = name if name in known else _spelled(action.name, later)
-            action = replace(action, name=name, after=action.after and _spelled(action.after, known))
-            known.add(name)
-        else:
-            action = replace(action, name=_spelled(action.name, known))
-            if isinstance(action, DropColumn):
-                known.discard(action.name)
-        steps.append((sequence, action))
-    return replace(lineage, steps=tuple(steps))
-
-
-def _spelled(name: str, among: Collection[str]) -> str:
-    if name in among:
-        return name
-    close = [other for other in among if other.casefold() == name.casefold()]
-    return close[0] if len(close) == 1 else name
-
-
 def stretches(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]) -> tuple[Stretch, ...]:
     """One more than there are steps: stretch `i` holds the rows after `i` steps.
 
-    `reused` are names that rows use again after a drop of that name; the dropped column steps aside then.
+    `reused` are names that rows use again after a drop of that name; the dropped column steps aside then. No row stands
+    between two steps of one statement: such stretches have names alone.
     """
-    steps = [action for _, action in lineage.steps]
     again = {name.casefold() for name in reused}
-    found = []
-    for start in range(len(steps) + 1):
-        names: dict[str, str | None] = {}
-        for name in _mentioned(steps[start:]):
-            names[name] = _today(name, steps, start, policy, again)
-        defaults: dict[str, str] = {}
-        for at in range(start, len(steps)):
-            action = steps[at]
-            if isinstance(action, AddColumn) and action.default is not None:
-                target = _today(action.name, steps, at + 1, policy, again)
-                if target is not None:
-                    defaults[target] = action.default
-        found.append(Stretch({n: t for n, t in names.items() if n != t}, defaults))
-    return tuple(found)
-
-
-def _mentioned(steps: Sequence[ColumnAction]) -> list[str]:
-    names: dict[str, None] = {}
-    for action in steps:
-        if isinstance(action, RenameColumn):
-            names[action.old] = None
-        elif isinstance(action, DropColumn):
-            names[action.name] = None
-    return list(names)
-
-
-def _today(name: str, steps: Sequence[ColumnAction], start: int, policy: SchemaPolicy, reused: set[str]) -> str | None:
-    current = name
-    for at in range(start, len(steps)):
-        action = steps[at]
-        if isinstance(action, RenameColumn) and action.old == current:
-            current = action.new
-        elif isinstance(action, DropColumn) and action.name == current:
-            if policy is SchemaPolicy.EVOLVE:
-                return None
-            if current.casefold() in reused or _comes_back(current, steps[at + 1 :]):
-                number = sum(isinstance(step, DropColumn) for step in steps[: at + 1])
-                return f"_cdc_dropped_{number}_{current}"
-            return current
-    return current
-
-
-def _comes_back(name: str, later: Sequence[ColumnAction]) -> bool:
-    new = (step.name if isinstance(step, AddColumn) else step.new for step in later if isinstance(step, AddColumn | RenameColumn))
-    return any(other.casefold() == name.casefold() for other in new)
+    drops = sum(isinstance(action, DropColumn) for _, action in lineage.steps)
+    names: dict[str, str | None] = {}
+    defaults: dict[str, str] = {}
+    found = [Stretch()]
+    for at in range(len(lineage.steps) - 1, -1, -1):
+        sequence, action = lineage.steps[at]
+        match action:
+            case RenameColumn(old, new):
+                names[old] = names.get(new, new)
+                again.add(new.casefold())
+            case DropColumn(name):
+                is_reused = name.casefold() in again
+                names[name] = None if policy is SchemaPolicy.EVOLVE else f"_cdc_dropped_{drops}_{name}" if is_reused else name
+                drops -= 1
+            case AddColumn(name):
+                target = names.get(name, name)
+                if action.default is not None and target is not None:
+                    defaults.setdefault(target, action.default)
+                again.add(name.casefold())
+            case _:
+                pass
+        is_inside = at > 0 and lineage.steps[at - 1][0] == sequence
+        found.append(Stretch({n: t for n, t in names.items() if n != t}, {} if is_inside else dict(defaults)))
+    return tuple(reversed(found))
 
 
 def seen_today(seen: Mapping[tuple[int, str], Seen], mapped: Sequence[Stretch]) -> dict[str, Seen]:
@@ -190,7 +129,7 @@ def seen_today(seen: Mapping[tuple[int, str], Seen], mapped: Sequence[Stretch]) 
 
 def ordered_names(shapes: Iterable[Shape], lineage: Lineage, mapped: Sequence[Stretch]) -> list[str]:
     """Today's names in the source's own order: the newest schema's, older columns behind their neighbours, DDL's at its place."""
-    order: list[str] = []
+    order = _Order()
     newest_first = sorted(shapes, key=lambda s: (s.stretch, s.last_sequence, s.columns), reverse=True)
     for shape in newest_first:
         previous: str | None = None
@@ -198,17 +137,39 @@ def ordered_names(shapes: Iterable[Shape], lineage: Lineage, mapped: Sequence[St
             column = mapped[shape.stretch].column(name)
             if column is None:
                 continue
-            if column not in order:
-                order.insert(0 if previous is None else order.index(previous) + 1, column)
+            if column not in order.following:
+                order.put(column, behind=previous)
             previous = column
     for at, (_, action) in enumerate(lineage.steps):
         if isinstance(action, AddColumn):
             column = _today_after(action.name, at + 1, mapped)
-            if column is not None and column not in order:
+            if column is not None and column not in order.following:
                 anchor = _today_after(action.after, at + 1, mapped) if action.after else None
-                place = 0 if action.first else order.index(anchor) + 1 if anchor in order else len(order)
-                order.insert(place, column)
-    return order
+                order.put(column, behind=None if action.first else anchor if anchor and anchor in order.following else order.last)
+    return order.names()
+
+
+class _Order:
+    """A chain of names; `following` has the name behind each, and the first one behind None."""
+
+    def __init__(self) -> None:
+        self.following: dict[str | None, str | None] = {None: None}
+        self.last: str | None = None
+
+    def put(self, name: str, behind: str | None) -> None:
+        """Take a new name in behind another; behind None: as the first."""
+        self.following[name] = self.following[behind]
+        self.following[behind] = name
+        if self.last == behind:
+            self.last = name
+
+    def names(self) -> list[str]:
+        found: list[str] = []
+        name = self.following[None]
+        while name is not None:
+            found.append(name)
+            name = self.following[name]
+        return found
 
 
 def _today_after(name: str, stretch: int, mapped: Sequence[Stretch]) -> str | None:

@@ -15,9 +15,9 @@ from framework.quality.measure import key_text
 from framework.quality.rules import Rule
 from framework.quality.subject import Finding
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
-from gold.columns import fitted
 from gold.merge import Layout
 from gold.plan import Task, names_since
+from gold.spelling import fitted
 from gold.state import TableState
 from gold.strategies import replica
 from gold.tasks import Desk, all_tasks

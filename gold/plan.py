@@ -29,6 +29,7 @@ from gold.columns import Stretch, TableColumn
 from gold.lineage import ColumnAction, Lineage
 from gold.merge import Layout
 from gold.profile import Past, Profile, SchemaColumn, joined, measure
+from gold.spelling import fitted
 from gold.state import State, TableState
 from gold.strategies import history
 
@@ -104,7 +105,7 @@ def decide(
         rows_of(changes.where(F.col("batch") > since), task.source, lineage), lineage, schemas, Past(state.batch, state.sequence)
     )
     profile = batch_profile if fresh else joined(state.profile, batch_profile)
-    lineage = shape.fitted(lineage, profile.seen)
+    lineage = fitted(lineage, profile.seen)
     if not profile.rows and not shape.declared_by_statements(lineage, shape.stretches(lineage, task.settings.schema_policy, ())):
         return _emptied(task, digest, fresh)
     mapped = names_since(lineage, task.settings, profile)
@@ -331,7 +332,7 @@ def _renamed_reason(task: Task, mapped: Sequence[Stretch]) -> str | None:
     """Whether columns of the rows that are there have other names in gold now: a dropped one whose name came back."""
     state = task.state
     known = replace(task.lineage, steps=task.lineage.steps[: _known_steps(state)])
-    before = shape.fitted(known, state.profile.seen)
+    before = fitted(known, state.profile.seen)
     old = shape.stretches(before, task.settings.schema_policy, _reused(before, state.profile))
     for stretch, name in state.profile.seen:
         if old[stretch].column(name) != mapped[stretch].column(name):

@@ -46,11 +46,11 @@ def read_type(cursor: Cursor) -> str | None:
             cursor.i += 3
         else:
             break
+    cursor.take("ARRAY")
     while cursor.word() == "[":
         while cursor.word() not in ("]", ""):
             cursor.i += 1
         cursor.need("]")
-    cursor.take("ARRAY")
     return cursor.slice(start, cursor.i)
 
 
@@ -188,6 +188,8 @@ class ColumnReader:
 
     def _read_unique(self) -> None:
         self.cursor.take_any(frozenset({"KEY", "INDEX"}))
+        if not self.cursor.take("NULLS", "NOT", "DISTINCT"):
+            self.cursor.take("NULLS", "DISTINCT")
         self._skip_index()
 
     def _skip_index(self) -> None:

@@ -17,7 +17,6 @@ from gold.columns import (
     Stretch,
     TableColumn,
     declared_by_statements,
-    fitted,
     join,
     ordered_names,
     resolve,
@@ -27,6 +26,7 @@ from gold.columns import (
     widens_in_place,
 )
 from gold.lineage import ColumnAction, Lineage, Piece
+from gold.spelling import fitted
 
 ORDERS = TableName("shop", None, "orders")
 LENIENT, EVOLVE = SchemaPolicy.LENIENT, SchemaPolicy.EVOLVE

@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 
 from framework.config_rules import SchemaPolicy
 from framework.contracts.actions import AddColumn, ChangeType, DropColumn, RenameColumn
-from gold.columns import Seen, Stretch, fitted, ordered_names, stretches
+from gold.columns import Seen, Stretch, ordered_names, stretches
 from gold.lineage import ColumnAction, Lineage
 from gold.plan import _reused
 from gold.profile import Profile
+from gold.spelling import fitted
 from tests.gold.test_columns import lineage as lineage_of
 from tests.gold.told import Gold, Told, copied, ddl, insert, update
 

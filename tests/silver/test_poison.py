@@ -254,3 +254,9 @@ def test_29_a_message_of_another_format_is_quarantined(name: str, other: str) ->
 def test_30_a_value_of_the_wrong_type_stays_as_its_text(name: str, wire: object, text: str) -> None:
     good = sample(name)
     assert good.after(good.with_cell(good.column, wire))[good.column] == text
+
+
+def test_every_kind_of_poison_is_tried_on_every_format() -> None:
+    tried = {case[:2] for case in (*WHOLE, *CELLS, *ACCEPTED) if case[:2].isdigit()} | {"03", "14", "29", "30"}
+    assert tried == {f"{kind:02}" for kind in range(1, 31)}
+    assert sorted(PATHS) == NAMES
