@@ -26,6 +26,14 @@ from silver.ddl_words import DROPPED_ELEMENTS, MYSQL_TABLE_OPTIONS, ROW_CLAUSES,
 
 _PARTS = frozenset({"PARTITION", "SUBPARTITION"})
 _LIST_ENDS = frozenset({"", ","})
+_SECOND_WORDS = {
+    "PERIOD": "FOR",
+    "SYSTEM": "VERSIONING",
+    "SUPPLEMENTAL": "LOG",
+    "MATERIALIZED": "QUERY",
+    "UNUSED": "COLUMNS",
+    "COLUMNS": "CONTINUE",
+}
 
 
 class AlterReader:
@@ -198,9 +206,9 @@ class AlterReader:
             return True
         if word in INDEX_WORDS and self.cursor.dialect not in ("mysql", "tsql", ""):
             return False
-        if word in ("PERIOD", "SYSTEM", "SUPPLEMENTAL", "MATERIALIZED", "UNUSED", "COLUMNS", "UNIQUE"):
-            return following not in _LIST_ENDS
-        return True
+        if word == "UNIQUE":
+            return following not in (*_LIST_ENDS, "CASCADE", "RESTRICT")
+        return _SECOND_WORDS.get(word, following) == following
 
     def _drop_element(self, bare: str = "") -> None:
         cursor = self.cursor

@@ -167,6 +167,9 @@ class ColumnReader:
         while not cursor.is_end() and (cursor.i == start or not self._is_settled()):
             if cursor.word() == "(":
                 cursor.group()
+            elif cursor.take("["):
+                while cursor.word() not in ("]", ""):
+                    cursor.i += 1
             else:
                 cursor.i += 1
         if cursor.i == start:

@@ -16,6 +16,7 @@ from silver.types import INTEGERS, number_text, wall_of_text
 
 _ZONED = re.compile(r"(\d{4}-\d{1,2}-\d{1,2}[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?(Z|[+-]\d{2}(?::?\d{2})?)")
 _WALL = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?")
+_CLOCK = re.compile(r"([0-2][0-9]:[0-5][0-9])(?::([0-5][0-9]))?")
 _MAX_LITERAL = 300
 _LENGTH = re.compile(r"\((\d{1,5})")
 _TRUTH = {"true": "true", "t": "true", "yes": "true", "on": "true", "1": "true"}
@@ -129,6 +130,8 @@ def canonical_default(value: Constant, type_name: str | None, declared: str, dia
         return _TRUTH.get(lowered) or _FALSEHOOD.get(lowered) or text, False
     if type_name in ("date", "timestamp_ntz", "timestamp"):
         return _moment(text.strip(), type_name, dialect)
+    if dialect == "postgres":
+        return _of_postgres(text, declared)
     return (_padded(text, declared, dialect) if type_name == "string" else text), False
 
 
@@ -212,6 +215,19 @@ def _instant(wall: str, zone: str) -> tuple[str | None, bool]:
     except (ValueError, OverflowError):
         return None, True
     return moment.replace(tzinfo=None).isoformat() + "Z", False
+
+
+def _of_postgres(text: str, declared: str) -> tuple[str | None, bool]:
+    """A text as the server prints it; it writes JSONB anew, and rounds what a time's fraction does not hold."""
+    lowered = declared.lower()
+    if lowered.startswith("jsonb"):
+        return (text, False) if text.strip() in ("{}", "[]") else (None, True)
+    if lowered == "uuid":
+        return text.lower(), False
+    if lowered.startswith("time"):
+        found = _CLOCK.fullmatch(text.strip())
+        return (None, True) if found is None else (f"{found[1]}:{found[2] or '00'}", False)
+    return _padded(text, declared, "postgres"), False
 
 
 def _padded(text: str, declared: str, dialect: str) -> str:
