@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +28,10 @@ PROPERTIES = {
     "delta.dataSkippingStatsColumns": "`source`,`topic`,`partition`,`offset`,`file`,`ingested_at`",
 }
 
+Held = Callable[[], frozenset[str]]
+
+_CREATING = threading.Lock()  # the first of a run's sources creates what all of them write to
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -38,8 +44,19 @@ class Checkpoint:
     is_reset: bool
 
 
-def open_checkpoint(spark: SparkSession, feed: Feed) -> Checkpoint:
+def held_sources(spark: SparkSession, feeds: Sequence[Feed]) -> frozenset[str]:
+    """Those of the sources without a checkpoint of which `bronze/messages` has messages; dumps are no part of a stream."""
+    names = [feed.name for feed in feeds if not has_checkpoint(spark, feed)]
+    if not names or not feeds[0].lake.exists(spark, MESSAGES_TABLE):
+        return frozenset()
+    messages = feeds[0].lake.read(spark, MESSAGES_TABLE).where(F.col("source").isin(names) & ~F.col("topic").startswith(TOPIC))
+    return frozenset(row["source"] for row in messages.select("source").distinct().collect())
+
+
+def open_checkpoint(spark: SparkSession, feed: Feed, held: Held) -> Checkpoint:
     """The checkpoint to go on with, or a new one where the source has none; raises MainstemError when it was lost.
+
+    `held` tells which of the sources without one had landed messages when the run began.
 
     A lost one is begun anew only when the file `<checkpoint>.reset` says so. `bronze/messages` is created where it is
     missing, unless the source has landed in it before.
@@ -48,10 +65,11 @@ def open_checkpoint(spark: SparkSession, feed: Feed) -> Checkpoint:
     has_begun = has_checkpoint(spark, feed)
     if has_begun and note and not feed.lake.exists(spark, MESSAGES_TABLE):
         raise _replaced(feed)
-    feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
+    with _CREATING:
+        feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
     table = _table_id(spark, feed)
     if not has_begun:
-        return _begin(spark, feed, table)
+        return _begin(spark, feed, table, feed.name in held())
     if not note:
         raise lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
     check_files(feed.checkpoint, f"source {feed.name}")
@@ -102,9 +120,7 @@ def lost(feed: Feed, found: str) -> MainstemError:
     )
 
 
-def _begin(spark: SparkSession, feed: Feed, table: str) -> Checkpoint:
-    messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
-    has_messages = not messages.where(~F.col("topic").startswith(TOPIC)).limit(1).isEmpty()  # dumps are no part of a stream
+def _begin(spark: SparkSession, feed: Feed, table: str, has_messages: bool) -> Checkpoint:
     if has_messages and not is_there(spark, _reset(feed)):
         forget(spark, feed)
         raise lost(feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone")

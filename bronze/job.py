@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from bronze.checkpoint import recall, remember
+from bronze.checkpoint import Held, held_sources, recall, remember
 from bronze.land import land, landed_counts
-from bronze.source import MESSAGES_TABLE, Discovery, Feed, SourceKind
+from bronze.source import Discovery, Feed, SourceKind
 from bronze.sources import KINDS
 from framework.config import Config
 from framework.config_sources import Source
@@ -49,38 +50,57 @@ class BronzeResult:
 
 def run_bronze(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str) -> BronzeResult:
     """Land what is new in every source, some at a time. A source that cannot go on is in the result with its error; the others go on."""
-    feeds = [Feed(config.pipeline, lake, source, run_id) for source in config.sources.values()]
-    alone = [] if lake.exists(spark, MESSAGES_TABLE) else feeds[:1]  # the first one creates what all write to
-    results = [run_source(spark, feed) for feed in alone]
-    with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        results += pool.map(lambda feed: run_source(spark, feed), feeds[len(alone) :])
-    return BronzeResult(tuple(results))
+    return land_sources(spark, [Feed(config.pipeline, lake, source, run_id) for source in config.sources.values()])
 
 
 def run_source(spark: SparkSession, feed: Feed) -> SourceResult:
     """Land what is new in one source; an idle one costs a listing."""
+    return land_sources(spark, [feed]).sources[0]
+
+
+def land_sources(spark: SparkSession, feeds: Sequence[Feed]) -> BronzeResult:
+    """Land what is new in these sources of one run, some at a time; what they ask of `bronze/messages` is asked once for all."""
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        held = pool.submit(held_sources, spark, feeds)
+        looks = list(pool.map(lambda feed: _land_source(spark, feed, held.result), feeds))
+    counts = {} if all(look.is_idle for look in looks) else _landed(spark, feeds[0])
+    return BronzeResult(tuple(_counted(look.result, *counts.get(look.result.source, (0, 0))) for look in looks))
+
+
+def _counted(result: SourceResult, files: int, messages: int) -> SourceResult:
+    return replace(result, files=files, messages=messages)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What came of a look at a source; `is_idle` promises that nothing has landed."""
+
+    result: SourceResult
+    is_idle: bool
+
+
+def _land_source(spark: SparkSession, feed: Feed, held: Held) -> _Look:
     discovery = Discovery(is_idle=True)
     try:
         kind = kind_of(feed.source)
         memory = recall(spark, feed)
         discovery = kind.discover(spark, feed, memory)
         if not discovery.is_idle:
-            land(spark, feed, kind)
+            land(spark, feed, kind, held)
         if discovery.memory != memory:
             remember(spark, feed, discovery.memory)
     except Exception as error:
         stopped = SourceResult(feed.name, waiting=discovery.waiting, error=stopped_by(error, feed))
-        return _counted(spark, feed, stopped)
-    result = SourceResult(feed.name, waiting=discovery.waiting)
-    return result if discovery.is_idle else _counted(spark, feed, result)
+        return _Look(stopped, discovery.is_idle)
+    return _Look(SourceResult(feed.name, waiting=discovery.waiting), discovery.is_idle)
 
 
-def _counted(spark: SparkSession, feed: Feed, result: SourceResult) -> SourceResult:
+def _landed(spark: SparkSession, feed: Feed) -> dict[str, tuple[int, int]]:
+    """The counts of each source of this feed's run; none where they cannot be read: what has landed is safe without."""
     try:
-        files, messages = landed_counts(spark, feed)
+        return landed_counts(spark, feed.lake, feed.run_id)
     except Exception:
-        return result
-    return replace(result, files=files, messages=messages)
+        return {}
 
 
 def kind_of(source: Source) -> SourceKind:

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze.checkpoint import Checkpoint, open_checkpoint
+from bronze.checkpoint import Checkpoint, Held, open_checkpoint
 from bronze.source import MESSAGES_TABLE, STATEMENTS_PER_BATCH, Feed, Part, SourceKind
 from framework.crash import crash_point
 from framework.errors import MainstemError
+from framework.tables import Lakehouse
 
 # Parquet weighs what it holds every hundred rows at first: too late for large ones. Values seldom repeat, so that a
 # dictionary of them only costs memory.
@@ -26,9 +27,9 @@ _HISTORY = 1_000
 _MESSAGE = re.compile(r"MainstemError: ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)")
 
 
-def land(spark: SparkSession, feed: Feed, kind: SourceKind) -> None:
+def land(spark: SparkSession, feed: Feed, kind: SourceKind, held: Held) -> None:
     """Land everything that the source's stream has to offer now; raises MainstemError when a batch cannot land."""
-    checkpoint = open_checkpoint(spark, feed)
+    checkpoint = open_checkpoint(spark, feed, held)
     writer = kind.read_stream(spark, feed).writeStream.option("checkpointLocation", feed.checkpoint).queryName(f"bronze {feed.name}")
     query = writer.trigger(availableNow=True).foreachBatch(batch_lander(feed, kind, checkpoint)).start()
     try:
@@ -69,16 +70,17 @@ def append_part(part: Part, version: int, feed: Feed, checkpoint: Checkpoint) ->
     )
 
 
-def landed_counts(spark: SparkSession, feed: Feed) -> tuple[int, int]:
-    """How many files and messages of the source this run has landed, by the table's own history."""
-    commits = feed.lake.delta(spark, MESSAGES_TABLE).history(_HISTORY).select("userMetadata", "operationMetrics").collect()
-    files = messages = 0
-    for row in commits:
+def landed_counts(spark: SparkSession, lake: Lakehouse, run_id: str) -> dict[str, tuple[int, int]]:
+    """How many files and messages this run has landed, by source and by the table's own history."""
+    if not lake.exists(spark, MESSAGES_TABLE):
+        return {}
+    counts: dict[str, tuple[int, int]] = {}
+    for row in lake.delta(spark, MESSAGES_TABLE).history(_HISTORY).select("userMetadata", "operationMetrics").collect():
         note = json.loads(row["userMetadata"] or "{}")
-        if (note.get("source"), note.get("run_id")) == (feed.name, feed.run_id):
-            files += note["files"]
-            messages += int(row["operationMetrics"].get("numOutputRows", 0))
-    return files, messages
+        if note.get("run_id") == run_id:
+            files, messages = counts.get(note["source"], (0, 0))
+            counts[note["source"]] = files + note["files"], messages + int(row["operationMetrics"].get("numOutputRows", 0))
+    return counts
 
 
 def as_raised(error: Exception) -> MainstemError | None:

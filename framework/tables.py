@@ -83,6 +83,11 @@ class Lakehouse:
         found = [int(file.name.split(".")[0]) for file in log.glob("*.json") if file.name.split(".")[0].isdigit()] if log.is_dir() else []
         return max(found, default=None)
 
+    def tells_first_version(self, name: str) -> bool:
+        """Whether the table's log still has its first commit; False where only Spark reaches it."""
+        root = self.local_root
+        return root is not None and (root / name / "_delta_log" / f"{0:020d}.json").is_file()
+
     def operations(self, spark: SparkSession, name: str, since: int) -> set[str] | None:
         """What the commits after the version `since` did, in Delta's words; None where the log does not tell any more."""
         newest = self.version(spark, name)

@@ -95,8 +95,14 @@ def _look(spark: SparkSession, feed: Feed, memory: str, clock: Clock) -> _Look |
 
 
 def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
-    """The log as a stream."""
-    return spark.readStream.format("delta").load(feed.lake.path(log_name(feed.name)))
+    """The log as a stream.
+
+    It begins with the log's first commit where that is still told: what a table holds as a whole costs four jobs more.
+    """
+    reader = spark.readStream.format("delta")
+    if feed.lake.tells_first_version(log_name(feed.name)):
+        reader = reader.option("startingVersion", 0)
+    return reader.load(feed.lake.path(log_name(feed.name)))
 
 
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:

@@ -214,7 +214,7 @@ def test_repeated_batch_lands_nothing_twice(spark: SparkSession, feed: Feed, dro
     land("g")
 
     assert landed(feed, "file", "line", "value", "ingested_at") == once
-    assert landed_counts(spark, feed) == (1, 1)
+    assert landed_counts(spark, feed.lake, feed.run_id) == {feed.name: (1, 1)}
 
 
 def test_batch_asked_for_twice_gives_identical_rows(spark: SparkSession, feed: Feed, drop: Drop) -> None:
