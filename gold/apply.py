@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -13,8 +14,9 @@ from framework.config_rules import BadValues
 from framework.crash import crash_point
 from framework.tables import Lakehouse
 from gold import bad_values, merge, moves
-from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
+from gold.changes import effects, key_names, rows_of, under_todays_names
 from gold.gate import refuse_broken
+from gold.held import changes_of
 from gold.merge import Layout
 from gold.plan import Plan, Task, decide, folder_of, made_as, refuse_rival, refuse_statements
 from gold.profile import SchemaColumn
@@ -43,11 +45,13 @@ class _Target:
     history: str | None
 
 
-def apply_table(spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Applied:
-    """Bring one table up to date. Raises for what parks it."""
+def apply_table(
+    spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]], held: pa.Table | None = None
+) -> Applied:
+    """Bring one table up to date, from the changes that are held where they are. Raises for what parks it."""
     if task.lineage.renamed_to is not None:
         return Applied(replace(task.state, batch=task.top, state=State.DROPPED, reason="renamed"))
-    changes, plan = decided(spark, lake, task, schemas)
+    changes, plan = decided(spark, lake, task, schemas, held)
     if plan is None:
         is_gone = task.lineage.is_dropped
         return Applied(replace(task.state, batch=task.top, state=State.DROPPED if is_gone else State.ACTIVE, reason=None))
@@ -67,12 +71,12 @@ def apply_table(spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mappi
 
 
 def decided(
-    spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]
+    spark: SparkSession, lake: Lakehouse, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]], held: pa.Table | None = None
 ) -> tuple[DataFrame, Plan | None]:
     """Silver's changes up to the task's batch, and the plan for them; nothing is written. Raises for what parks the table."""
     refuse_rival(task)
     refuse_statements(task)
-    changes = lake.read(spark, CHANGES_TABLE).where(F.col("batch") <= task.top)
+    changes = changes_of(spark, lake, task, held)
     return changes, decide(spark, lake, changes, task, schemas)
 
 

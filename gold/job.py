@@ -18,6 +18,7 @@ from framework.pace import set_pace
 from framework.tables import Lakehouse
 from gold.apply import Applied, apply_table
 from gold.bad_values import BAD_VALUES_TABLE
+from gold.held import held_changes
 from gold.plan import FAILED_REBUILD, Task
 from gold.profile import SchemaColumn
 from gold.state import State, append_states
@@ -70,12 +71,13 @@ def _in_threads(desk: Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequenc
     sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
     for _ in range(min(THREADS, len(tasks))):
         sessions.put(desk.spark.newSession())
+    held = held_changes(desk.spark, desk.lake, tasks)
 
     def one(task: Task) -> Applied:
         session, started = sessions.get(), time.monotonic()
         try:
             set_pace(session, task.rows)
-            found = apply_table(session, desk.lake, task, schemas)
+            found = apply_table(session, desk.lake, task, schemas, held)
         except Exception as error:  # one table's failure parks that table alone
             made_as = FAILED_REBUILD if task.is_rebuild else task.state.made_as
             found = Applied(replace(task.state, state=State.PARKED, reason=brief(error), made_as=made_as))

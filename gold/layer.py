@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -15,7 +16,7 @@ from gold.apply import Applied
 from gold.bad_values import BAD_VALUES_TABLE
 from gold.expectations import expectations
 from gold.forget import erase, find
-from gold.job import GoldResult, rebuild_gold, run_gold
+from gold.job import THREADS, GoldResult, rebuild_gold, run_gold
 from gold.outlook import outlook
 from gold.state import State, TableState, read_states
 from gold.tasks import COUNTS_TABLE, STATEMENTS_TABLE
@@ -56,11 +57,11 @@ def _status(run: Run) -> dict[str, Any]:
     states = read_states(run.spark, run.lake)
     waiting = _waiting_batches(run, states.values())
     bad, unclear, missed = _bad_values(run), _not_understood(run), _missed(run)
-    entries = []
-    for place in sorted(states, key=repr):
-        lacks = {"statements_not_applied": unclear.get(place, 0), "missed_while_excluded": missed.get(place, 0)}
-        entries.append({**_entry(run, states[place], waiting, bad), **lacks})
-    return {"tables": entries}
+    places = sorted(states, key=repr)
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:  # each replica is opened for the number of its rows
+        entries = pool.map(lambda place: _entry(run, states[place], waiting, bad), places)
+    lacks = [{"statements_not_applied": unclear.get(place, 0), "missed_while_excluded": missed.get(place, 0)} for place in places]
+    return {"tables": [{**entry, **more} for entry, more in zip(entries, lacks, strict=True)]}
 
 
 def _waiting_batches(run: Run, states: Iterable[TableState]) -> dict[tuple[str, TableName], list[int]]:
