@@ -24,29 +24,36 @@ from framework.layer import Run
 from framework.report.collect import collect
 from framework.report.command import write_report
 from framework.run_log import show_steps
+from framework.session import shared_session
 
 
 def demo(options: argparse.Namespace) -> int:
     """Run the sample feeds through all layers, in a new folder or in the one named, and say what came of it."""
-    os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")  # the feeds are too small for more to pay
+    os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # the feeds are too small for more to pay
     if options.verbose:
         show_steps()
     folder = demonstration.prepare(options.folder)
     config = read_config(argparse.Namespace(config=str(folder / "mainstem.yml")))
+    with shared_session(config):
+        return _tell(folder, config, is_json=options.json)
+
+
+def _tell(folder: Path, config: Config, *, is_json: bool) -> int:
+    """Land and apply part after part, then show how it stands; returns the exit code."""
     runs: list[dict[str, Any]] = []
     code = 0
     for part in demonstration.parts(folder):
-        if not options.json:
+        if not is_json:
             print(f"-- landing part {part}", flush=True)
         demonstration.land(folder, part)
         reports, seconds = apply_waiting(config, "quality")
         runs.append(run_document(reports, seconds))
-        code = exit_code(reports) if options.json else report_run(reports, seconds, is_json=False)
+        code = exit_code(reports) if is_json else report_run(reports, seconds, is_json=False)
         if code not in (0, 3):
             return code
     page = folder / demonstration.REPORT
     found = _look(config, page)
-    if options.json:
+    if is_json:
         print_json({"folder": str(folder), "report": str(page), "runs": runs, "status": found})
     else:
         print()

@@ -78,6 +78,19 @@ def close_session(session: SparkSession) -> None:
         session.stop()
 
 
+@contextlib.contextmanager
+def shared_session(config: Named) -> Iterator[None]:
+    """One session for all that is opened and closed meanwhile; it ends as `close_session` would have it."""
+    session = open_session(config)
+    is_ours = str(session.conf.get(_OURS, "false"))
+    session.conf.set(_OURS, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(_OURS, is_ours)
+        close_session(session)
+
+
 def jvm_process(session: SparkSession) -> int | None:
     """The process id of the JVM that `open_session` started, None where the session is not local."""
     gateway = getattr(getattr(session, "_sc", None), "_gateway", None)
@@ -99,6 +112,8 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.pyspark.python": sys.executable,
         "spark.executorEnv.TZ": "UTC",
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[1]),
+        # PySpark would tell Spark the line of Python of each column that is built: dozens of calls and a search for IPython.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.scheduler.mode": "FAIR",
@@ -111,7 +126,8 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-        "spark.databricks.delta.snapshotPartitions": "2",
+        # A snapshot's partitions are the tasks of the job that opens a table, which a small run does hundreds of times.
+        "spark.databricks.delta.snapshotPartitions": "1",
         # VACUUM lists folders in so many tasks, ten thousand by default: right for an object store, minutes on one machine.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(max(2, 2 * count)),
         # Spark's and Delta's first choice of how to rename a file starts a process for each name, a thousand in a small run.
