@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from framework.contracts.actions import (
     Action,
+    AddColumn,
     DropColumn,
     NoEffect,
     NotUnderstood,
@@ -43,6 +44,7 @@ class AlterReader:
         self.cursor, self.scope, self.table = cursor, scope, table
         self.actions: list[Action] = []
         self.listed = ""
+        self.altered: set[str] = set()
         self.options = MYSQL_TABLE_OPTIONS if cursor.dialect == "mysql" else TABLE_OPTIONS
 
     def read(self) -> tuple[Action, ...]:
@@ -60,6 +62,8 @@ class AlterReader:
                 self.listed = ""
                 cursor.skip_to_comma()
             cursor.take(",")
+        if self._adds_what_it_alters():
+            self.actions.append(NotUnderstood("it alters a column that it adds"))
         return sequenced(self.actions) or (NoEffect("empty"),)
 
     def _is_parted(self) -> bool:
@@ -261,7 +265,17 @@ class AlterReader:
         self.actions += renamed_and_redeclared(self.cursor)
 
     def _alter(self) -> None:
+        start = self.cursor.i
         self.actions += altered(self.cursor)
+        named = self.cursor.between(start, self.cursor.i)
+        named.take("COLUMN")
+        take_existence(named)
+        self.altered.add(named.name().lower() if named.is_name() else "")
+
+    def _adds_what_it_alters(self) -> bool:
+        """Whether it changes the default of a column that it adds: in MySQL the rows hold the last one."""
+        added = {action.name.lower() for action in self.actions if isinstance(action, AddColumn)}
+        return self.cursor.dialect in ("mysql", "") and not added.isdisjoint(self.altered)
 
     def _rename(self) -> None:
         cursor = self.cursor
