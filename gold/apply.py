@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 from framework.config_rules import BadValues
 from framework.crash import crash_point
 from framework.tables import Lakehouse
-from gold import bad_values, merge, moves
-from gold.changes import effects, key_names, rows_of, under_todays_names
+from gold import account, bad_values, merge, moves
+from gold.changes import effects, key_names
 from gold.gate import refuse_broken
 from gold.held import changes_of
 from gold.merge import Layout
@@ -55,19 +55,20 @@ def apply_table(
     if plan is None:
         is_gone = task.lineage.is_dropped
         return Applied(replace(task.state, batch=task.top, state=State.DROPPED if is_gone else State.ACTIVE, reason=None))
-    new = rows_of(changes.where(F.col("batch") > task.state.batch), task.source, task.lineage)
+    is_new = F.col("batch") > task.state.batch
+    new = account.named(changes.where(is_new), plan)
     if task.settings.bad_values is BadValues.PARK:
-        _refuse_bad_values(rows_of(changes, task.source, task.lineage) if plan.rebuild else new, plan)
+        _refuse_bad_values(account.whole(account.named(changes, plan), plan) if plan.rebuild else new, plan)
     crash_point("gold.before_table")
     past = lake.path("gold/" + folder_of(task, is_history=True)) if task.settings.history and plan.layout.keys else None
     target = _Target(lake.path("gold/" + folder_of(task)), past)
     if plan.rebuild is not None:
-        _rebuild(rows_of(changes, task.source, task.lineage), plan, target, _truncates(spark, task, after=-1))
+        _rebuild(account.named(changes, plan), plan, target, _truncates(spark, task, after=-1))
     else:
         _change_columns(spark, plan, target)
         _merge(changes, plan, target, _truncates(spark, task, after=task.state.batch))
     crash_point("gold.after_table")
-    return _applied(new, plan, target)
+    return _applied(new if plan.older_keys is None else account.keyed(changes, plan).where(is_new), plan, target)
 
 
 def decided(
@@ -80,9 +81,9 @@ def decided(
     return changes, decide(spark, lake, changes, task, schemas)
 
 
-def _refuse_bad_values(rows: DataFrame, plan: Plan) -> None:
+def _refuse_bad_values(named: DataFrame, plan: Plan) -> None:
     """Park the table when a row that it is to hold has a cell that does not fit."""
-    layout, named = plan.layout, under_todays_names(rows, plan.task.lineage, plan.mapped)
+    layout = plan.layout
     if layout.keys and not plan.task.settings.history:
         rules = replica.rules_of(plan.task, plan.profile)
         named = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules).where("is_put")
@@ -105,15 +106,13 @@ def _change_columns(spark: SparkSession, plan: Plan, target: _Target) -> None:
 
 
 def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> None:
-    lineage, layout = plan.task.lineage, plan.layout
-    rows = under_todays_names(rows, lineage, plan.mapped)
+    layout = plan.layout
     if not layout.keys:
         refuse_broken(_put(rows), layout, plan.task.gates, plan.task.name.table)
         append.rewrite(rows, truncates, target.replica, layout)
         return
     rules = replica.rules_of(plan.task, plan.profile)
-    if plan.profile.has_partial_moves:
-        rows = moves.completed(rows, layout.key_columns, rules.truncated_at)
+    rows = account.whole(rows, plan)
     if plan.task.gates:
         states = replica.newest(effects(rows, layout.key_columns), layout, plan.profile, rules)
         refuse_broken(states, layout, plan.task.gates, plan.task.name.table)
@@ -136,16 +135,16 @@ def _closings(plan: Plan) -> list[tuple[str, Any]]:
 def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> None:
     task, layout = plan.task, plan.layout
     is_new = F.col("batch") > task.state.batch
-    named = under_todays_names(rows_of(changes.where(is_new), task.source, task.lineage), task.lineage, plan.mapped)
+    named = account.named(changes.where(is_new), plan)
     if not layout.keys:
         refuse_broken(_put(named), layout, task.gates, task.name.table)
         append.append(named, truncates, target.replica, layout)
         return
     keys = key_names(len(layout.keys))
-    everything = under_todays_names(rows_of(changes, task.source, task.lineage), task.lineage, plan.mapped)
+    everything = account.named(changes, plan)
     rules = replica.rules_of(plan.task, plan.profile)
-    if plan.batch_profile.has_partial_moves or (plan.profile.has_partial_moves and _is_late(plan)):
-        everything = moves.completed(everything, layout.key_columns, rules.truncated_at)
+    if target.history is not None or plan.batch_profile.has_moves or _is_late(plan):
+        everything = account.whole(everything, plan)
         named = everything.where(is_new)
     late = _late_keys(named, everything, plan)
     found = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules).withColumn("is_forced", F.lit(False))
@@ -212,7 +211,7 @@ def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
 
 def _applied(new: DataFrame, plan: Plan, target: _Target) -> Applied:
     task = plan.task
-    faults = bad_values.listed(under_todays_names(new, task.lineage, plan.mapped), plan.layout)
+    faults = bad_values.listed(new, plan.layout, has_other_keys=plan.older_keys is not None)
     number, late = sum(plan.counts.values()), plan.late
     is_active = State.ACTIVE if plan.layout.keys else State.APPEND_ONLY
     state = replace(

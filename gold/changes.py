@@ -45,7 +45,10 @@ def stretch_number(lineage: Lineage) -> Column:
 
 
 def under_todays_names(rows: DataFrame, lineage: Lineage, mapped: Sequence[Stretch]) -> DataFrame:
-    """The rows with both images under today's column names, with the constant defaults of columns added later."""
+    """The rows with both images under today's column names, with the constant defaults of columns added later.
+
+    An image before a change tells the key that the row had: a column of today's key may be one that was added with a default.
+    """
     if not any(stretch.names or stretch.defaults for stretch in mapped):
         return rows
     names = {str(i): {n: t or "" for n, t in s.names.items()} for i, s in enumerate(mapped) if s.names}
@@ -54,12 +57,13 @@ def under_todays_names(rows: DataFrame, lineage: Lineage, mapped: Sequence[Stret
     number = stretch_number(lineage).cast("string")
     moved = F.try_element_at(F.from_json(F.lit(json.dumps(names)), shape), number)
     added = F.try_element_at(F.from_json(F.lit(json.dumps(defaults)), shape), number)
-    return rows.withColumn("before", _renamed(F.col("before"), moved)).withColumn(
-        "after",
-        F.when(
-            F.col("after").isNotNull() & added.isNotNull() & ~F.coalesce(F.col("partial"), F.lit(False)),
-            _laid_under(added, _renamed(F.col("after"), moved)),
-        ).otherwise(_renamed(F.col("after"), moved)),
+    before, after = _renamed(F.col("before"), moved), _renamed(F.col("after"), moved)
+    is_whole = ~F.coalesce(F.col("partial"), F.lit(False))
+    return rows.withColumns(
+        {
+            "before": F.when(before.isNotNull() & added.isNotNull(), _laid_under(added, before)).otherwise(before),
+            "after": F.when(after.isNotNull() & added.isNotNull() & is_whole, _laid_under(added, after)).otherwise(after),
+        }
     )
 
 

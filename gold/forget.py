@@ -13,9 +13,10 @@ from framework.contracts.erasure import Erasure
 from framework.errors import ConfigurationError, MainstemError
 from framework.layer import Run
 from framework.names import quoted
+from gold import account
 from gold.bad_values import BAD_VALUES_TABLE
 from gold.cast import typed
-from gold.changes import CHANGES_TABLE, is_of, rows_of, under_todays_names
+from gold.changes import CHANGES_TABLE, is_of
 from gold.merge import Layout
 from gold.plan import Plan, Task, decide
 from gold.tasks import Desk, all_tasks, known_schemas, named_tasks
@@ -36,7 +37,7 @@ def find(run: Run, table: str, key: Mapping[str, str], follows: bool) -> Erasure
     if plan is None:
         raise _nothing(task, key)
     _check_key(plan, key)
-    named = under_todays_names(rows_of(changes, task.source, task.lineage), task.lineage, plan.mapped)
+    named = account.keyed(changes, plan)
     keys: list[_Key] = [tuple(sorted(key.items()))]
     found = _rows_with(named, keys)
     while linked := [each for each in _keys_in(found, plan) if each not in keys]:

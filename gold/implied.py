@@ -17,6 +17,7 @@ from framework.quality.subject import Finding
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.merge import Layout
 from gold.plan import Task, names_since
+from gold.rekeyed import older_keys, under_todays_key
 from gold.spelling import fitted
 from gold.state import TableState
 from gold.strategies import replica
@@ -65,6 +66,9 @@ class Implied:
         lineage = fitted(task.lineage, state.profile.seen)
         names = names_since(lineage, task.settings, state.profile)
         rows = under_todays_names(rows_of(changes, task.source, lineage), lineage, names)
+        if since < 0:
+            older, is_partial = older_keys(state.profile, lineage, names, layout), state.profile.has_partial_moves
+            rows = under_todays_key(rows, older, lineage.truncated_at, has_partial_moves=is_partial)
         newest = _newest(rows, layout, task, state).alias("c")
         gold = _stored(spark, layout, state).alias("g")
         same = reduce(lambda a, b: a & b, (F.col(f"c.{key}").eqNullSafe(F.col(f"g.{key}")) for key in keys))

@@ -53,7 +53,19 @@ def _links(found: DataFrame, keys: Sequence[str], truncated_at: str | None) -> D
     same = F.lit(True)
     for key in keys:
         same = same & F.col(key).eqNullSafe(F.col(f"_{key}"))
-    marked = with_shields(found.join(wanted, same, "left_semi"), keys, truncated_at)
+    stands = stood(found.join(wanted, same, "left_semi"), keys, truncated_at)
+    told = stands.where(_is_partial_move() & ~F.col("is_put"))
+    under = F.coalesce(F.col("_row.image"), F.create_map().cast(_EMPTY))
+    image = laid_over(under, F.coalesce(F.col("_own"), F.create_map().cast(_EMPTY)))
+    return told.select("change_id", image.alias("image"), F.col("_row.from").alias("from")).dropDuplicates(["change_id"])
+
+
+def stood(found: DataFrame, keys: Sequence[str], truncated_at: str | None) -> DataFrame:
+    """The effects with `_own`, their own image, and `_row`, which row stood on the key before: null where none did.
+
+    `_row` holds `image`, as far as the effects tell it, and `from`, the partial change of the key by which it came.
+    """
+    marked = with_shields(found, keys, truncated_at)
     own = marked.select("*", F.col("after").alias("_own"))
     folded = folded_images(own, keys)
     window = by_key(keys)
@@ -67,10 +79,7 @@ def _links(found: DataFrame, keys: Sequence[str], truncated_at: str | None) -> D
     both = F.when(~F.col("_shielded"), F.struct(F.col("_stands").alias("last"), F.col("_stood").alias("before")))
     folded = folded.withColumn("_two", F.last(both, ignorenulls=True).over(earlier))
     row = F.when(F.col("_shielded"), F.col("_two.before")).otherwise(F.col("_two.last"))
-    told = folded.where(_is_partial_move() & ~F.col("is_put")).withColumn("_row", F.when(row["is_put"], row))
-    under = F.coalesce(F.col("_row.image"), F.create_map().cast(_EMPTY))
-    image = laid_over(under, F.coalesce(F.col("_own"), F.create_map().cast(_EMPTY)))
-    return told.select("change_id", image.alias("image"), F.col("_row.from").alias("from")).dropDuplicates(["change_id"])
+    return folded.withColumn("_row", F.when(row["is_put"], row))
 
 
 def _followed(links: DataFrame) -> DataFrame:

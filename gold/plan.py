@@ -29,6 +29,7 @@ from gold.columns import Stretch, TableColumn
 from gold.lineage import ColumnAction, Lineage
 from gold.merge import Layout
 from gold.profile import Past, Profile, SchemaColumn, joined, measure
+from gold.rekeyed import Keys, older_keys, others
 from gold.spelling import fitted
 from gold.state import State, TableState
 from gold.strategies import history
@@ -92,6 +93,11 @@ class Plan:
     counts: Mapping[str, int]
     late: int
 
+    @property
+    def older_keys(self) -> Keys | None:
+        """The keys under which rows were told before today's."""
+        return older_keys(self.profile, self.task.lineage, self.mapped, self.layout) if self.layout.keys else None
+
 
 def decide(
     spark: SparkSession, lake: Lakehouse, changes: DataFrame, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]
@@ -121,7 +127,9 @@ def decide(
     if task.settings.schema_policy is SchemaPolicy.FAIL:
         _refuse_growth(task, layout)
     past = Layout(found, keys, {**merge.OWN, **history.VALIDITY})
-    rebuild = fresh or _growth_reason(state, layout) or _renamed_reason(task, mapped)
+    rebuild = (
+        fresh or _growth_reason(state, layout) or _renamed_reason(task, mapped) or _other_key_reason(state, batch_profile, mapped, keys)
+    )
     counts, late = batch_profile.ops, batch_profile.late
     if rebuild and not fresh:
         profile = measure(rows_of(changes, task.source, lineage), lineage, schemas)
@@ -338,6 +346,12 @@ def _renamed_reason(task: Task, mapped: Sequence[Stretch]) -> str | None:
         if old[stretch].column(name) != mapped[stretch].column(name):
             return f"{name} has another name in gold"
     return None
+
+
+def _other_key_reason(state: TableState, batch_profile: Profile, mapped: Sequence[Stretch], keys: tuple[str, ...]) -> str | None:
+    """Whether changes have come late that were told under another key: which rows they mean, the changes before them tell."""
+    found = others(batch_profile, mapped, keys) if keys and state.sequence is not None else {}
+    return "late changes under another key" if any(low <= (state.sequence or "") for low in found.values()) else None
 
 
 def refuse_rival(task: Task) -> None:

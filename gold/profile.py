@@ -38,7 +38,10 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What some changes of one table show. `keys` are those of the newest change that has any, as named in `keys_stretch`."""
+    """What some changes of one table show. `keys` are those of the newest change that has any, as named in `keys_stretch`.
+
+    `told_keys` are all keys, each with the stretch in which it was named so and the lowest position where it was.
+    """
 
     rows: int = 0
     min_sequence: str | None = None
@@ -47,6 +50,7 @@ class Profile:
     keys: tuple[str, ...] | None = None
     keys_stretch: int = 0
     keys_sequence: str = ""
+    told_keys: Mapping[tuple[int, tuple[str, ...]], str] = field(default_factory=dict)
     has_partials: bool = False
     has_moves: bool = False
     has_partial_moves: bool = False
@@ -88,6 +92,11 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
     newest = max(groups, key=lambda g: (g["high"], g["keys"] or []))
     keyed = max((g for g in groups if g["keys"]), key=lambda g: (g["high"], g["keys"]), default=None)
     has_keys = {tuple(g["keys"]) for g in groups if g["keys"]}
+    told_keys: dict[tuple[int, tuple[str, ...]], str] = {}
+    for group in groups:
+        if group["keys"]:
+            told = (group["stretch"], tuple(group["keys"]))
+            told_keys[told] = min(group["low"], told_keys.get(told, group["low"]))
     times = [g["event_time"] for g in groups if g["event_time"] is not None]
     ops: dict[str, int] = {}
     for group in groups:
@@ -102,6 +111,7 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
         keys=None if keyed is None else tuple(keyed["keys"]),
         keys_stretch=0 if keyed is None else keyed["stretch"],
         keys_sequence="" if keyed is None else keyed["high"],
+        told_keys=told_keys,
         has_partials=any(g["has_partials"] for g in groups),
         has_moves=any(g["has_moves"] for g in groups) or len(has_keys) > 1,
         has_partial_moves=any(g["has_partial_moves"] or (g["has_partials"] and len(has_keys) > 1) for g in groups),
@@ -190,6 +200,7 @@ def joined(one: Profile, other: Profile) -> Profile:
         keys=newest.keys,
         keys_stretch=newest.keys_stretch,
         keys_sequence=newest.keys_sequence,
+        told_keys={**one.told_keys, **{told: min(low, one.told_keys.get(told, low)) for told, low in other.told_keys.items()}},
         has_partials=has_partials,
         has_moves=one.has_moves or other.has_moves or is_rekeyed,
         has_partial_moves=one.has_partial_moves or other.has_partial_moves or (is_rekeyed and has_partials),

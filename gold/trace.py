@@ -14,7 +14,8 @@ from framework.contracts.tables import MESSAGE_AT
 from framework.errors import ConfigurationError
 from framework.layer import Run
 from framework.names import gold_columns, quoted
-from gold.changes import CHANGES_TABLE, rows_of, under_todays_names
+from gold import account
+from gold.changes import CHANGES_TABLE
 from gold.plan import Plan, Task, decide
 from gold.tasks import Desk, all_tasks, known_schemas, named_tasks
 
@@ -31,7 +32,7 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     if plan is None:
         return {"table": task.name.dotted, "key": dict(key), "row": None, "changes": []}
     _check_columns(plan, key)
-    named = under_todays_names(rows_of(changes, task.source, task.lineage), task.lineage, plan.mapped)
+    named = account.keyed(changes, plan)
     found = named.where(_has(F.col("before"), key) | _has(F.col("after"), key)).orderBy(F.desc("sequence"), F.desc("batch")).collect()
     row = _gold_row(run, task, plan, key)
     repeats = changes.where(F.col("kind").eqNullSafe("duplicate") & F.col("change_id").isin([r["change_id"] for r in found])).collect()

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from framework.checks import Check
 from framework.layer import Run
-from gold import moves
+from gold import account
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.plan import Plan, Task, decide
 from gold.profile import SchemaColumn
@@ -68,10 +68,8 @@ def _checks(run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Sequ
 
 def _implied(mine: DataFrame, plan: Plan) -> DataFrame:
     """Keys and sequences of the rows that all changes lead to."""
-    named = under_todays_names(mine, plan.task.lineage, plan.mapped)
+    named = account.whole(under_todays_names(mine, plan.task.lineage, plan.mapped), plan)
     rules = replica.rules_of(plan.task, plan.profile)
-    if plan.profile.has_partial_moves:
-        named = moves.completed(named, plan.layout.key_columns, rules.truncated_at)
     found = replica.newest(effects(named, plan.layout.key_columns), plan.layout, plan.profile, rules)
     rows = found.where("is_put AND NOT coalesce(is_deleted, false)")
     return rows.select(*key_names(len(plan.layout.keys)), F.col("sequence").alias("_cdc_sequence"))

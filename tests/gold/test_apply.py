@@ -25,7 +25,7 @@ MOVES = [
     update("t", 5, row(3), row(3, a="last"), partial=True),
     insert("t", 6, row(1, a="another")),
 ]
-CUTS = {"late_value": [[0, 2, 3, 4, 5], [1]]}
+CUTS = {"late_value": [[0, 2, 3, 4, 5], [1]], "moved_before": [[0, 1, 2, 3], [4, 5]]}
 if IS_LARGE:
     CUTS |= {
         "row_last": [[2, 3, 4, 5], [0, 1]],
@@ -37,7 +37,7 @@ if IS_LARGE:
 
 
 def test_a_partial_change_of_the_key_takes_the_rest_from_the_old_row(spark: SparkSession, tmp_path: Path) -> None:
-    gold = Gold(spark, tmp_path, "  - {match: db.*, history: true}\n" if IS_LARGE else "")
+    gold = Gold(spark, tmp_path, f"  - {{match: {'db.*' if IS_LARGE else 'db.moved_before'}, history: true}}\n")
     for part in range(2):
         gold.tell(*(event for name, cuts in CUTS.items() for event in copied([MOVES[i] for i in cuts[part]], name)))
         gold.apply()
@@ -47,10 +47,11 @@ def test_a_partial_change_of_the_key_takes_the_rest_from_the_old_row(spark: Spar
     for _ in range(2):
         for name in CUTS:
             assert gold.rows(name) == [{"id": 1, "a": "another"}, {"id": 3, "a": "last", "b": "new"}], name
-            if not IS_LARGE:
-                return
-            history = [(r["id"], r.get("a"), r.get("b"), r["from"], r["to"]) for r in gold.history(name)]
-            assert history == versions, name
+            if IS_LARGE or name == "moved_before":
+                history = [(r["id"], r.get("a"), r.get("b"), r["from"], r["to"]) for r in gold.history(name)]
+                assert history == versions, name
+        if not IS_LARGE:
+            return
         gold.rebuild("late_value")
 
 
@@ -163,6 +164,33 @@ CASES = {
         ],
         [{"id": 1, "n": 2}, {"id": 1, "n": 3}],
     ),
+    "swapped_in_two": Case(
+        [
+            [insert("t", 1, row(1, a="x", b="p")), insert("t", 2, row(2, a="y", b="q"))],
+            [update("t", 3, row(1), row(2), partial=True, moment=3)],
+            [update("t", 4, row(2, a="y", b="q"), row(1, a="y", b="q"), moment=3)],
+        ],
+        [{"id": 1, "a": "y", "b": "q"}, {"id": 2, "a": "x", "b": "p"}],
+    ),
+    "key_with_a_default": Case(
+        [
+            [*(insert("t", at, row(at, n=str(at))) for at in (1, 2, 3)), delete("t", 4, row(1, n="1"))],
+            [update("t", 5, row(2, n="2"), row(4, n="2")), delete("t", 6, row(3, n="3"))],
+            [
+                ddl("t", 7, AddColumn("k", "string", "text", default="x"), SetKeys(("id", "k"))),
+                insert("t", 8, row(4, n="5", k="y"), keys=("id", "k")),
+            ],
+        ],
+        [{"id": 4, "n": 2, "k": "x"}, {"id": 4, "n": 5, "k": "y"}],
+    ),
+    "told_by_the_old_key": Case(
+        [
+            [*(insert("t", at, row(at, k=k)) for at, k in ((1, "a"), (2, "b"), (3, "c"))), delete("t", 4, row(2))],
+            [update("t", 6, row(3), row(3, n="9"), partial=True), insert("t", 7, row(4, k="e"), keys=("id", "k"))],
+            [update("t", 5, None, row(1, k="d"))],
+        ],
+        [{"id": 1, "k": "d"}, {"id": 3, "k": "c", "n": 9}, {"id": 4, "k": "e"}],
+    ),
     "any_case": Case(
         [
             [insert("t", 1, row(1, note="x"))],
@@ -193,7 +221,20 @@ CASES = {
 
 
 if not IS_LARGE:
-    CASES = {name: CASES[name] for name in ("marked", "kept", "passed_through", "emptied_late", "created_again", "no_place")}
+    CASES = {
+        name: CASES[name]
+        for name in (
+            "marked",
+            "kept",
+            "passed_through",
+            "emptied_late",
+            "created_again",
+            "swapped_in_two",
+            "key_with_a_default",
+            "told_by_the_old_key",
+            "no_place",
+        )
+    }
 
 
 def test_tables_end_as_they_should_in_batches_and_rebuilt(spark: SparkSession, tmp_path: Path) -> None:
@@ -219,6 +260,7 @@ def test_tables_end_as_they_should_in_batches_and_rebuilt(spark: SparkSession, t
             if gold.rows(name, "_cdc_deleted") != case.rows:
                 wrong[f"{name}, rebuilt"] = gold.rows(name, "_cdc_deleted")
     assert wrong == {}
+    assert gold.state("told_by_the_old_key").bad_values == 0
     assert any("no position" in note for note in notes["no_place"])
     assert any(note.startswith("without the 1 messages") for note in notes["no_place"])
     told = {entry["table"]: entry for entry in LAYER.status(Run(spark, gold.lake, gold.config, "status"))["tables"]}

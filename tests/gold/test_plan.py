@@ -62,6 +62,9 @@ def shown(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sche
             seen[stretch, c.name] = seen.get((stretch, c.name), Seen()) | what
     keyed = max((row for row in told if row["keys"]), key=lambda row: (row["sequence"], row["keys"]), default=None)
     top = past.sequence or ""
+    told_keys: dict[tuple[int, tuple[str, ...]], str] = {}
+    for row in sorted((row for row in told if row["keys"]), key=lambda row: row["sequence"], reverse=True):
+        told_keys[sum(at <= row["sequence"] for at, _ in lineage.steps), tuple(row["keys"])] = row["sequence"]
     return Profile(
         rows=len(told),
         min_sequence=min(row["sequence"] for row in told),
@@ -69,6 +72,7 @@ def shown(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sche
         keys=tuple(keyed["keys"]) if keyed else None,
         keys_stretch=sum(at <= keyed["sequence"] for at, _ in lineage.steps) if keyed else 0,
         keys_sequence=keyed["sequence"] if keyed else "",
+        told_keys=told_keys,
         has_moves=len({tuple(row["keys"]) for row in told if row["keys"]}) > 1,
         shapes=tuple(Shape(stretch, high, names) for (stretch, names), high in sorted(shapes.items())),
         seen=seen,
