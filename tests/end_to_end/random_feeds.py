@@ -10,7 +10,9 @@ from random import Random
 
 from tests.end_to_end import random_wires as vendor
 from tests.end_to_end.random_source import Abilities, RandomSource, Told
+from tests.end_to_end.random_statements import SHOWN, TOLD
 from tests.framework import demo_wires as wires
+from tests.framework.demo_story import Change, Event, Marker
 from tests.framework.demo_wires import Wire, line_of
 
 FILES_A_PART = 2
@@ -55,6 +57,11 @@ def _configured(*kinds: str) -> Callable[[str, str], str | None]:
 
 
 _UNDECLARED = Abilities(("bigint", "unsigned", TEXT, MONEY, "boolean"))
+_WHOLE_ROWS = replace(_UNDECLARED, shown=SHOWN)
+_TOLD_UNDECLARED = tuple(name for name in TOLD if name != "again")
+"""Without a name that comes back with another type: rows of both that are read together, out of order, show each other's."""
+_WIDENED = ("add", "retype")
+"""What rows show where an image may leave columns out: a column that is gone looks as one that did not change."""
 _LIGHT = ("int", "bigint", "unsigned", TEXT, MONEY, "double", "date", "timestamp_ntz")
 _CONNECT = ("int", "bigint", TEXT, MONEY, "double", "date")
 _SHANGHAI = "timezone: Asia/Shanghai"
@@ -63,49 +70,61 @@ FEEDS: tuple[Feed, ...] = (
     Feed(
         "datahub_blob",
         vendor.blob,
-        Abilities(("bigint", "unsigned", TEXT, MONEY, "double", "boolean", "milliseconds", "binary", "date"), ddl=True, truncates=True),
+        Abilities(("bigint", "unsigned", TEXT, MONEY, "double", "boolean", "milliseconds", "binary", "date"), ddl=TOLD, truncates=True),
         {**UNSIGNED, "milliseconds": "timestamp"},
         config="pairing_timeout: 30 seconds",
         database="shop",
         rules=_configured(MONEY, "date"),
     ),
-    Feed("datahub_tuple", wires.datahub_tuple, _UNDECLARED, {**UNSIGNED, **WIDE_MONEY}, config="database: db", names_keys=False),
+    Feed("datahub_tuple", wires.datahub_tuple, _WHOLE_ROWS, {**UNSIGNED, **WIDE_MONEY}, config="database: db", names_keys=False),
     Feed(
         "oms_canal",
         vendor.in_kcat(wires.oms_canal),
-        Abilities(("bigint", "unsigned", TEXT, MONEY, "timestamp")),
+        Abilities(("bigint", "unsigned", TEXT, MONEY, "timestamp"), shown=SHOWN),
         {**UNSIGNED, **WIDE_MONEY},
         config="layout: kcat",
         has_offsets=True,
         is_time_alone=True,
     ),
-    Feed("oms_shareplex", wires.oms_shareplex, _UNDECLARED, {**UNSIGNED, **WIDE_MONEY}, config=_SHANGHAI, names_keys=False),
-    Feed("oms_default", vendor.oms_default, Abilities(_UNDECLARED.kinds, ddl=True), {**UNSIGNED, **WIDE_MONEY}, config=_SHANGHAI),
-    Feed("oms_default_extend", vendor.oms_default_extend, Abilities(_LIGHT, ddl=True), {**UNSIGNED, **WIDE_MONEY}, config=_SHANGHAI),
-    Feed("oms_dataworks", vendor.dataworks, Abilities(_LIGHT, ddl=True, truncates=True), {**UNSIGNED, **WIDE_MONEY}, config=_SHANGHAI),
+    Feed("oms_shareplex", wires.oms_shareplex, _WHOLE_ROWS, {**UNSIGNED, **WIDE_MONEY}, config=_SHANGHAI, names_keys=False),
+    Feed(
+        "oms_default",
+        vendor.oms_default,
+        Abilities(_UNDECLARED.kinds, ddl=_TOLD_UNDECLARED, truncates=True),
+        {**UNSIGNED, **WIDE_MONEY},
+        config=_SHANGHAI,
+    ),
+    Feed(
+        "oms_default_extend",
+        vendor.oms_default_extend,
+        Abilities(_LIGHT, ddl=TOLD, truncates=True),
+        {**UNSIGNED, **WIDE_MONEY},
+        config=_SHANGHAI,
+    ),
+    Feed("oms_dataworks", vendor.dataworks, Abilities(_LIGHT, ddl=TOLD, truncates=True), {**UNSIGNED, **WIDE_MONEY}, config=_SHANGHAI),
     Feed(
         "lindorm",
         wires.lindorm,
-        Abilities((*_CONNECT, "timestamp_ntz")),
+        Abilities((*_CONNECT, "timestamp_ntz"), shown=_WIDENED),
         config="layout: kcat",
         has_offsets=True,
         is_time_alone=True,
     ),
-    Feed("arcion", wires.arcion, Abilities(_CONNECT, moves=False, swaps=False), config="layout: kcat", has_offsets=True),
+    Feed("arcion", wires.arcion, Abilities(_CONNECT, moves=False, swaps=False, shown=SHOWN), config="layout: kcat", has_offsets=True),
     Feed(
         "canal",
         vendor.canal,
-        Abilities(tuple(vendor.MYSQL), ddl=True, truncates=True),
+        Abilities(tuple(vendor.MYSQL), ddl=TOLD, truncates=True),
         UNSIGNED,
         config=_SHANGHAI,
     ),
-    Feed("maxwell", vendor.maxwell, _UNDECLARED, {**UNSIGNED, **WIDE_MONEY}),
-    Feed("ogg", vendor.ogg, replace(_UNDECLARED, truncates=True), {**UNSIGNED, **WIDE_MONEY}, config=_SHANGHAI),
-    Feed("dms", vendor.dms, _UNDECLARED, {**UNSIGNED, **WIDE_MONEY}, names_keys=False),
+    Feed("maxwell", vendor.maxwell, replace(_UNDECLARED, ddl=_TOLD_UNDECLARED), {**UNSIGNED, **WIDE_MONEY}),
+    Feed("ogg", vendor.ogg, replace(_UNDECLARED, shown=_WIDENED, truncates=True), {**UNSIGNED, **WIDE_MONEY}, config=_SHANGHAI),
+    Feed("dms", vendor.dms, replace(_WHOLE_ROWS, truncates=True), {**UNSIGNED, **WIDE_MONEY}, names_keys=False),
     Feed(
         "debezium",
         vendor.debezium,
-        Abilities((*_CONNECT, "timestamp_ntz"), moves=False, swaps=False),
+        Abilities((*_CONNECT, "timestamp_ntz"), shown=_WIDENED, truncates=True),
         config="layout: kcat",
         has_offsets=True,
         schema="public",
@@ -115,13 +134,22 @@ FEEDS: tuple[Feed, ...] = (
 
 
 def arranged(feed: Feed, source: RandomSource, parts: int) -> list[list[Delivery]]:
-    """The feed's lines by part: shuffled in each, one in seven in another part than its own, some twice, some no messages."""
+    """The feed's lines by part: shuffled in each, one in seven in another part than its own, some twice, some no messages.
+
+    The seed draws whether statements come as the rows do, all before them or all after them, or whether all that is told
+    comes backwards. Of a key change every other line comes in another part.
+    """
     draw = Random(f"{source.draw.random()} {feed.format}")
+    way = draw.choice(("mixed", "early", "late", "backwards"))
     found: list[list[Delivery]] = [[] for _ in range(parts)]
     for number, told in enumerate(source.told):
         for line in lines_of(feed, told):
             own = number * parts // len(source.told)
-            part = draw.randrange(parts) if draw.random() < 0.15 else own
+            part = draw.randrange(parts) if draw.random() < (0.5 if _moves(told.event) else 0.15) else own
+            if way == "backwards":
+                part = parts - 1 - part
+            elif way != "mixed" and isinstance(told.event, Marker):
+                part = 0 if way == "early" else parts - 1
             found[part].append(Delivery(part, line))
             if draw.random() < 0.1 and not (feed.is_time_alone and told.is_tied):
                 again = draw.randrange(parts)
@@ -132,6 +160,13 @@ def arranged(feed: Feed, source: RandomSource, parts: int) -> list[list[Delivery
     for deliveries in found:
         draw.shuffle(deliveries)
     return found
+
+
+def _moves(event: Event) -> bool:
+    """Whether a row takes another key."""
+    if not isinstance(event, Change) or event.before is None or event.after is None:
+        return False
+    return event.table.key_of(event.before) != event.table.key_of(event.after)
 
 
 def lines_of(feed: Feed, told: Told) -> list[str]:
@@ -183,6 +218,7 @@ def configuration(feeds: Mapping[str, tuple[Feed, RandomSource]]) -> str:
                 "columns": {c: {"type": kind} for c, kind in columns.items()},
                 **({} if feed.names_keys else {"keys": list(table.keys)}),
             }
-            match = ".".join(filter(None, (source.database, feed.schema, table.name)))
-            tables.append(f"  - {json.dumps({'match': match, **rule}, ensure_ascii=False)}")
+            for name in (*table.former, table.name):
+                match = ".".join(filter(None, (source.database, feed.schema, name)))
+                tables.append(f"  - {json.dumps({'match': match, **rule}, ensure_ascii=False)}")
     return "\n".join([*text, "tables:", *tables, ""])

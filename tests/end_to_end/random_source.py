@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from random import Random
 
-from tests.framework.demo_story import START, Change, Marker, Row, Table
+from tests.end_to_end.random_statements import STATEMENTS, RandomTable, as_it_is, recreated
+from tests.framework.demo_story import START, Change, Marker, Row
 
 WORDS = (
     "",
@@ -39,14 +40,6 @@ Key = tuple[str | None, ...]
 
 
 @dataclass
-class RandomTable(Table):
-    """A table whose columns may change: the kinds of those it has today, and of those that were dropped."""
-
-    kinds: dict[str, str] = field(default_factory=dict)
-    dropped: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass
 class Told:
     """One thing that happened. Those of one transaction share it, and their time; `is_tied` says that there are several."""
 
@@ -57,12 +50,16 @@ class Told:
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a feed can say: kinds of columns, key changes as updates, swaps, statements, truncates."""
+    """What a feed can say: kinds of columns, key changes as updates, swaps, truncates.
+
+    `ddl` are the statements that it tells, `shown` those on its tables that it does not tell: its rows show them.
+    """
 
     kinds: Sequence[str]
     moves: bool = True
     swaps: bool = True
-    ddl: bool = False
+    ddl: Sequence[str] = ()
+    shown: Sequence[str] = ()
     truncates: bool = False
 
 
@@ -112,7 +109,7 @@ class RandomSource:
             self.transaction += 1
             self.now += self.draw.choice((1, 40, 1_000, 2_000))
             self.draw.choice(can)(self.draw.choice(self.tables))
-            if self.abilities.ddl and self.draw.random() < 0.05:
+            if (self.abilities.ddl or self.abilities.shown) and self.draw.random() < 0.05:
                 self._alter(self.draw.choice(self.tables))
             if self.abilities.truncates and self.draw.random() < 0.02:
                 self._truncate(self.draw.choice(self.tables))
@@ -125,14 +122,13 @@ class RandomSource:
         keys = {"id": "bigint"} if number % 2 == 0 else {"code": "string", "no": "bigint"}
         kinds = {**keys, **{f"c{i}_{kind.partition('(')[0]}": kind for i, kind in enumerate(self.abilities.kinds)}}
         if number:
-            kinds = {**keys, **{name: kind for name, kind in kinds.items() if name not in keys and self.draw.random() < 0.5}}
+            some = {name: kind for name, kind in kinds.items() if name not in keys and (kind == "string" or self.draw.random() < 0.5)}
+            kinds = {**keys, **some}
         name = f"{self.feed}_{number}"
         table = RandomTable(self.feed, self.database, name, tuple(keys), {}, kinds=kinds)
         self.tables.append(table)
         self.now += 5
-        first = {name: value(kind, self.draw) for name, kind in kinds.items()}
-        first.update({name: str(2**64 - 1) for name, kind in kinds.items() if kind == "unsigned"})  # shows how wide it is
-        self._write(table, "insert", None, first)
+        self._show(table)
 
     def _row(self, table: RandomTable, key: Key) -> Row:
         cells = {name: None if self.draw.random() < 0.2 else value(kind, self.draw) for name, kind in table.kinds.items()}
@@ -140,11 +136,15 @@ class RandomSource:
 
     def _free_key(self, table: RandomTable) -> Key | None:
         for _ in range(8):
-            key = (self.draw.choice(KEY_WORDS),) if len(table.keys) > 1 else ()
-            key = (*key, self.draw.choice((str(self.draw.randint(1, 12)), value("bigint", self.draw))))
+            key = tuple(self._key_value(table.kinds[name]) for name in table.keys)
             if key not in table.rows:
                 return key
         return None
+
+    def _key_value(self, kind: str) -> str:
+        if kind == "string":
+            return self.draw.choice(KEY_WORDS)
+        return self.draw.choice((str(self.draw.randint(1, 12)), value("bigint", self.draw)))
 
     def _some(self, table: RandomTable, count: int = 1) -> list[Key]:
         return self.draw.sample(sorted(table.rows, key=repr), count) if len(table.rows) >= count else []
@@ -199,34 +199,41 @@ class RandomSource:
         return {**row, name: self.draw.choice([text for text in choices if text != row[name]])}
 
     def _alter(self, table: RandomTable) -> None:
-        plain = [name for name in table.kinds if name not in table.keys]
-        action = self.draw.choice(("add", "default", "rename", "drop"))
-        name = self.draw.choice(plain)
-        if action in ("add", "default"):
-            kind, word = self.draw.choice((("string", "varchar(40)"), ("bigint", "bigint")))
-            new, default = f"n{len(self.told)}_{kind}", ("'kept 数'" if kind == "string" else "42") if action == "default" else None
-            self._mark("ddl", table, f"ALTER TABLE `{table.name}` ADD COLUMN `{new}` {word}{f' DEFAULT {default}' if default else ''}")
-            table.kinds[new] = kind
-            for row in table.rows.values():
-                row[new] = default.strip("'") if default else None
-        elif action == "rename":
-            new = f"r{len(self.told)}_{name}"
-            self._mark("ddl", table, f"ALTER TABLE `{table.name}` RENAME COLUMN `{name}` TO `{new}`")
-            table.kinds = {new if old == name else old: kind for old, kind in table.kinds.items()}
-            for key, row in table.rows.items():
-                table.rows[key] = {new if old == name else old: text for old, text in row.items()}
-        elif len(plain) > 2:
-            self._mark("ddl", table, f"ALTER TABLE `{table.name}` DROP COLUMN `{name}`")
-            table.dropped[name] = table.kinds.pop(name)
+        is_told = bool(self.abilities.ddl)
+        action = self.draw.choice(self.abilities.ddl or self.abilities.shown)
+        if action == "recreate":
+            was = self._as_told(table)
+            for text in recreated(table):
+                self._mark("ddl", was, text, table)
+        else:
+            was = self._as_told(table)
+            text = STATEMENTS[action](table, self.draw, len(self.told))
+            if text is not None and is_told:
+                self._mark("ddl", was, text, table)
+        self._show(table)
+
+    def _as_told(self, table: RandomTable) -> RandomTable:
+        return as_it_is(table, {name: wire_type(kind) for name, kind in table.kinds.items()})
+
+    def _show(self, table: RandomTable) -> None:
+        """A row without nulls: it shows the type of each column."""
+        key = self._free_key(table)
+        while key is None or key in table.rows:
+            key = tuple(value(table.kinds[name], self.draw) for name in table.keys)
+        row = {name: value(kind, self.draw) for name, kind in table.kinds.items()}
+        row.update({name: str(2**64 - 1) for name, kind in table.kinds.items() if kind == "unsigned"})  # shows how wide it is
+        row.update({name: "text" for name, kind in table.kinds.items() if kind == "string"})
+        self._write(table, "insert", None, {**row, **dict(zip(table.keys, key, strict=True))})
 
     def _truncate(self, table: RandomTable) -> None:
-        self._mark("truncate", table, f"TRUNCATE TABLE `{table.name}`")
+        self._mark("truncate", self._as_told(table), f"TRUNCATE TABLE `{table.name}`", table)
         table.rows.clear()
 
-    def _mark(self, kind: str, table: RandomTable, text: str) -> None:
+    def _mark(self, kind: str, was: RandomTable, text: str, table: RandomTable) -> None:
         self.number += 1
         self.now += 3
-        self.told.append(Told(Marker(kind, self.feed, table, text, self.number, self.now, 1), self.transaction))
+        told = replace(was, becomes=self._as_told(table))
+        self.told.append(Told(Marker(kind, self.feed, told, text, self.number, self.now, 1), self.transaction))
         self.now += 3
 
     def _write(self, table: RandomTable, op: str, before: Row | None, after: Row | None) -> None:
@@ -242,9 +249,9 @@ class RandomSource:
 
     def _tell(self, table: RandomTable, op: str, before: Row | None, after: Row | None) -> None:
         self.number += 1
-        types = {name: wire_type(kind) for name, kind in table.kinds.items()}
+        told = self._as_told(table)
         images = [None if row is None else {name: row[name] for name in table.kinds} for row in (before, after)]
-        change = Change(table, op, *images, types, self.number, self.now, 1)
+        change = Change(told, op, *images, told.types, self.number, self.now, 1)
         previous = self.told[-1] if self.told else None
         is_tied = previous is not None and previous.event.at == self.now
         if is_tied and previous is not None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from datetime import datetime
 
+from tests.end_to_end.random_statements import RandomTable
 from tests.framework import demo_wires as wires
-from tests.framework.demo_story import Change, Event, Marker
+from tests.framework.demo_story import Change, Event, Marker, Table
 from tests.framework.demo_wires import Wire, line_of
 
 UNAVAILABLE = "__debezium_unavailable_value"
@@ -17,11 +19,18 @@ MYSQL = {
 }  # fmt: skip
 
 
+_OPS = {"RENAME": "RENAME", "CREATE": "CREATE", "DROP": "ERASE", "TRUNCATE": "TRUNCATE"}
+
+
+def _op(marker: Marker) -> str:
+    """What feeds of OceanBase's and Canal's kin call a statement."""
+    return _OPS.get((marker.text or "").partition(" ")[0], "ALTER")
+
+
 def blob(event: Event) -> list[str]:
-    if not isinstance(event, Marker) or event.kind != "truncate":
+    if not isinstance(event, Marker):
         return wires.datahub_blob(event)
-    [line] = wires.datahub_blob(Marker("ddl", event.feed, event.table, event.text, event.number, event.at, 1))
-    return [line.replace('"op":"ALTER"', '"op":"TRUNCATE"')]
+    return [line.replace('"op":"ALTER"', f'"op":"{_op(event)}"') for line in wires.datahub_blob(replace(event, kind="ddl"))]
 
 
 def dataworks(event: Event) -> list[str]:
@@ -29,8 +38,7 @@ def dataworks(event: Event) -> list[str]:
         return wires.oms_dataworks(event)
     assert event.table is not None
     source = {"dbType": "ob_mysql", "dbVersion": None, "dbName": event.table.database, "schema": None, "table": event.table.name}
-    op = "TRUNCATE" if event.kind == "truncate" else "ALTER"
-    payload = {"op": op, "timestamp": {"eventTime": event.at}, "ddl": {"text": event.text}, "scn": str(event.number)}
+    payload = {"op": _op(event), "timestamp": {"eventTime": event.at}, "ddl": {"text": event.text}, "scn": str(event.number)}
     return [line_of({"version": "2.0", "schema": {"source": source}, "payload": payload})]
 
 
@@ -62,7 +70,7 @@ def canal(event: Event) -> list[str]:
     more: dict[str, object] = {"id": event.number, "gtid": ""}
     if isinstance(event, Marker):
         assert event.table is not None
-        more |= {"database": event.table.database, "table": event.table.name, "type": "TRUNCATE" if event.kind == "truncate" else "ALTER"}
+        more |= {"database": event.table.database, "table": event.table.name, "type": _op(event)}
         more |= {"es": event.at, "isDdl": True, "sql": event.text, "pkNames": None, "mysqlType": None, "data": None, "old": None}
         return [line_of(more)]
     declared = {name: MYSQL["unsigned" if name.endswith("unsigned") else kind] for name, kind in event.types.items()}
@@ -78,7 +86,8 @@ def _canal_value(kind: str, text: str) -> object:
 
 
 def maxwell(event: Event) -> list[str]:
-    assert isinstance(event, Change)
+    if isinstance(event, Marker):
+        return [_maxwell_statement(event)]
     before, after = (wires._image(row, event.types, wires._native) for row in (event.before, event.after))
     message: dict[str, object] = {
         "database": event.table.database,
@@ -94,6 +103,28 @@ def maxwell(event: Event) -> list[str]:
     if before is not None and after is not None:
         message["old"] = {name: before[name] for name in before if (event.before or {})[name] != (event.after or {})[name]}
     return [line_of(message)]
+
+
+_MAXWELL_TYPES = {"string": "varchar", "boolean": "tinyint"}
+
+
+def _maxwell_statement(event: Marker) -> str:
+    """A statement as the structures before and after it."""
+    was = event.table
+    assert isinstance(was, RandomTable)
+    kind = {"CREATE": "table-create", "DROP": "table-drop"}.get((event.text or "").partition(" ")[0], "table-alter")
+    named = {"database": was.database, "table": was.name, "old": _definition(was), "def": _definition(was.becomes)}
+    parts = {"table-create": ("def",), "table-drop": (), "table-alter": ("old", "def")}[kind]
+    message = {name: value for name, value in named.items() if name in ("database", "table", *parts)}
+    place = {"ts": event.at, "position": f"master.000006:{1_000 + 310 * event.number}"}
+    return line_of({"type": kind, **message, **place, "sql": event.text})
+
+
+def _definition(table: Table | None) -> dict[str, object]:
+    assert table is not None
+    kinds = {name: kind.partition("(")[0] for name, kind in table.types.items()}
+    columns = [{"name": name, "type": _MAXWELL_TYPES.get(kind, kind)} for name, kind in kinds.items()]
+    return {"database": table.database, "table": table.name, "primary-key": list(table.keys), "columns": columns}
 
 
 def ogg(event: Event) -> list[str]:
@@ -119,13 +150,12 @@ def ogg(event: Event) -> list[str]:
 
 
 def dms(event: Event) -> list[str]:
-    assert isinstance(event, Change)
-    before, after = (wires._image(row, event.types, wires._native) for row in (event.before, event.after))
+    assert event.table is not None
     moment = f"{datetime.fromtimestamp(event.at / 1000, wires.UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
     metadata = {
         "timestamp": moment,
-        "record-type": "data",
-        "operation": event.op,
+        "record-type": "data" if isinstance(event, Change) else "control",
+        "operation": event.op if isinstance(event, Change) else "truncate-table",
         "partition-key-type": "schema-table",
         "schema-name": event.table.database,
         "table-name": event.table.name,
@@ -134,6 +164,9 @@ def dms(event: Event) -> list[str]:
         "commit-timestamp": moment,
         "stream-position": f"mysql-bin-changelog.000007:{1_000 + 310 * event.number}",
     }
+    if isinstance(event, Marker):
+        return [line_of({"control": {}, "metadata": metadata})]
+    before, after = (wires._image(row, event.types, wires._native) for row in (event.before, event.after))
     more = {}
     if before is not None and after is not None and event.before and event.after:
         more = {"before-image": {name: before[name] for name in before if event.before[name] != event.after[name]}}
@@ -143,25 +176,61 @@ def dms(event: Event) -> list[str]:
 def debezium(event: Event) -> list[str]:
     """PostgreSQL's connector under the default replica identity: no image before an update, of a delete the key alone.
 
-    Text that did not change stays in its own storage and is not sent.
+    Text that did not change stays in its own storage and is not sent. A key change is a delete, its tombstone and a create.
     """
-    assert isinstance(event, Change)
+    if isinstance(event, Marker):
+        return [_connect_truncate(event)]
+    keys = event.table.keys
     row = event.after or event.before or {}
     if event.op == "delete":
-        row = {name: text if name in event.table.keys else None for name, text in row.items()}
+        row = {name: text if name in keys else None for name, text in row.items()}
     image = wires._image(row, event.types, wires._connect_value) or {}
     if event.op == "update" and event.before is not None and event.number % 2:
-        stored = [name for name, kind in event.types.items() if kind == "string" and name not in event.table.keys]
+        stored = [name for name, kind in event.types.items() if kind == "string" and name not in keys]
         image |= {name: UNAVAILABLE for name in stored if event.before[name] is not None and event.before[name] == row[name]}
-    place = {"connector": "postgresql", "db": event.table.database, "schema": "public", "table": event.table.name, "snapshot": "false"}
-    source = {**place, "txId": event.number, "lsn": 24_000_000 + 8 * event.number, "ts_ms": event.at}
-    op = {"insert": "c", "update": "u", "delete": "d"}[event.op]
-    before, after = (image, None) if op == "d" else (None, image)
-    payload = {"op": op, "before": before, "after": after, "source": source, "ts_ms": event.at + 8, "transaction": None}
+    if event.before is None or event.after is None or event.table.key_of(event.before) == event.table.key_of(event.after):
+        op = {"insert": "c", "update": "u", "delete": "d"}[event.op]
+        before, after = (image, None) if op == "d" else (None, image)
+        line = _connect_line(event, op, before, after)
+        return [line, _tombstone(line, 1)] if op == "d" else [line]
+    gone = Change(event.table, "delete", event.before, None, event.types, event.number, event.at, 1)
+    old, new = (
+        wires._image({name: side[name] for name in keys}, event.types, wires._connect_value) for side in (event.before, event.after)
+    )
+    left = _with_header(_connect_line(gone, "d", dict.fromkeys(image) | (old or {}), None), "newkey", new)
+    return [left, _tombstone(left, 1), _with_header(_connect_line(event, "c", None, image), "oldkey", old, 2)]
+
+
+def _connect_line(event: Change, op: str, before: dict[str, object] | None, after: dict[str, object] | None) -> str:
+    payload = {"op": op, "before": before, "after": after, "source": _source(event), "ts_ms": event.at + 8, "transaction": None}
     key = wires._key(event, wires._connect_value)
-    lines = wires._kcat(event, key, {"schema": wires._envelope(event), "payload": payload})
-    return [*lines, _tombstone(wires._kcat(event, key, None, offset=1)[0])] if op == "d" else lines
+    [line] = wires._kcat(event, key, {"schema": wires._envelope(event), "payload": payload})
+    return _placed(line, event)
 
 
-def _tombstone(line: str) -> str:
-    return line_of({**json.loads(line), "payload": None})
+def _source(event: Event) -> dict[str, object]:
+    assert event.table is not None
+    place = {"connector": "postgresql", "db": event.table.database, "schema": "public", "table": event.table.name, "snapshot": "false"}
+    return {**place, "txId": event.number, "lsn": 24_000_000 + 8 * event.number, "ts_ms": event.at}
+
+
+def _connect_truncate(event: Marker) -> str:
+    assert event.table is not None
+    payload = {"op": "t", "before": None, "after": None, "source": _source(event), "ts_ms": event.at + 8, "transaction": None}
+    place = {"topic": f"{event.table.database}.{event.table.name}", "partition": 0, "tstype": "create", "ts": event.at, "headers": []}
+    return _placed(line_of({**place, "key": None, "payload": line_of({"schema": None, "payload": payload})}), event)
+
+
+def _placed(line: str, event: Event) -> str:
+    """The line at an offset of its own: an event has three at most."""
+    return line_of({**json.loads(line), "offset": 3 * event.number})
+
+
+def _with_header(line: str, name: str, key: object, offset: int = 0) -> str:
+    message = json.loads(line)
+    return line_of({**message, "offset": message["offset"] + offset, "headers": [f"__debezium.{name}", line_of(key)]})
+
+
+def _tombstone(line: str, offset: int) -> str:
+    message = json.loads(line)
+    return line_of({**message, "payload": None, "offset": message["offset"] + offset})

@@ -27,7 +27,8 @@ from gold.layer import LAYER as GOLD
 from silver.formats import FORMATS
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.random_feeds import FEEDS, Feed, arranged, configuration, land
-from tests.end_to_end.random_source import RandomSource, RandomTable, typed, types_in_gold
+from tests.end_to_end.random_source import RandomSource, typed, types_in_gold
+from tests.end_to_end.random_statements import RandomTable
 from tests.framework.demo_story import Change
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
@@ -89,7 +90,7 @@ def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> P
 
 def differences(pipeline: Pipeline, feed: Feed, table: RandomTable, replica: str) -> list[str]:
     frame = pipeline.spark.read.format("delta").load(replica)
-    names = [name for name in frame.columns if not name.startswith("_cdc_")]
+    names = [name for name in frame.columns if not name.startswith("_cdc_") or name.startswith("_cdc_dropped_")]
     kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields if f.name in names}
     expected = types_in_gold(table, feed.gold_types)
     wrong = [f"{n}: {kinds.get(n)}, expected {expected.get(n)}" for n in kinds.keys() | expected.keys() if kinds.get(n) != expected.get(n)]
@@ -112,7 +113,8 @@ def differences(pipeline: Pipeline, feed: Feed, table: RandomTable, replica: str
 def test_replicas_are_the_tables_of_the_sources(pipeline: Pipeline) -> None:
     entries = {(t["source"], t["table"]): t for t in pipeline.status()["tables"]}
     tables = [(feed, table) for feed, source in pipeline.feeds.values() for table in source.tables]
-    assert entries.keys() == {(feed.format, table.name) for feed, table in tables}
+    assert entries.keys() == {(feed.format, name) for feed, table in tables for name in (*table.former, table.name)}
+    assert {entries[feed.format, name]["state"] for feed, table in tables for name in table.former} <= {"dropped"}
     wrong = []
     for feed, table in tables:
         entry = entries[feed.format, table.name]
