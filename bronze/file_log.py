@@ -70,6 +70,8 @@ def append_log(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -
 
 def superseded(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> frozenset[int]:
     """The sequences of those entries whose file has a newer entry: the file was replaced before it had landed."""
+    if feed.lake.local_root is not None and feed.lake.version(spark, log_name(feed.name)) == 0:
+        return frozenset()  # one commit, one look at the folder: each file is there once
     later = feed.lake.read(spark, log_name(feed.name)).where(F.col("sequence") > min(entry.sequence for entry in entries))
     newest: dict[str, int] = {}
     for file, sequence in later.select("file", "sequence").collect():
