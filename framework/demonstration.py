@@ -66,12 +66,13 @@ def land(folder: Path, part: str) -> None:
 def farewell(folder: Path) -> str:
     """What the demo has built, where its report is, and how to look at it."""
     replicas = sorted(log.parent for log in (folder / _LAKEHOUSE / "gold").glob("*/*/_delta_log"))
-    others = {sample.stem for sample in (_SHIPPED / "samples").iterdir()} - formats_run()
+    run = formats_run()
+    others = {sample.stem for sample in (_SHIPPED / "samples").iterdir()} - run
     mainstem, configuration = _program("mainstem"), shlex.quote(str(folder / _CONFIGURATION))
     return "\n".join(
         (
             "",
-            f"{len(replicas)} replicas, built from sample feeds of {len(formats_run())} formats, are in {folder}",
+            f"{len(replicas)} replicas, built from sample feeds of {len(run)} formats, are in {folder}",
             f"  {_CONFIGURATION:<14} the pipeline's configuration: ten minutes to read, and a start for your own",
             f"  {_LANDING + '/':<14} the messages as they were sent: halves apart, doubled, in the wrong order, two of them broken",
             f"  {_LAKEHOUSE + '/':<14} Delta tables: bronze/messages, silver/changes, and the replicas below gold/",

@@ -66,7 +66,7 @@ def apply_table(
         _rebuild(account.named(changes, plan), plan, target, _truncates(spark, task, after=-1))
     else:
         _change_columns(spark, plan, target)
-        _merge(changes, plan, target, _truncates(spark, task, after=task.state.batch))
+        _merge(changes, new, plan, target, _truncates(spark, task, after=task.state.batch))
     crash_point("gold.after_table")
     return _applied(new if plan.older_keys is None else account.keyed(changes, plan).where(is_new), plan, target)
 
@@ -132,10 +132,9 @@ def _closings(plan: Plan) -> list[tuple[str, Any]]:
     return [(sequence, times[sequence][0] if sequence in times else None) for sequence, _ in plan.task.lineage.truncates]
 
 
-def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> None:
+def _merge(changes: DataFrame, named: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> None:
+    """Merge the new changes, `named`; `changes` are all there are, for the keys that must be folded again."""
     task, layout = plan.task, plan.layout
-    is_new = F.col("batch") > task.state.batch
-    named = account.named(changes.where(is_new), plan)
     if not layout.keys:
         refuse_broken(_put(named), layout, task.gates, task.name.table)
         append.append(named, truncates, target.replica, layout)
@@ -145,7 +144,7 @@ def _merge(changes: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
     rules = replica.rules_of(plan.task, plan.profile)
     if target.history is not None or plan.batch_profile.has_moves or _is_late(plan):
         everything = account.whole(everything, plan)
-        named = everything.where(is_new)
+        named = everything.where(F.col("batch") > task.state.batch)
     late = _late_keys(named, everything, plan)
     found = replica.newest(effects(named, layout.key_columns), layout, plan.profile, rules).withColumn("is_forced", F.lit(False))
     if late is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -21,7 +22,7 @@ def held_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) ->
     """The row changes of these tables up to their batches, from silver; None where they are too many or too large to hold."""
     if sum(task.rows for task in tasks) > HELD_ROWS:
         return None
-    names = {piece.table.table for task in tasks for piece in task.lineage.pieces}
+    names = {name for task in tasks for name in _names(task)}
     mine = F.col("source").isin({task.source for task in tasks}) & F.col("table").isin(names) & (F.col("kind") == "row")
     changes = lake.read(spark, CHANGES_TABLE).where(mine & (F.col("batch") <= max(task.top for task in tasks)))
     sizes = [F.coalesce(F.length(F.to_json(image)), F.lit(0)) for image in ("before", "after")]
@@ -30,6 +31,14 @@ def held_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) ->
 
 
 def changes_of(spark: SparkSession, lake: Lakehouse, task: Task, held: pa.Table | None) -> DataFrame:
-    """Silver's changes up to the task's batch, from what is held of them where it is."""
-    changes = lake.read(spark, CHANGES_TABLE) if held is None else spark.createDataFrame(held, CHANGES)
+    """Silver's changes up to the task's batch; what is held of its tables alone, where it is."""
+    if held is None:
+        changes = lake.read(spark, CHANGES_TABLE)
+    else:
+        mine = pc.is_in(held["table"], value_set=pa.array(sorted(_names(task)), pa.string()))
+        changes = spark.createDataFrame(held.filter(mine), CHANGES)
     return changes.where(F.col("batch") <= task.top)
+
+
+def _names(task: Task) -> frozenset[str]:
+    return frozenset(piece.table.table for piece in task.lineage.pieces)

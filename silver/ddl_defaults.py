@@ -10,7 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from sqlglot.tokenizer_core import TokenType
 
-from silver.ddl_mysql_values import stored
+from silver.ddl_mysql_values import members, stored
 from silver.ddl_tokens import TEXT, Cursor
 from silver.types import INTEGERS, number_text, wall_of_text
 
@@ -247,14 +247,9 @@ def implicit_default(type_name: str | None, declared: str, dialect: str) -> tupl
     if type_name == "binary":
         return _binary(Constant("text", ""), declared, dialect)
     if lowered.startswith("enum"):
-        return _first_member(declared), False
+        return next(iter(members(declared)), None), False
     if lowered.startswith("time") and type_name == "string":
         return (stored("0", declared, is_number=True) or (None, True)) if dialect in ("mysql", "") else (None, True)
     if type_name == "string" and not lowered.startswith(("json", "xml", "uuid", "inet")):
         return ("0" if lowered.startswith(("dec", "num", "fixed")) else _padded("", declared, dialect)), False
     return None, type_name != "date" and not lowered.startswith("datetime")
-
-
-def _first_member(declared: str) -> str | None:
-    found = re.search(r"\(\s*'((?:[^'\\]|\\.|'')*)'", declared)
-    return re.sub(r"\\(.)", r"\1", found[1].replace("''", "'")) if found else None

@@ -34,7 +34,7 @@ def stored(text: str, declared: str, *, is_number: bool) -> Stored | None:
     if lowered.startswith(_FIXED) and "var" not in lowered:
         return text.rstrip(" "), False
     if lowered.startswith(("enum", "set")):
-        return _members(text, declared), False
+        return _chosen(text, declared), False
     return None
 
 
@@ -127,14 +127,19 @@ def _scaled(text: str, declared: str, is_number: bool) -> Stored | None:
         return text, False
 
 
-def _members(text: str, declared: str) -> str:
+def members(declared: str) -> list[str]:
+    """The members of an enum or a set, as they are declared."""
+    return [re.sub(r"\\(.)", r"\1", member.replace("''", "'")) for member in _MEMBER.findall(declared)]
+
+
+def _chosen(text: str, declared: str) -> str:
     """The member of an enum as it is declared; of a set all, in its order."""
-    members = [re.sub(r"\\(.)", r"\1", member.replace("''", "'")) for member in _MEMBER.findall(declared)]
-    spelled = {member.rstrip(" ").lower(): member for member in reversed(members)}
+    own = members(declared)
+    spelled = {member.rstrip(" ").lower(): member for member in reversed(own)}
     if declared[:4].lower() == "enum":
-        return text if text in members else spelled.get(text.rstrip(" ").lower(), text)
-    chosen = {part if part in members else spelled.get(part.rstrip(" ").lower(), part) for part in text.split(",")}
-    return ",".join(member for member in members if member in chosen) if chosen <= set(members) else text
+        return text if text in own else spelled.get(text.rstrip(" ").lower(), text)
+    chosen = {part if part in own else spelled.get(part.rstrip(" ").lower(), part) for part in text.split(",")}
+    return ",".join(member for member in own if member in chosen) if chosen <= set(own) else text
 
 
 _READERS: tuple[tuple[str, Callable[[str, str, bool], Stored | None]], ...] = (

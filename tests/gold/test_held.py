@@ -33,6 +33,12 @@ def test_changes_are_held_as_they_are_within_limits(spark: SparkSession, tmp_pat
     assert frame.select(*texts).exceptAll(kept.select(*texts)).isEmpty()
     assert (frame.count(), frame.schema) == (3, kept.schema)
 
+    both = held_changes(spark, gold.lake, all_tasks(Desk(spark, gold.lake, gold.config)))
+    assert both is not None
+    assert both.num_rows == 4
+    assert changes_of(spark, gold.lake, tasks[0], both).count() == 3
+    assert changes_of(spark, gold.lake, tasks[0], both.slice(0, 0)).isEmpty()
+
     monkeypatch.setattr(held, "HELD_CHARACTERS", 400)
     assert held_changes(spark, gold.lake, tasks) is None
     monkeypatch.setattr(held, "HELD_ROWS", 2)
