@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from framework.contracts.actions import DropColumn, RenameColumn
 from framework.contracts.events import Token
 from gold.changes import stretch_number
 from gold.columns import INTEGERS, MAX_DIGITS, Seen, Shape
@@ -87,7 +88,7 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
     )
     if not groups:
         return Profile()
-    shapes, seen = _shapes(groups, schemas)
+    shapes, seen = _shapes(groups, schemas, _null_throughout(numbered, groups, lineage, schemas))
     seen = _with_widths(numbered, seen)
     newest = max(groups, key=lambda g: (g["high"], g["keys"] or []))
     keyed = max((g for g in groups if g["keys"]), key=lambda g: (g["high"], g["keys"]), default=None)
@@ -120,21 +121,56 @@ def measure(rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[Sc
     )
 
 
+def _null_throughout(
+    rows: DataFrame, groups: Iterable[Row], lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]]
+) -> set[tuple[int, str, str]]:
+    """The stretch, schema and name of undeclared columns under names that changed hands, whose rows are all null there.
+
+    A schema tells the kinds of all rows that came together: where a name went from one column to another, these nulls
+    would be given the kind of the other column's values.
+    """
+    moving: set[str] = set()
+    for _, action in lineage.steps:
+        match action:
+            case DropColumn(name):
+                moving.add(name)
+            case RenameColumn(old, new):
+                moving |= {old, new}
+            case _:
+                pass
+    told = {
+        (group["stretch"], group["schema_id"], column.name)
+        for group in groups
+        for column in schemas.get(group["schema_id"] or "", ())
+        if column.token is not None and column.name in moving
+    }
+    if not told:
+        return set()
+    names = F.array(*(F.lit(name) for name in sorted({name for _, _, name in told})))
+    has_value = F.filter(
+        names,
+        lambda name: F.coalesce(F.try_element_at("before", name), F.try_element_at("after", name)).isNotNull(),
+    )
+    shown = rows.select("stretch", "schema_id", F.explode(has_value).alias("name")).distinct().collect()
+    return told - {(row["stretch"], row["schema_id"], row["name"]) for row in shown}
+
+
 def _shapes(
-    groups: Iterable[object], schemas: Mapping[str, Sequence[SchemaColumn]]
+    groups: Iterable[Row], schemas: Mapping[str, Sequence[SchemaColumn]], nulls: set[tuple[int, str, str]]
 ) -> tuple[tuple[Shape, ...], dict[tuple[int, str], Seen]]:
     newest: dict[tuple[int, tuple[str, ...]], str] = {}
     seen: dict[tuple[int, str], Seen] = {}
     for group in groups:
-        columns = schemas.get(group["schema_id"] or "", ())  # type: ignore[index]
-        stretch, high = group["stretch"], group["high"]  # type: ignore[index]
+        columns = schemas.get(group["schema_id"] or "", ())
+        stretch, high = group["stretch"], group["high"]
         names = tuple(c.name for c in columns)
         newest[stretch, names] = max(newest.get((stretch, names), ""), high)
         for column in columns:
+            is_null = (stretch, group["schema_id"], column.name) in nulls
             what = Seen(
                 types=frozenset((column.type,)) if column.type else frozenset(),
                 declared=frozenset((column.declared,)) if column.declared else frozenset(),
-                tokens=frozenset((column.token or "").split(",")) - {""},
+                tokens=frozenset((Token.NULL,)) if is_null else frozenset((column.token or "").split(",")) - {""},
             )
             seen[stretch, column.name] = seen.get((stretch, column.name), Seen()) | what
     return tuple(Shape(stretch, high, names) for (stretch, names), high in sorted(newest.items())), seen

@@ -249,7 +249,9 @@ def describe_shapes(rows: list[Row]) -> None:
     """Give each row its `schema_id`, and the first row of each schema the schema's columns.
 
     Columns that the feed declares are as the message says. Of undeclared ones the tokens of all rows of a table up to
-    its next DDL are joined, so that rows with and without nulls do not each make a schema of their own.
+    its next DDL are joined, so that rows with and without nulls do not each make a schema of their own. A column that
+    shows two kinds of values keeps them apart, row by row: they may be two columns, of which the second took the name
+    of the first by a statement that comes late.
     """
     written: set[str] = set()
     start = 0
@@ -265,18 +267,18 @@ def _describe(rows: list[Row], written: set[str]) -> None:
         for name, column in (row["shape"] or {}).items():
             if column.token is not None:
                 tokens.setdefault((row["source"], row["database"], row["schema"], row["table"], name), set()).add(column.token)
+    joined = {column: ",".join(sorted(shown)) for column, shown in tokens.items() if len(shown - {Token.NULL}) < 2}
     texts: dict[tuple[Any, ...], tuple[str, str]] = {}
     for row in rows:
         shape = row["shape"]
         if not shape:
             continue
         place = (row["source"], row["database"], row["schema"], row["table"])
-        key = (place, tuple((n, c.type, c.declared) for n, c in shape.items()))
+        columns = tuple(
+            (name, c.type, c.declared, None if c.token is None else joined.get((*place, name), str(c.token))) for name, c in shape.items()
+        )
+        key = (place, columns)
         if key not in texts:
-            columns = [
-                (name, c.type, c.declared, None if c.token is None else ",".join(sorted(tokens[(*place, name)])))
-                for name, c in shape.items()
-            ]
             text = json.dumps(columns, ensure_ascii=False, separators=(",", ":"))
             texts[key] = (digest((text,)), text)
         row["schema_id"], text = texts[key]

@@ -58,8 +58,6 @@ def _configured(*kinds: str) -> Callable[[str, str], str | None]:
 
 _UNDECLARED = Abilities(("bigint", "unsigned", TEXT, MONEY, "boolean"))
 _WHOLE_ROWS = replace(_UNDECLARED, shown=SHOWN)
-_TOLD_UNDECLARED = tuple(name for name in TOLD if name != "again")
-"""Without a name that comes back with another type: rows of both that are read together, out of order, show each other's."""
 _WIDENED = ("add", "retype")
 """What rows show where an image may leave columns out: a column that is gone looks as one that did not change."""
 _LIGHT = ("int", "bigint", "unsigned", TEXT, MONEY, "double", "date", "timestamp_ntz")
@@ -90,7 +88,7 @@ FEEDS: tuple[Feed, ...] = (
     Feed(
         "oms_default",
         vendor.oms_default,
-        Abilities(_UNDECLARED.kinds, ddl=_TOLD_UNDECLARED, truncates=True),
+        Abilities(_UNDECLARED.kinds, ddl=TOLD, truncates=True),
         {**UNSIGNED, **WIDE_MONEY},
         config=_SHANGHAI,
     ),
@@ -118,7 +116,7 @@ FEEDS: tuple[Feed, ...] = (
         UNSIGNED,
         config=_SHANGHAI,
     ),
-    Feed("maxwell", vendor.maxwell, replace(_UNDECLARED, ddl=_TOLD_UNDECLARED), {**UNSIGNED, **WIDE_MONEY}),
+    Feed("maxwell", vendor.maxwell, replace(_UNDECLARED, ddl=TOLD), {**UNSIGNED, **WIDE_MONEY}),
     Feed("ogg", vendor.ogg, replace(_UNDECLARED, shown=_WIDENED, truncates=True), {**UNSIGNED, **WIDE_MONEY}, config=_SHANGHAI),
     Feed("dms", vendor.dms, replace(_WHOLE_ROWS, truncates=True), {**UNSIGNED, **WIDE_MONEY}, names_keys=False),
     Feed(

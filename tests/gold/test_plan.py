@@ -384,3 +384,18 @@ def test_the_quick_profile_of_these_tests_is_the_measured_one(bench: Bench) -> N
     lineage = Lineage(ORDERS, (Piece(ORDERS, "", None),), (("2", ADD_CITY), ("4", DropColumn("city"))))
     for past in (Past(), Past(0, "1")):
         assert measure(frame, lineage, SCHEMAS, past) == shown(frame, lineage, SCHEMAS, past)
+
+
+def test_nulls_under_a_name_that_changed_hands_take_no_kind_from_the_other_column(bench: Bench) -> None:
+    schemas = {"undeclared": (SchemaColumn("id", None, None, "number"), SchemaColumn("note", None, None, "null,number"))}
+    values = [("1", None), ("4", "7"), ("5", None)]
+    rows = [
+        ("feed", "shop", None, "orders", "row", 0, "insert", at, None, ["id"], None, {"id": "1", "note": note}, False, "undeclared")
+        for at, note in values
+    ]
+    steps = (("2", DropColumn("note")), ("3", AddColumn("note", None, "int")))
+    profile = measure(bench.spark.createDataFrame(rows, ROW), Lineage(ORDERS, (Piece(ORDERS, "", None),), steps), schemas)
+    assert {stretch: what.tokens for (stretch, name), what in profile.seen.items() if name == "note"} == {
+        0: {"null"},
+        2: {"null", "number"},
+    }

@@ -295,21 +295,29 @@ def test_control_events_and_quarantined_messages_name_no_schema() -> None:
     assert [r["schema_id"] for r in normalized([HEARTBEAT, b"x"])] == [None, None]
 
 
-def test_tokens_of_undeclared_columns_are_joined_over_the_rows_of_a_table() -> None:
-    def record(n: int, **cells: object) -> bytes:
-        flags = {
-            "_sequence_id_": n,
-            "_operation_type_": "I",
-            "_excute_time_": 1,
-            "_source_table_": "t",
-            "_before_image_": "N",
-            "_after_image_": "Y",
-        }
-        return json.dumps({**flags, **cells}).encode()
+def record(n: int, **cells: object) -> bytes:
+    """A record of a format that declares no types."""
+    flags = {
+        "_sequence_id_": n,
+        "_operation_type_": "I",
+        "_excute_time_": 1,
+        "_source_table_": "t",
+        "_before_image_": "N",
+        "_after_image_": "Y",
+    }
+    return json.dumps({**flags, **cells}).encode()
 
-    rows = normalized([record(1, a=None, b=1), record(2, a="x", b=2), record(3, a=3, b=None)], plan(datahub_tuple.FORMAT))
+
+def test_tokens_of_undeclared_columns_are_joined_over_the_rows_of_a_table() -> None:
+    rows = normalized([record(1, a=None, b=1), record(2, a="x", b=2), record(3, a="y", b=None)], plan(datahub_tuple.FORMAT))
     assert len({r["schema_id"] for r in rows}) == 1
-    assert json.loads(rows[0]["columns"]) == [["a", None, None, "null,number,text"], ["b", None, None, "null,number"]]
+    assert json.loads(rows[0]["columns"]) == [["a", None, None, "null,text"], ["b", None, None, "null,number"]]
+
+
+def test_a_column_with_two_kinds_of_values_keeps_them_apart() -> None:
+    rows = normalized([record(1, a=None, b=1), record(2, a="x", b=2), record(3, a=3, b=None)], plan(datahub_tuple.FORMAT))
+    assert [json.loads(r["columns"])[0][3] for r in rows] == ["null", "text", "number"]
+    assert {json.loads(r["columns"])[1][3] for r in rows} == {"null,number"}
 
 
 def test_tokens_are_not_joined_across_a_statement() -> None:
