@@ -40,8 +40,17 @@ def stretch_number(lineage: Lineage) -> Column:
     """How many steps on the table's columns stand before a row."""
     if not lineage.steps:
         return F.lit(0)
-    steps = F.array(*(F.lit(sequence) for sequence, _ in lineage.steps))
-    return F.size(F.filter(steps, lambda step: step <= F.col("sequence")))
+    counts = _counts(lineage)
+    if len(counts) == len(lineage.steps):
+        return F.size(F.filter(F.array(*map(F.lit, counts)), lambda sequence: sequence <= F.col("sequence")))
+    steps = F.array(*(F.struct(F.lit(sequence).alias("sequence"), F.lit(count).alias("count")) for sequence, count in counts.items()))
+    passed = F.filter(steps, lambda step: step["sequence"] <= F.col("sequence"))
+    return F.coalesce(F.array_max(F.transform(passed, lambda step: step["count"])), F.lit(0))
+
+
+def _counts(lineage: Lineage) -> dict[str, int]:
+    """How many steps there are up to each statement."""
+    return {sequence: count for count, (sequence, _) in enumerate(lineage.steps, 1)}
 
 
 def under_todays_names(rows: DataFrame, lineage: Lineage, mapped: Sequence[Stretch]) -> DataFrame:
@@ -51,8 +60,9 @@ def under_todays_names(rows: DataFrame, lineage: Lineage, mapped: Sequence[Stret
     """
     if not any(stretch.names or stretch.defaults for stretch in mapped):
         return rows
-    names = {str(i): {n: t or "" for n, t in s.names.items()} for i, s in enumerate(mapped) if s.names}
-    defaults = {str(i): dict(s.defaults) for i, s in enumerate(mapped) if s.defaults}
+    between = {0: mapped[0], **{count: mapped[count] for count in _counts(lineage).values()}}
+    names = {str(i): {n: t or "" for n, t in s.names.items()} for i, s in between.items() if s.names}
+    defaults = {str(i): dict(s.defaults) for i, s in between.items() if s.defaults}
     shape = "map<string,map<string,string>>"
     number = stretch_number(lineage).cast("string")
     moved = F.try_element_at(F.from_json(F.lit(json.dumps(names)), shape), number)

@@ -14,6 +14,7 @@ from framework.config_rules import Deletes
 from framework.names import gold_columns, quoted, text_literal
 from gold.cast import typed
 from gold.columns import TableColumn
+from gold.wide import with_texts
 
 OWN = {"_cdc_sequence": "string", "_cdc_event_time": "timestamp", "_cdc_change_id": "string"}
 _NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
@@ -41,9 +42,16 @@ class Layout:
         by_name = {c.name: c for c in self.columns}
         return [by_name[name] for name in self.keys]
 
-    def cells(self, image: str = "after") -> list[Column]:
-        """Typed columns c0… out of an image."""
-        return [typed(F.try_element_at(F.col(image), F.lit(c.name)), c.type).alias(f"c{i}") for i, c in enumerate(self.columns)]
+    def with_cells(self, frame: DataFrame, image: str = "after", *, marked: str | None = None) -> DataFrame:
+        """The frame with typed columns c0… out of an image, and with h0…, whether the image `marked` has them."""
+        spread = with_texts(frame, image, [c.name for c in self.columns], marked=marked)
+        cells = [typed(F.col(f"t{i}"), c.type).alias(f"c{i}") for i, c in enumerate(self.columns)]
+        return spread.select(*frame.columns, *cells, *(f"h{i}" for i in range(len(self.columns)) if marked))
+
+    @property
+    def cells(self) -> list[str]:
+        """The names c0… of the typed columns."""
+        return [f"c{i}" for i in range(len(self.columns))]
 
 
 def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:

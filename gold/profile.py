@@ -180,11 +180,10 @@ def _with_widths(rows: DataFrame, seen: dict[tuple[int, str], Seen]) -> dict[tup
     numeric = sorted({name for (_, name), what in seen.items() if what.types & set(INTEGERS) or Token.NUMBER in what.tokens})
     if not numeric:
         return seen
-    wanted = F.array(*(F.lit(name) for name in numeric))
     cells = F.explode(
         F.concat(
             *(
-                F.coalesce(F.map_entries(F.map_filter(image, lambda k, v: v.isNotNull() & F.array_contains(wanted, k))), F.array())
+                F.coalesce(F.map_entries(F.map_filter(image, lambda k, v: v.isNotNull() & k.isin(numeric))), F.array())
                 for image in ("before", "after")
             )
         )

@@ -18,8 +18,8 @@ def appended(rows: DataFrame, truncates: DataFrame, layout: Layout) -> DataFrame
     once = changes.groupBy("change_id", "sequence").agg(newest).select("change_id", "sequence", "v.*")
     empty = F.lit(None).cast("map<string,string>")
     taken = truncates.select("change_id", "sequence", F.lit("truncate").alias("op"), empty.alias("after"), "event_time")
-    return once.unionByName(taken).select(
-        *layout.cells(),
+    return layout.with_cells(once.unionByName(taken)).select(
+        *layout.cells,
         F.col("sequence").alias("_cdc_sequence"),
         F.col("event_time").alias("_cdc_event_time"),
         F.col("change_id").alias("_cdc_change_id"),

@@ -77,7 +77,8 @@ def _valid(found: DataFrame, layout: Layout, keys: Sequence[str], profile: Profi
     timed = timed.withColumn("_cdc_valid_to", F.lead("_cdc_valid_from").over(window))
     timed = timed.withColumn("_cdc_is_current", F.lead("rank").over(window).isNull())
     own = {"_cdc_sequence": "sequence", "_cdc_event_time": "event_time", "_cdc_change_id": "change_id", "_cdc_op": "op"}
-    return timed.where("is_put").select(*keys, *layout.cells(), *(F.col(own.get(name, name)).alias(name) for name in layout.own))
+    told = layout.with_cells(timed.where("is_put").select(*keys, "after", *{own.get(name, name): None for name in layout.own}))
+    return told.select(*keys, *layout.cells, *(F.col(own.get(name, name)).alias(name) for name in layout.own))
 
 
 def _tracked(found: DataFrame, keys: Sequence[str], track: Sequence[str]) -> DataFrame:

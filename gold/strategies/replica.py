@@ -13,6 +13,8 @@ from gold.merge import Layout, Rules, merge_latest, replace_table
 from gold.plan import Task
 from gold.profile import Profile
 
+_PAYLOAD = ("sequence", "event_time", "change_id", "is_deleted")
+
 
 def rules_of(task: Task, profile: Profile) -> Rules:
     """How the table's replica takes deletes and truncates, its changes being of this profile."""
@@ -49,24 +51,18 @@ def newest(found: DataFrame, layout: Layout, profile: Profile, rules: Rules) -> 
 
 def typed_rows(found: DataFrame, layout: Layout, *flags: str) -> DataFrame:
     """Newest states as rows for a merge or a rewrite: keys, cells, flags and our own columns."""
-    present = [
-        (F.coalesce(F.map_contains_key("after", F.lit(c.name)), F.lit(False)) | F.col("is_whole")).alias(f"p{i}")
-        for i, c in enumerate(layout.columns)
-    ]
+    is_partial = "is_forced" in flags
+    keys = key_names(len(layout.keys))
+    kept = found.withColumn("_known", _known()).select(*keys, "is_put", "is_whole", *flags, *_PAYLOAD, "_known", "after")
+    told = layout.with_cells(kept, "_known", marked="after" if is_partial else None)
+    present = [(F.col(f"h{i}") | F.col("is_whole")).alias(f"p{i}") for i in range(len(layout.columns)) if is_partial]
     own = {
         "_cdc_sequence": F.col("sequence"),
         "_cdc_event_time": F.col("event_time"),
         "_cdc_change_id": F.col("change_id"),
         "_cdc_deleted": F.col("is_deleted"),
     }
-    return found.withColumn("_known", _known()).select(
-        *key_names(len(layout.keys)),
-        "is_put",
-        *flags,
-        *layout.cells("_known"),
-        *(present if "is_forced" in flags else []),
-        *(own[name].alias(name) for name in layout.own),
-    )
+    return told.select(*keys, "is_put", *flags, *layout.cells, *present, *(own[name].alias(name) for name in layout.own))
 
 
 def _known() -> Column:
