@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from bronze.file_log import EPOCH
 from bronze.listing import FoundFile
-from bronze.read import LAYOUTS, LineTooLong, Messages, blocks, split_lines
-from bronze.stops import corrupt, line_too_long, moving, unreadable, vanished
+from bronze.read import LAYOUTS, Messages, blocks, split_lines
+from bronze.stops import corrupt, moving, unreadable, vanished
 
 CHUNK = 4 * 1024 * 1024
 
@@ -95,8 +95,6 @@ def read_stream(file: BinaryIO | io.FileIO, found: FoundFile, reading: Reading) 
     try:
         for block in blocks(split_lines(iter(lambda: unpacked.read(CHUNK), b""))):
             yield _batch(parse(block, found.file), found.file, reading)
-    except LineTooLong as error:
-        raise line_too_long(found, reading.source, error.number) from None
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise corrupt(found, reading.source, str(error)) from None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bronze.contents import CHUNK
-from bronze.read import BAD_COORDINATES, LONGEST_LINE, Block, LineTooLong, from_kcat, from_lines, split_lines
+from bronze.read import BAD_COORDINATES, Block, LongLine, from_kcat, from_lines, split_lines
 from framework.contracts.lines import FiledMessage
 from framework.contracts.raw import RawMessage
 from framework.errors import ConfigurationError
@@ -48,9 +48,10 @@ def _messages(file: Path, name: str) -> Iterator[FiledMessage]:
     try:
         with file.open("rb") as stream:
             for number, line in split_lines(_chunks(stream)):
-                yield _message(name, number, line)
-    except LineTooLong as error:
-        yield _faulty(name, error.number, f"a line of more than {LONGEST_LINE} bytes: the rest of the file was not looked at")
+                if isinstance(line, LongLine):
+                    yield _faulty(name, number, f"a line of {line.size} bytes: too long to land")
+                else:
+                    yield _message(name, number, line)
     except (OSError, EOFError, zlib.error) as error:
         yield _faulty(name, number + 1, f"the file cannot be read on: {error}")
 

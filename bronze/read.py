@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
+
+from framework.contracts.raw import TOO_LONG
 
 # Spark and Parquet hold about ten copies of a row while they write it: more does not fit a driver of 2 GB.
 LONGEST_LINE = 64 * 1024 * 1024
@@ -22,12 +25,14 @@ _LATEST_MS = 253_402_300_799_999
 Headers = list[tuple[str, bytes | None]]
 
 
-class LineTooLong(Exception):
-    """The line `number` is longer than a row may be."""
+@dataclass(frozen=True, slots=True)
+class LongLine:
+    """A line of so many bytes, more than a row may have: they were counted and let go."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
+    size: int
+
+
+Line = bytes | LongLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +40,7 @@ class Block:
     """Some lines of one file in their order, without their line ends: numbers from 1, and the exact bytes."""
 
     numbers: list[int]
-    values: list[bytes]
+    values: list[Line]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,58 +57,64 @@ class Messages:
     line: list[int]
 
 
-def split_lines(chunks: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterator[tuple[int, bytes]]:
+def split_lines(chunks: Iterable[bytes], longest: int = LONGEST_LINE) -> Iterator[tuple[int, Line]]:
     """Each line that holds a byte, with its number from 1; holds one chunk and one line in memory.
 
     A line ends at a line feed; one carriage return before it is taken off. The last line may lack its line feed.
-    An empty line is no message but has a number. Raises LineTooLong.
+    An empty line is no message but has a number. A line that is longer than `longest` is counted alone.
     """
     number = 0
     begun: list[bytes] = []
     size = 0
     for chunk in chunks:
-        lines = chunk.split(b"\n")
-        begun.append(lines[0])
-        size += len(lines[0])
-        if size > longest:
-            raise LineTooLong(number + 1)
-        if len(lines) == 1:
+        first, *rest = chunk.split(b"\n")
+        size += len(first)
+        _keep(begun, first, size <= longest)
+        if not rest:
             continue
-        lines[0] = b"".join(begun)
-        last = lines.pop()
-        begun.clear()
-        for line in lines:
+        *whole, last = rest
+        for line, length in chain([(b"".join(begun), size)], ((line, len(line)) for line in whole)):
             number += 1
-            if len(line) > longest:
-                raise LineTooLong(number)
-            if line.endswith(b"\r"):
-                line = line[:-1]
-            if line:
+            if length > longest:
+                yield number, LongLine(length)
+            elif line := line.removesuffix(b"\r"):
                 yield number, line
-        begun.append(last)
-        size = len(last)
+        begun, size = [], len(last)
+        _keep(begun, last, size <= longest)
     if size:
-        yield number + 1, b"".join(begun)
+        yield number + 1, LongLine(size) if size > longest else b"".join(begun)
 
 
-def blocks(lines: Iterable[tuple[int, bytes]], rows: int = BLOCK_ROWS, size: int = BLOCK_BYTES) -> Iterator[Block]:
+def _keep(begun: list[bytes], piece: bytes, is_short: bool) -> None:
+    """Put a piece to the line that has begun, or let go of all of it."""
+    if is_short:
+        begun.append(piece)
+    else:
+        begun.clear()
+
+
+def blocks(lines: Iterable[tuple[int, Line]], rows: int = BLOCK_ROWS, size: int = BLOCK_BYTES) -> Iterator[Block]:
     """The lines in blocks of at most `rows` lines and `size` bytes; a longer line is a block of its own."""
     numbers: list[int] = []
-    values: list[bytes] = []
+    values: list[Line] = []
     held = 0
     for number, value in lines:
-        if values and (len(values) >= rows or held + len(value) > size):
+        length = 0 if isinstance(value, LongLine) else len(value)
+        if values and (len(values) >= rows or held + length > size):
             yield Block(numbers, values)
             numbers, values, held = [], [], 0
         numbers.append(number)
         values.append(value)
-        held += len(value)
+        held += length
     if values:
         yield Block(numbers, values)
 
 
 def from_lines(block: Block, file: str) -> Messages:
-    """Layout `lines`: each line is a message's value, its coordinates are the file and the line number."""
+    """Layout `lines`: each line is a message's value, its coordinates are the file and the line number.
+
+    A line that no row can hold is a message without bytes; the header `mainstem.too_long` has their number.
+    """
     count = len(block.values)
     return Messages(
         topic=[file] * count,
@@ -111,8 +122,8 @@ def from_lines(block: Block, file: str) -> Messages:
         offset=block.numbers,
         timestamp=[None] * count,
         key=[None] * count,
-        value=list(block.values),
-        headers=[None] * count,
+        value=[None if isinstance(value, LongLine) else value for value in block.values],
+        headers=[_too_long(value) if isinstance(value, LongLine) else None for value in block.values],
         line=block.numbers,
     )
 
@@ -122,14 +133,18 @@ def from_kcat(block: Block, file: str) -> Messages:
 
     Strings become their UTF-8 bytes; `null` and a key that is not there become null. Where kcat has decoded Avro (`-s`),
     key or payload are objects or numbers: their JSON text is kept as it stands. A line that is no such object keeps its
-    bytes with the file's coordinates, and the header `mainstem.bad_coordinates` says why.
+    bytes with the file's coordinates, and the header `mainstem.bad_coordinates` says why. One that no row can hold is as
+    in layout `lines`.
     """
     messages = Messages([], [], [], [], [], [], [], block.numbers)
     for number, line in zip(block.numbers, block.values, strict=True):
+        if isinstance(line, LongLine):
+            _append_at_line(messages, file, number, None, _too_long(line))
+            continue
         try:
             _append_kcat(messages, line)
         except (ValueError, RecursionError) as error:
-            _append_bad(messages, file, number, line, _reason(error))
+            _append_at_line(messages, file, number, line, [(BAD_COORDINATES, _reason(error).encode())])
     return messages
 
 
@@ -167,14 +182,18 @@ def _append_kcat(messages: Messages, line: bytes) -> None:
     messages.headers.append(headers)
 
 
-def _append_bad(messages: Messages, file: str, number: int, line: bytes, reason: str) -> None:
+def _too_long(line: LongLine) -> Headers:
+    return [(TOO_LONG, str(line.size).encode())]
+
+
+def _append_at_line(messages: Messages, file: str, number: int, line: bytes | None, headers: Headers) -> None:
     messages.topic.append(file)
     messages.partition.append(0)
     messages.offset.append(number)
     messages.timestamp.append(None)
     messages.key.append(None)
     messages.value.append(line)
-    messages.headers.append([(BAD_COORDINATES, reason.encode())])
+    messages.headers.append(headers)
 
 
 def _timestamp(message: _Kcat) -> int | None:

@@ -39,11 +39,6 @@ def corrupt(found: FoundFile, source: str, reason: str) -> MainstemError:
     return _stop("FILE_CORRUPT", f"no whole gzip file ({reason})", found, source, _REPLACE)
 
 
-def line_too_long(found: FoundFile, source: str, line: int) -> MainstemError:
-    """A line is longer than a row may be."""
-    return _stop("FILE_LINE_TOO_LONG", f"line {line} is longer than a message may be", found, source, _REPLACE)
-
-
 def too_large(found: FoundFile, source: str, limit: int) -> MainstemError:
     """A file of an object store is larger than Spark may read whole."""
     text = f"a file of {found.size} bytes; of an object store Spark reads files whole, up to {limit}"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from framework.contracts.actions import actions_text, has_no_effect
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
-from framework.contracts.raw import RawMessage
+from framework.contracts.raw import TOO_LONG, RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from framework.contracts.seed import seed_in
 from silver.format import Context, Format
@@ -150,9 +150,12 @@ def _decoded(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malforme
     for name, value in message.headers:
         if name == BAD_COORDINATES:
             return (Malformed(Reason.BAD_COORDINATES, (value or b"").decode("utf-8", "replace")[:200]),)
-    size = len(message.value or b"")
-    if size > plan.max_bytes:
-        return (Malformed(Reason.TOO_LARGE, f"{size} bytes, at most {plan.max_bytes}"),)
+        if name == TOO_LONG:
+            size = (value or b"?").decode("utf-8", "replace")[:20]
+            return (Malformed(Reason.TOO_LARGE, f"a line of {size} bytes; they did not land, its file alone has them"),)
+    length = len(message.value or b"")
+    if length > plan.max_bytes:
+        return (Malformed(Reason.TOO_LARGE, f"{length} bytes, at most {plan.max_bytes}"),)
     spread: list[Event] = []
     try:
         for event in plan.format.decode(message, plan.context):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TOO_LONG = "mainstem.too_long"
+"""The header of a line that no row can hold, with the number of its bytes; they are in the file alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class RawMessage:

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze.read import BAD_COORDINATES, Block, LineTooLong, Messages, blocks, from_kcat, from_lines, split_lines
+from bronze.read import BAD_COORDINATES, Block, Layout, LongLine, Messages, blocks, from_kcat, from_lines, split_lines
+from framework.contracts.raw import TOO_LONG
 
 BYTES = st.lists(st.sampled_from([b"a", b"\r", b"\n", b" ", b"\xff", b"\x00", b"\xe6\x95\xb0"]), max_size=40).map(b"".join)
 
 
-def lines(*chunks: bytes) -> list[tuple[int, bytes]]:
+def lines(*chunks: bytes) -> list[tuple[int, bytes | LongLine]]:
     return list(split_lines(chunks))
 
 
@@ -46,16 +47,26 @@ def test_line_may_span_many_chunks() -> None:
     assert lines(b"a", b"b", b"c\r", b"\nd", b"e\n") == [(1, b"abc"), (2, b"de")]
 
 
-def test_line_longer_than_the_limit_names_its_number() -> None:
-    with pytest.raises(LineTooLong) as raised:
-        list(split_lines([b"a\n12", b"34", b"56\n"], longest=5))
-    assert raised.value.number == 2
+@pytest.mark.parametrize(
+    ("chunks", "found"),
+    [
+        ([b"a\n12", b"34", b"56\nb"], [(1, b"a"), (2, LongLine(6)), (3, b"b")]),
+        ([b"a\n\n123456\nb\n"], [(1, b"a"), (3, LongLine(6)), (4, b"b")]),
+        ([b"123456", b"7\n12345\n"], [(1, LongLine(7)), (2, b"12345")]),
+        ([b"a\n1234", b"56", b"7"], [(1, b"a"), (2, LongLine(7))]),
+    ],
+)
+def test_line_longer_than_the_limit_is_counted_and_let_go_and_the_others_are_read(
+    chunks: list[bytes], found: list[tuple[int, bytes | LongLine]]
+) -> None:
+    assert list(split_lines(chunks, longest=5)) == found
 
 
-def test_line_longer_than_the_limit_inside_one_chunk_names_its_number() -> None:
-    with pytest.raises(LineTooLong) as raised:
-        list(split_lines([b"a\n\n123456\nb\n"], longest=5))
-    assert raised.value.number == 3
+@pytest.mark.parametrize("layout", [from_lines, from_kcat])
+def test_line_that_no_row_can_hold_is_a_message_without_bytes_that_says_so(layout: Layout) -> None:
+    messages = layout(Block([1, 7], [b'{"topic":"t","partition":3,"offset":9}', LongLine(524_288_000)]), "a.json")
+    assert (messages.topic[1], messages.partition[1], messages.offset[1], messages.line) == ("a.json", 0, 7, [1, 7])
+    assert (messages.key[1], messages.value[1], messages.headers) == (None, None, [None, [(TOO_LONG, b"524288000")]])
 
 
 @given(BYTES, st.integers(1, 7))
@@ -72,13 +83,13 @@ def test_lines_are_those_of_a_plain_split(content: bytes) -> None:
 
 
 def test_block_is_bounded_by_rows_and_bytes() -> None:
-    numbered = [(number, b"x" * 10) for number in range(1, 8)]
+    numbered: list[tuple[int, bytes | LongLine]] = [(number, b"x" * 10) for number in range(1, 8)]
     assert [block.numbers for block in blocks(numbered, rows=3, size=1000)] == [[1, 2, 3], [4, 5, 6], [7]]
     assert [block.numbers for block in blocks(numbered, rows=100, size=25)] == [[1, 2], [3, 4], [5, 6], [7]]
 
 
 def test_huge_line_is_a_block_of_its_own() -> None:
-    numbered = [(1, b"a"), (2, b"b" * 100), (3, b"c")]
+    numbered: list[tuple[int, bytes | LongLine]] = [(1, b"a"), (2, b"b" * 100), (3, b"c")]
     assert [block.numbers for block in blocks(numbered, size=50)] == [[1], [2], [3]]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from framework.contracts.actions import AddColumn, actions_of
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
-from framework.contracts.raw import RawMessage
+from framework.contracts.raw import TOO_LONG, RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Format, Options
 from silver.formats import datahub_blob, datahub_tuple
@@ -195,6 +195,12 @@ def test_a_line_without_coordinates_is_quarantined_with_what_bronze_said() -> No
     header = [{"key": "x", "value": None}, {"key": BAD_COORDINATES, "value": b"no offset"}]
     rows = normalized([message("INSERT", 5, after=JOE)], headers=header)
     assert [(r["kind"], r["reason"], r["detail"]) for r in rows] == [("quarantined", "bad_coordinates", "no offset")]
+
+
+def test_a_line_that_was_too_long_to_land_is_quarantined_as_too_large() -> None:
+    (row,) = normalized([None], headers=[{"key": TOO_LONG, "value": b"524288000"}])
+    assert (row["kind"], row["reason"]) == ("quarantined", "too_large")
+    assert row["detail"] == "a line of 524288000 bytes; they did not land, its file alone has them"
 
 
 def test_a_batch_of_no_messages_has_no_fates() -> None:
