@@ -58,7 +58,9 @@ def open_checkpoint(spark: SparkSession, lake: Lakehouse) -> Checkpoint:
         shutil.rmtree(path, ignore_errors=True)
     if not has_changes:
         _forget_derived(spark, lake)
-    write_note(spark, f"{path}.generation", json.dumps({"first_batch": first, "is_reset": has_changes, "counted_from": counted}))
+    begun_at = lake.version(spark, MESSAGES_TABLE)
+    note = {"first_batch": first, "is_reset": has_changes, "counted_from": counted, "begun_at": -1 if begun_at is None else begun_at}
+    write_note(spark, f"{path}.generation", json.dumps(note))
     if is_local(path):
         Path(f"{path}.reset").unlink(missing_ok=True)
     return Checkpoint(path, first, has_changes)

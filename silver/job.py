@@ -10,11 +10,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
-from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, MESSAGE_AT, MESSAGES, QUARANTINE
 from framework.errors import MainstemError
-from framework.notes import is_there
 from framework.tables import Lakehouse
 from silver import derived, epochs
 from silver.again import decode_again
@@ -22,6 +20,7 @@ from silver.batch import MESSAGES_TABLE, derive, normalize_batch
 from silver.checkpoint import open_checkpoint
 from silver.desk import STRIDE, Desk, source_plans
 from silver.passed_over import extra_batch, go_on, last_batch, unread
+from silver.rewrites import past_erasures, rewrite_in
 
 _WAIT_FOR_PARTNERS = (str(Reason.UNPAIRED_BEFORE_IMAGE),)
 
@@ -63,7 +62,7 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
             failures.append(error)
             raise
 
-    reader = spark.readStream.format("delta").option("maxBytesPerTrigger", "512m").options(**_past_erasures(spark, lake))
+    reader = spark.readStream.format("delta").option("maxBytesPerTrigger", "512m").options(**past_erasures(spark, lake, MESSAGES_TABLE))
     query = (
         reader.load(lake.path(MESSAGES_TABLE))
         .writeStream.trigger(availableNow=True)
@@ -77,24 +76,8 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
         first = failures[0] if failures else error
         if failures and not _is_of_gone_files(first):
             raise first from None
-        raise _stream_failed(first, checkpoint.path) from None
+        raise rewrite_in(first, lake, MESSAGES_TABLE) or _stream_failed(first, checkpoint.path) from None
     return _result(spark, desk, halts)
-
-
-def _past_erasures(spark: SparkSession, lake: Lakehouse) -> dict[str, str]:
-    """How the stream passes commits in which `forget` emptied messages; raises MainstemError where others rewrote any."""
-    if not is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
-        return {}
-    rewrites = lake.delta(spark, MESSAGES_TABLE).history().where(F.col("operation").isin("DELETE", "UPDATE", "MERGE"))
-    foreign = rewrites.where(~F.coalesce(F.col("userMetadata").contains(FORGOTTEN), F.lit(False))).select("version").first()
-    if foreign is not None:
-        raise MainstemError(
-            "BRONZE_REWRITTEN",
-            found=f"version {foreign[0]} of {MESSAGES_TABLE} changed or deleted messages, and was not made by `forget`",
-            where=lake.path(MESSAGES_TABLE),
-            action=f"restore the version before it: RESTORE TABLE … TO VERSION AS OF {foreign[0] - 1}",
-        )
-    return {"skipChangeCommits": "true"}
 
 
 def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverResult:

@@ -1,0 +1,99 @@
+"""Bronze compacted is harmless; bronze changed, emptied or replaced by hand is refused by name, and the advice repairs it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.names import quoted
+from tests.end_to_end.test_blob_to_replica import Shop, item
+from tests.end_to_end.test_crashes import CHAOS
+from tests.end_to_end.test_faults import check, failed, insert
+from tests.end_to_end.test_repair import broken, command
+
+Rewrite = Callable[[Shop, str], None]
+
+
+def update(shop: Shop, table: str) -> None:
+    shop.spark.sql(f"UPDATE {table} SET value = encode('no message', 'utf-8') WHERE offset = 1")
+
+
+def delete(shop: Shop, table: str) -> None:
+    shop.spark.sql(f"DELETE FROM {table} WHERE topic = 'part-001.jsonl'")
+
+
+def overwrite(shop: Shop, table: str) -> None:
+    rows = shop.spark.read.format("delta").option("versionAsOf", 1).load(shop.lake.path("bronze/messages"))
+    rows.write.format("delta").mode("overwrite").save(shop.lake.path("bronze/messages"))
+
+
+def follow(shop: Shop, table: str, told: str) -> None:
+    """Do what the error says."""
+    version = re.search(r"TO VERSION AS OF (\d+)", told)
+    assert version is not None, told
+    shop.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version[1]}").collect()
+    for checkpoint in (shop.folder / "lakehouse/_mainstem/bronze/feed", shop.folder / "lakehouse/_mainstem/silver"):
+        assert str(checkpoint) in told.replace("<source>", "feed")
+        shutil.rmtree(checkpoint)
+        checkpoint.with_name(f"{checkpoint.name}.reset").touch()
+
+
+def rewritten(shop: Shop, capsys: pytest.CaptureFixture[str], rewrite: Rewrite) -> None:
+    """Messages have been read, and one more lands after the table was rewritten: the run is refused and repaired."""
+    table = f"delta.{quoted(shop.lake.path('bronze/messages'))}"
+    shop.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+    rewrite(shop, table)
+    shop.land([insert(shop.files + 1)])
+    told = failed(shop, capsys)
+    assert "BRONZE_REWRITTEN" in told
+    follow(shop, table, told)
+    check(shop, capsys, shop.files)
+
+
+def test_compacted_bronze_is_read_on_and_an_updated_one_refused(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path)
+    for number in (1, 2):
+        shop.land([insert(number)])
+        assert command(shop, capsys, "run", "--through", "bronze")[0] == 0
+    shop.lake.delta(spark, "bronze/messages").optimize().executeCompaction()
+    assert command(shop, capsys, "run")[0] == 0
+    shop.lake.delta(spark, "bronze/messages").optimize().executeCompaction()
+    rewritten(shop, capsys, update)
+
+
+@pytest.mark.skipif(not CHAOS, reason="the other ways to rewrite bronze are for make chaos")
+@pytest.mark.parametrize("rewrite", [delete, overwrite])
+@pytest.mark.parametrize("has_forgotten", [False, True])
+def test_bronze_rewritten_in_any_way_is_refused(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], rewrite: Rewrite, has_forgotten: bool
+) -> None:
+    shop = Shop(spark, tmp_path)
+    shop.land([insert(1)])
+    shop.land([insert(2)])
+    check(shop, capsys, 2)
+    if has_forgotten:
+        shop.land([insert(3)])
+        check(shop, capsys, 3)
+        assert command(shop, capsys, "forget", "shop.item", "id=3")[0] == 0
+        table = f"delta.{quoted(shop.lake.path('bronze/messages'))}"
+        shop.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+        rewrite(shop, table)
+        shop.land([insert(4)])
+        told = failed(shop, capsys)
+        assert "BRONZE_REWRITTEN" in told
+        follow(shop, table, told)
+        assert command(shop, capsys, "run")[0] == 0
+        assert shop.rows("shop/item") == {n: item(n, f"item {n}", n + 0.5) for n in (1, 2, 4)}
+        return
+    rewritten(shop, capsys, rewrite)
+    shop.land([insert(shop.files + 1)])
+    check(shop, capsys, shop.files)
+    code, found = command(shop, capsys, "status", "--verify")
+    assert (code, broken(found)) == (0, [])
