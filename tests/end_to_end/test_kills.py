@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 
 from framework.cli import main
 from tests.end_to_end.test_blob_to_replica import item, message
-from tests.end_to_end.test_crashes import CHAOS, SEED, Place, kill_tree
+from tests.end_to_end.test_crashes import CHAOS, SEED, Place, ended, kill_tree
 
 CONFIG = """pipeline: crashes
 lakehouse: ./lakehouse
@@ -79,7 +79,7 @@ def test_runs_that_are_killed_again_and_again_lead_to_the_right_tables(tmp_path:
     place.config.write_text(CONFIG, encoding="utf-8")
     land(place, 0, table.part(60))
     started = time.monotonic()
-    assert place.start(None).wait(timeout=900) == 0, (place.folder / "run.log").read_text()
+    assert ended(place.start(None)) == 0, (place.folder / "run.log").read_text()
     whole = time.monotonic() - started
     killed = 0
     for number in range(1, CHAOS + 1):
@@ -89,7 +89,7 @@ def test_runs_that_are_killed_again_and_again_lead_to_the_right_tables(tmp_path:
         killed += process.poll() is None
         kill_tree(process)
     land(place, CHAOS + 1, table.rest())
-    assert place.start(None).wait(timeout=900) == 0, (place.folder / "run.log").read_text()
+    assert ended(place.start(None)) == 0, (place.folder / "run.log").read_text()
     print(f"MAINSTEM_SEED={SEED}: {killed} of {CHAOS} runs killed in their work, one takes {whole:.0f} s")
     found = DeltaTable(str(place.folder / "lakehouse/gold/shop/item")).to_pyarrow_table().to_pylist()
     assert {row["id"]: {name: row[name] for name in ("id", "name", "price")} for row in found} == table.rows

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from framework.cli import main
 from framework.crash import VARIABLE
 from tests.end_to_end.test_blob_to_replica import item, message
-from tests.end_to_end.test_crashes import CHAOS, RARE, ROOT, Place, compare
+from tests.end_to_end.test_crashes import CHAOS, RARE, ROOT, Place, compare, ended
 from tests.end_to_end.test_kills import CONFIG, land
 from tests.end_to_end.test_repair import later
 
@@ -88,8 +88,8 @@ def test_a_command_that_died_is_repeated_as_if_it_had_not(
     command = [sys.executable, "-m", "framework.cli", *of_seed(words, place), "-c", str(place.config)]
     log = Path(place.folder / "run.log")
     with log.open("wb") as stream:
-        killed = subprocess.run(command, cwd=ROOT, env=environment, stdout=stream, stderr=stream, timeout=900, check=False)
-    assert killed.returncode == -signal.SIGKILL, log.read_text(encoding="utf-8")
+        code = ended(subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stream, stderr=stream))
+    assert code == -signal.SIGKILL, log.read_text(encoding="utf-8")
     assert do(place, of_seed(words, place)) == 0
     compare(place.contents(spark), expected[words])
 
