@@ -15,9 +15,12 @@ from framework.tables import Lakehouse
 _HARMLESS = frozenset(
     {
         "ADD COLUMNS",
+        "ADD CONSTRAINT",
         "CHANGE COLUMN",
+        "CLUSTER BY",
         "COMPUTE STATS",
         "CREATE TABLE",
+        "DROP CONSTRAINT",
         "OPTIMIZE",
         "REORG",
         "SET TBLPROPERTIES",

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from framework.config import load_config
 from framework.config_document import read_document
 from framework.errors import ConfigurationError
+from silver.layer import LAYER as SILVER
 
 KNOWN = {("kafka", "password"): "s3cret-value"}
 
@@ -64,3 +66,19 @@ def test_a_secret_needs_scope_and_key(tmp_path: Path, reference: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         read_document(document(tmp_path, reference), {})
     assert refused.value.condition == "CONFIG_BAD_REFERENCE"
+
+
+def test_a_secret_is_read_anew_each_time_and_a_new_one_is_no_other_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "mainstem.yml"
+    kafka = "{bootstrap_servers: 'localhost:9092', topics: [t], kafka.sasl.jaas.config: '${env:BROKER_SECRET}'}"
+    file.write_text(f"pipeline: shop\nlakehouse: ./lake\nsources:\n  crm: {{format: debezium, kafka: {kafka}}}\n", encoding="utf-8")
+    found = []
+    for secret in ("before-rotation", "after-rotation"):
+        monkeypatch.setenv("BROKER_SECRET", secret)
+        config = load_config(file, formats=SILVER.options())
+        found.append(config)
+        kafka_settings = config.sources["crm"].kafka
+        assert kafka_settings is not None
+        assert secret in str(kafka_settings.model_dump())
+        assert secret not in repr(config)
+    assert found[0].digest() == found[1].digest()

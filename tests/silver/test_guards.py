@@ -1,0 +1,56 @@
+"""Silver's guards against a second delivery of a whole batch, each with the others switched off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.tables import Lakehouse
+from silver import batch as of_batch
+from silver.batch import MESSAGES_TABLE, normalize_batch
+from silver.desk import Desk, source_plans
+from silver.job import run_silver
+from tests.end_to_end.test_blob_to_replica import Shop, item, message
+
+HALF = message("UPDATE_AFTER", 4, after=item(2, "ink", 9.5))
+
+
+def fates(shop: Shop) -> list[str]:
+    """All rows of silver but their batch, and the counts of `ops/batches`."""
+    rows = shop.lake.read(shop.spark, "silver/changes").drop("batch").collect()
+    counts = shop.lake.read(shop.spark, "ops/batches").select("kind", "rows").collect()
+    return sorted(map(repr, rows)) + sorted(map(repr, counts))
+
+
+def test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(spark, tmp_path)
+    shop.land([message("INSERT", 1, after=item(1, "pen", 1.5)), message("INSERT", 2, after=item(2, "ink", 9.0)), HALF, "no message"])
+    shop.run()
+    expected = fates(shop)
+
+    def again() -> None:
+        desk = Desk(shop.lake, shop.config, source_plans(shop.config))
+        normalize_batch(shop.lake.read(spark, MESSAGES_TABLE), 0, desk)
+
+    with monkeypatch.context() as patched:  # the mark of the write alone: it names the batch, and Delta skips it
+        patched.setattr(of_batch, "_is_committed", lambda *_: False)
+        again()
+        assert fates(shop) == expected
+    append = Lakehouse.append
+    with monkeypatch.context() as patched:  # the look into the table alone
+
+        def unmarked(lake: Lakehouse, frame: Any, name: str, transaction: Any = None, properties: Any = None) -> None:
+            append(lake, frame, name, transaction if name.startswith("ops/") else None, properties)
+
+        patched.setattr(Lakehouse, "append", unmarked)
+        again()
+        assert fates(shop) == expected
+    run_silver(spark, shop.lake, shop.config)  # the stream's own log alone: nothing is offered again
+    assert fates(shop) == expected
+    waiting = shop.lake.read(spark, "silver/pending").collect()
+    assert [row["offset"] for row in waiting] == [3]
