@@ -4,6 +4,7 @@ PYTHON ?= python3
 DEMO ?= demo
 PYTEST_ARGS ?=
 WORKERS ?= 2
+CONNECT ?= tests/end_to_end/test_blob_to_replica.py tests/gold tests/silver
 CHAOS ?= 20
 SCALE ?= 1.0
 MATRIX ?= 3.11-4.0 3.12-4.0 3.11-4.1 3.12-4.1 3.12-4.2.0
@@ -20,13 +21,14 @@ unexport PYTHONPATH
 
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-browser test-wheel test-matrix $(CELLS) property chaos real lint format clean benchmark
+.PHONY: help setup demo test test-browser test-connect test-wheel test-matrix $(CELLS) property chaos real lint format clean benchmark
 
 help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
 	@echo "make test     all tests, in WORKERS=$(WORKERS) processes at once"
 	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
+	@echo "make test-connect  each command on a catalog and on Spark Connect, then the frame tests on Spark Connect"
 	@echo "make test-wheel  the wheel alone in an empty environment: each task of the Databricks jobs, by its own command line"
 	@echo "make test-matrix the layers' tests on each Python and Spark: MATRIX=\"$(MATRIX)\""
 	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
@@ -78,6 +80,10 @@ $(CELLS): test-matrix-%: .matrix/%/.ready
 	echo 'pyspark==$(lastword $(subst -, ,$*)).*' > $(@D)/spark.txt
 	$(UV) pip install --quiet --python $(@D)/bin/python --group dev --editable . --constraint $(@D)/constraints.txt --override $(@D)/spark.txt
 	@touch $@
+
+test-connect: $(READY)
+	MAINSTEM_PLATFORMS=1 $(BIN)/python -m pytest tests/end_to_end/test_platforms.py $(PYTEST_ARGS)
+	SPARK_REMOTE='local[2]' SPARK_TESTING=1 $(BIN)/python -m pytest $(CONNECT) $(PYTEST_ARGS)
 
 property: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/gold $(PYTEST_ARGS)

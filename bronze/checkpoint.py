@@ -18,9 +18,9 @@ from bronze.source import MESSAGES_TABLE, Feed
 from framework.contracts.seed import TOPIC
 from framework.contracts.tables import MESSAGES
 from framework.errors import MainstemError
-from framework.names import quoted
 from framework.notes import is_local, is_there, read_note, write_note
 from framework.stream_files import check_files
+from framework.tables import table_properties
 
 TABLE_ID = "mainstem.table"
 PROPERTIES = {
@@ -135,11 +135,11 @@ def _begin(spark: SparkSession, feed: Feed, table: str, has_messages: bool) -> C
 
 
 def _replaced(feed: Feed) -> MainstemError:
-    log = feed.lake.path(f"ops/files/{feed.name}")
+    log = feed.lake.place(f"ops/files/{feed.name}")
     return MainstemError(
         "BRONZE_REPLACED",
         found=f"{MESSAGES_TABLE} is not the table that the checkpoint of source '{feed.name}' belongs to",
-        where=feed.lake.path(MESSAGES_TABLE),
+        where=feed.lake.place(MESSAGES_TABLE),
         action=f"restore the table; or delete {feed.checkpoint} and {log} to read again what is there",
     )
 
@@ -158,5 +158,4 @@ def _reset(feed: Feed) -> str:
 
 def _table_id(spark: SparkSession, feed: Feed) -> str:
     """The identity that the table was created with; its listing of properties is cheaper than its details."""
-    rows = spark.sql(f"SHOW TBLPROPERTIES delta.{quoted(feed.lake.path(MESSAGES_TABLE))}").collect()
-    return {str(row["key"]): str(row["value"]) for row in rows}.get(TABLE_ID, "")
+    return table_properties(spark, feed.lake.place(MESSAGES_TABLE)).get(TABLE_ID, "")

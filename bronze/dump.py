@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from framework.errors import ConfigurationError
 from framework.names import quoted
+from framework.tables import is_table
 
 _CSV = {
     "header": "true",
@@ -65,7 +65,7 @@ def read_dump(spark: SparkSession, path: str) -> Dump:
 
 def _kind(spark: SparkSession, path: str) -> tuple[str, str]:
     if "://" in path:
-        kind = "csv" if path.endswith(_CSV_ENDINGS) else "delta" if DeltaTable.isDeltaTable(spark, path) else "parquet"
+        kind = "csv" if path.endswith(_CSV_ENDINGS) else "delta" if is_table(spark, path) else "parquet"
         return kind, path
     place = Path(path).absolute()
     if not place.exists():

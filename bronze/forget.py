@@ -10,8 +10,10 @@ from bronze.source import MESSAGES_TABLE
 from framework.contracts.erasure import FORGOTTEN, Erasure
 from framework.contracts.tables import HEADERS
 from framework.layer import Run
-from framework.names import quoted
+from framework.merge import Merge
+from framework.names import text_literal
 from framework.notes import write_note
+from framework.tables import sql_name
 
 _NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 _PLACES = "topic string, `partition` int, offset bigint"
@@ -24,16 +26,13 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     # silver's stream refuses a table whose rows were rewritten, unless it is told that this was done here
     write_note(run.spark, f"{run.lake.checkpoints}/silver.forgotten", json.dumps({"by": FORGOTTEN}))
     places = run.spark.createDataFrame(list(erasure.places), _PLACES)
-    is_same = "t.topic = s.topic AND t.`partition` = s.`partition` AND t.offset = s.offset"
+    is_same = f"t.source = {text_literal(erasure.source)} AND t.topic = s.topic AND t.`partition` = s.`partition` AND t.offset = s.offset"
     told = F.array(F.struct(F.lit(FORGOTTEN).alias("key"), F.lit(None).cast("binary").alias("value"))).cast(HEADERS)
-    values = {"key": F.lit(None).cast("binary"), "value": F.lit(None).cast("binary"), "headers": told}
+    rows = F.broadcast(places.select("*", told.alias("headers")))
     run.spark.conf.set(_NOTE, json.dumps({"source": erasure.source, "by": FORGOTTEN}))
     try:
         _set_append_only(run, "false")
-        table = run.lake.delta(run.spark, MESSAGES_TABLE).alias("t")
-        table.merge(F.broadcast(places).alias("s"), (F.col("t.source") == erasure.source) & F.expr(is_same)).whenMatchedUpdate(
-            set=values  # type: ignore[arg-type]
-        ).execute()
+        Merge(run.lake.place(MESSAGES_TABLE), rows, is_same).update({"key": "null", "value": "null", "headers": "s.headers"}).execute()
     finally:
         _set_append_only(run, "true")
         run.spark.conf.unset(_NOTE)
@@ -41,5 +40,5 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
 
 
 def _set_append_only(run: Run, value: str) -> None:
-    table = f"delta.{quoted(run.lake.path(MESSAGES_TABLE))}"
+    table = sql_name(run.lake.place(MESSAGES_TABLE))
     run.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = '{value}')")

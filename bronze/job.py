@@ -14,7 +14,7 @@ from bronze.source import Discovery, Feed, SourceKind
 from bronze.sources import KINDS
 from framework.config import Config
 from framework.config_sources import Source
-from framework.errors import MainstemError
+from framework.errors import MainstemError, cause_of
 from framework.tables import Lakehouse
 
 THREADS = 4
@@ -119,7 +119,7 @@ def stopped_by(error: Exception, feed: Feed) -> MainstemError:
         return explained
     stopped = MainstemError(
         "SOURCE_FAILED",
-        found=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}",
+        found=f"{type(error).__name__}: {cause_of(error)}",
         where=f"source {feed.name}",
         action="run again; if it stays, run with --debug and report it",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Callable
 
 from pyspark.errors import PySparkException
@@ -13,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from bronze.checkpoint import Checkpoint, Held, open_checkpoint
 from bronze.source import MESSAGES_TABLE, STATEMENTS_PER_BATCH, Feed, Part, SourceKind
 from framework.crash import crash_point
-from framework.errors import MainstemError
-from framework.tables import Lakehouse
+from framework.errors import as_raised
+from framework.tables import Lakehouse, Transaction
 
 # Parquet weighs what it holds every hundred rows at first: too late for large ones. Values seldom repeat, so that a
 # dictionary of them only costs memory.
@@ -23,8 +22,6 @@ _WRITING = {
     "parquet.block.size.row.check.min": "1",
     "parquet.enable.dictionary#value": "false",
 }
-_HISTORY = 1_000
-_MESSAGE = re.compile(r"MainstemError: ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)")
 
 
 def land(spark: SparkSession, feed: Feed, kind: SourceKind, held: Held) -> None:
@@ -60,14 +57,9 @@ def _prepare(session: SparkSession) -> None:
 
 def append_part(part: Part, version: int, feed: Feed, checkpoint: Checkpoint) -> None:
     """Append the rows in one commit, which says whose they are; a repeat of the version writes nothing."""
-    (
-        part.rows.write.format("delta")
-        .mode("append")
-        .option("txnAppId", f"{feed.pipeline}/bronze/{feed.name}/{checkpoint.generation}")
-        .option("txnVersion", version)
-        .option("userMetadata", json.dumps({"source": feed.name, "run_id": feed.run_id, "files": part.files}))
-        .save(feed.lake.path(MESSAGES_TABLE))
-    )
+    transaction = Transaction(f"{feed.pipeline}/bronze/{feed.name}/{checkpoint.generation}", version)
+    note = {"source": feed.name, "run_id": feed.run_id, "files": part.files}
+    feed.lake.append(part.rows, MESSAGES_TABLE, transaction, {"userMetadata": json.dumps(note)})
 
 
 def landed_counts(spark: SparkSession, lake: Lakehouse, run_id: str) -> dict[str, tuple[int, int]]:
@@ -75,18 +67,9 @@ def landed_counts(spark: SparkSession, lake: Lakehouse, run_id: str) -> dict[str
     if not lake.exists(spark, MESSAGES_TABLE):
         return {}
     counts: dict[str, tuple[int, int]] = {}
-    for row in lake.delta(spark, MESSAGES_TABLE).history(_HISTORY).select("userMetadata", "operationMetrics").collect():
+    for row in lake.history(spark, MESSAGES_TABLE).select("userMetadata", "operationMetrics").collect():
         note = json.loads(row["userMetadata"] or "{}")
         if note.get("run_id") == run_id:
             files, messages = counts.get(note["source"], (0, 0))
             counts[note["source"]] = files + note["files"], messages + int(row["operationMetrics"].get("numOutputRows", 0))
     return counts
-
-
-def as_raised(error: Exception) -> MainstemError | None:
-    """The MainstemError that a task or a batch raised, which Spark hands on as text; None if it was another."""
-    match = _MESSAGE.search(str(error))
-    if match is None:
-        return None
-    condition, found, where, action = match.groups()
-    return MainstemError(condition, found=found, where=where, action=action)

@@ -17,12 +17,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from framework.catalog import prepare_catalog
 from framework.checks import told
 from framework.config import Catalog, Config, load_config, validated_config
 from framework.config_schema import json_schema
 from framework.continuous import repeat, until_asked_to_end
 from framework.doctor import diagnose
-from framework.errors import ConfigurationError
 from framework.layer import ORDER, LayerReport, Run, installed_layers
 from framework.lease import hold_lease
 from framework.names import dotted_name
@@ -32,7 +32,7 @@ from framework.result_lines import run_lines
 from framework.run_log import log_step, show_steps
 from framework.runs import append_run
 from framework.session import close_session, jvm_process, open_session
-from framework.tables import Lakehouse
+from framework.tables import Lakehouse, lakehouse_of
 from framework.text_tables import aligned
 from framework.words import one_line
 
@@ -163,14 +163,7 @@ def read_config(options: argparse.Namespace) -> Config:
 @contextmanager
 def opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, Any]]:
     """The lakehouse and a session; an exclusive command holds the lease of the pipeline meanwhile."""
-    if isinstance(config.lakehouse, Catalog):
-        raise ConfigurationError(
-            "CATALOG_UNSUPPORTED",
-            found=f"tables in the catalog {config.lakehouse.catalog}",
-            where="lakehouse",
-            action="name a folder, a volume's path or an object-store URL: catalog tables are not written yet",
-        )
-    lake = Lakehouse(config.root)
+    lake = lakehouse_of(config)
     if not is_exclusive:
         spark = open_session(config)
         try:
@@ -185,6 +178,8 @@ def opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, A
         if process is not None:
             lease.watch(process)
         try:
+            if isinstance(config.lakehouse, Catalog):
+                prepare_catalog(spark, lake, config.lakehouse)
             claim(spark, lake, config.pipeline)
             yield lake, spark
         finally:

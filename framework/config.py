@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
 
@@ -34,13 +35,21 @@ __all__ = [
 ]
 
 
+LayerSchema = Literal["bronze", "silver", "gold", "ops"]
+Privilege = Literal["USE SCHEMA", "SELECT", "MODIFY", "READ VOLUME", "WRITE VOLUME", "BROWSE", "MANAGE", "ALL PRIVILEGES"]
+
+
 class Catalog(BaseModel):
-    """A lakehouse whose tables are catalog tables: `<catalog>.<schema_prefix>gold.…`."""
+    """A lakehouse whose tables are catalog tables: `<catalog>.<schema_prefix>gold.…`.
+
+    `grants` says who gets which privileges on the schema of a layer: `gold: {analysts: [USE SCHEMA, SELECT]}`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     catalog: str = Field(min_length=1)
     schema_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9_]*$")
+    grants: dict[LayerSchema, dict[str, tuple[Privilege, ...]]] = Field(default_factory=dict)
 
 
 class Config(BaseModel):

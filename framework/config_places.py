@@ -14,7 +14,7 @@ from framework.errors import ConfigurationError, nearest
 
 
 def check_places(sources: Mapping[str, Source], lakehouse: str | None, document: Document) -> None:
-    """Refuse two sources that read one place, and a landing folder that holds the lakehouse."""
+    """Refuse two sources that read one place, and a landing folder that holds the lakehouse; `lakehouse` is null in a catalog."""
     for (first, one), (second, other) in combinations(sources.items(), 2):
         for key, place in _shared(one, other):
             raise ConfigurationError(
@@ -22,6 +22,13 @@ def check_places(sources: Mapping[str, Source], lakehouse: str | None, document:
                 found=f"the sources '{first}' and '{second}' both read {place}",
                 where=document.where(("sources", second, key)),
                 action="give each source a place of its own, or make them one source",
+            )
+        if lakehouse is None and first.casefold() == second.casefold():
+            raise ConfigurationError(
+                "CONFIG_SOURCES_OVERLAP",
+                found=f"the sources '{first}' and '{second}', whose tables in ops a catalog would not tell apart",
+                where=document.where(("sources", second)),
+                action="give each source a name of its own, whatever the case of its letters",
             )
     for name, source in sources.items():
         if source.files is not None and lakehouse is not None and _holds(source.files, lakehouse):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+_AS_TEXT = re.compile(r"(MainstemError|ConfigurationError): ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)")
+
+_TRACE = re.compile(r"foreachBatch Python process: Traceback \(most recent call last\):\n(?: .*\n)+(\S.*)")
 
 
 class MainstemError(Exception):
@@ -64,12 +69,30 @@ def suggested(name: str, allowed: Iterable[str]) -> str:
 
 
 def cause_of(error: Exception) -> str:
-    """One line that says what went wrong: of an error of the JVM the innermost cause, else the error's first line."""
+    """One line that says what went wrong: of an error of the JVM the innermost cause, else the error's first line.
+
+    Of a batch that failed in another process, as on Spark Connect, it is the end of the trace.
+    """
+    traced = _TRACE.search(str(error))
+    if traced is not None:
+        return traced[1][:500]
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.partition(":")[2].strip() for line in lines if line.startswith(("Caused by:", ":"))]
     if lines and lines[0].startswith("An error occurred while calling") and causes:
         return causes[-1][:500]
     return lines[0][:500] if lines else type(error).__name__
+
+
+def as_raised(error: Exception) -> MainstemError | None:
+    """The MainstemError that a task or a batch raised, which Spark hands on as text; None if it was another."""
+    match = _AS_TEXT.search(str(error))
+    if match is None:
+        return None
+    kind, condition, found, where, action = match.groups()
+    return _KINDS[kind](condition, found=found, where=where, action=action)
+
+
+_KINDS = {kind.__name__: kind for kind in (MainstemError, ConfigurationError)}
 
 
 def _restored(kind: type[MainstemError], condition: str, found: str, where: str, action: str) -> MainstemError:

@@ -7,11 +7,13 @@ import re
 from collections.abc import Sequence
 
 LONGEST_PART = 120
+LONGEST_TABLE = 200
 HISTORY_SUFFIX = "__history"
 
 _NULL = "~"
 _EMPTY = "~0"
 _KEPT_WHEN_LONG = 54
+_IN_CATALOG = "___"
 _SAFE = re.compile(r"[A-Za-z0-9_-]")
 _WINDOWS_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])", re.IGNORECASE)
 _DELTA_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
@@ -39,6 +41,31 @@ def history_folder(database: str | None, schema: str | None, table: str) -> str:
 def dotted_name(database: str | None, schema: str | None, table: str | None) -> str:
     """A table's name as people write it: `database.table` or `database.schema.table`; empty where all three are null."""
     return ".".join(part for part in (database, schema, table) if part is not None)
+
+
+def catalog_table(folder: str) -> str:
+    """The name of a catalog's table for a folder of `framework.names`, one for each: `shop/orders` is `shop__orders`.
+
+    Letters, digits and single `_` stay. Three underscores begin the rest, so that a catalog that knows letters, digits and
+    `_` alone takes every name: two hexadecimal digits for a byte, `n` for a null database, `z` for an empty name, `h` and
+    a hash for a long one. A catalog does not tell cases apart: neither does gold.
+    """
+    name, history = (folder[: -len(HISTORY_SUFFIX)], HISTORY_SUFFIX) if folder.endswith(HISTORY_SUFFIX) else (folder, "")
+    parts = [_catalog_part(part) for part in re.split(r"[/.]", name)]
+    if len(parts) > 2 and parts[-1].lower() == HISTORY_SUFFIX.strip("_"):
+        parts[-1] = f"{_IN_CATALOG}{ord(parts[-1][0]):02X}{parts[-1][1:]}"
+    text = "__".join(parts)
+    if len(text) > LONGEST_TABLE:
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        text = f"{text[:_KEPT_WHEN_LONG].rstrip('_')}{_IN_CATALOG}h{digest}"
+    return text + history
+
+
+def _catalog_part(part: str) -> str:
+    if part in (_NULL, _EMPTY):
+        return _IN_CATALOG + ("n" if part == _NULL else "z")
+    text = re.sub(r"_(?=_)|(?<=_)_|_$", "~5F", part.replace("-", "~2D"))
+    return text.replace("~~", f"{_IN_CATALOG}h").replace("~", _IN_CATALOG)
 
 
 def quoted(identifier: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 SMALL_ROWS = 20_000
@@ -19,7 +22,8 @@ def set_pace(spark: SparkSession, rows: int) -> None:
     for key, value in _SMALL.items():
         if not spark.conf.isModifiable(key) and not key.startswith("spark.databricks"):
             continue
-        if rows <= SMALL_ROWS:
-            spark.conf.set(key, value)
-        else:
-            spark.conf.unset(key)
+        with contextlib.suppress(PySparkException):  # serverless compute keeps most settings to itself
+            if rows <= SMALL_ROWS:
+                spark.conf.set(key, value)
+            else:
+                spark.conf.unset(key)

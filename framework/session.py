@@ -7,9 +7,10 @@ import os
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 import pyspark
@@ -26,6 +27,7 @@ from framework.session_errors import start_failure
 REQUIRED = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 
 _OURS = "spark.mainstem.started"
+_WORKERS = "mainstem_workers"
 
 # PySpark's own loggers write each failed query, values and Java frames included, to standard error.
 _TALKATIVE = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -42,19 +44,25 @@ class Named(Protocol):
 def open_session(config: Named, *, kafka: bool = False, debug: bool = False) -> SparkSession:
     """A session with Delta, in UTC and with ANSI arithmetic; raises MainstemError when Spark cannot start.
 
-    A session that is already active is used as it is, as on Databricks. SPARK_REMOTE is respected; MAINSTEM_MASTER
-    replaces `local[*]`, MAINSTEM_DRIVER_MEMORY the 2 GB of the driver, and MAINSTEM_JAVA_OPTIONS adds to its options.
-    Without `debug` what the JVM writes to its standard error goes to a temporary file. Kafka's connector is loaded with
-    `kafka`, or where the configuration has a Kafka source.
+    A session that is already active is used as it is, as on Databricks. SPARK_REMOTE is respected, `local[2]` as well, which
+    starts a Spark Connect server on this machine; MAINSTEM_MASTER replaces `local[*]`, MAINSTEM_DRIVER_MEMORY the 2 GB of
+    the driver, and MAINSTEM_JAVA_OPTIONS adds to its options. Without `debug` what the JVM writes to its standard error goes
+    to a temporary file. Kafka's connector is loaded with `kafka`, or where the configuration has a Kafka source.
     """
     _keep_utc()
     active = SparkSession.getActiveSession()
-    if active is not None or "SPARK_REMOTE" in os.environ or "DATABRICKS_RUNTIME_VERSION" in os.environ:
-        session = active or SparkSession.builder.getOrCreate()
-        for key, value in REQUIRED.items():
-            session.conf.set(key, value)
-        return session
+    is_given = "DATABRICKS_RUNTIME_VERSION" in os.environ or ("SPARK_REMOTE" in os.environ and _local_remote() is None)
+    if active is not None or is_given:
+        return _required(active or SparkSession.builder.getOrCreate())
     return start_local(local_settings(config.pipeline) | {_OURS: "true"}, kafka=kafka or _reads_kafka(config), debug=debug)
+
+
+def _required(session: SparkSession) -> SparkSession:
+    """The session with what results depend on; a new one has the settings that its cluster began with."""
+    for key, value in REQUIRED.items():
+        if session.conf.get(key, None) != value:
+            session.conf.set(key, value)
+    return session
 
 
 def _keep_utc() -> None:
@@ -72,10 +80,65 @@ def _reads_kafka(config: Named) -> bool:
     return any(getattr(source, "kafka", None) is not None for source in sources.values())
 
 
+def _local_remote() -> str | None:
+    """What SPARK_REMOTE says where it asks for a Spark Connect server of our own, `local[2]` for instance."""
+    remote = os.environ.get("SPARK_REMOTE", "")
+    return remote if remote.startswith("local") else None
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether the session is one of Spark Connect: its batches and tasks run in other processes than ours."""
+    return ".connect." in type(session).__module__
+
+
+def worker_sessions(session: SparkSession, count: int) -> list[SparkSession]:
+    """A session for each of so many threads: settings made on one are seen by no other. Spark Connect has them from Spark 4.1 on.
+
+    Those of Spark Connect stay with the session and are given out again. Python must not collect one while a call runs: that
+    closes a pool of threads that all clients share, which waits for the call, which waits for the collection.
+    """
+    if not is_connect(session):
+        return [_required(session.newSession()) for _ in range(count)]
+    clone = getattr(session, "cloneSession", None)
+    if clone is None:
+        return [session] * count
+    kept: list[SparkSession] = session.__dict__.setdefault(_WORKERS, [])
+    kept.extend(clone() for _ in range(count - len(kept)))
+    return kept[:count]
+
+
 def close_session(session: SparkSession) -> None:
     """Stop a session that `open_session` started; one that was active before stays as it is."""
     if session.conf.get(_OURS, "false") == "true":
+        stop_session(session)
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop a session and its workers.
+
+    Those of Spark Connect go first: as long as one is open, Python has it ask the server for something when it ends, and
+    ask again for ten minutes when there is none any more.
+    """
+    if not is_connect(session):
         session.stop()
+        return
+    client, *of_workers = (_client(each) for each in (session, *session.__dict__.pop(_WORKERS, ())))
+    for worker in of_workers:
+        with contextlib.suppress(Exception):  # the server may be gone
+            worker.release_session()
+        worker.close()
+    session.stop()
+    for each in (client, *of_workers):
+        each.close = _nothing  # the next command's calls may run when these are collected
+
+
+def _client(session: SparkSession) -> Any:
+    """What a session of Spark Connect speaks to its server with."""
+    return cast(Any, session).client
+
+
+def _nothing() -> None:
+    """What is left to do for a client that is closed."""
 
 
 @contextlib.contextmanager
@@ -169,7 +232,8 @@ def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = 
     if session is None:
         with one_at_a_time():
             session = _with_known(settings, ways, debug) or _resolved(settings, ways, debug)
-    session.sparkContext.setLogLevel("ERROR")
+    if not is_connect(session):
+        session.sparkContext.setLogLevel("ERROR")
     set_pace(session, 0)
     for name in _TALKATIVE:
         PySparkLogger.getLogger(name).disabled = not debug
@@ -205,10 +269,12 @@ def _with_packages(settings: dict[str, str], way: Resolution) -> dict[str, str]:
 
 
 def _started(settings: dict[str, str], debug: bool) -> SparkSession:
-    builder = SparkSession.builder
+    builder, remote = SparkSession.builder, _local_remote()
     for key, value in settings.items():
-        builder = builder.config(key, value)
-    with _standard_error_kept(debug) as log:
+        if remote is None or key != "spark.master":
+            builder = builder.config(key, value)
+    with _standard_error_kept(debug) as log, warnings.catch_warnings():
+        warnings.simplefilter("ignore" if remote else "default")  # each setting that a running server does not take
         try:
             return builder.getOrCreate()
         except Exception as error:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from framework.commands import opened, print_json, read_config
 from framework.errors import ConfigurationError
 from framework.layer import Kept, Run, installed_layers
-from framework.tables import Lakehouse
+from framework.tables import Lakehouse, sql_name
 from framework.text_tables import aligned
 
 SHORTEST_DAYS = 7
@@ -59,11 +59,11 @@ def tend(spark: SparkSession, lake: Lakehouse, kept: Kept, days: int) -> Tended:
     before, size = _files(spark, lake, kept.name)
     is_ragged = before >= FEW_FILES and size < before * SMALL_BYTES
     try:
-        table = lake.delta(spark, kept.name)
+        table = sql_name(lake.place(kept.name))
         if is_ragged:
-            table.optimize().executeCompaction()
+            spark.sql(f"OPTIMIZE {table}")
         if kept.in_use is None:
-            table.vacuum(24.0 * days)
+            spark.sql(f"VACUUM {table} RETAIN {24 * days} HOURS")
     except Exception as error:
         return Tended(kept.name, before, before, size, False, f"failed: {str(error).partition(chr(10))[0][:300]}")
     after, size = _files(spark, lake, kept.name) if is_ragged else (before, size)  # VACUUM takes no file that the table has
@@ -71,7 +71,7 @@ def tend(spark: SparkSession, lake: Lakehouse, kept: Kept, days: int) -> Tended:
 
 
 def _files(spark: SparkSession, lake: Lakehouse, name: str) -> tuple[int, int]:
-    row = lake.delta(spark, name).detail().select("numFiles", "sizeInBytes").first()
+    row = spark.sql(f"DESCRIBE DETAIL {sql_name(lake.place(name))}").select("numFiles", "sizeInBytes").first()
     return (0, 0) if row is None else (int(row[0]), int(row[1]))
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from framework.config_rules import BadValues
 from framework.crash import crash_point
-from framework.tables import Lakehouse
+from framework.tables import Lakehouse, read_table
 from gold import account, bad_values, merge, moves
 from gold.changes import effects, key_names
 from gold.gate import refuse_broken
@@ -60,8 +60,8 @@ def apply_table(
     if task.settings.bad_values is BadValues.PARK:
         _refuse_bad_values(account.whole(account.named(changes, plan), plan) if plan.rebuild else new, plan)
     crash_point("gold.before_table")
-    past = lake.path("gold/" + folder_of(task, is_history=True)) if task.settings.history and plan.layout.keys else None
-    target = _Target(lake.path("gold/" + folder_of(task)), past)
+    past = lake.place("gold/" + folder_of(task, is_history=True)) if task.settings.history and plan.layout.keys else None
+    target = _Target(lake.place("gold/" + folder_of(task)), past)
     if plan.rebuild is not None:
         _rebuild(account.named(changes, plan), plan, target, _truncates(spark, task, after=-1))
     else:
@@ -97,7 +97,7 @@ def _change_columns(spark: SparkSession, plan: Plan, target: _Target) -> None:
     for path in (target.replica, target.history):
         if path is None:
             continue
-        have = set(spark.read.format("delta").load(path).columns)
+        have = set(read_table(spark, path).columns)
         missing = [n for n in new if plan.layout.gold_names[n] not in have]
         if missing:
             merge.add_columns(spark, path, plan.layout, missing)

@@ -20,6 +20,7 @@ from framework.quality.compare import compared, read_snapshot, related
 from framework.quality.measure import key_text
 from framework.quality.rules import Rule, configured, default_rules, digest, rule_of, told_apart
 from framework.quality.subject import Finding, Past, Subject
+from framework.tables import operations, read_table, table_version
 from gold.bad_values import BAD_VALUES_TABLE
 from gold.gate import CONDITION
 from gold.implied import Implied
@@ -94,8 +95,8 @@ def _renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
 
 def _replica(table: _Table, implied: Implied, past: Past) -> Sequence[Subject]:
     run, state = table.run, table.state
-    place = run.lake.name_of(state.replica or "")
-    version = run.lake.version(run.spark, place)
+    place = state.replica or ""
+    version = table_version(run.spark, place)
     quality = run.config.quality
     if version is None or not (table.rules or quality.defaults or quality.reconciliation):
         return ()
@@ -124,7 +125,7 @@ def _since(run: Run, subject: Subject, place: str, past: Past) -> int:
     version = past.version(subject.place)
     if last is None or not last.success or since == subject.batch or version is None:
         return -1
-    done = run.lake.operations(run.spark, place, version)
+    done = operations(run.spark, place, version)
     return since if done is not None and done.isdisjoint(FOREIGN) else -1
 
 
@@ -134,7 +135,7 @@ def _beyond(table: _Table) -> tuple[object, ...]:
     for rule in table.rules:
         other = _other(table, rule)
         if other is not None and other.replica:
-            found.append(table.run.lake.version(table.run.spark, table.run.lake.name_of(other.replica)))
+            found.append(table_version(table.run.spark, other.replica))
         if rule.snapshot and rule.snapshot.path and Path(rule.snapshot.path).exists():
             found.append(os.stat(rule.snapshot.path).st_mtime_ns)
     return tuple(found)
@@ -174,7 +175,7 @@ def _related(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:
 
 
 def _live_rows(spark: SparkSession, state: TableState) -> DataFrame:
-    return replica.live_rows(spark.read.format("delta").load(state.replica or ""))
+    return replica.live_rows(read_table(spark, state.replica or ""))
 
 
 def _against_snapshot(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from delta.tables import DeltaTable
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from framework.contracts.erasure import Erasure
 from framework.errors import ConfigurationError, MainstemError
 from framework.layer import Run
+from framework.merge import Merge
 from framework.names import quoted
+from framework.tables import is_table, read_table
 from gold import account
 from gold.bad_values import BAD_VALUES_TABLE
 from gold.cast import typed
@@ -64,19 +65,28 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     task = next(t for t in named if (t.name.database, t.name.schema) == (erasure.database, erasure.schema))
     gone = {"replica_rows": 0, "history_rows": 0, "bad_values": 0}
     for count, path in (("replica_rows", task.state.replica), ("history_rows", task.state.history)):
-        if path is not None and DeltaTable.isDeltaTable(run.spark, path):
-            gone[count] = _deleted(DeltaTable.forPath(run.spark, path), _is_gone(task, erasure))
+        if path is not None and is_table(run.spark, path):
+            gone[count] = _deleted(read_table(run.spark, path).where(_is_gone(task, erasure)), path, _identity(task))
     if run.lake.exists(run.spark, BAD_VALUES_TABLE):
         is_listed = (F.col("source") == erasure.source) & F.col("change_id").isin(*erasure.change_ids)
-        gone["bad_values"] = _deleted(run.lake.delta(run.spark, BAD_VALUES_TABLE), is_listed)
+        listed = run.lake.read(run.spark, BAD_VALUES_TABLE).where(is_listed)
+        gone["bad_values"] = _deleted(listed, run.lake.place(BAD_VALUES_TABLE), ("source", "change_id"))
     return gone
 
 
-def _deleted(table: DeltaTable, condition: Column) -> int:
-    count = table.toDF().where(condition).count()
+def _deleted(rows: DataFrame, place: str, identity: Sequence[str]) -> int:
+    """Delete the rows of the table at `place` that have these columns as `rows`, which are some of its own, have them."""
+    count = rows.count()
     if count:
-        table.delete(condition)
+        ids = rows.select(*(F.col(quoted(name)).alias(f"k{i}") for i, name in enumerate(identity))).distinct()
+        same = " AND ".join(f"t.{quoted(name)} <=> s.k{i}" for i, name in enumerate(identity))
+        Merge(place, ids, same).delete().execute()
     return count
+
+
+def _identity(task: Task) -> list[str]:
+    names = _gold_names(task)
+    return [names[key] for key in task.state.keys] or ["_cdc_change_id"]
 
 
 def _is_gone(task: Task, erasure: Erasure) -> Column:

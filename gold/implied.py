@@ -14,6 +14,7 @@ from framework.layer import Run
 from framework.quality.measure import key_text
 from framework.quality.rules import Rule
 from framework.quality.subject import Finding
+from framework.tables import read_table
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.merge import Layout
 from gold.plan import Task, names_since
@@ -88,7 +89,7 @@ def _newest(rows: DataFrame, layout: Layout, task: Task, state: TableState) -> D
 
 
 def _stored(spark: SparkSession, layout: Layout, state: TableState) -> DataFrame:
-    rows = spark.read.format("delta").load(state.replica or "")
+    rows = read_table(spark, state.replica or "")
     return replica.live_keys(rows, layout).withColumnRenamed("_cdc_sequence", "stored")
 
 

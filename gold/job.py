@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from framework.config import Config
 from framework.crash import crash_point
 from framework.errors import brief
+from framework.merge import Merge
 from framework.pace import set_pace
+from framework.session import worker_sessions
 from framework.tables import Lakehouse
 from gold.apply import Applied, apply_table
 from gold.bad_values import BAD_VALUES_TABLE
@@ -69,8 +70,8 @@ def _apply(desk: Desk, run_id: str, find: Callable[[Desk], list[Task]]) -> GoldR
 
 def _in_threads(desk: Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequence[SchemaColumn]]) -> list[Applied]:
     sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
-    for _ in range(min(THREADS, len(tasks))):
-        sessions.put(desk.spark.newSession())
+    for session in worker_sessions(desk.spark, min(THREADS, len(tasks))):
+        sessions.put(session)
     held = held_changes(desk.spark, desk.lake, tasks)
 
     def one(task: Task) -> Applied:
@@ -98,6 +99,5 @@ def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Iterable[Ap
     if not rows:
         return
     frame = spark.createDataFrame(rows, _BAD_VALUES).dropDuplicates(["source", "change_id", "column", "reason"])
-    target = DeltaTable.forPath(spark, lake.path(BAD_VALUES_TABLE)).alias("t")
     same = "t.source = s.source AND t.change_id = s.change_id AND t.`column` = s.`column` AND t.reason = s.reason"
-    target.merge(frame.alias("s"), same).whenNotMatchedInsertAll().execute()
+    Merge(lake.place(BAD_VALUES_TABLE), frame, same).insert_all().execute()

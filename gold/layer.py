@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 
 from framework.contracts.actions import TableName, actions_of, has_effect
 from framework.layer import Layer, LayerReport, Run, TableLine
+from framework.tables import is_table, read_table
 from gold.apply import Applied
 from gold.bad_values import BAD_VALUES_TABLE
 from gold.expectations import expectations
@@ -103,8 +103,8 @@ def _entry(
 ) -> dict[str, Any]:
     place = (state.source, state.name)
     rows = 0
-    if state.replica is not None and DeltaTable.isDeltaTable(run.spark, state.replica):
-        rows = run.spark.read.format("delta").load(state.replica).count()
+    if state.replica is not None and is_table(run.spark, state.replica):
+        rows = read_table(run.spark, state.replica).count()
     return {
         "source": state.source,
         "database": state.name.database,

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from delta.tables import DeltaTable
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config_rules import Deletes
+from framework.merge import Merge
 from framework.names import gold_columns, quoted, text_literal
+from framework.tables import is_table, sql_name, table_properties
 from gold.cast import typed
 from gold.columns import TableColumn
 from gold.wide import with_texts
@@ -60,11 +61,12 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
     selected = [F.col(f"c{i}").alias(names[c.name], metadata=_comment(c)) for i, c in enumerate(layout.columns)]
     frame = rows.select(*selected, *(F.col(name).cast(kind).alias(name) for name, kind in layout.own.items()))
     properties = {
+        "comment": _purpose(layout),
         "delta.enableChangeDataFeed": "true",
         "delta.dataSkippingStatsColumns": ",".join(quoted(name) for name in [*_skippable(layout), "_cdc_sequence"]),
     }
     spark = rows.sparkSession
-    had_mapping = DeltaTable.isDeltaTable(spark, path) and "delta.columnMapping.mode" in _properties(spark, path)
+    had_mapping = is_table(spark, path) and "delta.columnMapping.mode" in table_properties(spark, path)
     is_mapped = had_mapping or any(_NEEDS_MAPPING.search(name) for name in names.values())
     if is_mapped or not _has_change_feed(names.values()):
         # Delta refuses to write a whole table with mapped columns while its change feed is on
@@ -73,12 +75,21 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
         properties |= {"delta.columnMapping.mode": "name"}
     if had_mapping:
         _set_change_feed(spark, path, "false")
-    writer = frame.writeTo(f"delta.{quoted(path)}").using("delta")
+    writer = frame.writeTo(sql_name(path)).using("delta")
     for key, value in properties.items():
         writer = writer.tableProperty(key, value)
     writer.createOrReplace()
     if is_mapped and _has_change_feed(names.values()):
         _set_change_feed(spark, path, "true")
+
+
+def _purpose(layout: Layout) -> str:
+    """The comment that a catalog shows."""
+    if "_cdc_valid_from" in layout.own:
+        return "A history kept by Mainstem: one row for each version of a key."
+    return "A replica kept by Mainstem: " + (
+        "one current row for each key." if layout.keys else "one row for each change, since no key is known."
+    )
 
 
 def _skippable(layout: Layout) -> list[str]:
@@ -91,13 +102,8 @@ def _has_change_feed(names: Iterable[str]) -> bool:
     return not any("`" in name for name in names)
 
 
-def _properties(spark: SparkSession, path: str) -> dict[str, str]:
-    row = DeltaTable.forPath(spark, path).detail().select("properties").first()
-    return {} if row is None else dict(row[0])
-
-
 def _set_change_feed(spark: SparkSession, path: str, value: str) -> None:
-    spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = '{value}')")
+    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = '{value}')")
 
 
 def _comment(column: TableColumn) -> dict[str, str]:
@@ -109,24 +115,24 @@ def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[st
     names = layout.gold_names
     kinds = {c.name: c for c in layout.columns}
     if any(kinds[n].type == "timestamp_ntz" for n in new):
-        spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
+        spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
     if any(_NEEDS_MAPPING.search(names[n]) for n in new):
-        spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+        spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     if not _has_change_feed(names[n] for n in new):
         _set_change_feed(spark, path, "false")
     order = [c.name for c in layout.columns]
     for name in new:
         at = order.index(name)
         place = "FIRST" if at == 0 else f"AFTER {quoted(names[order[at - 1]])}"
-        spark.sql(f"ALTER TABLE delta.{quoted(path)} ADD COLUMNS ({quoted(names[name])} {kinds[name].type} {place})")
+        spark.sql(f"ALTER TABLE {sql_name(path)} ADD COLUMNS ({quoted(names[name])} {kinds[name].type} {place})")
 
 
 def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequence[str]) -> None:
     """Widen the types of columns in place."""
-    spark.sql(f"ALTER TABLE delta.{quoted(path)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
     for column in layout.columns:
         if column.name in wider:
-            spark.sql(f"ALTER TABLE delta.{quoted(path)} ALTER COLUMN {quoted(layout.gold_names[column.name])} TYPE {column.type}")
+            spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {quoted(layout.gold_names[column.name])} TYPE {column.type}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,6 @@ def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> No
     `rows` have c0…, k0…, the own columns, `is_put`, and p0… (is the column in the image) and `is_forced` (a key folded
     again from silver: equal sequences are compared by value) where partial images are about.
     """
-    spark = rows.sparkSession
     names = layout.gold_names
     gold = [f"t.{quoted(names[c.name])}" for c in layout.columns]
     on = " AND ".join(f"t.{quoted(names[k])} <=> s.k{i}" for i, k in enumerate(layout.keys))
@@ -154,23 +159,23 @@ def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> No
     else:
         values = [f"s.c{i}" for i in range(len(gold))]
     differs = " OR ".join(f"NOT ({name} <=> {value})" for name, value in zip(gold, values, strict=True))
-    updates: dict[str, str | Column] = {quoted(names[c.name]): value for c, value in zip(layout.columns, values, strict=True)}
+    updates = {quoted(names[c.name]): value for c, value in zip(layout.columns, values, strict=True)}
     own = {name: f"s.{name}" for name in layout.own}
     inserts = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
-    merge = DeltaTable.forPath(spark, path).alias("t").merge(rows.alias("s"), on)
+    merge = Merge(path, rows, on)
     if rules.deletes is Deletes.SOFT:
         differs += " OR NOT (t._cdc_deleted <=> s._cdc_deleted)"
     else:
-        merge = merge.whenMatchedDelete(f"NOT s.is_put AND {newer}")
+        merge = merge.delete(f"NOT s.is_put AND {newer}")
     again = f"s.is_forced AND s._cdc_sequence = t._cdc_sequence AND ({differs})"
-    merge = merge.whenMatchedUpdate(f"s.is_put AND ({newer} OR ({again}))", set={**updates, **own})
-    merge = merge.whenNotMatchedInsert("s.is_put", values={**inserts, **own})
+    merge = merge.update({**updates, **own}, f"s.is_put AND ({newer} OR ({again}))")
+    merge = merge.insert({**inserts, **own}, "s.is_put")
     if rules.truncated_at is not None:
         gone = f"t._cdc_sequence < {text_literal(rules.truncated_at)}"
         if rules.deletes is Deletes.HARD:
-            merge = merge.whenNotMatchedBySourceDelete(gone)
+            merge = merge.delete_unmatched(gone)
         else:
-            merge = merge.whenNotMatchedBySourceUpdate(f"{gone} AND NOT t._cdc_deleted", set={"_cdc_deleted": "true"})
+            merge = merge.update_unmatched({"_cdc_deleted": "true"}, f"{gone} AND NOT t._cdc_deleted")
     merge.execute()
 
 
@@ -186,9 +191,8 @@ def insert_changes(rows: DataFrame, path: str, layout: Layout) -> None:
     names = layout.gold_names
     values = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
     own = {name: f"s.{name}" for name in layout.own}
-    target = DeltaTable.forPath(rows.sparkSession, path).alias("t")
-    merge = target.merge(rows.alias("s"), "t._cdc_change_id = s._cdc_change_id AND t._cdc_sequence <=> s._cdc_sequence")
-    merge.whenNotMatchedInsert(values={**values, **own}).execute()
+    same = "t._cdc_change_id = s._cdc_change_id AND t._cdc_sequence <=> s._cdc_sequence"
+    Merge(path, rows, same).insert({**values, **own}).execute()
 
 
 def merge_versions(rows: DataFrame, path: str, layout: Layout) -> None:
@@ -199,6 +203,5 @@ def merge_versions(rows: DataFrame, path: str, layout: Layout) -> None:
     own = {name: f"s.{name}" for name in layout.own}
     pairs = [*((f"t.{k}", v) for k, v in values.items()), *((f"t.{k}", v) for k, v in own.items())]
     differs = " OR ".join(f"NOT ({a} <=> {b})" for a, b in pairs)
-    merge = DeltaTable.forPath(rows.sparkSession, path).alias("t").merge(rows.alias("s"), on)
-    merge = merge.whenMatchedDelete("s.is_stale").whenMatchedUpdate(f"NOT s.is_stale AND ({differs})", set={**values, **own})
-    merge.whenNotMatchedInsert("NOT s.is_stale", values={**values, **own}).execute()
+    merge = Merge(path, rows, on).delete("s.is_stale").update({**values, **own}, f"NOT s.is_stale AND ({differs})")
+    merge.insert({**values, **own}, "NOT s.is_stale").execute()

@@ -36,7 +36,7 @@ def _entry(desk: Desk, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]
         "database": task.name.database,
         "schema": task.name.schema,
         "table": task.name.table,
-        "replica": desk.lake.path("gold/" + folder_of(task)) if task.has_place else None,
+        "replica": desk.lake.place("gold/" + folder_of(task)) if task.has_place else None,
         "action": "none",
         "reason": None,
         "keys": list(task.state.keys),

@@ -21,7 +21,7 @@ from framework.contracts.actions import AddColumn, ChangeType, DropColumn, Table
 from framework.errors import MainstemError
 from framework.names import history_folder, replica_folder
 from framework.quality.rules import Rule
-from framework.tables import Lakehouse
+from framework.tables import Lakehouse, is_called
 from gold import columns as shape
 from gold import merge
 from gold.changes import rows_of
@@ -207,9 +207,9 @@ def made_as(settings: TableSettings) -> str:
 def other_settings(task: Task) -> str | None:
     """Why a table that is there is not the one that the configuration asks for; None where it is."""
     state = task.state
-    if state.replica is None or not state.replica.endswith("/gold/" + folder_of(task)):
+    if state.replica is None or not is_called(state.replica, "gold/" + folder_of(task)):
         return "another place"
-    if task.settings.history and state.keys and not (state.history or "").endswith("/gold/" + folder_of(task, is_history=True)):
+    if task.settings.history and state.keys and not is_called(state.history or "", "gold/" + folder_of(task, is_history=True)):
         return "its history is to be made"
     if state.made_as == FAILED_REBUILD:
         return "asked for"
@@ -224,7 +224,7 @@ def _rebuild_reason(spark: SparkSession, lake: Lakehouse, task: Task, digest: st
         return "new table"
     if not state.profile.rows and state.columns:
         return "its first rows"
-    if state.replica.endswith("/gold/" + folder_of(task)) and not lake.exists(spark, "gold/" + folder_of(task)):
+    if is_called(state.replica, "gold/" + folder_of(task)) and not lake.exists(spark, "gold/" + folder_of(task)):
         return "its replica is gone"
     other = other_settings(task)
     if other is not None:

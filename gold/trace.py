@@ -14,6 +14,7 @@ from framework.contracts.tables import MESSAGE_AT
 from framework.errors import ConfigurationError
 from framework.layer import Run
 from framework.names import gold_columns, quoted
+from framework.tables import read_table
 from gold import account
 from gold.changes import CHANGES_TABLE
 from gold.plan import Plan, Task, decide
@@ -65,7 +66,7 @@ def _gold_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> Row |
     if task.state.replica is None:
         return None
     names = gold_columns([column.name for column in plan.layout.columns])
-    rows = run.spark.read.format("delta").load(task.state.replica)
+    rows = read_table(run.spark, task.state.replica)
     for name, text in key.items():
         rows = rows.where(F.col(quoted(names.get(name, name))).cast("string") == F.lit(text))
     return rows.first()

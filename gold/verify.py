@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from framework.checks import Check
 from framework.layer import Run
+from framework.tables import is_table, read_table
 from gold import account
 from gold.changes import CHANGES_TABLE, effects, key_names, rows_of, under_todays_names
 from gold.plan import Plan, Task, decide
@@ -45,9 +46,9 @@ def _is_up_to_date(task: Task) -> bool:
 
 def _checks(run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> Sequence[Check]:
     name, action = task.name.dotted, f"mainstem rebuild {task.name.dotted}"
-    if not run.lake.exists(run.spark, run.lake.name_of(str(task.state.replica))):
+    if not is_table(run.spark, str(task.state.replica)):
         return (Check(f"replica {name}", "the replica is there", 1, str(task.state.replica), "run: a replica that is gone is made anew"),)
-    rows = run.spark.read.format("delta").load(str(task.state.replica))
+    rows = read_table(run.spark, str(task.state.replica))
     plan = decide(run.spark, run.lake, changes, replace(task, is_rebuild=True), schemas)
     if plan is None:
         return ()

@@ -17,7 +17,7 @@ from framework.contracts.tables import CHANGES, MESSAGE_AT
 from framework.crash import crash_point
 from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.names import dotted_name, text_literal
-from framework.tables import Lakehouse
+from framework.tables import Lakehouse, save, sql_name
 from silver import derived, fates
 from silver.batch import MESSAGES_TABLE, deadlines, decoded, without_repeats
 from silver.desk import Desk
@@ -75,7 +75,7 @@ def _derive(spark: SparkSession, desk: Desk, messages: DataFrame, source: str, n
         _replace(spark, lake, derived.statements_of(now), derived.STATEMENTS_TABLE, (source, name))
     elif not now.where("kind in ('ddl', 'truncate')").isEmpty():
         derived.append_statements(lake, now, None)
-    lake.delta(spark, derived.PENDING_TABLE).delete(is_mine)
+    spark.sql(f"DELETE FROM {sql_name(lake.place(derived.PENDING_TABLE))} WHERE {_predicate(source, name)}")  # noqa: S608 - quoted
     times = {place: extent.event_time for place, extent in desk.shown_sources(spark).items()}
     derived.merge_pending(lake, now, None, times)
     at = list(MESSAGE_AT)
@@ -122,7 +122,7 @@ def _replace(spark: SparkSession, lake: Lakehouse, rows: DataFrame, name: str, t
     """Put rows in the place of all that a table of silver holds of one source table, in one commit."""
     spark.conf.set(_UNCHECKED, "false")  # a message that is refused now belongs to no table any more
     try:
-        rows.write.format("delta").mode("overwrite").option("replaceWhere", _predicate(*table)).save(lake.path(name))
+        save(rows.write.format("delta").mode("overwrite").option("replaceWhere", _predicate(*table)), lake.place(name))
     finally:
         spark.conf.unset(_UNCHECKED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -105,7 +106,8 @@ def _commit(messages: DataFrame, batch: int, desk: Desk, arrived: Arrived, is_re
     changes = rows.withColumn("batch", F.lit(batch).cast("long")).select(*(F.col(f"`{n}`") for n in CHANGES.names))
     if arrived.messages < SMALL_ROWS:
         changes = changes.coalesce(1)
-    lake.append(changes, derived.CHANGES_TABLE, desk.transaction("changes", batch), derived.CHANGES_PROPERTIES)
+    note = {"userMetadata": json.dumps({"batch": batch, "messages": arrived.messages})}
+    lake.append(changes, derived.CHANGES_TABLE, desk.transaction("changes", batch), derived.CHANGES_PROPERTIES | note)
     crash_point("silver.after_changes")
     if lake.local_root is not None:
         shutil.rmtree(staging, ignore_errors=True)

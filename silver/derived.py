@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from framework.contracts.actions import TableName
 from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, MESSAGE_AT, SCHEMAS
+from framework.merge import Merge
 from framework.tables import Lakehouse, Transaction
 from silver.clock import believable, waiting_note, waiting_since
 from silver.pairing import MET
@@ -48,10 +49,15 @@ def append_schemas(lake: Lakehouse, staged: DataFrame, batch: int, have: set[str
     No transaction: a batch that died after this and is run again with another configuration may name other schemas.
     """
     found = staged.where("columns is not null").select("schema_id", "columns").dropDuplicates(["schema_id"])
-    new = [(row[0], json.loads(row[1]), batch) for row in found.collect() if row[0] not in have]
+    new = [schema_row(row, batch) for row in found.collect() if row[0] not in have]
     if new:
         lake.append(staged.sparkSession.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE)
         have.update(row[0] for row in new)
+
+
+def schema_row(staged: Row, batch: int) -> tuple[str, list[tuple[str | None, ...]], int]:
+    """A schema of `staged`, its id and columns, as `silver/schemas` has it."""
+    return staged[0], [tuple(column) for column in json.loads(staged[1])], batch
 
 
 def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame) -> None:
@@ -64,25 +70,21 @@ def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame)
         "topic", "partition", "offset", "ordinal", "source", "format", "reason", "detail", "key", "value",
         F.col("seen").alias("first_seen_at"), F.col("seen").alias("last_seen_at"), F.lit(False).alias("is_resolved"), "batch",
     )  # fmt: skip
-    target = lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t")
-    target.merge(rows.alias("s"), _SAME_MESSAGE + " AND t.ordinal <=> s.ordinal").whenNotMatchedInsertAll().execute()
+    Merge(lake.place(QUARANTINE_TABLE), rows, _SAME_MESSAGE + " AND t.ordinal <=> s.ordinal").insert_all().execute()
 
 
 def resolve_unpaired(lake: Lakehouse, committed: DataFrame) -> None:
     """Mark the quarantined BEFOR halves that have met their partner after all."""
     met = committed.where("kind = 'row' AND paired_with IS NOT NULL").select("source", "paired_with.*").distinct()
-    target = lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t").merge(met.alias("s"), _SAME_MESSAGE)
     is_open = f"t.reason = '{Reason.UNPAIRED_BEFORE_IMAGE}' AND NOT t.is_resolved"
-    target.whenMatchedUpdate(is_open, set={"is_resolved": "true"}).execute()
+    Merge(lake.place(QUARANTINE_TABLE), met, _SAME_MESSAGE).update({"is_resolved": "true"}, is_open).execute()
 
 
 def note_refused_again(lake: Lakehouse, rows: DataFrame) -> None:
     """Give replayed messages that are refused again their new reason."""
     again = rows.where("kind = 'quarantined'").select(*MESSAGE_AT, "ordinal", "reason", "detail")
-    target = (
-        lake.delta(rows.sparkSession, QUARANTINE_TABLE).alias("t").merge(again.alias("s"), _SAME_MESSAGE + " AND t.ordinal = s.ordinal")
-    )
-    target.whenMatchedUpdate(set={"reason": "s.reason", "detail": "s.detail", "last_seen_at": "current_timestamp()"}).execute()
+    merge = Merge(lake.place(QUARANTINE_TABLE), again, _SAME_MESSAGE + " AND t.ordinal = s.ordinal")
+    merge.update({"reason": "s.reason", "detail": "s.detail", "last_seen_at": "current_timestamp()"}).execute()
 
 
 def without_told(lake: Lakehouse, rows: DataFrame, messages: DataFrame) -> DataFrame:
@@ -96,10 +98,8 @@ def without_told(lake: Lakehouse, rows: DataFrame, messages: DataFrame) -> DataF
 def resolve_replayed(lake: Lakehouse, committed: DataFrame) -> None:
     """Mark the quarantined messages whose events are in this batch."""
     done = committed.where("kind <> 'quarantined'").select(*MESSAGE_AT, "ordinal").distinct()
-    target = (
-        lake.delta(committed.sparkSession, QUARANTINE_TABLE).alias("t").merge(done.alias("s"), _SAME_MESSAGE + " AND t.ordinal = s.ordinal")
-    )
-    target.whenMatchedUpdate("NOT t.is_resolved", set={"is_resolved": "true", "last_seen_at": "current_timestamp()"}).execute()
+    merge = Merge(lake.place(QUARANTINE_TABLE), done, _SAME_MESSAGE + " AND t.ordinal = s.ordinal")
+    merge.update({"is_resolved": "true", "last_seen_at": "current_timestamp()"}, "NOT t.is_resolved").execute()
 
 
 def has_pending(spark: SparkSession, lake: Lakehouse) -> bool:
@@ -127,14 +127,13 @@ def merge_pending(lake: Lakehouse, committed: DataFrame, landed_at: datetime | N
     )
     blank = gone.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in CHANGES.fields if f.name not in at))
     rows = halves.withColumn("is_gone", F.lit(False)).unionByName(blank.select(*(F.col(f"`{n}`") for n in names), "is_gone"))
-    merge = lake.delta(committed.sparkSession, PENDING_TABLE).alias("t").merge(rows.alias("s"), _SAME_MESSAGE)
-    values: dict[str, str | Column] = {f"`{n}`": F.col(f"s.`{n}`") for n in names}
     now = F.lit(None).cast("timestamp")
     for source, moment in times.items():
-        now = F.when(F.col("s.source") == source, F.lit(moment).cast("timestamp")).otherwise(now)
-    values["`event_time`"] = waiting_since(F.col("s.event_time"), landed_at, now)
-    values["`detail`"] = waiting_note(F.col("s.event_time"), landed_at)
-    merge.whenMatchedDelete("s.is_gone").whenNotMatchedInsert("NOT s.is_gone", values=values).execute()
+        now = F.when(F.col("source") == source, F.lit(moment).cast("timestamp")).otherwise(now)
+    waits = {"event_time": waiting_since(F.col("event_time"), landed_at, now), "detail": waiting_note(F.col("event_time"), landed_at)}
+    values = {f"`{n}`": f"s.`{n}`" for n in names}
+    merge = Merge(lake.place(PENDING_TABLE), rows.withColumns(waits), _SAME_MESSAGE)
+    merge.delete("s.is_gone").insert(values, "NOT s.is_gone").execute()
 
 
 def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transaction | None) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from framework.contracts.erasure import FORGOTTEN, Erasure
 from framework.contracts.tables import QUARANTINE
 from framework.layer import Run
+from framework.merge import Merge
+from framework.names import text_literal
 from framework.tables import Transaction
 from silver import derived
 
@@ -24,7 +25,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     """
     places = run.spark.createDataFrame(list(erasure.places), _PLACES)
     is_there = "t.topic = s.topic AND t.`partition` = s.`partition` AND t.offset = s.offset"
-    of_places = (F.col("t.source") == erasure.source) & F.expr(is_there)
+    of_places = f"t.source = {text_literal(erasure.source)} AND {is_there}"
     gone = {"changes": len(erasure.change_ids)}
     for count, name in (("pending", derived.PENDING_TABLE), ("quarantined", derived.QUARANTINE_TABLE)):
         gone[count] = 0
@@ -32,14 +33,13 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
             mine = run.lake.read(run.spark, name).where(F.col("source") == erasure.source)
             gone[count] = mine.join(F.broadcast(places), ["topic", "partition", "offset"], "left_semi").count()
         if gone[count]:
-            run.lake.delta(run.spark, name).alias("t").merge(places.alias("s"), of_places).whenMatchedDelete().execute()
+            Merge(run.lake.place(name), places, of_places).delete().execute()
     _move_counts(run, erasure)
-    table = run.lake.delta(run.spark, derived.CHANGES_TABLE).alias("t")
-    blank: dict[str, str | Column] = {"before": "null", "after": "null"}
-    is_row = F.col("t.change_id").isin(*erasure.change_ids) & (F.col("t.kind") == "row")
-    merge = table.merge(F.broadcast(places).alias("s"), of_places)
-    merge = merge.whenMatchedUpdate(is_row, set={**blank, "kind": "'excluded'", "reason": f"'{FORGOTTEN}'"})
-    merge.whenMatchedUpdate("t.kind = 'half'", set=blank).execute()
+    blank = {"before": "null", "after": "null"}
+    is_row = f"t.kind = 'row' AND t.change_id IN ({', '.join(map(text_literal, erasure.change_ids)) or 'null'})"
+    merge = Merge(run.lake.place(derived.CHANGES_TABLE), F.broadcast(places), of_places)
+    merge = merge.update({**blank, "kind": "'excluded'", "reason": f"'{FORGOTTEN}'"}, is_row)
+    merge.update(blank, "t.kind = 'half'").execute()
     gone["quarantined_suspects"] = _suspects(run, erasure)
     return gone
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -12,7 +13,8 @@ from pyspark.sql import functions as F
 from framework.config import Config
 from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, MESSAGE_AT, MESSAGES, QUARANTINE
-from framework.errors import MainstemError
+from framework.errors import MainstemError, as_raised, cause_of
+from framework.session import is_connect
 from framework.tables import Lakehouse
 from silver import derived, epochs
 from silver.again import decode_again
@@ -45,7 +47,8 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     desk = _open_desk(spark, lake, config)
     checkpoint = open_checkpoint(spark, lake)
     _finish(spark, desk)
-    halts = go_on(spark, desk)
+    stopped = {name: halt.batch for name, halt in go_on(spark, desk).items()}
+    newest = last_batch(spark, desk) if is_connect(spark) else -1
     # messages that were taken up again on their own have their fate when the stream comes to them
     has_gaps = checkpoint.is_reset or epochs.read_history(spark, lake).has_gaps
     failures: list[Exception] = []
@@ -53,18 +56,17 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     def normalize(messages: DataFrame, stream_batch: int) -> None:
         try:
             batch = (checkpoint.first_batch + stream_batch) * STRIDE
-            fresh = _without_stopped(messages, [name for name, halt in halts.items() if halt.batch < batch])
+            fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
             if has_gaps:
                 fresh = unread(fresh, desk)
             normalize_batch(fresh, batch, desk)
-            halts.update(epochs.read_history(spark, lake).halts())
+            stopped.update({name: halt.batch for name, halt in epochs.read_history(messages.sparkSession, lake).halts().items()})
         except Exception as error:
             failures.append(error)
             raise
 
-    reader = spark.readStream.format("delta").option("maxBytesPerTrigger", "512m").options(**past_erasures(spark, lake, MESSAGES_TABLE))
     query = (
-        reader.load(lake.path(MESSAGES_TABLE))
+        lake.read_stream(spark, MESSAGES_TABLE, {"maxBytesPerTrigger": "512m", **past_erasures(spark, lake, MESSAGES_TABLE)})
         .writeStream.trigger(availableNow=True)
         .option("checkpointLocation", checkpoint.path)
         .foreachBatch(normalize)
@@ -73,11 +75,27 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     try:
         query.awaitTermination()
     except Exception as error:
-        first = failures[0] if failures else error
-        if failures and not _is_of_gone_files(first):
+        first = failures[0] if failures else as_raised(error) or error
+        if isinstance(first, MainstemError) or (failures and not _is_of_gone_files(first)):
             raise first from None
         raise rewrite_in(first, lake, MESSAGES_TABLE) or _stream_failed(first, checkpoint.path) from None
-    return _result(spark, desk, halts)
+    if is_connect(spark):  # the batches ran in another process: what they did is told by the tables
+        desk.note(_counts_since(spark, lake, newest), _messages_since(spark, lake, newest))
+    return _result(spark, desk)
+
+
+def _messages_since(spark: SparkSession, lake: Lakehouse, batch: int) -> int:
+    """How many messages the batches after this one held, by the notes of their commits."""
+    if not lake.exists(spark, derived.CHANGES_TABLE):
+        return 0
+    commits = lake.history(spark, derived.CHANGES_TABLE).select("userMetadata").collect()
+    notes = [json.loads(row[0] or "{}") for row in commits]
+    return sum(note["messages"] for note in notes if note.get("batch", -1) > batch)
+
+
+def _counts_since(spark: SparkSession, lake: Lakehouse, batch: int) -> list[Row]:
+    counts = lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
+    return counts.where(F.col("batch") > batch).collect()
 
 
 def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverResult:
@@ -86,13 +104,13 @@ def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> Silve
         return SilverResult(0)
     desk = _open_desk(spark, lake, config)
     _finish(spark, desk)
-    halts = go_on(spark, desk)
+    go_on(spark, desk)
     open_rows = lake.read(spark, derived.QUARANTINE_TABLE).where(~F.col("is_resolved") & ~F.col("reason").isin(*_WAIT_FOR_PARTNERS))
     wanted = open_rows.where(F.col("source").isin(*desk.plans)).select(*MESSAGE_AT)
     wanted = wanted.unionByName(_partners(spark, desk, wanted)).distinct()
     messages = lake.read(spark, MESSAGES_TABLE).join(F.broadcast(wanted), list(MESSAGE_AT), "left_semi").select(*MESSAGES.names)
     normalize_batch(messages, extra_batch(spark, desk), desk, is_replay=True)
-    return _result(spark, desk, halts)
+    return _result(spark, desk)
 
 
 def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: str) -> SilverResult:
@@ -101,15 +119,15 @@ def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: 
         return SilverResult(0)
     desk = _open_desk(spark, lake, config)
     _finish(spark, desk)
-    halts = go_on(spark, desk)
+    go_on(spark, desk)
     messages = decode_again(spark, desk, table)
-    return replace(_result(spark, desk, halts), messages=messages)
+    return replace(_result(spark, desk), messages=messages)
 
 
-def _result(spark: SparkSession, desk: Desk, halts: Mapping[str, epochs.Halt]) -> SilverResult:
-    errors = tuple(halt.error() for name, halt in halts.items() if name in desk.config.sources)
-    left_out = epochs.read_history(spark, desk.lake).left_out(desk.config.sources)
-    return SilverResult(desk.messages, desk.counts, errors, tuple(left_out))
+def _result(spark: SparkSession, desk: Desk) -> SilverResult:
+    history = epochs.read_history(spark, desk.lake)
+    errors = tuple(halt.error() for name, halt in history.halts().items() if name in desk.config.sources)
+    return SilverResult(desk.messages, desk.counts, errors, tuple(history.left_out(desk.config.sources)))
 
 
 def _partners(spark: SparkSession, desk: Desk, wanted: DataFrame) -> DataFrame:
@@ -156,7 +174,6 @@ def _gone_file(text: str) -> str:
 
 
 def _stream_failed(error: Exception, checkpoint: str) -> MainstemError:
-    lines = str(error).splitlines()
     if _is_of_gone_files(error):
         return MainstemError(
             "BRONZE_INCOMPLETE",
@@ -167,7 +184,7 @@ def _stream_failed(error: Exception, checkpoint: str) -> MainstemError:
         )
     return MainstemError(
         "SILVER_FAILED",
-        found=lines[0][:500] if lines else type(error).__name__,
+        found=cause_of(error),
         where=f"the stream over {MESSAGES_TABLE}, checkpoint {checkpoint}",
         action=f"run again; if files of the checkpoint are damaged, delete it and create the empty file {checkpoint}.reset",
     )

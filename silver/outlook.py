@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -77,7 +76,7 @@ def _rows(desk: Desk, staged: DataFrame, changes: DataFrame, counts: Sequence[Ro
     spark = staged.sparkSession
     have = desk.known_schemas(spark)
     named = staged.where("columns is not null").select("schema_id", "columns").dropDuplicates(["schema_id"]).collect()
-    schemas = [(row[0], json.loads(row[1]), 0) for row in named if row[0] not in have]
+    schemas = [derived.schema_row(row, 0) for row in named if row[0] not in have]
     counted = [(*row, arrived.landed_at) for row in counts]
     return {
         derived.CHANGES_TABLE: changes,

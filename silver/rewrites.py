@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from framework.contracts.erasure import FORGOTTEN
 from framework.errors import MainstemError
 from framework.notes import is_there, read_note
-from framework.tables import Lakehouse
+from framework.tables import ALL_COMMITS, Lakehouse
 
 _HARMLESS = frozenset(
     {
@@ -45,7 +45,7 @@ def past_erasures(spark: SparkSession, lake: Lakehouse, messages: str) -> dict[s
     if not is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
         return {}
     begun_at = json.loads(read_note(spark, f"{lake.checkpoints}/silver.generation") or "{}").get("begun_at", -1)
-    history = lake.delta(spark, messages).history().where(f"version > {int(begun_at)}")
+    history = lake.history(spark, messages, ALL_COMMITS).where(f"version > {int(begun_at)}")
     told = history.select("version", "operation", "operationParameters", "userMetadata").orderBy("version").collect()
     for version, operation, parameters, note in told:
         if is_rewrite(operation, dict(parameters or {}), note):
@@ -80,7 +80,7 @@ def rewritten(lake: Lakehouse, messages: str, version: int | None) -> MainstemEr
     return MainstemError(
         "BRONZE_REWRITTEN",
         found=f"{commit} of {messages} changed or deleted messages, and was not made by `forget`",
-        where=lake.path(messages),
+        where=lake.place(messages),
         action=f"restore {before}. What has landed since then is to land again: delete the checkpoints {checkpoints}, create the empty file"
         " <checkpoint>.reset for each, and run again; what has landed, or has a fate, is left out",
     )

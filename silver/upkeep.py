@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from framework.layer import Kept, Run
 from framework.notes import is_local
-from framework.tables import Lakehouse
+from framework.tables import ALL_COMMITS, Lakehouse
 from silver import derived, epochs
 from silver.batch import MESSAGES_TABLE
 
@@ -45,7 +45,7 @@ def is_read_to_end(spark: SparkSession, lake: Lakehouse) -> bool:
     version = _next_version(f"{lake.checkpoints}/silver")
     if version is None:
         return False
-    later = lake.delta(spark, MESSAGES_TABLE).history().where((F.col("version") >= version) & ~F.col("operation").isin(*_STILL))
+    later = lake.history(spark, MESSAGES_TABLE, ALL_COMMITS).where((F.col("version") >= version) & ~F.col("operation").isin(*_STILL))
     return later.isEmpty()
 
 

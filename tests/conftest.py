@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.session import local_settings, start_local
+from framework.session import local_settings, start_local, stop_session
 
 # A busy machine is slow, not wrong.
 hypothesis.settings.register_profile("mainstem", deadline=None)
@@ -38,4 +38,4 @@ def spark() -> Iterator[SparkSession]:
     settings = local_settings("tests", cores=2) | {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
     session = start_local(settings)
     yield session
-    session.stop()
+    stop_session(session)

@@ -84,7 +84,7 @@ def _look(spark: SparkSession, feed: Feed, memory: str, clock: Clock) -> _Look |
     if has_log and last.get("digest") == digest(list_folder(spark, _folder(feed))):
         return None
     if not has_log and has_checkpoint(spark, feed):
-        raise lost(feed, f"the log {feed.lake.path(log_name(feed.name))} of the files that were read is gone")
+        raise lost(feed, f"the log {feed.lake.place(log_name(feed.name))} of the files that were read is gone")
     log = read_log(spark, feed) if has_log else {}
     known = {file: entry.found for file, entry in log.items()}
     listing = _readable(list_complete(lambda: list_folder(spark, _folder(feed)), known, clock))
@@ -99,10 +99,8 @@ def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
 
     It begins with the log's first commit where that is still told: what a table holds as a whole costs four jobs more.
     """
-    reader = spark.readStream.format("delta")
-    if feed.lake.tells_first_version(log_name(feed.name)):
-        reader = reader.option("startingVersion", 0)
-    return reader.load(feed.lake.path(log_name(feed.name)))
+    name = log_name(feed.name)
+    return feed.lake.read_stream(spark, name, {"startingVersion": "0"} if feed.lake.tells_first_version(name) else None)
 
 
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:

@@ -17,7 +17,7 @@ from framework.contracts.quality import RESULTS_TABLE
 from framework.report import queries, rows
 from framework.report.file_rows import rows_by_log
 from framework.report.records import Report, Source, Table
-from framework.tables import Lakehouse
+from framework.tables import Lakehouse, is_path
 
 _THREADS = 4
 _MESSAGES = "bronze/messages"
@@ -34,11 +34,11 @@ def collect(spark: SparkSession, lake: Lakehouse, config: Config) -> Report:
     checks = found["checks"]
     return Report(
         pipeline=config.pipeline,
-        lakehouse=shown_place(config.root),
+        lakehouse=shown_lakehouse(lake),
         version=installed_version("mainstem"),
         generated_at=datetime.now(UTC),
         sources=tuple(_source(name, config) for name in sorted(config.sources)),
-        messages=_row_count(lake.path(_MESSAGES)) if found["runs"] or found["fates"] else 0,
+        messages=_row_count(lake.place(_MESSAGES)) if found["runs"] or found["fates"] else 0,
         runs=tuple(map(rows.past_run, found["runs"])),
         fates=tuple(map(rows.fate, found["fates"])),
         tables=tuple(_counted(rows.table(row)) for row in found["tables"]),
@@ -74,7 +74,12 @@ def _counted(table: Table) -> Table:
 
 
 def _row_count(place: str) -> int | None:
-    return None if "://" in place else rows_by_log(Path(place))
+    return rows_by_log(Path(place)) if is_path(place) and "://" not in place else None
+
+
+def shown_lakehouse(lake: Lakehouse) -> str:
+    """Where the tables are: a path or URL without secrets, or the catalog and what the names of its schemas begin with."""
+    return shown_place(lake.root) if lake.catalog is None else f"{lake.catalog}.{lake.schema_prefix}…"
 
 
 def shown_place(place: str) -> str:

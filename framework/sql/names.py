@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from framework.names import dotted_name
@@ -28,8 +28,8 @@ class Replica:
     history: str | None = None
 
 
-def views(replicas: Iterable[Replica], place: str) -> dict[str, str]:
-    """Dotted name → place of every table below the lakehouse `place`.
+def views(replicas: Iterable[Replica], place: Callable[[str], str]) -> dict[str, str]:
+    """Dotted name → place of every table; `place` tells that of a layer's own, `layer/table`.
 
     A replica is `database.table` or `database.schema.table`, its history the same with `__history`. A name that the
     layers have is theirs; every replica is also `gold.` and its name.
@@ -41,7 +41,7 @@ def views(replicas: Iterable[Replica], place: str) -> dict[str, str]:
             if where is not None:
                 found.setdefault(name + suffix, where)
                 found.setdefault(f"gold.{name}{suffix}", where)
-    return found | {f"{layer}.{table}": f"{place}/{layer}/{table}" for layer, tables in LAYERS.items() for table in tables}
+    return found | {f"{layer}.{table}": place(f"{layer}/{table}") for layer, tables in LAYERS.items() for table in tables}
 
 
 def found_view(relation: str, known: Mapping[str, str]) -> str | None:

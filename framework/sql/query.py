@@ -16,7 +16,7 @@ from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.names import quoted
 from framework.sql.answer import Answer, value
 from framework.sql.names import Replica, found_view, parts, views
-from framework.tables import Lakehouse
+from framework.tables import Lakehouse, is_table, read_table, sql_name
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 _UNKNOWN = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "INVALID_SCHEMA_OR_RELATION_NAME"})
@@ -41,7 +41,7 @@ def answer(spark: SparkSession, lake: Lakehouse, query: str, limit: int) -> Answ
     a query that fails.
     """
     text = query.strip().rstrip(";").strip()
-    desk = _Desk(spark, lake, views(replicas(spark, lake), lake.root))
+    desk = _Desk(spark, lake, views(replicas(spark, lake), lake.place))
     try:
         return _answered(desk, text, limit)
     finally:
@@ -91,9 +91,9 @@ def _open(desk: _Desk, error: AnalysisException, query: str) -> None:
         raise _failed(error, query, missing, desk.known) from None
     desk.opened.add(missing)
     place = desk.known[name]
-    if not desk.lake.exists(desk.spark, desk.lake.name_of(place)):
+    if not is_table(desk.spark, place):
         raise MainstemError("SQL_TABLE_EMPTY", found=f"{name}: nothing has been written to it yet", where=_where(query), action="run first")
-    frame = desk.spark.read.format("delta").load(place)
+    frame = read_table(desk.spark, place)
     words = parts(missing)
     if len(words) == 1:
         frame.createOrReplaceTempView(quoted(words[0]))
@@ -103,7 +103,7 @@ def _open(desk: _Desk, error: AnalysisException, query: str) -> None:
         if not desk.spark.catalog.databaseExists(words[0]):
             desk.spark.sql(f"CREATE DATABASE {database}")
             desk.undo.append(f"DROP DATABASE IF EXISTS {database} CASCADE")
-        desk.spark.sql(f"CREATE OR REPLACE VIEW {database}.{table} AS SELECT * FROM delta.{quoted(place)}")  # noqa: S608
+        desk.spark.sql(f"CREATE OR REPLACE VIEW {database}.{table} AS SELECT * FROM {sql_name(place)}")  # noqa: S608
         desk.undo.append(f"DROP VIEW IF EXISTS {database}.{table}")
     else:
         raise MainstemError(

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.names import quoted
+from framework.tables import read_table
 from gold.changes import effects, key_names
 from gold.latest import by_key, folded_images, without_shielded
 from gold.merge import Layout, merge_versions, replace_table
@@ -101,7 +102,7 @@ def merge_keys(frame: DataFrame, touched: DataFrame, path: str, layout: Layout) 
     """Make the chains of the touched keys what `frame` says; versions that it lacks go."""
     spark = frame.sparkSession
     names, keys = layout.gold_names, key_names(len(layout.keys))
-    stored = spark.read.format("delta").load(path)
+    stored = read_table(spark, path)
     have = stored.select(*(F.col(quoted(names[k])).alias(f"k{i}") for i, k in enumerate(layout.keys)), "_cdc_sequence")
     same = F.lit(True)
     for name in keys:

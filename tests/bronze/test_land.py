@@ -78,12 +78,12 @@ def test_run_with_nothing_new_starts_no_job(spark: SparkSession, feed: Feed, dro
     drop("a.txt", b"a")
     run_source(spark, feed)
     memory = recall(spark, feed)
-    before = feed.lake.delta(spark, MESSAGES_TABLE).history().count()
+    before = feed.lake.history(spark, MESSAGES_TABLE).count()
     spark.sparkContext.setJobGroup("idle", "idle")
     result = run_source(spark, feed)
     assert (result.messages, spark.sparkContext.statusTracker().getJobIdsForGroup("idle")) == (0, [])
     spark.sparkContext.setJobGroup("", "")
-    assert (recall(spark, feed), feed.lake.delta(spark, MESSAGES_TABLE).history().count()) == (memory, before)
+    assert (recall(spark, feed), feed.lake.history(spark, MESSAGES_TABLE).count()) == (memory, before)
 
 
 def test_growing_file_is_left_for_the_next_run(spark: SparkSession, feed: Feed, landing: Path, drop: Drop, landed: Landed) -> None:
@@ -257,7 +257,7 @@ def test_lost_checkpoint_is_refused_and_begun_anew_on_request(spark: SparkSessio
 def test_lost_log_is_refused_and_begun_anew_on_request(spark: SparkSession, feed: Feed, drop: Drop, landed: Landed) -> None:
     drop("a.txt", b"a\n")
     run_source(spark, feed)
-    shutil.rmtree(feed.lake.path(log_name(feed.name)))
+    shutil.rmtree(feed.lake.place(log_name(feed.name)))
 
     refused = run_source(spark, feed)
     shutil.rmtree(feed.checkpoint)
@@ -271,7 +271,7 @@ def test_lost_log_is_refused_and_begun_anew_on_request(spark: SparkSession, feed
 def test_replaced_bronze_is_refused_even_when_nothing_is_new(spark: SparkSession, feed: Feed, drop: Drop) -> None:
     drop("a.txt", b"a\n")
     run_source(spark, feed)
-    shutil.rmtree(feed.lake.path(MESSAGES_TABLE))
+    shutil.rmtree(feed.lake.place(MESSAGES_TABLE))
     first = run_source(spark, feed)
     feed.lake.create(spark, MESSAGES_TABLE, MESSAGES)
     drop("b.txt", b"b\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.names import quoted
+from framework.tables import sql_name
 from tests.end_to_end.test_blob_to_replica import Shop, item
 from tests.end_to_end.test_crashes import CHAOS
 from tests.end_to_end.test_faults import check, failed, insert
@@ -28,8 +28,8 @@ def delete(shop: Shop, table: str) -> None:
 
 
 def overwrite(shop: Shop, table: str) -> None:
-    rows = shop.spark.read.format("delta").option("versionAsOf", 1).load(shop.lake.path("bronze/messages"))
-    rows.write.format("delta").mode("overwrite").save(shop.lake.path("bronze/messages"))
+    rows = shop.spark.read.format("delta").option("versionAsOf", 1).load(shop.lake.place("bronze/messages"))
+    rows.write.format("delta").mode("overwrite").save(shop.lake.place("bronze/messages"))
 
 
 def follow(shop: Shop, table: str, told: str) -> None:
@@ -45,7 +45,7 @@ def follow(shop: Shop, table: str, told: str) -> None:
 
 def rewritten(shop: Shop, capsys: pytest.CaptureFixture[str], rewrite: Rewrite) -> None:
     """Messages have been read, and one more lands after the table was rewritten: the run is refused and repaired."""
-    table = f"delta.{quoted(shop.lake.path('bronze/messages'))}"
+    table = sql_name(shop.lake.place("bronze/messages"))
     shop.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
     rewrite(shop, table)
     shop.land([insert(shop.files + 1)])
@@ -62,9 +62,9 @@ def test_compacted_bronze_is_read_on_and_an_updated_one_refused(
     for number in (1, 2):
         shop.land([insert(number)])
         assert command(shop, capsys, "run", "--through", "bronze")[0] == 0
-    shop.lake.delta(spark, "bronze/messages").optimize().executeCompaction()
+    spark.sql(f"OPTIMIZE {sql_name(shop.lake.place('bronze/messages'))}")
     assert command(shop, capsys, "run")[0] == 0
-    shop.lake.delta(spark, "bronze/messages").optimize().executeCompaction()
+    spark.sql(f"OPTIMIZE {sql_name(shop.lake.place('bronze/messages'))}")
     rewritten(shop, capsys, update)
 
 
@@ -82,7 +82,7 @@ def test_bronze_rewritten_in_any_way_is_refused(
         shop.land([insert(3)])
         check(shop, capsys, 3)
         assert command(shop, capsys, "forget", "shop.item", "id=3")[0] == 0
-        table = f"delta.{quoted(shop.lake.path('bronze/messages'))}"
+        table = sql_name(shop.lake.place("bronze/messages"))
         shop.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
         rewrite(shop, table)
         shop.land([insert(4)])

@@ -7,17 +7,6 @@ import pytest
 from framework.cli import main
 
 
-def test_a_catalog_is_refused_before_anything_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "mainstem.yml"
-    lakehouse = "lakehouse: {catalog: main}\ncheckpoints: /Volumes/main/shop/cp/\n"
-    file.write_text(f"pipeline: shop\n{lakehouse}sources:\n  feed: {{format: datahub_blob, files: ./landing}}\n")
-    (tmp_path / "landing").mkdir()
-    assert main(["validate", "-c", str(file)]) == 0
-    for command in (["run"], ["status"]):
-        assert main([*command, "-c", str(file)]) == 2
-        assert "CATALOG_UNSUPPORTED" in capsys.readouterr().err
-
-
 def test_validate_tells_a_landing_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mainstem.yml"
     file.write_text("pipeline: shop\nlakehouse: ./lake\nsources:\n  feed: {format: datahub_blob, files: ./landing}\n")

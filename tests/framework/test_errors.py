@@ -40,3 +40,13 @@ def test_the_innermost_cause_of_a_jvm_error_is_its_line() -> None:
     assert cause_of(Exception(told)) == "java.io.IOException: No space left"
     assert cause_of(Exception("An error occurred while calling o3.load.\n: x.Gone: away\n\tat a.b")) == "x.Gone: away"
     assert (cause_of(ValueError("one\ntwo")), cause_of(ValueError())) == ("one", "ValueError")
+
+
+def test_the_cause_is_the_end_of_a_trace_that_came_as_text_else_the_first_line() -> None:
+    trace = "Traceback (most recent call last):\n  File 'job.py', line 3\n    1 / 0\nZeroDivisionError: division by zero\n SQLSTATE: 39000"
+    assert (
+        cause_of(RuntimeError(f"[STREAM_FAILED] Found error inside foreachBatch Python process: {trace}"))
+        == "ZeroDivisionError: division by zero"
+    )
+    assert cause_of(RuntimeError("no space left\nat line 3")) == "no space left"
+    assert cause_of(RuntimeError()) == "RuntimeError"

@@ -1,10 +1,11 @@
+import re
 from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from framework.names import dotted_name, gold_column, gold_columns, history_folder, quoted, replica_folder
+from framework.names import catalog_table, dotted_name, gold_column, gold_columns, history_folder, quoted, replica_folder
 
 PARTS = st.one_of(
     st.text(max_size=40),
@@ -112,3 +113,39 @@ def test_gold_columns_are_unique_and_never_reserved(names: list[str]) -> None:
 )
 def test_a_dotted_name_has_the_parts_that_are_not_null(parts: tuple[str | None, str | None, str | None], name: str) -> None:
     assert dotted_name(*parts) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (("shop", None, "orders"), "shop__orders"),
+        (("crm", "public", "customer"), "crm__public__customer"),
+        (("shop", None, "order_line"), "shop__order_line"),
+        (("shop", None, "a__b"), "shop__a___5F___5Fb"),
+        (("a_", None, "_b"), "a___5F_____5Fb"),
+        (("a", "b", "c"), "a__b__c"),
+        (("a.b", None, "c"), "a___2Eb__c"),
+        (("a-b", None, "é"), "a___2Db_____C3___A9"),
+        ((None, None, "t"), "___n__t"),
+        (("", "", "t"), "___z_____z__t"),
+        (("crm", "orders", "history"), "crm__orders_____68istory"),
+    ],
+)
+def test_a_catalog_names_a_table(name: tuple[str | None, str | None, str], expected: str) -> None:
+    assert catalog_table(replica_folder(*name)) == expected
+
+
+def test_a_catalog_names_a_history_and_the_tables_of_a_layer() -> None:
+    assert catalog_table(history_folder("shop", None, "orders")) == "shop__orders__history"
+    assert catalog_table("files/feed") == "files__feed"
+
+
+_PARTS = st.text(st.sampled_from("aB_-.~é/0"), max_size=6) | st.sampled_from(["history", "a__history", "x" * 130, "y" * 121])
+
+
+@given(st.sets(st.tuples(st.none() | _PARTS, st.none() | _PARTS, _PARTS, st.booleans()), min_size=2, max_size=8))
+def test_no_two_tables_or_histories_share_a_name_in_a_catalog(names: set[tuple[str | None, str | None, str, bool]]) -> None:
+    folders = {(history_folder if is_history else replica_folder)(*name) for *name, is_history in names}
+    tables = {catalog_table(folder) for folder in folders}
+    assert len(tables) == len(folders)
+    assert all(re.fullmatch(r"[A-Za-z0-9_]{1,255}", table) for table in tables)

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.jars import known_jars, packages
-from framework.session import close_session, jvm_process, local_settings, open_session
+from framework.session import close_session, jvm_process, local_settings, open_session, worker_sessions
 from framework.session_errors import java_version, start_failure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,6 +97,18 @@ def test_session_has_what_results_depend_on(spark: SparkSession) -> None:
     assert open_session(Pipeline()) is spark
     assert jvm_process(spark) is not None
     assert known_jars(packages(kafka=False)) is not None
+
+
+def test_workers_have_what_results_depend_on_whatever_the_cluster_began_with(spark: SparkSession) -> None:
+    of_cluster = spark._jsc.sc().conf()  # type: ignore[union-attr]
+    of_cluster.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        workers = worker_sessions(spark, 2)
+    finally:
+        of_cluster.set("spark.sql.session.timeZone", "UTC")
+
+    assert [worker.conf.get("spark.sql.session.timeZone") for worker in workers] == ["UTC", "UTC"]
+    assert len({id(worker) for worker in workers}) == 2
 
 
 def test_session_of_another_is_not_stopped(spark: SparkSession) -> None:

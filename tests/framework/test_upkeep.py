@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from framework.cli import main
 from framework.layer import Kept
-from framework.tables import Lakehouse
+from framework.tables import Lakehouse, sql_name
 from framework.upkeep import tend
 from silver.upkeep import is_read_to_end
 
@@ -39,7 +39,7 @@ def test_small_files_are_compacted_once_and_hold_the_same_rows(spark: SparkSessi
 
 
 def test_a_table_that_cannot_be_tended_is_told_and_stops_no_other(spark: SparkSession, lake: Lakehouse) -> None:
-    next(Path(lake.path("bronze/messages")).glob("*.parquet")).unlink()
+    next(Path(lake.place("bronze/messages")).glob("*.parquet")).unlink()
     found = tend(spark, lake, Kept("bronze/messages"), 7)
     assert found.note is not None
     assert found.note.startswith("failed: ")
@@ -49,7 +49,7 @@ def test_bronze_is_read_to_its_end_when_no_commit_with_messages_is_ahead(spark: 
     assert not is_read_to_end(spark, lake)
     checkpoint(lake, 'v1\n{}\n{"sourceVersion":1,"reservoirId":"x","reservoirVersion":1,"index":-1,"isStartingVersion":false}')
     assert is_read_to_end(spark, lake)
-    lake.delta(spark, "bronze/messages").optimize().executeCompaction()
+    spark.sql(f"OPTIMIZE {sql_name(lake.place('bronze/messages'))}")
     assert is_read_to_end(spark, lake)
     lake.append(spark.range(1).selectExpr("id", "'new' as text"), "bronze/messages")
     assert not is_read_to_end(spark, lake)

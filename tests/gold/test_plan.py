@@ -112,7 +112,7 @@ class Bench:
     def kept(self, plan: Plan | None, *, is_there: bool = True) -> TableState:
         """The state as it is after a plan was carried out."""
         assert plan is not None
-        path = Path(self.lake.path("gold/" + folder_of(plan.task)))
+        path = Path(self.lake.place("gold/" + folder_of(plan.task)))
         if is_there:
             create_log(path)
         return replace(
@@ -300,9 +300,9 @@ def test_a_history_asks_for_a_rebuild_where_there_is_none_or_a_truncate_closes_v
     bench, state = first
     settings = TableSettings(history=True)
     assert layout(bench.plan(("id_name", ["id"], "2"), state=state, past=PAST, settings=settings))[0] == "its history is to be made"
-    state = replace(state, history=bench.lake.path("gold/shop/orders__history"))
+    state = replace(state, history=bench.lake.place("gold/shop/orders__history"))
     assert layout(bench.plan(("id_name", ["id"], "2"), state=state, past=PAST, settings=settings))[0] == "its history is gone"
-    create_log(Path(bench.lake.path("gold/shop/orders__history")))
+    create_log(Path(bench.lake.place("gold/shop/orders__history")))
     assert layout(bench.plan(("id_name", ["id"], "2"), state=state, past=PAST, settings=settings))[0] is None
     assert layout(bench.plan(state=state, past=PAST, settings=settings, truncates={"2": (None, 1)}))[0] == "a truncate"
 

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.contracts.actions import AddColumn, DropColumn, NoEffect, RenameColumn, RenameTable, SetKeys, TableName
-from framework.report.collect import shown_place
+from framework.report.collect import shown_lakehouse, shown_place
 from framework.report.excerpts import excerpt
 from framework.report.schema_words import column_difference, told_actions
+from framework.tables import Lakehouse
 from framework.words import byte_size, number, one_line, pieces, short_number, span
 
 
@@ -102,3 +103,8 @@ def test_statements_are_told_by_their_actions() -> None:
 )
 def test_a_place_is_shown_without_its_secrets(place: str, shown: str) -> None:
     assert shown_place(place) == shown
+
+
+def test_a_lakehouse_in_a_catalog_is_shown_by_its_names_and_not_by_its_checkpoints() -> None:
+    assert shown_lakehouse(Lakehouse("/cp", "main", "shop_")) == "main.shop_…"
+    assert shown_lakehouse(Lakehouse("s3://me:secret@bucket/lake?key=1")) == "s3://bucket/lake"

@@ -17,7 +17,7 @@ KNOWN = views(
         Replica("crm", "public", "customer", "/gold/customer"),
         Replica("ops", None, "runs", "/gold/runs"),
     ],
-    "/lake",
+    "/lake/{}".format,
 )
 
 
@@ -47,7 +47,7 @@ def test_names_that_no_table_has_are_not_found() -> None:
 
 
 def test_names_that_differ_by_case_alone_are_told_apart_by_it() -> None:
-    known = views([Replica("shop", None, "Orders", "/a"), Replica("shop", None, "orders", "/b")], "/lake")
+    known = views([Replica("shop", None, "Orders", "/a"), Replica("shop", None, "orders", "/b")], "/lake/{}".format)
     assert found_view("`shop`.`Orders`", known) == "shop.Orders"
     assert found_view("`shop`.`ORDERS`", known) is None
 
