@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 from framework.config_document import Document, read_document
 from framework.config_errors import translated, unknown_key
 from framework.config_places import check_folders, check_places
-from framework.config_quality import Quality
+from framework.config_quality import Quality, QualityOrNone
 from framework.config_rules import ColumnRule, TableRule, TableRules, TableSettings
 from framework.config_sources import Kafka, Layout, Source, read_sources
 from framework.config_values import absolute_place
@@ -62,7 +62,7 @@ class Config(BaseModel):
     checkpoints: str | None = Field(default=None, min_length=1)
     sources: dict[str, Source] = Field(min_length=1)
     tables: tuple[TableRule, ...] = ()
-    quality: Quality = Quality()
+    quality: QualityOrNone = Quality()
 
     _rules: TableRules = PrivateAttr()
 

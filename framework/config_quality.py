@@ -170,8 +170,13 @@ class QualityRule(BaseModel):
 
 
 class Scan(StrEnum):
-    """How the rules of a table are judged: measured in one pass, or scanned by Great Expectations itself."""
+    """How the rules of a table are judged.
 
+    `counted`: measured in one pass; a rule holds where nothing breaks it. `measured`: the same, and Great Expectations
+    gives the verdict on what was measured. `full`: Great Expectations scans the tables itself.
+    """
+
+    COUNTED = "counted"
     MEASURED = "measured"
     FULL = "full"
 
@@ -195,6 +200,14 @@ class Quality(BaseModel):
     def placed(self, folder: Path) -> Quality:
         """The same with the relative paths of snapshots made absolute."""
         return self.model_copy(update={"rules": tuple(_placed(rule, folder) for rule in self.rules)})
+
+
+def _switched(value: object) -> object:
+    return {"enabled": False} if value is False else value
+
+
+QualityOrNone = Annotated[Quality, BeforeValidator(_switched)]
+"""`quality: false` is the short form of `quality: {enabled: false}`."""
 
 
 def _placed(rule: QualityRule, folder: Path) -> QualityRule:

@@ -17,13 +17,15 @@ from framework.contracts.actions import TableName
 from framework.contracts.quality import MOST_KEYS, Severity
 from framework.layer import Run
 from framework.quality.compare import compared, read_snapshot, related
+from framework.quality.finding import Finding
 from framework.quality.measure import key_text
+from framework.quality.question import Look, Question
 from framework.quality.rules import Rule, configured, default_rules, digest, rule_of, told_apart
-from framework.quality.subject import Finding, Past, Subject
+from framework.quality.subject import Past, Subject
 from framework.tables import operations, read_table, table_version
 from gold.bad_values import BAD_VALUES_TABLE
 from gold.gate import CONDITION
-from gold.implied import Implied
+from gold.implied import Implied, KeyRules
 from gold.merge import Layout
 from gold.state import State, TableState, read_states
 from gold.strategies import replica
@@ -34,6 +36,7 @@ BAD_VALUES = Rule("bad_values", "bad_values", severity=Severity.WARN)
 IMPLIED_KEYS = Rule("implied_keys", "implied_keys")
 APPLIED = Rule("applied", "applied")
 GATE = Rule("applied", "gate", is_gate=True)
+KEY_KINDS = ("not_null", "unique", IMPLIED_KEYS.kind)
 _IN_BRACKETS = re.compile(r"\[([^\]]*)\]")
 FOREIGN = frozenset({"WRITE", "DELETE", "UPDATE", "RESTORE", "COPY INTO", "STREAMING UPDATE", "TRUNCATE"})
 """Operations of Delta by which gold never changes a replica."""
@@ -64,7 +67,7 @@ class _Table:
 def expectations(run: Run, past: Past) -> Sequence[Subject]:
     """Each replica that has changed since it was judged, and for each table whether it is applied and fresh."""
     states = read_states(run.spark, run.lake)
-    implied = Implied(run)
+    implied = Implied(run, states)
     found: list[Subject] = []
     clock = _Clock(run) if states else None
     for (source, name), state in sorted(states.items(), key=lambda item: repr(item[0])):
@@ -101,19 +104,24 @@ def _replica(table: _Table, implied: Implied, past: Past) -> Sequence[Subject]:
     if version is None or not (table.rules or quality.defaults or quality.reconciliation):
         return ()
     suite = digest(table.rules, quality.model_dump(include={"defaults", "reconciliation", "scan"}), _beyond(table))
-    subject = Subject(
-        "gold", state.source, state.name, table.rules, table.rows, table.keys, version=version, batch=state.batch, suite=suite
-    )
+    shared = _key_rules(table) if quality.reconciliation and state.keys else None
+    rules = tuple(rule for rule in table.rules if shared is None or rule not in (shared.not_null, shared.unique))
+    subject = Subject("gold", state.source, state.name, rules, table.rows, table.keys, version=version, batch=state.batch, suite=suite)
+
+    def questions(look: Look) -> Sequence[Question]:
+        return [implied.question(look, shared, state, _since(run, subject, place, past))] if shared is not None else []
 
     def measured(spark: SparkSession) -> Sequence[Finding]:
         found = [check(spark) for check in _checks(table)]
-        if quality.defaults:
-            found += [_types(spark, table), _bad_values(spark, table)]
-        if quality.reconciliation and state.keys:
-            found.append(implied.compared(spark, IMPLIED_KEYS, state, _since(run, subject, place, past)))
-        return found
+        return [*found, _types(spark, table), _bad_values(spark, table)] if quality.defaults else found
 
-    return (replace(subject, measured=measured),)
+    return (replace(subject, questions=questions, measured=measured, size=state.changes_applied),)
+
+
+def _key_rules(table: _Table) -> KeyRules:
+    """The rules of which comparing keys tells too; those that the configuration writes under their names stand for themselves."""
+    defaults = {rule.kind: rule for rule in default_rules(table.keys) if rule in table.rules}
+    return KeyRules(defaults.get("not_null"), defaults.get("unique"), IMPLIED_KEYS)
 
 
 def _since(run: Run, subject: Subject, place: str, past: Past) -> int:
@@ -123,7 +131,8 @@ def _since(run: Run, subject: Subject, place: str, past: Past) -> int:
     """
     since, last = past.batch(subject.place), past.of(subject.place, IMPLIED_KEYS.name)
     version = past.version(subject.place)
-    if last is None or not last.success or since == subject.batch or version is None:
+    has_failed = any(not result.success for result in past.results.get(subject.place, ()) if result.kind in KEY_KINDS)
+    if last is None or has_failed or since == subject.batch or version is None:
         return -1
     done = operations(run.spark, place, version)
     return since if done is not None and done.isdisjoint(FOREIGN) else -1
@@ -204,12 +213,12 @@ def _bad_values(spark: SparkSession, table: _Table) -> Finding:
     rows = table.rows(spark).select("_cdc_change_id", key_text(table.keys or ("_cdc_change_id",)).alias("key"))
     both = listed.join(rows, F.col("change_id") == F.col("_cdc_change_id"), "left").where("key IS NOT NULL OR reason = 'bad_key'")
     row_text = F.coalesce("key", F.concat(F.lit("change "), F.col("change_id")))
-    texts = both.select(F.concat(row_text, F.lit(": "), F.col("cell"), F.lit(" "), F.col("reason")).alias("key")).distinct()
-    failed = texts.count()
-    named = tuple(row[0] for row in texts.orderBy("key").limit(MOST_KEYS).collect()) if failed else ()
-    return Finding(
-        BAD_VALUES, state.changes_applied, failed, named, f"{failed:,} cells", "ops/bad_values has their texts" if failed else None
-    )
+    text = F.concat(row_text, F.lit(": "), F.col("cell"), F.lit(" "), F.col("reason"))
+    texts = F.collect_set(text)
+    found = both.agg(F.size(texts), F.slice(F.sort_array(texts), 1, MOST_KEYS)).first()
+    failed, named = (int(found[0]), tuple(found[1])) if found else (0, ())
+    detail = "ops/bad_values has their texts" if failed else None
+    return Finding(BAD_VALUES, state.changes_applied, failed, named, f"{failed:,} cells", detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -69,11 +69,14 @@ def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:
     )
 
 
-def all_tasks(desk: Desk) -> list[Task]:
-    """Every table that silver has shown of the configured sources, whether it is behind or not."""
+def all_tasks(desk: Desk, known: Mapping[tuple[str, TableName], TableState] | None = None) -> list[Task]:
+    """Every table that silver has shown of the configured sources, whether it is behind or not.
+
+    `known` are the tables' states where they have been read already.
+    """
     if not desk.lake.exists(desk.spark, COUNTS_TABLE):
         return []
-    states = read_states(desk.spark, desk.lake)
+    states = read_states(desk.spark, desk.lake) if known is None else known
     extents = _extents(desk)
     top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
     return _told_apart(
@@ -135,7 +138,7 @@ def _tasks_of(
     desk: Desk,
     source: str,
     extent: _Extent,
-    states: dict[tuple[str, TableName], TableState],
+    states: Mapping[tuple[str, TableName], TableState],
     top: int,
 ) -> list[Task]:
     statements, times = _statements(desk, source) if extent.has_statements else ([], {})

@@ -15,8 +15,9 @@ from framework.contracts.actions import TableName
 from framework.contracts.quality import MOST_KEYS, Severity
 from framework.contracts.tables import MESSAGE_AT, QUARANTINE
 from framework.layer import Run
+from framework.quality.finding import Finding
 from framework.quality.rules import Rule, digest, rule_of, told_apart
-from framework.quality.subject import Finding, Past, Subject
+from framework.quality.subject import Past, Subject
 from silver import change_rules
 from silver.batch import MESSAGES_TABLE
 from silver.derived import CHANGES_TABLE, COUNTS_SCHEMA, COUNTS_TABLE, PENDING_TABLE, QUARANTINE_TABLE
@@ -67,8 +68,9 @@ def _changes(run: Run, past: Past, version: int) -> Subject:
     shape = {rule.name for rule in RULES}
     has_failed = any(r.success is False and r.rule in shape for r in past.results.get(plain.place, ()))
     since = -1 if has_failed else past.batch(plain.place)
-    top = lake.rows(run.spark, COUNTS_TABLE, COUNTS_SCHEMA).agg(F.max("batch")).first()
-    batch = int(top[0]) if top and top[0] is not None else -1
+    new = F.sum(F.when(F.col("batch") > since, F.col("rows")))
+    top = lake.rows(run.spark, COUNTS_TABLE, COUNTS_SCHEMA).agg(F.max("batch"), new).first()
+    batch, size = (int(top[0]), int(top[1] or 0)) if top and top[0] is not None else (-1, 0)
 
     def rows(spark: SparkSession) -> DataFrame:
         changes = lake.read(spark, CHANGES_TABLE).where(F.col("batch") > since)
@@ -77,7 +79,9 @@ def _changes(run: Run, past: Past, version: int) -> Subject:
     def reconciled(spark: SparkSession) -> Sequence[Finding]:
         return _reconciled(_Ledger(spark, run, past, plain, since)) if quality.reconciliation else ()
 
-    return Subject("silver", None, name, rules, rows, (*MESSAGE_AT, "kind"), reconciled, version, batch, suite)
+    return Subject(
+        "silver", None, name, rules, rows, (*MESSAGE_AT, "kind"), measured=reconciled, size=size, version=version, batch=batch, suite=suite
+    )
 
 
 @dataclass(frozen=True, slots=True)

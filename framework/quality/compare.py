@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from framework.config_quality import Snapshot
 from framework.contracts.quality import MOST_KEYS
 from framework.names import quoted
+from framework.quality.finding import Finding
 from framework.quality.measure import key_text
 from framework.quality.rules import Rule
-from framework.quality.subject import Finding
 
 
 def related(rows: DataFrame, others: DataFrame, rule: Rule, keys: Sequence[str]) -> Finding:

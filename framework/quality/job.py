@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from framework.config_quality import Scan
 from framework.contracts.quality import QualityResult
 from framework.layer import Layer, Run
+from framework.quality.finding import Finding
+from framework.quality.inquiry import findings_of
 from framework.quality.log import append_results, read_past
-from framework.quality.measure import PASS_KINDS, measured
-from framework.quality.rules import Rule
-from framework.quality.subject import Finding, Past, Subject
-from framework.quality.verdict import SCANNED_KINDS, Judge
-
-THREADS = 4
+from framework.quality.subject import Past, Subject
+from framework.quality.verdict import SCANNED_KINDS, Judge, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +29,11 @@ def judge(run: Run, layers: Iterable[Layer]) -> Judged:
     past = read_past(run.spark, run.lake)
     subjects = [subject for layer in layers if layer.expectations for subject in layer.expectations(run, past)]
     changed = [subject for subject in subjects if not _is_known(subject, past)]
-    judge = Judge() if any(subject.version is not None for subject in changed) else None
-    with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        measures = list(pool.map(lambda subject: _measured(run, subject, past), changed))
-    news = [(s, found) for s, found in zip(changed, measures, strict=True) if s.version is not None or _is_news(s, found, past)]
-    results = _judged(run, news, judge or Judge()) if news else ()
+    is_heavy = run.config.quality.scan is not Scan.COUNTED and any(subject.version is not None for subject in changed)
+    judge = Judge() if is_heavy else None
+    found = zip(changed, findings_of(run.spark, changed, past), strict=True)
+    news = [(subject, findings) for subject, findings in found if subject.version is not None or _is_news(subject, findings, past)]
+    results = _judged(run, news, judge) if news else ()
     if results:
         append_results(run.spark, run.lake, results)
     mine = {subject.place for subject, _ in news}
@@ -56,52 +53,17 @@ def _is_news(subject: Subject, findings: Sequence[Finding], past: Past) -> bool:
     return last != {f.rule.name: ((f.failed == 0 if f.is_judged else None), f.keys) for f in findings}
 
 
-def _judged(run: Run, measured_subjects: Sequence[tuple[Subject, list[Finding]]], judge: Judge) -> tuple[QualityResult, ...]:
+def _judged(run: Run, measured_subjects: Sequence[tuple[Subject, list[Finding]]], judge: Judge | None) -> tuple[QualityResult, ...]:
     started = datetime.now(UTC)
+    is_counted = run.config.quality.scan is Scan.COUNTED
+    judge = judge or (None if is_counted else Judge())
     results: list[QualityResult] = []
     for subject, found in measured_subjects:
-        findings = _scanned(run, subject, found, judge)
-        verdicts = judge.verdicts(subject.title, findings) if findings else []
-        results += [_result(run, subject, finding, held, started) for finding, held in zip(findings, verdicts, strict=True)]
+        findings = _scanned(run, subject, found, judge) if judge else found
+        verdicts = judge.verdicts(subject.title, findings) if judge and findings else counted(findings)
+        engine = "great_expectations" if judge else "mainstem"
+        results += [_result(run, subject, finding, (held, engine), started) for finding, held in zip(findings, verdicts, strict=True)]
     return tuple(results)
-
-
-def _measured(run: Run, subject: Subject, past: Past) -> list[Finding]:
-    """What the subject's rules come to; a rule that cannot be judged says so, and the others are judged."""
-    findings = _passed(run, subject, past)
-    try:
-        return [*findings, *subject.measured(run.spark)]
-    except Exception as error:
-        return [*findings, _unjudged(Rule("judged", "judged"), error)]
-
-
-def _passed(run: Run, subject: Subject, past: Past) -> list[Finding]:
-    rules = [rule for rule in subject.rules if rule.kind in PASS_KINDS]
-    changes = [rule for rule in subject.rules if rule.kind == "row_count_change"]
-    if subject.rows is None or not (rules or changes):
-        return []
-    try:
-        total, findings = measured(subject.rows(run.spark), rules, subject.keys)
-    except Exception as error:
-        if len(rules) < 2:
-            return [_unjudged(rule, error) for rule in (*rules, *changes)]
-        alone = [*((rule,) for rule in rules), *((rule,) for rule in changes)]
-        return [finding for one in alone for finding in _passed(run, replace(subject, rules=one), past)]
-    return findings + [_row_count(rule, total, past, subject) for rule in changes]
-
-
-def _unjudged(rule: Rule, error: Exception) -> Finding:
-    text = str(error).splitlines()[0][:300] if str(error) else ""
-    return Finding(rule, 0, 1, (), "could not be judged", f"{type(error).__name__}: {text}")
-
-
-def _row_count(rule: Rule, total: int, past: Past, subject: Subject) -> Finding:
-    last = past.of(subject.place, rule.name)
-    if last is None:
-        return Finding(rule, total, 0, (), f"{total:,} rows, for the first time")
-    change = abs(total - last.checked_count) * 100 / max(last.checked_count, 1)
-    failed = int(rule.percent is not None and change > rule.percent)
-    return Finding(rule, total, failed, (), f"{last.checked_count:,} rows before, {total:,} now ({change:.1f} %)")
 
 
 def _scanned(run: Run, subject: Subject, findings: list[Finding], judge: Judge) -> list[Finding]:
@@ -113,8 +75,8 @@ def _scanned(run: Run, subject: Subject, findings: list[Finding], judge: Judge) 
     return [found.get(f.rule.name, f) for f in findings]
 
 
-def _result(run: Run, subject: Subject, finding: Finding, held: bool | None, started: datetime) -> QualityResult:
-    rule, name = finding.rule, subject.name
+def _result(run: Run, subject: Subject, finding: Finding, verdict: tuple[bool | None, str], started: datetime) -> QualityResult:
+    rule, name, (held, engine) = finding.rule, subject.name, verdict
     return QualityResult(
         run_id=run.run_id,
         started_at=started,
@@ -136,7 +98,7 @@ def _result(run: Run, subject: Subject, finding: Finding, held: bool | None, sta
         failing_keys=finding.keys,
         detail=finding.detail,
         is_gate=rule.is_gate,
-        engine="great_expectations" if held is not None else "mainstem",
+        engine=engine if held is not None else "mainstem",
         version=subject.version,
         batch=subject.batch,
         suite=subject.suite,

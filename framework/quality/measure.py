@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, InvalidOperation
-from functools import reduce
+from functools import cache, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -12,29 +12,43 @@ from pyspark.sql import functions as F
 from framework.config_quality import ROW_KINDS, Bound, Value
 from framework.contracts.quality import MOST_KEYS
 from framework.names import quoted
+from framework.quality.finding import Finding
+from framework.quality.question import Look, Question
 from framework.quality.rules import Rule
-from framework.quality.subject import Finding
 
 PASS_KINDS = (*ROW_KINDS, "unique", "sql")
 """Kinds that the one pass measures."""
 _WIDE = "decimal(38,12)"
 
 
-def measured(rows: DataFrame, rules: Sequence[Rule], keys: Sequence[str]) -> tuple[int, list[Finding]]:
-    """How many rows there are, and what each rule came to. One job; a second one for each rule that fails, for its keys."""
+def question_of(rows: Callable[[], DataFrame], rules: Sequence[Rule], keys: Sequence[str], look: Look) -> Question:
+    """What the rules of a table come to, the count of its rows before them all; a second job names the keys of a rule that fails."""
+    rows = cache(rows)
+
+    def frame() -> DataFrame:
+        found = rows()
+        counts = [F.count("*"), *(_failed(rule) for rule in rules if not _missing(found, rule))]
+        names = {name.lower(): F.col(quoted(name)) for rule in rules for name in rule.columns if not _missing(found, rule)}
+        needed = found if any(rule.kind == "sql" for rule in rules) else found.select(*names.values())
+        return look.whole(needed).agg(F.array(*counts))
+
+    def answer(counts: Sequence[int]) -> Sequence[Finding]:
+        found, total, rest = rows(), counts[0], iter(counts[1:])
+        return [_finding(found, rule, total, None if _missing(found, rule) else next(rest), keys) for rule in rules]
+
+    parts = tuple(question_of(rows, (rule,), keys, look) for rule in rules) if len(rules) > 1 else ()
+    return Question(tuple(rules), frame, answer, parts)
+
+
+def _missing(rows: DataFrame, rule: Rule) -> list[str]:
     have = {name.lower() for name in rows.columns}
-    judged = [rule for rule in rules if all(column.lower() in have for column in rule.columns)]
-    counts = [_failed(rule).alias(f"r{i}") for i, rule in enumerate(judged)]
-    row = rows.agg(F.count("*"), *counts).first()
-    total = int(row[0]) if row else 0
-    found = {rule.name: int(row[i + 1] or 0) if row else 0 for i, rule in enumerate(judged)}
-    return total, [_finding(rows, rule, total, found.get(rule.name), keys) for rule in rules]
+    return [name for name in rule.columns if name.lower() not in have]
 
 
 def _finding(rows: DataFrame, rule: Rule, total: int, failed: int | None, keys: Sequence[str]) -> Finding:
     if failed is None:
-        missing = [name for name in rule.columns if name.lower() not in {have.lower() for have in rows.columns}]
-        return Finding(rule, total, 1, observed=f"no column {', '.join(missing)}", detail=f"it has {', '.join(rows.columns)}"[:500])
+        missing = ", ".join(_missing(rows, rule))
+        return Finding(rule, total, 1, observed=f"no column {missing}", detail=f"it has {', '.join(rows.columns)}"[:500])
     named = failing_keys(rows, rule, keys) if failed else ()
     return Finding(rule, total, failed, named, f"{failed:,} of {total:,} rows")
 

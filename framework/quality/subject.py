@@ -10,23 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from framework.contracts.actions import TableName
 from framework.contracts.quality import QualityResult
+from framework.quality.finding import Finding
+from framework.quality.question import Look, Question
 from framework.quality.rules import Rule
 
 Place = tuple[str, str | None, str | None, str | None, str | None]
 """Layer, source, database, schema, table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a rule came to, measured. `failed` counts what breaks it; `is_judged` is false where that could not be told."""
-
-    rule: Rule
-    checked: int
-    failed: int
-    keys: tuple[str, ...] = ()
-    observed: str = ""
-    detail: str | None = None
-    is_judged: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +45,17 @@ def _nothing(_: SparkSession) -> Sequence[Finding]:
     return ()
 
 
+def _no_questions(_: Look) -> Sequence[Question]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Something to judge: a table's rows against its rules, and what its layer measures by other means.
+    """Something to judge: a table's rows against its rules, and what its layer asks and measures by other means.
 
-    `keys` name a row; `version` and `batch` tell whether it has changed since it was judged. Without a version it is
-    judged in every run, which must cost next to nothing, and is written down when its verdict changes.
+    `size` says how many rows are looked at, as far as that is known without looking. `keys` name a row; `version` and
+    `batch` tell whether it has changed since it was judged. Without a version it is judged in every run, which must cost
+    next to nothing, and is written down when its verdict changes.
     """
 
     layer: str
@@ -70,7 +64,9 @@ class Subject:
     rules: tuple[Rule, ...] = ()
     rows: Callable[[SparkSession], DataFrame] | None = None
     keys: tuple[str, ...] = ()
+    questions: Callable[[Look], Sequence[Question]] = _no_questions
     measured: Callable[[SparkSession], Sequence[Finding]] = _nothing
+    size: int = 0
     version: int | None = None
     batch: int | None = None
     suite: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from pathlib import Path
 from typing import Any
@@ -107,9 +108,18 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
 
     spark.sql(f"ALTER TABLE {path}/bronze/messages` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
     spark.sql(f"DELETE FROM {path}/bronze/messages` WHERE offset = 2 AND topic LIKE '%part-001%'")
+    lines = spark.read.format("delta").load(f"{shop.folder}/lakehouse/gold/shop/line")
+    retyped = lines.withColumn("item_id", lines["item_id"].cast("string")).write.format("delta").mode("overwrite")
+    retyped.option("overwriteSchema", "true").save(f"{shop.folder}/lakehouse/gold/shop/line")
     report = QUALITY_STEP.run(Run(spark, shop.lake, shop.config, "judged alone"))  # silver itself would refuse such a bronze
-    lost = [result.failing_keys for result in report.failures if result.rule == "every_fate_has_its_message"]
-    assert lost == [(f"{part}/2",)]
+    broken = {result.rule: result.failing_keys for result in report.failures}
+    assert broken["every_fate_has_its_message"] == (f"{part}/2",)
+    assert broken["types"] == ("item_id: string, applied as bigint",)
+
+    assert main(["report", "-c", str(tmp_path / "mainstem.yml")]) == 0
+    page = html.unescape((tmp_path / "mainstem-report.html").read_text(encoding="utf-8"))
+    keys = {key for names in (*failed(found).values(), *broken.values()) for key in names}
+    assert {key for key in keys if key not in page} == set()
 
 
 BEFORE_APPLYING = """

@@ -54,6 +54,16 @@ def test_editors_complete_what_is_accepted_here() -> None:
         jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text.replace("not_null", "notnull")))
 
 
+@pytest.mark.parametrize(
+    ("text", "is_judged"), [("", False), ("quality: {}", True), ("quality: {scan: counted}", True), ("quality: false", False)]
+)
+def test_the_step_is_the_last_of_a_run_where_it_is_switched_on(tmp_path: Path, text: str, is_judged: bool) -> None:
+    content = HEAD.replace("quality:\n", f"{text}\n")
+    (tmp_path / "mainstem.yml").write_text(content, encoding="utf-8")
+    jsonschema.Draft202012Validator(json_schema(SILVER.options())).validate(yaml.safe_load(content))
+    assert load_config(tmp_path / "mainstem.yml", formats=SILVER.options()).is_judged == is_judged
+
+
 def test_every_entry_that_matches_applies_and_the_later_of_one_name_wins(tmp_path: Path) -> None:
     entries = """  rules:
     - {match: "shop.*", not_null: id, severity: warn}

@@ -5,8 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from pyspark.sql import SparkSession
+
+from framework.quality.finding import Finding
+from framework.quality.measure import question_of
+from framework.quality.question import Look, asked
 from framework.quality.rules import Rule
-from framework.quality.subject import Finding
 from framework.quality.verdict import Judge
 
 
@@ -21,3 +25,27 @@ def test_a_rule_holds_where_nothing_breaks_it_and_is_open_where_it_could_not_be_
     judge = Judge()
     assert judge.verdicts("shop.item", findings) == [True, False, None]
     assert judge.verdicts("shop.item", findings[:1]) == [True]
+
+
+def test_great_expectations_itself_finds_what_the_one_pass_finds(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT * FROM VALUES (1L, 'pen', 5), (2L, 'INK', 200), (2L, null, 7), (null, 'a long name', null) AS t(id, name, n)")
+    rules = [
+        Rule("not_null(id)", "not_null", ("id",)),
+        Rule("unique(id)", "unique", ("id",)),
+        Rule("accepted(name)", "accepted", ("name",), values=("pen", "INK")),
+        Rule("range(n)", "range", ("n",), low=0, high=100),
+        Rule("regex(name)", "regex", ("name",), pattern="[a-z ]+"),
+        Rule("length(name)", "length", ("name",), high=5),
+    ]
+    expected = {
+        "not_null(id)": ("id=null",),
+        "unique(id)": ("id=2",),
+        "accepted(name)": ("id=null",),
+        "range(n)": ("id=2",),
+        "regex(name)": ("id=2",),
+        "length(name)": ("id=null",),
+    }
+    found = {finding.rule.name: finding for finding in Judge().scanned("shop.item", rows, rules, ["id"])}
+    measured = {finding.rule.name: finding for finding in asked(question_of(lambda: rows, rules, ["id"], Look(spark, is_small=True)))}
+    assert {name: finding.keys for name, finding in measured.items()} == expected
+    assert {name: finding.keys for name, finding in found.items()} == expected

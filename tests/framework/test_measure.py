@@ -1,0 +1,38 @@
+"""Many tables are counted by one job, and a rule that cannot be counted hides no other."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from framework.quality.measure import question_of
+from framework.quality.question import Look, asked_together
+from framework.quality.rules import Rule
+
+NOT_NULL = Rule("not_null(id)", "not_null", ("id",))
+UNIQUE = Rule("unique(id)", "unique", ("id",))
+
+
+def test_tables_are_counted_together_and_a_rule_that_cannot_be_counted_hides_no_other(spark: SparkSession) -> None:
+    items = spark.sql("SELECT * FROM VALUES (1L, 'pen'), (null, 'ink') AS t(id, name)")
+    lines = spark.sql("SELECT * FROM VALUES (7, 1L), (7, 2L), (8, 2L) AS t(id, item_id)")
+    look = Look(spark, is_small=True)
+    unknown = Rule("price is known", "sql", text="price > 0")
+    absent = Rule("not_null(price)", "not_null", ("price",))
+
+    first, second = asked_together(
+        [question_of(lambda: items, [NOT_NULL, absent], ["id"], look), question_of(lambda: lines, [UNIQUE], ["id"], look)]
+    )
+    assert [(f.failed, f.checked, f.keys, f.observed) for f in (*first, *second)] == [
+        (1, 2, ("id=null",), "1 of 2 rows"),
+        (1, 2, (), "no column price"),
+        (1, 3, ("id=7",), "1 of 3 rows"),
+    ]
+
+    first, second = asked_together(
+        [question_of(lambda: items, [NOT_NULL, unknown], ["id"], look), question_of(lambda: lines, [UNIQUE], ["id"], look)]
+    )
+    assert [(f.failed, f.keys, f.observed) for f in (*first, *second)] == [
+        (1, ("id=null",), "1 of 2 rows"),
+        (1, (), "could not be judged"),
+        (1, ("id=7",), "1 of 3 rows"),
+    ]
