@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from framework.layer import Layer, LayerReport, Run, installed_layers
+from framework.contracts.quality import RESULTS_TABLE
+from framework.layer import Kept, Layer, LayerReport, Run, installed_layers
 from framework.quality.job import judge
+from framework.runs import RUNS_TABLE
 
 
 def _run(run: Run) -> LayerReport:
@@ -20,4 +23,11 @@ def _status(run: Run) -> dict[str, Any]:
     return {}
 
 
-LAYER = Layer(name="quality", run=_run, status=_status)
+def _kept(run: Run) -> Iterator[Kept]:
+    """The logs of whole runs, which belong to no other layer."""
+    for name in (RUNS_TABLE, RESULTS_TABLE) if run.table is None else ():
+        if run.lake.exists(run.spark, name):
+            yield Kept(name)
+
+
+LAYER = Layer(name="quality", run=_run, status=_status, kept=_kept)

@@ -8,9 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.layer import Kept
+from framework.config import load_config
+from framework.layer import Kept, Run
+from framework.quality.layer import LAYER as QUALITY
 from framework.tables import Lakehouse, sql_name
 from framework.upkeep import tend
+from silver.layer import LAYER as SILVER
 from silver.upkeep import is_read_to_end
 
 
@@ -20,6 +23,20 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lakehouse:
     rows = spark.range(16).selectExpr("id", "concat('row ', id) as text").repartitionByRange(16, "id")
     lake.append(rows, "bronze/messages")
     return lake
+
+
+def test_the_logs_of_whole_runs_are_tended_too(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text("pipeline: shop\nlakehouse: ./lake\nsources:\n  feed: {format: canal, files: ./landing}\n")
+    config = load_config(file, formats=SILVER.options())
+    lake = Lakehouse(config.root)
+    logs = ["ops/runs", "ops/quality_results"]
+    for name in logs:
+        log = Path(lake.root) / name / "_delta_log"
+        log.mkdir(parents=True)
+        (log / f"{0:020d}.json").touch()
+    assert QUALITY.kept is not None
+    assert list(QUALITY.kept(Run(spark, lake, config, "maintain"))) == [Kept(name) for name in logs]
 
 
 def checkpoint(lake: Lakehouse, text: str) -> None:
