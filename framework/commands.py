@@ -8,7 +8,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version as installed_version
@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from framework.alerts import tell, tell_failure
 from framework.catalog import prepare_catalog
 from framework.checks import told
 from framework.config import Catalog, Config, load_config, validated_config
@@ -47,10 +48,14 @@ def run(options: argparse.Namespace) -> int:
     config = read_config(options)
     if options.verbose:
         show_steps()
-    if getattr(options, "continuous", None) is not None:
-        with opened(config, is_exclusive=True) as (lake, spark), until_asked_to_end() as ended:
-            return repeat(lambda: _round(Run(spark, lake, config, _run_id(), options.table), options), options.continuous, ended)
-    reports, seconds = apply_waiting(config, options.through, options.table)
+    try:
+        if getattr(options, "continuous", None) is not None:
+            with opened(config, is_exclusive=True) as (lake, spark), until_asked_to_end() as ended:
+                return repeat(lambda: _round(Run(spark, lake, config, _run_id(), options.table), options), options.continuous, ended)
+        reports, seconds = apply_waiting(config, options.through, options.table)
+    except Exception as error:
+        _print_notes(tell_failure(config, error))
+        raise
     return report_run(reports, seconds, is_json=options.json)
 
 
@@ -85,6 +90,7 @@ def _reports(work: Run, through: str, started: float) -> tuple[list[LayerReport]
             reports.append(layer.run(work))
     seconds = time.monotonic() - started
     append_run(work.spark, work.lake, work.run_id, reports, seconds)
+    _print_notes(tell(work, reports, exit_code(reports)))
     return reports, seconds
 
 
@@ -189,11 +195,15 @@ def opened(config: Config, *, is_exclusive: bool) -> Iterator[tuple[Lakehouse, A
 def report_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> int:
     """Print what the layers did; returns the exit code."""
     _print_run(reports, seconds, is_json=is_json)
-    for note in (note for report in reports for note in report.notes):
-        print(f"note: {note}", file=sys.stderr)
+    _print_notes(note for report in reports for note in report.notes)
     for error in (error for report in reports for error in report.errors):
         print(f"error: {error}", file=sys.stderr)
     return exit_code(reports)
+
+
+def _print_notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
 
 
 def exit_code(reports: Sequence[LayerReport]) -> int:

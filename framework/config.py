@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, field_validator
 
+from framework.config_alerts import Alert
 from framework.config_document import Document, read_document
 from framework.config_errors import translated, unknown_key
 from framework.config_places import check_folders, check_places
@@ -63,6 +64,7 @@ class Config(BaseModel):
     sources: dict[str, Source] = Field(min_length=1)
     tables: tuple[TableRule, ...] = ()
     quality: QualityOrNone = Quality()
+    alerts: tuple[Alert, ...] = ()
 
     _rules: TableRules = PrivateAttr()
 
@@ -108,7 +110,7 @@ class Config(BaseModel):
             }
             for name, source in self.sources.items()
         }
-        content = {**self.model_dump(mode="json", exclude={"sources"}), "sources": sources}
+        content = {**self.model_dump(mode="json", exclude={"sources", "alerts"}), "sources": sources}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

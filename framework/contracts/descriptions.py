@@ -16,6 +16,7 @@ _TABLES = {
     "silver/pending": "Halves of updates that wait for their partner.",
     "silver/quarantine": "Messages that could not be read, with their bytes and the reason.",
     "ops/batches": "What each batch of silver held, by table and kind.",
+    "ops/alerts": "What webhooks were told of runs, and which could not be reached.",
     "ops/bad_values": "Cells whose text is no value of their type.",
     "ops/epochs": "Where the epochs of a source begin.",
     "ops/quality_results": "The verdict on each rule, each time that it was judged.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from framework.alerts import ALERTS_TABLE
 from framework.contracts.quality import RESULTS_TABLE
 from framework.layer import Kept, Layer, LayerReport, Run, installed_layers
 from framework.quality.job import judge
@@ -25,7 +26,7 @@ def _status(run: Run) -> dict[str, Any]:
 
 def _kept(run: Run) -> Iterator[Kept]:
     """The logs of whole runs, which belong to no other layer."""
-    for name in (RUNS_TABLE, RESULTS_TABLE) if run.table is None else ():
+    for name in (RUNS_TABLE, RESULTS_TABLE, ALERTS_TABLE) if run.table is None else ():
         if run.lake.exists(run.spark, name):
             yield Kept(name)
 

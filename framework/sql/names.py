@@ -11,7 +11,7 @@ from framework.names import dotted_name
 LAYERS = {
     "bronze": ("messages",),
     "silver": ("changes", "schemas", "quarantine", "pending"),
-    "ops": ("runs", "batches", "tables", "statements", "epochs", "bad_values", "quality_results"),
+    "ops": ("runs", "batches", "tables", "statements", "epochs", "bad_values", "quality_results", "alerts"),
 }
 _HISTORY = "__history"
 _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")

@@ -15,6 +15,7 @@ from framework.cli import main
 from framework.layer import Run
 from framework.quality.layer import LAYER as QUALITY_STEP
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
+from tests.framework.test_alerts import webhook
 
 LINES = [{"name": "id", "type": "LONG"}, {"name": "item_id", "type": "LONG"}, {"name": "state", "type": "STRING"}]
 QUALITY = """
@@ -102,9 +103,14 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
     assert {"id=3: no change put it there", "id=4: missing in the replica", "id=null: no change put it there"} <= set(implied)
     assert faults == {}
 
-    code, again = run(shop, capsys)
-    assert (code, failed(again)) == (3, failed(found))
-    assert again["counts"]["rules_checked"] == 0
+    with webhook() as (address, received):
+        (tmp_path / "mainstem.yml").write_text((tmp_path / "mainstem.yml").read_text() + f"\nalerts: [{{webhook: '{address}'}}]\n")
+        code, again = run(shop, capsys)
+        assert (code, failed(again)) == (3, failed(found))
+        assert again["counts"]["rules_checked"] == 0
+        run(shop, capsys)
+    assert [sent["exit_code"] for sent in received] == [3]
+    assert {"kind": "rule", "table": "shop.item", "text": "unique(id) (1 fail)"} in received[0]["problems"]
 
     spark.sql(f"ALTER TABLE {path}/bronze/messages` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
     spark.sql(f"DELETE FROM {path}/bronze/messages` WHERE offset = 2 AND topic LIKE '%part-001%'")

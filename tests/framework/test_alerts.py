@@ -1,0 +1,97 @@
+"""Alerts: what a webhook is sent, that it is sent once, and that one that cannot be reached fails nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from framework.alerts import News, news_of, send
+from framework.cli import main
+from framework.config import load_config
+from framework.config_alerts import Alert, Style
+from framework.errors import ConfigurationError
+from framework.layer import LayerReport, TableLine
+from framework.lease import hold_lease
+from framework.tables import Lakehouse
+from silver.layer import LAYER as SILVER
+
+HEAD = "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: datahub_blob, files: ./landing}\n"
+
+
+@contextmanager
+def webhook(status: int = 200) -> Iterator[tuple[str, list[dict[str, object]]]]:
+    """A server on this machine, and the JSON objects that it has been sent."""
+    received: list[dict[str, object]] = []
+
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/hook/secret", received
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def news() -> News:
+    parked = LayerReport("gold", tables=(TableLine("shop.<b>", "PARKED", notes=("id=2 breaks a rule",)), TableLine("shop.line", "ok")))
+    return news_of("shop", "r1", [LayerReport("bronze", errors=(OSError("no\nplace"),)), parked], 1)
+
+
+def test_json_holds_what_is_wrong_and_no_value_of_a_row() -> None:
+    with webhook() as (address, received):
+        assert send(Alert(webhook=address), news()) is None
+    text = "mainstem shop: failed (run r1)\n• no⏎place\n• shop.<b>: parked"
+    problems = [{"kind": "error", "table": None, "text": "no⏎place"}, {"kind": "parked", "table": "shop.<b>", "text": "parked"}]
+    assert received == [{"pipeline": "shop", "run_id": "r1", "exit_code": 1, "problems": problems, "text": text}]
+
+
+def test_slack_is_sent_text_alone_and_a_name_is_no_markup() -> None:
+    with webhook() as (address, received):
+        assert send(Alert(webhook=address, style=Style.SLACK), news()) is None
+    assert received == [{"text": "mainstem shop: failed (run r1)\n• no⏎place\n• shop.&lt;b&gt;: parked"}]
+
+
+def test_a_webhook_that_refuses_or_is_gone_is_told_without_its_address() -> None:
+    with webhook(500) as (address, _):
+        assert send(Alert(webhook=address), news()) == "HTTP 500"
+    assert send(Alert(webhook=address), news()) == "URLError"
+
+
+def test_a_run_that_cannot_begin_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(HEAD + 'alerts: [{webhook: "${env:SHOP_HOOK}"}]\n')
+    with hold_lease(Lakehouse(str(tmp_path / "lakehouse")), "shop"):
+        with webhook() as (address, received):
+            monkeypatch.setenv("SHOP_HOOK", address)
+            code = main(["run", "-c", str(file)])
+        assert (code, [(sent["exit_code"], sent["run_id"]) for sent in received]) == (1, [(1, None)])
+        assert "LEASE_HELD" in str(received[0]["text"])
+        assert main(["run", "-c", str(file)]) == 1
+    printed = capsys.readouterr().err
+    assert "note: the alert to 127.0.0.1 was not sent: URLError" in printed
+    assert "secret" not in printed
+
+
+def test_an_address_is_checked_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_HOOK", "hooks.example.com/secret")
+    (tmp_path / "mainstem.yml").write_text(HEAD + 'alerts: [{webhook: "${env:SHOP_HOOK}"}]\n')
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(tmp_path / "mainstem.yml", formats=SILVER.options())
+    assert "https://" in caught.value.action
+    assert "example.com/secret" not in str(caught.value)
+    assert "secret" not in repr(Alert(webhook="https://hooks.example.com/secret"))
