@@ -12,7 +12,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.layer import Run
+from framework.layer import Run, installed_layers
+from framework.quality import inquiry
+from framework.quality.job import judge
 from framework.quality.layer import LAYER as QUALITY_STEP
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 from tests.framework.test_alerts import webhook
@@ -164,3 +166,30 @@ def test_a_gate_holds_back_a_batch_and_broken_changes_wait_in_quarantine(
     file.write_text(file.read_text().replace("[open, sent]", "[open, sent, lost]"))
     assert main(["replay", "-c", str(file)]) == 0
     assert shop.rows("shop/line") == {row["id"]: row for row in lines}
+
+
+def test_of_a_large_table_the_new_keys_alone_are_compared_until_somebody_else_writes_to_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inquiry, "SMALL_ROWS", -1)
+    shop = Shop(spark, tmp_path, "quality: {scan: counted}\n")
+
+    def judged() -> list[tuple[str, str, tuple[str, ...]]]:
+        results = judge(Run(spark, shop.lake, shop.config, "judged alone"), installed_layers()).results
+        found = {r.rule: (r.observed.partition(",")[0], r.engine, r.failing_keys) for r in results if r.layer == "gold"}
+        return [found[rule] for rule in ("not_null(id)", "unique(id)", "implied_keys")]
+
+    shop.land([message("INSERT", n, after=item(n, "pen", 1.5)) for n in (1, 2, 3)])
+    shop.run()
+    good = [("0 of 3 rows", "mainstem", ()), ("0 of 3 rows", "mainstem", ()), ("all keys as implied", "mainstem", ())]
+    assert judged() == good
+
+    changed = message("UPDATE", 5, before=item(1, "pen", 1.5), after=item(1, "ink", 1.5))
+    shop.land([message("DELETE", 4, before=item(2, "pen", 1.5)), changed, message("INSERT", 6, after=item(4, "cap", 3.0))])
+    shop.run()
+    new = "0 of 2 new rows"
+    assert judged() == [(new, "mainstem", ()), (new, "mainstem", ()), ("new keys as implied", "mainstem", ())]
+
+    path = f"delta.`{shop.folder}/lakehouse/gold/shop/item`"
+    spark.sql(f"INSERT INTO {path} SELECT * FROM {path} WHERE id = 3")
+    assert judged()[:2] == [("0 of 4 rows", "mainstem", ()), ("1 of 4 rows", "mainstem", ("id=3",))]
