@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bronze.read import BAD_COORDINATES, Block, Layout, LongLine, Messages, blocks, from_kcat, from_lines, split_lines
+from bronze.read import BAD_COORDINATES, LONGEST_LINE, Block, Layout, LongLine, Messages, blocks, from_kcat, from_lines, split_lines
 from framework.contracts.raw import TOO_LONG
 
 BYTES = st.lists(st.sampled_from([b"a", b"\r", b"\n", b" ", b"\xff", b"\x00", b"\xe6\x95\xb0"]), max_size=40).map(b"".join)
@@ -175,6 +175,16 @@ def test_any_bytes_are_one_message(line: bytes) -> None:
 def test_reason_of_a_bad_line_holds_no_value_of_it() -> None:
     messages = kcat(b'{"topic":"t","partition":"secret","offset":1}')
     assert b"secret" not in (messages.headers[0] or [("", b"")])[0][1]  # type: ignore[operator]
+
+
+def test_memory_for_a_line_of_500_mb_is_that_of_the_longest_one_that_a_row_holds() -> None:
+    chunk = b"x" * (4 * 1024 * 1024)
+    tracemalloc.start()
+    found = list(split_lines([b"a\n", *[chunk] * 125, b"\nb"]))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == [(1, b"a"), (2, LongLine(125 * len(chunk))), (3, b"b")]
+    assert peak < LONGEST_LINE + 4 * len(chunk)
 
 
 @pytest.mark.benchmark
