@@ -165,6 +165,11 @@ def count_rows(committed: DataFrame, landed_at: datetime | None) -> list[Row]:
     )
 
 
+def counts_of(spark: SparkSession, lake: Lakehouse, batch: int) -> list[Row]:
+    """The counts of a batch, the last that is derived of it; none where a crash came before them."""
+    return lake.rows(spark, COUNTS_TABLE, COUNTS_SCHEMA).where(F.col("batch") == batch).collect()
+
+
 def append_counts(lake: Lakehouse, spark: SparkSession, counts: Sequence[Row], clock: object, transaction: Transaction | None) -> None:
     """Publish the batch: what is counted here is what gold takes up."""
     rows = [(*(row[name] for name in COUNTED), clock) for row in counts]

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from framework.cli import main
 from framework.tables import Lakehouse
 from silver import batch as of_batch
 from silver.batch import MESSAGES_TABLE, normalize_batch
 from silver.desk import Desk, source_plans
 from silver.job import run_silver
+from silver.passed_over import extra_batch
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 
 HALF = message("UPDATE_AFTER", 4, after=item(2, "ink", 9.5))
@@ -54,3 +56,25 @@ def test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone(
     assert fates(shop) == expected
     waiting = shop.lake.read(spark, "silver/pending").collect()
     assert [row["offset"] for row in waiting] == [3]
+
+
+def test_a_batch_again_leaves_alone_what_batches_behind_it_have_paired(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run died before its stream knew that the batch had ended; its halves met their partners in messages taken up again."""
+    shop = Shop(spark, tmp_path)
+    shop.land([message("INSERT", 2, after=item(2, "ink", 9.0)), HALF])
+    shop.run()
+    shop.land([message("UPDATE_BEFOR", 4, before=item(2, "ink", 9.0))])
+    assert main(["run", "--through", "bronze", "-c", str(shop.folder / "mainstem.yml")]) == 0
+    messages = shop.lake.read(spark, MESSAGES_TABLE)
+    first, second = messages.where("topic = 'part-001.jsonl'"), messages.where("topic = 'part-002.jsonl'")
+    desk = Desk(shop.lake, shop.config, source_plans(shop.config))
+    normalize_batch(second, extra_batch(spark, desk), desk)
+    assert shop.lake.read(spark, "silver/pending").isEmpty()
+    expected = fates(shop)
+
+    normalize_batch(first, 0, Desk(shop.lake, shop.config, source_plans(shop.config)))
+
+    assert shop.lake.read(spark, "silver/pending").isEmpty()
+    assert fates(shop) == expected
