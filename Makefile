@@ -6,6 +6,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 2
 CONNECT ?= tests/end_to_end/test_blob_to_replica.py tests/gold tests/silver
 CHAOS ?= 20
+SOAK ?= 1000
 SCALE ?= 1.0
 MATRIX ?= 3.11-4.0 3.12-4.0 3.11-4.1 3.12-4.1 3.12-4.2.0
 MATRIX_TESTS ?= tests/bronze tests/silver tests/gold tests/end_to_end/test_blob_to_replica.py
@@ -21,7 +22,7 @@ unexport PYTHONPATH
 
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-browser test-connect test-wheel test-matrix $(CELLS) property chaos real lint format clean benchmark
+.PHONY: help setup demo test test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak mutations real lint format clean benchmark
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -33,6 +34,8 @@ help:
 	@echo "make test-matrix the layers' tests on each Python and Spark: MATRIX=\"$(MATRIX)\""
 	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
 	@echo "make chaos    runs killed at every named point, and CHAOS=$(CHAOS) times at random (SEED=… repeats one)"
+	@echo "make soak     SOAK=$(SOAK) rounds over ten tables in one process: heap, threads, files and caches do not grow"
+	@echo "make mutations each guard against lost and doubled changes switched off in a copy: a named test fails"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
 	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); the table goes into README.md"
 	@echo "make lint     format check, ruff, mypy, import contracts"
@@ -89,7 +92,14 @@ property: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/gold $(PYTEST_ARGS)
 
 chaos: $(READY)
-	MAINSTEM_SEED=$(SEED) MAINSTEM_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/end_to_end/test_crashes.py tests/end_to_end/test_rare_crashes.py tests/end_to_end/test_unusable_places.py tests/end_to_end/test_kills.py $(PYTEST_ARGS)
+	MAINSTEM_SEED=$(SEED) MAINSTEM_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/end_to_end/test_crashes.py tests/end_to_end/test_rare_crashes.py tests/end_to_end/test_unusable_places.py tests/end_to_end/test_kills.py tests/end_to_end/test_lost_workers.py tests/end_to_end/test_bronze_rewritten.py $(PYTEST_ARGS)
+
+soak: $(READY)
+	MAINSTEM_SEED=$(SEED) MAINSTEM_SOAK=$(SOAK) $(BIN)/python -m pytest -s tests/end_to_end/test_soak.py $(PYTEST_ARGS)
+
+# apart from `test`: it copies the project, and starts Spark for each guard
+mutations: $(READY)
+	MAINSTEM_MUTATIONS=1 $(BIN)/python -m pytest tests/architecture/test_mutations.py $(PYTEST_ARGS)
 
 real: $(READY)
 	$(UV) sync --frozen --quiet --group real
