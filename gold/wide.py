@@ -26,9 +26,9 @@ def with_texts(frame: DataFrame, image: str, names: Sequence[str], *, marked: st
     A column that the image lacks, and one of an image that is null, has the text null.
     """
     if len(names) < WIDE:
-        cells = {f"t{i}": F.try_element_at(F.col(image), F.lit(name)) for i, name in enumerate(names)}
-        has = {f"h{i}": F.coalesce(F.map_contains_key(marked, F.lit(name)), F.lit(False)) for i, name in enumerate(names) if marked}
-        return frame.withColumns({**cells, **has})
+        cells = [F.try_element_at(F.col(image), F.lit(name)).alias(f"t{i}") for i, name in enumerate(names)]
+        has = [F.coalesce(F.map_contains_key(marked, F.lit(name)), F.lit(False)).alias(f"h{i}") for i, name in enumerate(names) if marked]
+        return frame.select("*", *cells, *has)
     texts = [StructField(f"t{i}", StringType()) for i in range(len(names))]
     marks = [StructField(f"h{i}", BooleanType()) for i in range(len(names)) if marked]
     return frame.mapInArrow(_spreader(image, tuple(names), marked), StructType([*frame.schema.fields, *texts, *marks]))
