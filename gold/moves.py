@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.session import is_connect
 from gold.changes import effects, key_names, laid_over
 from gold.columns import TableColumn
 from gold.latest import by_key, folded_images, with_shields
@@ -84,10 +85,19 @@ def stood(found: DataFrame, keys: Sequence[str], truncated_at: str | None) -> Da
 
 def _followed(links: DataFrame) -> DataFrame:
     """The links without `from`: their images hold what all links before them knew."""
-    links = links.localCheckpoint()
+    links = _cut(links)
     while not links.where(F.col("from").isNotNull()).isEmpty():
         earlier = links.select(F.col("change_id").alias("_id"), F.col("image").alias("_under"), F.col("from").alias("_from"))
         joined = links.join(earlier, F.col("from") == F.col("_id"), "left")
         image = F.when(F.col("_id").isNull(), F.col("image")).otherwise(laid_over(F.col("_under"), F.col("image")))
-        links = joined.select("change_id", image.alias("image"), F.col("_from").alias("from")).localCheckpoint()
+        links = _cut(joined.select("change_id", image.alias("image"), F.col("_from").alias("from")))
     return links
+
+
+def _cut(links: DataFrame) -> DataFrame:
+    """The links as they are now, without the plan that has led to them: each round would double it.
+
+    On Spark Connect they pass through here: a checkpoint there belongs to the thread's session, which is not the one at work.
+    """
+    spark = links.sparkSession
+    return spark.createDataFrame(links.toArrow(), links.schema) if is_connect(spark) else links.localCheckpoint()
