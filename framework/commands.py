@@ -32,7 +32,7 @@ from framework.quality.log import failure_line, is_error
 from framework.result_lines import run_lines
 from framework.run_log import log_step, show_steps
 from framework.runs import append_run
-from framework.session import close_session, jvm_process, open_session
+from framework.session import close_session, jvm_process, open_session, release_streams
 from framework.tables import Lakehouse, lakehouse_of
 from framework.text_tables import aligned
 from framework.words import one_line
@@ -88,6 +88,7 @@ def _reports(work: Run, through: str, started: float) -> tuple[list[LayerReport]
         log_step(layer.name, run=work.run_id)
         with _shown_progress(layer.name):
             reports.append(layer.run(work))
+    release_streams(work.spark)
     seconds = time.monotonic() - started
     append_run(work.spark, work.lake, work.run_id, reports, seconds)
     _print_notes(tell(work, reports, exit_code(reports)))

@@ -132,6 +132,20 @@ def stop_session(session: SparkSession) -> None:
         each.close = _nothing  # the next command's calls may run when these are collected
 
 
+def release_streams(session: SparkSession) -> None:
+    """Close the connections that streams have left which have ended; nothing where one is still active.
+
+    Each stream of a classic session calls Python from a thread of its own. Py4J keeps that thread's connection, with a thread
+    and files on both sides, until the client that made it is replaced.
+    """
+    gateway: Any = getattr(getattr(session, "_sc", None), "_gateway", None)
+    if getattr(gateway, "_callback_server", None) is None or session.streams.active:
+        return
+    with contextlib.suppress(Exception):  # other gateways may not know it; then they go on as before
+        client = gateway.java_gateway_server.getCallbackClient()
+        gateway.java_gateway_server.resetCallbackClient(client.getAddress(), client.getPort())
+
+
 def _client(session: SparkSession) -> Any:
     """What a session of Spark Connect speaks to its server with."""
     return cast(Any, session).client

@@ -98,7 +98,6 @@ class Feed:
 
 
 @pytest.mark.skipif(not ROUNDS, reason="many rounds in one process are for make soak")
-@pytest.mark.xfail(reason="each stream leaves its connection from the JVM open: a thread and two files a layer and round")
 def test_what_a_process_holds_does_not_grow_with_its_rounds(spark: SparkSession, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path)
     feed, ended, found, spent = Feed(shop), threading.Event(), list[Held](), list[float]()

@@ -2,6 +2,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.jars import known_jars, packages
-from framework.session import close_session, jvm_process, local_settings, open_session, worker_sessions
+from framework.session import close_session, jvm_process, local_settings, open_session, release_streams, worker_sessions
 from framework.session_errors import java_version, start_failure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,3 +142,26 @@ def test_workers_import_the_layers(spark: SparkSession, tmp_path: Path) -> None:
     frame.write.format("delta").save(str(tmp_path / "places"))
 
     assert spark.read.format("delta").load(str(tmp_path / "places")).first() == (str(ROOT),)
+
+
+def test_streams_that_have_ended_leave_no_threads(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(1).write.parquet(str(tmp_path / "rows"))
+    seen: list[int] = []
+
+    def stream(name: str) -> None:
+        writer = spark.readStream.schema("id long").parquet(str(tmp_path / "rows")).writeStream.trigger(availableNow=True)
+        place = str(tmp_path / name)
+        writer.option("checkpointLocation", place).foreachBatch(lambda batch, _: seen.append(batch.count())).start().awaitTermination()
+
+    stream("first")
+    release_streams(spark)
+    before = {thread.ident for thread in threading.enumerate()}
+    for name in ("second", "third", "fourth"):
+        stream(name)
+    release_streams(spark)
+    deadline = time.monotonic() + 20
+    while (more := {thread.ident for thread in threading.enumerate()} - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert (seen, more) == ([1] * 4, set())
+    stream("fifth")
+    assert len(seen) == 5
