@@ -22,7 +22,7 @@ unexport PYTHONPATH
 
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak mutations real lint format clean benchmark
+.PHONY: help setup demo test test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -35,6 +35,7 @@ help:
 	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
 	@echo "make chaos    runs killed at every named point, and CHAOS=$(CHAOS) times at random (SEED=… repeats one)"
 	@echo "make soak     SOAK=$(SOAK) rounds over ten tables in one process: heap, threads, files and caches do not grow"
+	@echo "make limits   a message of 500 MB, fifty new tables beside a busy one: memory and threads stay bounded"
 	@echo "make mutations each guard against lost and doubled changes switched off in a copy: a named test fails"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
 	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); the table goes into README.md"
@@ -93,6 +94,9 @@ property: $(READY)
 
 chaos: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/end_to_end/test_crashes.py tests/end_to_end/test_rare_crashes.py tests/end_to_end/test_unusable_places.py tests/end_to_end/test_kills.py tests/end_to_end/test_lost_workers.py tests/end_to_end/test_bronze_rewritten.py $(PYTEST_ARGS)
+
+limits: $(READY)
+	MAINSTEM_LIMITS=1 $(BIN)/python -m pytest -s tests/end_to_end/test_limits.py $(PYTEST_ARGS)
 
 soak: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_SOAK=$(SOAK) $(BIN)/python -m pytest -s tests/end_to_end/test_soak.py $(PYTEST_ARGS)

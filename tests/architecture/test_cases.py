@@ -117,7 +117,7 @@ VALUES = {
         "silver/test_member_names.py::test_names_once_equal_repeats_and_json_values_pass",
     ),
     "a value of a hundred megabytes": (
-        "bronze/test_read.py::test_memory_for_a_line_of_500_mb_is_that_of_the_longest_one_that_a_row_holds",
+        "end_to_end/test_limits.py::test_a_message_of_500_mb_is_quarantined_and_one_of_60_is_a_row",
         f"{POISON}::test_27_a_text_of_21_million_characters_is_kept",
     ),
 }
@@ -201,7 +201,7 @@ FAULTS = {
         "end_to_end/test_random_feeds.py::test_every_message_has_its_fate",
     ),
     "huge messages": (
-        "bronze/test_read.py::test_memory_for_a_line_of_500_mb_is_that_of_the_longest_one_that_a_row_holds",
+        "end_to_end/test_limits.py::test_a_message_of_500_mb_is_quarantined_and_one_of_60_is_a_row",
         "bronze/test_read.py::test_line_longer_than_the_limit_is_counted_and_let_go_and_the_others_are_read",
         "silver/test_wire.py::test_an_image_has_at_most_ten_thousand_columns",
     ),
@@ -222,7 +222,9 @@ FAULTS = {
         "end_to_end/test_bronze_rewritten.py::test_compacted_bronze_is_read_on_and_an_updated_one_refused",
         "end_to_end/test_bronze_rewritten.py::test_bronze_rewritten_in_any_way_is_refused",
     ),
-    "many tables, a busy one, new ones": (),
+    "many tables, a busy one, new ones": (
+        "end_to_end/test_limits.py::test_fifty_new_tables_beside_a_busy_one_are_all_right_in_bounded_threads",
+    ),
     "a table that always fails": (
         "end_to_end/test_unusable_places.py::test_a_table_that_cannot_be_written_is_parked_and_the_others_go_on",
         "gold/test_apply.py::test_settings_that_change_take_effect_at_once",
@@ -255,7 +257,6 @@ FAULTS = {
 }
 WITHOUT_A_TEST = {
     "killed in its upkeep": "not tried yet: Delta's own commits are all that `maintain` makes",
-    "many tables, a busy one, new ones": "not tried yet in one batch; gold works on four tables at a time",
     "tables of another release": "there has been no release yet whose tables could be kept as they were",
 }
 CASES = KEYS | ORDER | VALUES | NAMES
