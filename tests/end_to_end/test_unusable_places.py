@@ -121,10 +121,10 @@ def test_a_table_that_cannot_be_written_is_parked_and_the_others_go_on(
 
     merge = gold.apply._merge
 
-    def take_away(changes: Any, plan: Any, target: Any, truncates: Any) -> None:
+    def take_away(changes: Any, named: Any, plan: Any, target: Any, truncates: Any) -> None:
         if plan.task.name.table == "item":
             place.rename(tmp_path / "away")
-        merge(changes, plan, target, truncates)
+        merge(changes, named, plan, target, truncates)
 
     with monkeypatch.context() as patched:
         patched.setattr(gold.apply, "_merge", take_away)
