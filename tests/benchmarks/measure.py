@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.processes import family
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -72,24 +74,9 @@ def side_by_side(ours: Work, other: Work, rounds: int, prepare: tuple[Work, Work
     return Sides(wall, other_wall, cpu, other_cpu)
 
 
-def tree(root: int | None = None) -> list[int]:
-    """This process, or another one, and all below it."""
-    parents: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents.setdefault(int((entry / "stat").read_text().rpartition(")")[2].split()[1]), []).append(int(entry.name))
-            except (OSError, IndexError):
-                continue
-    found = [root or os.getpid()]
-    for pid in found:
-        found.extend(parents.get(pid, ()))
-    return found
-
-
 def cpu_seconds(seen: dict[int, int]) -> float:
     """What this process, the JVM and Python's workers have used; `seen` keeps what those used that have ended."""
-    for pid in tree():
+    for pid in family(os.getpid()):
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:

@@ -20,8 +20,9 @@ from framework.tables import Lakehouse
 from gold.layer import LAYER as GOLD
 from silver.layer import LAYER as SILVER
 from tests.benchmarks import feeds
-from tests.benchmarks.measure import Result, side_by_side, tree
+from tests.benchmarks.measure import Result, side_by_side
 from tests.end_to_end.random_wires import blob
+from tests.processes import memory_of
 
 _PAYLOAD = "struct<op:string,sequenceId:long,after:struct<dataColumn:map<string,string>>>"
 LIMIT_BYTES = 4 * 1024**3
@@ -115,7 +116,7 @@ def memory(folder: Path, size: int) -> list[Result]:
     def watch() -> None:
         nonlocal peak
         while not ended.wait(0.2):
-            peak = max(peak, sum(map(_resident, tree(running.pid))))
+            peak = max(peak, memory_of(running.pid))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -126,12 +127,3 @@ def memory(folder: Path, size: int) -> list[Result]:
     messages = json.loads(told)["counts"]["messages"]
     note = f"{peak / 1024**3:.2f} GB, {messages:,} messages"
     return [Result("P12", f"peak memory for a file of {size / 1024**2:,.0f} MB, share of 4 GB", peak / LIMIT_BYTES, 1.0, 0.5, note)]
-
-
-def _resident(pid: int) -> int:
-    """The memory of a process, what it shares with others counted in parts."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

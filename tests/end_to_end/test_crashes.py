@@ -31,6 +31,7 @@ from framework.config import load_config
 from framework.crash import VARIABLE
 from framework.tables import Lakehouse
 from silver.layer import LAYER as SILVER
+from tests.processes import ended, kill_tree
 
 ROOT = Path(__file__).parents[2]
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
@@ -208,32 +209,6 @@ def test_a_run_that_died_anywhere_is_repeated_as_if_it_had_not(
             kill_tree(process)
     assert place.run() == 0
     compare(place.contents(spark), expected)
-
-
-def ended(process: subprocess.Popen[bytes]) -> int:
-    """The exit code of a process that we started. A busy machine is slow: only after half an hour it is ended."""
-    try:
-        return process.wait(timeout=1800)
-    except subprocess.TimeoutExpired:
-        kill_tree(process)
-        raise
-
-
-def kill_tree(process: subprocess.Popen[bytes]) -> None:
-    """SIGKILL for a process that we started and all below it, children first."""
-    pids = [process.pid]
-    for pid in pids:
-        for task in Path("/proc").glob(f"{pid}/task/*/children"):
-            try:
-                pids.extend(int(child) for child in task.read_text().split())
-            except OSError:
-                continue
-    for pid in reversed(pids):
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    process.wait()
 
 
 def test_a_second_run_leaves_and_a_killed_holder_is_no_hindrance(undisturbed: tuple[Place, Held]) -> None:

@@ -21,8 +21,9 @@ from framework.cli import main
 from framework.crash import VARIABLE
 from framework.tables import sql_name
 from tests.end_to_end.test_blob_to_replica import item, message
-from tests.end_to_end.test_crashes import CHAOS, ROOT, SEED, Place, compare, ended, kill_tree
+from tests.end_to_end.test_crashes import CHAOS, ROOT, SEED, Place, compare
 from tests.end_to_end.test_kills import CONFIG, land
+from tests.processes import ended, kill_tree
 
 TABLES = ("bronze/messages", "silver/changes", "gold/shop/item", "gold/shop/item__history")
 LONG_AGO = time.time() - 30 * 86_400

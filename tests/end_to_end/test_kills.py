@@ -18,7 +18,8 @@ from deltalake import DeltaTable
 
 from framework.cli import main
 from tests.end_to_end.test_blob_to_replica import item, message
-from tests.end_to_end.test_crashes import CHAOS, SEED, Place, ended, kill_tree
+from tests.end_to_end.test_crashes import CHAOS, SEED, Place
+from tests.processes import ended, kill_tree
 
 CONFIG = """pipeline: crashes
 lakehouse: ./lakehouse

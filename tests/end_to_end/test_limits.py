@@ -22,33 +22,13 @@ from pyspark.sql import SparkSession
 import gold.job
 from framework.cli import main
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
-from tests.end_to_end.test_crashes import ROOT, kill_tree
+from tests.end_to_end.test_crashes import ROOT
 from tests.end_to_end.test_repair import command
+from tests.processes import kill_tree, memory_of
 
 IS_ON = bool(os.environ.get("MAINSTEM_LIMITS"))
 MB = 2**20
 MOST_BYTES = 4 * 1024 * MB
-
-
-def memory_of(process: int) -> int:
-    """The bytes that a process and all below it hold in memory, shared ones counted once."""
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    below = {process}
-    for _ in range(6):
-        below |= {pid for pid, parent in parents.items() if parent in below}
-    total = 0
-    for pid in below:
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-    return total
 
 
 def run_watched(command: Sequence[str], log: Path) -> tuple[int, int]:

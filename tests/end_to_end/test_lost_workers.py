@@ -22,7 +22,8 @@ from silver.format import Context
 from silver.normalize import normalizer
 from silver.rows import STAGED_DDL
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
-from tests.end_to_end.test_crashes import CHAOS, ROOT, Place, compare, kill_tree
+from tests.end_to_end.test_crashes import CHAOS, ROOT, Place, compare
+from tests.processes import family, kill_tree
 
 
 def test_messages_decoded_again_after_their_worker_was_killed_give_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -55,19 +56,10 @@ def test_messages_decoded_again_after_their_worker_was_killed_give_the_same_rows
 
 def workers(process: int) -> Iterator[int]:
     """The Python workers below a process: those that a daemon of PySpark has forked."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    below = {process}
-    for _ in range(6):
-        below |= {pid for pid, parent in parents.items() if parent in below}
-    for pid in below:
+    for pid, parent in family(process).items():
         try:
             is_worker = b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
-            is_forked = b"pyspark.daemon" in Path(f"/proc/{parents.get(pid, 0)}/cmdline").read_bytes()
+            is_forked = b"pyspark.daemon" in Path(f"/proc/{parent}/cmdline").read_bytes()
         except OSError:
             continue
         if is_worker and is_forked:
