@@ -103,7 +103,7 @@ def silver(lake: Lakehouse, rows: DataFrame, batch: int, table: str = "item") ->
     frame = rows.select(*(given.get(f.name, blank).cast(f.dataType).alias(f.name) for f in CHANGES))
     lake.append(frame, derived.CHANGES_TABLE, None, derived.CHANGES_PROPERTIES)
     mine = lake.read(spark, derived.CHANGES_TABLE).where((F.col("batch") == batch) & (F.col("table") == table))
-    derived.append_counts(lake, spark, derived.count_rows(mine), None, None)
+    derived.append_counts(lake, spark, derived.count_rows(mine, None), None, None)
 
 
 def cells() -> dict[str, object]:
