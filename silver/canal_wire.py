@@ -23,7 +23,7 @@ and in what orders their messages: that is their `Dialect`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 from msgspec import Raw
@@ -209,4 +209,4 @@ def _listed(rows: _Rows) -> list[_Row | None]:
 
 def _declared(name: str, text: str | None, codec: str | None) -> Declared:
     column = Column(type=canonical_type(text, "mysql") if text else None, declared=text)
-    return Declared(name, replace(column, type="string"), codec) if codec is not None else Declared(name, column)
+    return Declared(name, msgspec.structs.replace(column, type="string"), codec) if codec is not None else Declared(name, column)

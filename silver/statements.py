@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from framework.contracts.actions import (
     Action,
     AddColumn,
@@ -28,13 +30,13 @@ def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
     if event.kind not in (ControlKind.DDL, ControlKind.TRUNCATE):
         return (event,)
     if event.actions is not None:
-        return (replace(event, actions=_translated(event.actions, fmt)),)
+        return (structs.replace(event, actions=_translated(event.actions, fmt)),)
     table = TableName(event.database, event.schema, event.table) if event.table else None
     found = _understood(event, table)
     if event.kind is ControlKind.TRUNCATE and not any(isinstance(a, TruncateTable) for s in found for a in s.actions):
         found = (Statement(table, (TruncateTable(),)),) if table else ()
     spread = [
-        replace(
+        structs.replace(
             event,
             columns=event.columns if s.table == table else {},
             kind=ControlKind.TRUNCATE if s.actions and all(isinstance(a, TruncateTable) for a in s.actions) else ControlKind.DDL,
@@ -46,8 +48,8 @@ def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
         for s in found
     ]
     if event.columns and table is not None and all(s.table != table for s in found):  # a renamed table's structure is the new name's
-        spread.append(replace(event, kind=ControlKind.DDL, statement=None, actions=(NoEffect("structure"),)))
-    return spread or (replace(event, kind=ControlKind.DDL, actions=(NoEffect("no table named"),)),)
+        spread.append(structs.replace(event, kind=ControlKind.DDL, statement=None, actions=(NoEffect("structure"),)))
+    return spread or (structs.replace(event, kind=ControlKind.DDL, actions=(NoEffect("no table named"),)),)
 
 
 def _understood(event: Control, table: TableName | None) -> tuple[Statement, ...]:

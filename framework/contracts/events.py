@@ -1,10 +1,14 @@
-"""What a decoder says of one message: row changes and control events, values as canonical text."""
+"""What a decoder says of one message: row changes and control events, values as canonical text.
+
+They are `msgspec.Struct`s, which are made ten times as fast as frozen dataclasses: there is one a message, or one a value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from framework.contracts.actions import Action
 
@@ -46,8 +50,7 @@ class Token(StrEnum):
     NULL = "null"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of an image: exactly one of `type` (declared, canonical, as Spark SQL writes it) and `token` is set.
 
     `declared` is the source's own type text, None where the feed declares nothing.
@@ -61,8 +64,7 @@ class Column:
 Image = Mapping[str, str | None]
 
 
-@dataclass(frozen=True, slots=True)
-class RowChange:
+class RowChange(Struct, frozen=True):
     """One change of one row.
 
     `before` and `after` map column names to canonical text; a None value is SQL NULL; an image is None where the event
@@ -92,8 +94,7 @@ class RowChange:
     is_time: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(Struct, frozen=True):
     """A control event. `table` is None where the event speaks of no table; `statement` is the DDL's text.
 
     `columns` is a structured table definition, where the feed sends one beside (or instead of) the text.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 TOO_LONG = "mainstem.too_long"
 """The header of a line that no row can hold, with the number of its bytes; they are in the file alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawMessage:
+class RawMessage(Struct, frozen=True):
     """One message of a feed: bytes and coordinates, never parsed.
 
     `key` and `value` are None where the broker's message had none (a null value is a broker tombstone). `timestamp` is

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from framework.contracts.events import Event, Op, RowChange
 from framework.contracts.raw import RawMessage
@@ -110,7 +112,7 @@ def _sample(fmt: Format, message: RawMessage, context: Context) -> Sample | None
         return None
     for document, image in _spots(json.loads(message.value)):
         try:
-            (spotted,) = fmt.decode(replace(message, value=json.dumps(document).encode()), context)
+            (spotted,) = fmt.decode(structs.replace(message, value=json.dumps(document).encode()), context)
         except Malformed:
             continue
         if isinstance(spotted, RowChange) and SPOT in (spotted.after or ()):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, fields
 from typing import Any
 
 import pytest
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 from framework.contracts.actions import actions_text
 from framework.contracts.events import Column, Control, Event
@@ -30,8 +31,8 @@ def described(event: Event) -> dict[str, Any]:
     members = {}
     for field in fields(event):
         value = getattr(event, field.name)
-        default = field.default_factory() if field.default_factory is not MISSING else field.default
-        if default is MISSING or value != default:
+        default = field.default if field.default_factory is NODEFAULT else field.default_factory()
+        if default is NODEFAULT or value != default:
             members[field.name] = json.loads(actions_text(value)) if field.name == "actions" else written(value)
     return members
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from framework.contracts.actions import AddColumn, actions_of
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
@@ -271,7 +272,7 @@ def test_a_snapshot_row_without_a_position_sorts_first_and_has_one_id_in_its_epo
 
 def test_a_position_that_is_only_a_time_takes_tie_breakers_in_a_format_of_positions() -> None:
     def decode(raw: RawMessage, context: Context) -> Sequence[Event]:
-        return tuple(replace(row, is_time=raw.offset > 0) for row in rows_of(7))
+        return tuple(structs.replace(row, is_time=raw.offset > 0) for row in rows_of(7))
 
     rows = normalized([b"x", b"y", b"z"], plan(replace(datahub_blob.FORMAT, decode=decode)))
     assert [r["sequence"] for r in rows] == ["011.011.017", "011.011.017.orders.010.011.010", "011.011.017.orders.010.012.010"]
@@ -329,7 +330,7 @@ def test_a_column_with_two_kinds_of_values_keeps_them_apart() -> None:
 def test_tokens_are_not_joined_across_a_statement() -> None:
     column = {"v": Column(token=Token.NUMBER)}
     number = RowChange(Op.INSERT, "shop", None, "orders", None, None, {"v": "1"}, column, (1,), None)
-    text = replace(number, columns={"v": Column(token=Token.TEXT)}, position=(3,))
+    text = structs.replace(number, columns={"v": Column(token=Token.TEXT)}, position=(3,))
     change = Control(ControlKind.DDL, "ALTER", "shop", None, "orders", statement="alter table orders modify v text", position=(2,))
     rows = normalized([b"bug"], buggy((number, change, text)))
     assert [r["columns"] and json.loads(r["columns"])[0][3] for r in rows] == ["number", None, "text"]
