@@ -98,7 +98,7 @@ def _minified(document: bytes) -> bytes:
 
 def _repeated(node: Any, kind: Any) -> str | None:
     """The first name that an object repeats with another value, in the parts that `kind` describes."""
-    if kind is None or kind is msgspec.Raw:
+    if kind is None or kind is msgspec.Raw or kind is Any:
         return None
     if isinstance(node, _Object):
         members: dict[str, Any] = {}

@@ -22,12 +22,13 @@ from framework.contracts.reasons import Malformed, Reason
 from framework.contracts.seed import seed_in
 from silver.format import Context, Format
 from silver.identity import digest, image_parts, key_values
-from silver.rows import STAGED, Row, RowWriter, excluded, forgotten, quarantined
+from silver.rows import STAGED, Row, excluded, forgotten, quarantined, staged_batch
 from silver.seeded import seeded_row
 from silver.sequence import sequence_of
 from silver.statements import statement_events
 
 BAD_COORDINATES = "mainstem.bad_coordinates"
+_BLANK: Row = dict.fromkeys(STAGED.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +86,18 @@ class _Desk:
         self.plans = plans
         self.rows: list[Row | None] = []
         self.waiting: dict[tuple[Any, ...], list[int]] = {}
+        self.exclusions: dict[tuple[str | None, ...], bool] = {}
 
     def take(self, message: RawMessage, epoch: int | None) -> None:
         plan = self.plans[message.source]
-        if any(name == FORGOTTEN for name, _ in message.headers):
-            self.rows.append(forgotten(message, plan.format.name))
-            return
-        seed = seed_in(message.headers)
-        if seed is not None:
-            self._take_seeded(message, seed, plan)
-            return
+        if message.headers:
+            if any(name == FORGOTTEN for name, _ in message.headers):
+                self.rows.append(forgotten(message, plan.format.name))
+                return
+            seed = seed_in(message.headers)
+            if seed is not None:
+                self._take_seeded(message, seed, plan)
+                return
         epoch = plan.epoch if epoch is None else epoch
         ids: set[str] = set()
         for ordinal, event in enumerate(_decoded(message, plan)):
@@ -109,7 +112,7 @@ class _Desk:
             if row["change_id"] in ids:  # equal rows inside one message are rows of their own
                 row["change_id"] = digest((row["change_id"], "again", str(ordinal)))
             ids.add(row["change_id"])
-            if event.table is not None and plan.is_excluded(event.database, event.schema, event.table):
+            if event.table is not None and self._is_excluded(row, plan):
                 self.rows.append(excluded(row))
             elif isinstance(event, RowChange) and event.half is not None:
                 self._take_half(row)
@@ -122,7 +125,14 @@ class _Desk:
         except Exception as error:  # a header that nobody here has written
             self.rows.append(quarantined(message, plan.format.name, _refusal(error)))
             return
-        self.rows.append(excluded(row) if plan.is_excluded(row["database"], row["schema"], row["table"]) else row)
+        self.rows.append(excluded(row) if self._is_excluded(row, plan) else row)
+
+    def _is_excluded(self, row: Row, plan: SourcePlan) -> bool:
+        place = (row["source"], row["database"], row["schema"], row["table"])
+        known = self.exclusions.get(place)
+        if known is None:
+            known = self.exclusions[place] = plan.is_excluded(*place[1:])
+        return known
 
     def _take_half(self, row: Row) -> None:
         key = (row["source"], row["database"], row["schema"], row["table"], row["sequence"])
@@ -140,10 +150,7 @@ class _Desk:
     def finish(self) -> pa.RecordBatch:
         rows = [row for row in self.rows if row is not None]
         describe_shapes(rows)
-        writer = RowWriter(STAGED)
-        for row in rows:
-            writer.add(row)
-        return writer.batch()
+        return staged_batch(rows)
 
 
 def _decoded(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malformed]:
@@ -170,14 +177,14 @@ def _decoded(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malforme
 
 
 def _row(message: RawMessage, ordinal: int, event: Event, fmt: Format, epoch: int) -> Row:
-    is_unique = fmt.positions_are_unique and not event.is_time and event.position is not None
-    tie = None if is_unique else (message.topic, message.partition, message.offset, ordinal)
-    sequence = None
-    if isinstance(event, RowChange) or event.position is not None:
-        sequence = sequence_of(epoch, event.position, tie)
+    position = None if event.position is None else sequence_of(epoch, event.position, None)
+    sequence = position
+    if isinstance(event, RowChange) or position is not None:
+        if position is None or event.is_time or not fmt.positions_are_unique:
+            sequence = sequence_of(epoch, event.position, (message.topic, message.partition, message.offset, ordinal))
     elif event.kind in (ControlKind.DDL, ControlKind.TRUNCATE) and not has_no_effect(event.actions or ()):
         raise Malformed(Reason.MISSING_POSITION, "a statement without a position has no place among the rows")
-    row: Row = dict.fromkeys(STAGED.names)
+    row: Row = _BLANK.copy()
     row.update(
         source=message.source,
         format=fmt.name,
@@ -196,7 +203,7 @@ def _row(message: RawMessage, ordinal: int, event: Event, fmt: Format, epoch: in
         transaction_id=event.transaction_id,
         server=event.server,
         shape=event.columns,
-        position=None if event.position is None else sequence_of(epoch, event.position, None),
+        position=position,
     )
     if isinstance(event, RowChange):
         row.update(before=event.before, after=event.after, partial=event.partial)
@@ -265,25 +272,38 @@ def describe_shapes(rows: list[Row]) -> None:
 
 
 def _describe(rows: list[Row], written: set[str]) -> None:
-    tokens: dict[tuple[Any, ...], set[Token]] = {}
-    for row in rows:
-        for name, column in (row["shape"] or {}).items():
-            if column.token is not None:
-                tokens.setdefault((row["source"], row["database"], row["schema"], row["table"], name), set()).add(column.token)
-    joined = {column: ",".join(sorted(shown)) for column, shown in tokens.items() if len(shown - {Token.NULL}) < 2}
-    texts: dict[tuple[Any, ...], tuple[str, str]] = {}
+    shapes: dict[tuple[Any, ...], Mapping[str, Column]] = {}  # one object is one shape: decoders share what messages share
+    described: list[tuple[Row, tuple[Any, ...]]] = []
     for row in rows:
         shape = row["shape"]
-        if not shape:
-            continue
-        place = (row["source"], row["database"], row["schema"], row["table"])
-        columns = tuple(
-            (name, c.type, c.declared, None if c.token is None else joined.get((*place, name), str(c.token))) for name, c in shape.items()
-        )
-        key = (place, columns)
-        if key not in texts:
-            text = json.dumps(columns, ensure_ascii=False, separators=(",", ":"))
-            texts[key] = (digest((text,)), text)
-        row["schema_id"], text = texts[key]
+        if shape:
+            place = (id(shape), row["source"], row["database"], row["schema"], row["table"])
+            shapes[place] = shape
+            described.append((row, place))
+    texts = _texts_of(shapes)
+    for row, place in described:
+        row["schema_id"], text = texts[place]
         row["columns"] = None if row["schema_id"] in written else text
         written.add(row["schema_id"])
+
+
+def _texts_of(shapes: Mapping[tuple[Any, ...], Mapping[str, Column]]) -> dict[tuple[Any, ...], tuple[str, str]]:
+    """The `schema_id` and the text of each shape."""
+    tokens: dict[tuple[Any, ...], set[Token]] = {}
+    for place, shape in shapes.items():
+        for name, column in shape.items():
+            if column.token is not None:
+                tokens.setdefault((*place[1:], name), set()).add(column.token)
+    joined = {column: ",".join(sorted(shown)) for column, shown in tokens.items() if len(shown - {Token.NULL}) < 2}
+    known: dict[tuple[Any, ...], tuple[str, str]] = {}
+    texts: dict[tuple[Any, ...], tuple[str, str]] = {}
+    for place, shape in shapes.items():
+        columns = tuple(
+            (name, c.type, c.declared, None if c.token is None else joined.get((*place[1:], name), str(c.token)))
+            for name, c in shape.items()
+        )
+        if columns not in known:
+            text = json.dumps(columns, ensure_ascii=False, separators=(",", ":"))
+            known[columns] = (digest((text,)), text)
+        texts[place] = known[columns]
+    return texts

@@ -6,7 +6,7 @@ pairing and the schema table: `position` (the sequence without tie-breakers) and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -61,22 +61,10 @@ STAGED_DDL = (
 )
 
 
-class RowWriter:
-    """Collects rows column by column and gives them as one Arrow batch."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self.schema = schema
-        self.columns: list[list[Any]] = [[] for _ in schema.names]
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Take one row; members that the schema does not name are left out."""
-        for name, values in zip(self.schema.names, self.columns, strict=True):
-            values.append(row[name])
-
-    def batch(self) -> pa.RecordBatch:
-        """All rows taken so far."""
-        arrays = [_array(values, field.type) for values, field in zip(self.columns, self.schema, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+def staged_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows as an Arrow batch of the staged columns; what else a row has is left out."""
+    arrays = [_array([row[field.name] for row in rows], field.type) for field in STAGED]
+    return pa.RecordBatch.from_arrays(arrays, schema=STAGED)
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array[Any]:
@@ -119,10 +107,7 @@ def plain_rows(table: pa.Table) -> list[Row]:
 
 def staged_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as an Arrow table of the staged columns."""
-    writer = RowWriter(STAGED)
-    for row in rows:
-        writer.add(row)
-    return pa.Table.from_batches([writer.batch()], schema=STAGED)
+    return pa.Table.from_batches([staged_batch(list(rows))], schema=STAGED)
 
 
 def quarantined(message: RawMessage, format_name: str, error: Malformed, ordinal: int = 0) -> Row:

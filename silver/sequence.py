@@ -16,6 +16,7 @@ from itertools import takewhile
 
 _SNAPSHOT, _STREAM = "010", "011"
 MAX_DIGITS = 99
+_LENGTHS = tuple(f"{length:02d}" for length in range(MAX_DIGITS + 1))
 _RUNS = re.compile(r"[0-9]+|[^0-9]+", re.ASCII)
 
 
@@ -24,7 +25,7 @@ def number_part(value: int) -> str:
     text = str(value)
     if value < 0 or len(text) > MAX_DIGITS:
         raise ValueError("a position is a number from 0 to 99 digits")
-    return f"{len(text):02d}{text}"
+    return _LENGTHS[len(text)] + text
 
 
 def joined(numbers: Iterable[int]) -> str:
@@ -65,11 +66,10 @@ Tie = tuple[str, int, int, int]
 
 def sequence_of(epoch: int, position: tuple[int, ...] | None, tie: Tie | None) -> str:
     """The sequence of a change. `tie` is None where the position identifies one change."""
-    parts = [number_part(epoch), _SNAPSHOT if position is None else _STREAM]
-    if position is not None:
-        parts.append(joined(position))
-    elif tie is None:
-        parts.append("010")
+    mark, place = (_SNAPSHOT, ()) if position is None else (_STREAM, position)
+    parts = [number_part(epoch), mark, *map(number_part, place)]
     if tie is not None:
-        parts += [name_part(tie[0]), joined(tie[1:])]
+        parts += [name_part(tie[0]), *map(number_part, tie[1:])]
+    elif position is None:
+        parts.append("010")
     return ".".join(parts)

@@ -164,6 +164,9 @@ def number_of(raw: Raw | None, name: str) -> int | None:
 
     Raises `Malformed` when it is no whole number from 0 to 99 digits.
     """
+    data = b"" if raw is None else bytes(raw)
+    if data.isdigit() and len(data) <= 99:
+        return int(data)
     text = optional_text(raw)
     if text is None:
         return None
@@ -175,6 +178,9 @@ def number_of(raw: Raw | None, name: str) -> int | None:
 
 def time_of(raw: Raw | None, name: str, unit: str = "ms") -> int | None:
     """A time as a count since the epoch, number or text, in microseconds; None where it is missing or null."""
+    data = b"" if raw is None else bytes(raw)
+    if unit == "ms" and len(data) <= 13 and data.isdigit():
+        return int(data) * 1000
     text = optional_text(raw)
     if text is None:
         return None

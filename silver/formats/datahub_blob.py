@@ -29,6 +29,8 @@ it stays text in bronze and is never deserialized. DML and DDL share one sequenc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -39,7 +41,7 @@ from framework.contracts.reasons import Malformed, Reason
 from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
 from silver.format import Context, Format
 from silver.types import declared_text, instant_of_epoch
-from silver.wire import checked_keys, checked_width, number_of, read_json, required, scalar, time_of
+from silver.wire import MAX_DIGITS, checked_keys, checked_width, number_of, read_json, required, scalar, time_of
 
 _ROWS = {
     "INSERT": (Op.INSERT, None),
@@ -51,7 +53,18 @@ _ROWS = {
 }
 _CONTROLS = {"MHEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _DIALECTS = {"postgresql": "postgres", "sqlserver": "tsql", "oracle": "oracle", "db2": "db2"}
+_MOST = 10**30
+_AS_SENT = frozenset({"string", "binary", "double"})
+_AS_COUNTED = _AS_SENT | {"bigint"}
 _TYPES = {"BOOLEAN": "boolean", "LONG": "bigint", "DOUBLE": "double", "STRING": "string", "DATE": "timestamp", "BYTES": "binary"}
+
+
+LONGEST_KEPT = 65_536
+"""Bytes: a schema block up to this length is read once for all messages that repeat it."""
+
+
+class _Digits(str):
+    """A number with a point or an exponent, as it was sent."""
 
 
 class _Source(msgspec.Struct):
@@ -68,7 +81,20 @@ class _Schema(msgspec.Struct):
 
 
 class _Image(msgspec.Struct):
+    dataColumn: dict[str, Any] | None = None
+
+
+class _RawImage(msgspec.Struct):
     dataColumn: dict[str, Raw] | None = None
+
+
+class _RawImages(msgspec.Struct):
+    before: _RawImage | None = None
+    after: _RawImage | None = None
+
+
+class _RawMessage(msgspec.Struct):
+    payload: _RawImages
 
 
 class _Payload(msgspec.Struct):
@@ -82,11 +108,21 @@ class _Payload(msgspec.Struct):
 
 class _Message(msgspec.Struct):
     payload: _Payload
-    schema: _Schema | None = None
+    schema: Raw = Raw()
     version: str | None = None
 
 
-_MESSAGE = msgspec.json.Decoder(_Message)
+class _Told(msgspec.Struct, frozen=True):
+    """What a message's schema block says; shared by all messages with the same block."""
+
+    source: _Source
+    keys: list[str] | None
+    columns: dict[str, Column]
+
+
+_MESSAGE = msgspec.json.Decoder(_Message, float_hook=_Digits)
+_RAW_MESSAGE = msgspec.json.Decoder(_RawMessage)
+_SCHEMA = msgspec.json.Decoder(_Schema | None)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -94,12 +130,12 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     envelope = read_json(_MESSAGE, message.value)
     if envelope.version is not None and envelope.version.partition(".")[0] not in ("0", "1"):
         raise Malformed(Reason.UNSUPPORTED_VERSION, "version is neither 0.x nor 1.x")
-    payload, schema = envelope.payload, envelope.schema or _Schema()
-    source = schema.source or _Source()
+    payload, told = envelope.payload, _told(bytes(envelope.schema))
+    source = told.source
     changed_at = time_of(event_time(payload.timestamp), "timestamp.eventTime")
     position = number_of(payload.sequenceId, "sequenceId")
     if payload.op in _ROWS:
-        return (_row(payload, schema, changed_at, position, context),)
+        return (_row(payload, told, changed_at, position, (message.value or b"", context)),)
     kind = _CONTROLS.get(payload.op)
     if kind is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
@@ -115,19 +151,31 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
             statement=payload.ddl.text if payload.ddl else None,
             position=None if position is None else (position,),
             event_time=changed_at,
-            keys=checked_keys(schema.primaryKey),
-            columns=_columns(schema),
+            keys=checked_keys(told.keys),
+            columns=told.columns,
             dialect=_DIALECTS.get((source.dbType or "").lower(), "mysql"),
         ),
     )
 
 
-def _row(payload: _Payload, schema: _Schema, changed_at: int | None, position: int | None, context: Context) -> RowChange:
-    source = schema.source or _Source()
+def _told(schema: bytes) -> _Told:
+    return _known(schema) if len(schema) <= LONGEST_KEPT else _read(schema)
+
+
+def _read(schema: bytes) -> _Told:
+    read = (read_json(_SCHEMA, schema) if schema else None) or _Schema()
+    columns = {c.name: Column(type=_TYPES.get(c.type or "", "string"), declared=c.type) for c in read.dataColumn or ()}
+    return _Told(read.source or _Source(), read.primaryKey, columns)
+
+
+_known = lru_cache(maxsize=1024)(_read)
+
+
+def _row(payload: _Payload, told: _Told, changed_at: int | None, position: int | None, given: tuple[bytes, Context]) -> RowChange:
+    (value, context), source = given, told.source
     table = required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName")
     op, half = _ROWS[payload.op]
-    columns = _columns(schema)
-    before, after = _image(payload.before, columns), _image(payload.after, columns)
+    before, after, columns = _images(payload, told.columns, value)
     if half is Half.AFTER and before is not None:
         half = None
     needs_before = op is Op.DELETE or half is Half.BEFORE
@@ -140,7 +188,7 @@ def _row(payload: _Payload, schema: _Schema, changed_at: int | None, position: i
         database=source.dbName,
         schema=source.schemaName or None,
         table=table,
-        keys=checked_keys(schema.primaryKey or context.keys_of(source.dbName, source.schemaName or None, table), before, after),
+        keys=checked_keys(told.keys or context.keys_of(source.dbName, source.schemaName or None, table), before, after),
         before=before,
         after=after,
         columns=columns,
@@ -150,11 +198,51 @@ def _row(payload: _Payload, schema: _Schema, changed_at: int | None, position: i
     )
 
 
-def _columns(schema: _Schema) -> dict[str, Column]:
-    return {c.name: Column(type=_TYPES.get(c.type or "", "string"), declared=c.type) for c in schema.dataColumn or ()}
+Texts = Mapping[str, str | None] | None
 
 
-def _image(image: _Image | None, columns: dict[str, Column]) -> Mapping[str, str | None] | None:
+def _images(payload: _Payload, columns: dict[str, Column], value: bytes) -> tuple[Texts, Texts, dict[str, Column]]:
+    """Both images, and the columns with those that the schema leaves out.
+
+    Cells come as Python values where these say exactly what was sent, else the message is read once more for its text.
+    """
+    try:
+        return _quick(payload.before, columns, value), _quick(payload.after, columns, value), columns
+    except _NotExact:
+        images, columns = read_json(_RAW_MESSAGE, value).payload, dict(columns)
+        return _image(images.before, columns), _image(images.after, columns), columns
+
+
+class _NotExact(Exception):
+    """A cell whose text a Python value does not show."""
+
+
+def _quick(image: _Image | None, columns: Mapping[str, Column], value: bytes) -> Texts:
+    if image is None or image.dataColumn is None:
+        return None
+    checked_width(image.dataColumn)
+    texts: dict[str, str | None] = {}
+    for name, cell in image.dataColumn.items():
+        column = columns.get(name)
+        if column is None or column.type is None:
+            raise _NotExact
+        kind = type(cell)
+        if cell is None:
+            texts[name] = None
+        elif kind is str:
+            texts[name] = cell if column.type in _AS_SENT else _canonical(column.type, Token.TEXT, cell)
+        elif kind is int and -_MOST < cell < _MOST and (cell or b"-0" not in value):
+            texts[name] = str(cell) if column.type in _AS_COUNTED else _canonical(column.type, Token.NUMBER, str(cell))
+        elif kind is _Digits and len(cell) <= MAX_DIGITS:
+            texts[name] = _canonical(column.type, Token.NUMBER, str(cell))
+        elif kind is bool:
+            texts[name] = _canonical(column.type, Token.BOOLEAN, "true" if cell else "false")
+        else:
+            raise _NotExact
+    return texts
+
+
+def _image(image: _RawImage | None, columns: dict[str, Column]) -> Texts:
     if image is None or image.dataColumn is None:
         return None
     checked_width(image.dataColumn)
@@ -168,9 +256,11 @@ def _value(columns: dict[str, Column], name: str, raw: Raw) -> str | None:
         column = columns[name] = Column(token=token)
     if text is None or column.type is None:
         return text
-    if column.type == "timestamp":
-        return instant_of_epoch(text, "ms")
-    return declared_text(column.type, token, text)
+    return _canonical(column.type, token, text)
+
+
+def _canonical(kind: str, token: Token, text: str) -> str | None:
+    return instant_of_epoch(text, "ms") if kind == "timestamp" else declared_text(kind, token, text)
 
 
 def column_type(kind: str) -> str | None:

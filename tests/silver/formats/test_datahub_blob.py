@@ -9,6 +9,7 @@ from framework.contracts.events import Column, Control, ControlKind, Event, Half
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.format import Context, Options
+from silver.formats import datahub_blob
 from silver.formats.datahub_blob import FORMAT, column_type
 
 CONTEXT = Context("feed", Options(), "Asia/Shanghai", lambda database, schema, table: None)
@@ -285,3 +286,64 @@ def test_types_of_statements_become_those_that_rows_declare() -> None:
 def test_updates_come_in_halves_at_unique_positions() -> None:
     assert (FORMAT.name, FORMAT.halves, FORMAT.positions_are_unique) == ("datahub_blob", True, True)
     assert FORMAT.ops == {Op.INSERT, Op.UPDATE, Op.DELETE}
+
+
+CELLS = (
+    *(
+        "null",
+        "true",
+        "false",
+        '""',
+        '"a"',
+        '"null"',
+        '"\\u00e9\\ud83d\\ude00"',
+        '"\\ud800"',
+        '"a\\"b"',
+        '" 7 "',
+        '"007"',
+        '"1.50"',
+        '"TRUE"',
+    ),
+    *("0", "-0", "-0.0", "0.10", "1e400", "1E-2", "-1.5e+3", "9223372036854775808", "-" + "9" * 40, "1" * 999, "1" * 1001, "2" * 5000),
+    *(
+        "1." + "3" * 1200,
+        "{}",
+        "[]",
+        '{"b": 1.10, "a": [-0]}',
+        '{"a":1,"a":2}',
+        "1605339932000",
+        '"1605339932000"',
+        "-1",
+        "99999999999999999",
+    ),
+)
+
+
+@pytest.mark.parametrize("name", [*TYPES, "told by none"])
+def test_cells_read_as_python_values_are_what_their_text_says(name: str) -> None:
+    whole = message("INSERT", after=dict.fromkeys(TYPES))
+    values = [whole.replace(json.dumps(dict.fromkeys(TYPES)).encode(), f'{{"id":1,"{name}":{cell}}}'.encode()) for cell in CELLS]
+    values = [value.replace(b'"id":1,"id"', b'"id"') for value in values]
+    quick = [told(value) for value in values]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datahub_blob, "_quick", no_quick_way)
+        assert quick == [told(value) for value in values]
+
+
+def told(value: bytes) -> tuple[Event, Any] | Reason:
+    try:
+        event = row(value)
+    except Malformed as error:
+        return error.reason
+    return event, event.columns
+
+
+def no_quick_way(*_: object) -> None:
+    raise datahub_blob._NotExact
+
+
+def test_messages_of_one_schema_share_its_columns_and_none_changes_them() -> None:
+    first, told_more = row(message("INSERT", after=JOE)), row(message("INSERT", after={**JOE, "new": 1}))
+    assert list(told_more.columns) == ["id", "name", "new"]
+    assert row(message("INSERT", after=ANN)).columns is first.columns
+    assert list(first.columns) == ["id", "name"]
