@@ -36,8 +36,8 @@ GUARDS = "tests/gold/test_guards.py::test_old_work_late_changes_and_odd_keys_do_
 MUTATIONS = {
     "ties of positions that are only times": Mutation(
         "silver/normalize.py",
-        "tie = None if is_unique else (message.topic, message.partition, message.offset, ordinal)",
-        "tie = None",
+        "if position is None or event.is_time or not fmt.positions_are_unique:",
+        "if position is None:",
         ("tests/silver/test_normalize.py::test_positions_that_are_only_times_take_broker_coordinates_as_tie_breakers",),
     ),
     "ties of effects on one key": Mutation(

@@ -9,7 +9,6 @@ from deltalake.schema import PrimitiveType
 
 from framework.contracts.events import Column, Token
 from silver.connect_types import Field, column_of
-from silver.dataworks_wire import NamedColumn
 from silver.formats import datahub_blob
 from silver.oms import declared_value
 from silver.vocabulary import canonical_type, is_open_decimal, undeclared_token
@@ -189,8 +188,8 @@ def test_a_canonical_type_is_a_delta_type(kind: str) -> None:
     ],
 )
 def test_the_six_types_of_datahub(name: str, kind: str) -> None:
-    schema = datahub_blob._Schema(dataColumn=[NamedColumn("c", name)])
-    assert datahub_blob._columns(schema) == {"c": Column(type=kind, declared=name)}
+    schema = b'{"dataColumn":[{"name":"c","type":"%b"}]}' % name.encode()
+    assert datahub_blob._told(schema).columns == {"c": Column(type=kind, declared=name)}
     assert PrimitiveType(delta_type(kind))
 
 
