@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config
+from framework.config_rules import TableRules
 from framework.contracts.reasons import Reason
 from framework.contracts.seed import SEEDED
 from framework.contracts.tables import SCHEMAS
@@ -130,34 +131,34 @@ class Desk:
 
 def source_plans(config: Config) -> dict[str, SourcePlan]:
     """What the decoding tasks know of each source."""
-    plans = {}
+    plans, rules = {}, config.rules
     for name, source in config.sources.items():
         context = Context(
             source=name,
             options=cast(Options, source.options),
             timezone=source.timezone,
-            keys_of=functools.partial(_keys_of, config),
-            codecs_of=functools.partial(_codecs_of, config),
-            given_of=functools.partial(_given_of, config),
+            keys_of=functools.partial(_keys_of, rules),
+            codecs_of=functools.partial(_codecs_of, rules),
+            given_of=functools.partial(_given_of, rules),
         )
-        is_excluded = functools.partial(_is_excluded, config)
+        is_excluded = functools.partial(_is_excluded, rules)
         plans[name] = SourcePlan(FORMATS[source.format], context, source.epoch, is_excluded, MAX_MESSAGE_BYTES)
     return plans
 
 
-def _keys_of(config: Config, database: str | None, schema: str | None, table: str) -> tuple[str, ...] | None:
-    return config.settings(database, schema, table).keys
+def _keys_of(rules: TableRules, database: str | None, schema: str | None, table: str) -> tuple[str, ...] | None:
+    return rules.settings(database, schema, table).keys
 
 
-def _codecs_of(config: Config, database: str | None, schema: str | None, table: str) -> dict[str, str]:
-    columns = config.settings(database, schema, table).columns
+def _codecs_of(rules: TableRules, database: str | None, schema: str | None, table: str) -> dict[str, str]:
+    columns = rules.settings(database, schema, table).columns
     return {name: column.decode for name, column in columns.items() if column.decode}
 
 
-def _given_of(config: Config, database: str | None, schema: str | None, table: str) -> dict[str, Given]:
-    columns = config.settings(database, schema, table).columns
+def _given_of(rules: TableRules, database: str | None, schema: str | None, table: str) -> dict[str, Given]:
+    columns = rules.settings(database, schema, table).columns
     return {name: Given(c.type, c.encoding, bool(c.unsigned)) for name, c in columns.items() if not c.decode}
 
 
-def _is_excluded(config: Config, database: str | None, schema: str | None, table: str) -> bool:
-    return config.settings(database, schema, table).exclude
+def _is_excluded(rules: TableRules, database: str | None, schema: str | None, table: str) -> bool:
+    return rules.settings(database, schema, table).exclude

@@ -3,7 +3,8 @@
 Only objects that a decoder reads are looked at. A JSON value of a column is text: it stays byte for byte what was sent,
 with its repeats. The same member twice with the same value is one member.
 
-Most messages are settled by counting: a document that is read and written again has as many members as before. A name
+Most messages are settled by reading and writing them again: where that gives the same bytes, no object names a member
+twice. Those with spaces or escapes are settled by counting: what is written again has as many members as before. A name
 that stands apart from its colon would not be counted: such a document is minified first.
 """
 
@@ -22,7 +23,9 @@ _SCHEMA = b'"schema"'
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ANY = msgspec.json.Decoder(float_hook=str)
 """Reads a document to count it; numbers with a point stay text, for reading them takes longer than all the rest."""
-_QUOTE, _COLON_ESCAPE = b"\\u0022", b"\\u003"
+_AS_WRITTEN = msgspec.json.Decoder(float_hook=msgspec.Raw)
+"""Reads a document to write it again, numbers with a point as they were."""
+_QUOTES_AND_COLONS = (b"\\u0022", b"\\u003a", b"\\u003A")
 """Written as escapes a quote and a colon would be counted in one spelling and not in the other."""
 
 
@@ -38,7 +41,7 @@ def refuse_repeated_names(document: bytes, kind: Any) -> None:
 
     `document` is one JSON document that a decoder of `kind` has read; bytes that it left unread are checked too.
     """
-    if _is_sound(document):
+    if is_as_written(document) or _is_sound(document):
         return
     try:
         name = _repeated(_PAIRS.decode(document.decode("utf-8")), kind)
@@ -52,9 +55,38 @@ def refuse_repeated_names(document: bytes, kind: Any) -> None:
         raise Malformed(Reason.DUPLICATE_NAME, f"an object names {name[:100]!r} twice with different values")
 
 
+def is_as_written(document: bytes) -> bool:
+    """Whether the document is spelled as this reader would write it: without spaces, needless escapes, repeats and `-0`.
+
+    The block `schema` is looked at once, for messages share it.
+    """
+    try:
+        if _SCHEMA not in document:
+            return _is_written_again(document)
+        members = _MEMBERS.decode(document)
+        if msgspec.json.encode(members) != document:
+            return False
+        for name, raw in members.items():
+            value = bytes(raw)
+            if value[:1] in b"{[" and not (_is_schema_written_again(value) if name == "schema" else _is_written_again(value)):
+                return False
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _is_written_again(value: bytes) -> bool:
+    return msgspec.json.encode(_AS_WRITTEN.decode(value)) == value
+
+
+@lru_cache(maxsize=1024)
+def _is_schema_written_again(schema: bytes) -> bool:
+    return _is_written_again(schema)
+
+
 def _is_sound(document: bytes) -> bool:
     """Whether counting shows that nothing repeats. The block `schema` is counted once, for messages share it."""
-    if b"\\" in document and (_QUOTE in document or _COLON_ESCAPE in document):
+    if b"\\" in document and any(escape in document for escape in _QUOTES_AND_COLONS):
         return False
     if b"\n" in document or b"\t" in document or b"\r" in document or b'" ' in document:
         document = _minified(document)

@@ -20,13 +20,19 @@ UNSIGNED_BIGINT = "decimal(20,0)"
 _NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,5}))?", re.ASCII)
 _WALL = re.compile(r"(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d+))?)?)?", re.ASCII)
 _EPOCH = re.compile(r"(-?)(\d{1,20})(?:\.(\d+))?", re.ASCII)
+_MOST_EPOCH_DIGITS = 20
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
+_POINTS = frozenset(("-- ::", "--T::"))
+_TO_SECONDS, _LAST_HOUR = 19, "23"
 _PER_SECOND = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def number_text(text: str) -> str:
     """A number in plain digits, its scale kept: `1.50E2` gives `150`, `9.90` stays; over 38 digits the text as sent."""
     if text.isdigit() and (text[0] != "0" or len(text) == 1):
+        return text
+    whole, _, fraction = text.partition(".")
+    if whole.isdigit() and fraction.isdigit() and (whole[0] != "0" or len(whole) == 1) and text.isascii():
         return text
     found = _NUMBER.fullmatch(text)
     if found is None:
@@ -83,10 +89,13 @@ def epoch_parts(text: str, unit: str) -> tuple[int, str] | None:
 
     All digits that the source had are kept. None when the text is no such number.
     """
-    found = _EPOCH.fullmatch(text)
-    if found is None:
-        return None
-    sign, whole, fraction = found.group(1), found.group(2), found.group(3) or ""
+    if text.isdigit() and text.isascii() and len(text) <= _MOST_EPOCH_DIGITS:
+        sign, whole, fraction = "", text, ""
+    else:
+        found = _EPOCH.fullmatch(text)
+        if found is None:
+            return None
+        sign, whole, fraction = found.group(1), found.group(2), found.group(3) or ""
     places = _PER_SECOND[unit]
     if places:
         whole = whole.rjust(places + 1, "0")
@@ -112,7 +121,12 @@ def wall_text(seconds: int, fraction: str = "") -> str | None:
         moment = _ORIGIN + timedelta(seconds=seconds)
     except OverflowError:
         return None
-    return f"{moment.year:04d}-{moment.month:02d}-{moment.day:02d}T{moment:%H:%M:%S}" + (f".{fraction}" if fraction else "")
+    return _spelled(moment) + (f".{fraction}" if fraction else "")
+
+
+def _spelled(moment: datetime) -> str:
+    """The moment to the second, `2024-02-29T10:00:00`."""
+    return moment.isoformat()[:_TO_SECONDS]
 
 
 def date_text(days: int) -> str | None:
@@ -135,6 +149,9 @@ def wall_of_epoch(text: str, unit: str) -> str:
 
 def wall_of_text(text: str) -> str:
     """`YYYY-MM-DD[ T]HH:mm[:ss[.f]]` as a canonical wall time (all digits kept); the text as it came when it is none."""
+    wall = _wall_as_written(text)
+    if wall is not None:
+        return wall
     found = _WALL.fullmatch(text.strip())
     if found is None:
         return text
@@ -143,20 +160,38 @@ def wall_of_text(text: str) -> str:
         moment = datetime(int(year), int(month), int(day), int(hour or 0), int(minute or 0), int(second or 0))
     except ValueError:
         return text
-    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}" + (f".{fraction}" if fraction else "")
+    return _spelled(moment) + (f".{fraction}" if fraction else "")
+
+
+def _wall_as_written(text: str) -> str | None:
+    """The wall time of a text in the usual spelling, `YYYY-MM-DD[ T]HH:mm:ss[.f]`; None for any other, which may be one too."""
+    points = text[4:5] + text[7:8] + text[10:11] + text[13:14] + text[16:17]
+    if points not in _POINTS or text[11:13] > _LAST_HOUR or (len(text) > _TO_SECONDS and not _is_fraction(text[_TO_SECONDS:])):
+        return None
+    try:
+        datetime.fromisoformat(text[:_TO_SECONDS])
+    except ValueError:
+        return None
+    return text if text[10] == "T" else f"{text[:10]}T{text[11:]}"
+
+
+def _is_fraction(text: str) -> bool:
+    return text[0] == "." and text[1:].isdigit() and text.isascii()
 
 
 def instant_of_wall(text: str, zone: str) -> str:
     """A wall time of a zone as an instant; the text as it came when it is none. The earlier one where clocks go back."""
-    wall = wall_of_text(text)
-    if wall is text and not _WALL.fullmatch(text.strip()):
-        return text
+    wall = _wall_as_written(text)
+    if wall is None:
+        wall = wall_of_text(text)
+        if wall is text and not _WALL.fullmatch(text.strip()):
+            return text
     body, _, fraction = wall.partition(".")
     try:
         moment = datetime.fromisoformat(body).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
     except (ValueError, OverflowError):
         return text
-    return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}" + (f".{fraction}" if fraction else "") + "Z"
+    return _spelled(moment) + (f".{fraction}" if fraction else "") + "Z"
 
 
 def micros_of_epoch(text: str, unit: str) -> int | None:
