@@ -14,9 +14,10 @@ from msgspec import Raw
 
 from framework.contracts.events import Column
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import joined_columns
 from silver.connect_types import Field, bytes_of, column_of, value_of
 from silver.types import undeclared_text
-from silver.wire import checked_width, joined_columns, read_json, scalar
+from silver.wire import checked_width, read_json, scalar
 
 _OBJECT = msgspec.json.Decoder(dict[str, Raw])
 _FIELD = msgspec.json.Decoder(Field | None)
@@ -42,7 +43,7 @@ def columns_of(fields: Mapping[str, Field]) -> dict[str, Column]:
 
 def image_of(
     image: Mapping[str, Raw] | None, fields: Mapping[str, Field], *, numbers_as_text: bool = False
-) -> tuple[dict[str, str | None] | None, dict[str, Column]]:
+) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
     """An image as canonical text, and the columns in it that `fields` does not declare, by what the wire shows."""
     if image is None:
         return None, {}
@@ -77,7 +78,7 @@ def _decoded(name: str, text: str, codec: str) -> str:
     raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not base64 of {codec} text")
 
 
-def key_of(key: bytes, *, numbers_as_text: bool = False) -> tuple[dict[str, str | None] | None, dict[str, Column]]:
+def key_of(key: bytes, *, numbers_as_text: bool = False) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
     """The key of a message, with or without a schema block, and its columns; None where its payload is null.
 
     Raises `Malformed` for a key that is no JSON object.

@@ -25,6 +25,7 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import joined_columns
 from silver.connect import columns_of, decoded_image, image_of, key_of
 from silver.connect_bare import fields_of, in_base64
 from silver.connect_source import Source, is_snapshot, moment_of, place_of, server_of, text_of, transaction_of
@@ -32,7 +33,7 @@ from silver.connect_structures import declared_fields
 from silver.connect_types import Field
 from silver.connect_unavailable import WORD, is_unavailable
 from silver.format import Context, Given
-from silver.wire import checked_keys, joined_columns, number_of, read_json
+from silver.wire import checked_keys, number_of, read_json
 
 OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 

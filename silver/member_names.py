@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any, get_args, get_origin
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
@@ -147,7 +148,8 @@ def _repeated(node: Any, kind: Any) -> str | None:
 
 def _kind_of_member(kind: Any, name: str) -> Any:
     for choice in _choices(kind):
-        if isinstance(choice, type) and issubclass(choice, msgspec.Struct):
+        plain = get_origin(choice) or choice
+        if isinstance(plain, type) and issubclass(plain, msgspec.Struct):
             return next((f.type for f in msgspec.structs.fields(choice) if f.encode_name == name), None)
     return _inner(kind, dict, 2)[1]
 
@@ -161,4 +163,4 @@ def _inner(kind: Any, container: type, count: int) -> tuple[Any, ...]:
 
 
 def _choices(kind: Any) -> tuple[Any, ...]:
-    return get_args(kind) if get_origin(kind) not in (dict, list) and get_args(kind) else (kind,)
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)

@@ -19,21 +19,35 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo
-
-from msgspec import Raw
 
 from framework.contracts.events import Column, Token
 from framework.contracts.reasons import Malformed, Reason
-from silver.types import declared_text, epoch_parts, instant_of_wall, instant_text, undeclared_text, wall_of_text, wall_text
+from silver.cells import TOKENS, Kinds, Recipe, Shape, Texts, is_narrow, is_plain, present, shown, signature, undeclared_work, whole_text
+from silver.types import (
+    INTEGERS,
+    declared_text,
+    epoch_parts,
+    instant_of_wall,
+    instant_text,
+    undeclared_text,
+    wall_as_written,
+    wall_of_text,
+    wall_text,
+)
 from silver.vocabulary import canonical_type, undeclared_token
-from silver.wire import checked_width, scalar
+from silver.wire import checked_width
 
-Cells = Mapping[str, Raw]
-Values = dict[str, str | None]
+Types = tuple[tuple[str, str | None], ...]
+"""Names of columns and the texts of their types."""
+
+_AS_SENT = frozenset({"string", "binary", "float", "double"})
+"""Types of which any text or number is canonical as it was sent."""
 
 SEPARATOR = re.compile(r"\x01|[/\\]u0001")
 """What stands between the parts of a packed key: U+0001, or the way in which the vendor's text prints it."""
@@ -52,7 +66,7 @@ class Reading:
     """How to read the images of one message: what it declares, codecs of columns, the zone of wall times."""
 
     zone: str
-    declared: Mapping[str, Column] = field(default_factory=dict)
+    declared: Shape
     codecs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -65,20 +79,64 @@ def dialect_of(db_type: str | None) -> str:
     return "mysql"
 
 
-def declared_columns(types: Iterable[tuple[str, str | None]], dialect: str) -> dict[str, Column]:
+def declared_columns(types: Types, dialect: str) -> Shape:
     """Columns by name, of pairs of name and type text. A column without a canonical type keeps its text alone."""
-    return {name: Column(canonical_type(text, dialect), text) for name, text in types if text}
+    return _kept_columns(types, dialect) if is_narrow(types) else _columns(types, dialect)
 
 
-def read_image(cells: Cells, reading: Reading) -> tuple[Values, dict[str, Column]]:
+def _columns(types: Types, dialect: str) -> Shape:
+    return Shape((name, Column(canonical_type(text, dialect), text)) for name, text in types if text)
+
+
+_kept_columns = lru_cache(maxsize=1024)(_columns)
+
+
+def read_image(cells: dict[str, Any], reading: Reading) -> tuple[Texts, Mapping[str, Column]]:
     """The image as canonical text and its columns, in the order of the wire. Raises `Malformed` for what is no value."""
+    if not reading.codecs and is_narrow(cells, reading.declared):
+        recipe = _recipe(*signature(cells), reading.declared, reading.zone)
+        if recipe is not None:
+            return recipe.texts(cells), recipe.shape
     checked_width(cells)
-    values: Values = {}
+    values: Texts = {}
     columns: dict[str, Column] = {}
-    for name, raw in cells.items():
-        token, text = scalar(raw)
+    for name, cell in cells.items():
+        token, text = shown(cell)
         values[name], columns[name] = read_value(name, token, text, reading)
     return values, columns
+
+
+@lru_cache(maxsize=1024)
+def _recipe(names: tuple[str, ...], kinds: Kinds, declared: Shape, zone: str) -> Recipe | None:
+    """None where the cells are bytes, or where a column depends on a value."""
+    if not is_plain(kinds):
+        return None
+    work: list[tuple[str, Callable[[Any], str]]] = []
+    columns = Shape()
+    for name, kind in zip(names, kinds, strict=True):
+        column = declared.get(name)
+        if column is None or column.type is None:
+            if kind is str and column is not None:
+                return None
+            columns[name] = Column(declared=None if column is None else column.declared, token=TOKENS[kind])
+            work += undeclared_work(name, kind)
+            continue
+        columns[name] = column
+        convert = declared_conversion(column, kind, zone)
+        if convert is not None:
+            work.append((name, convert))
+    return Recipe(tuple(work), columns)
+
+
+def declared_conversion(column: Column, kind: type, zone: str) -> Callable[[Any], str] | None:
+    """What makes a cell of this kind the canonical text of a declared column; None where it is that already."""
+    if kind is type(None):
+        return None
+    if kind is int and (column.type in INTEGERS or column.type in _AS_SENT):
+        return whole_text
+    if kind is str and (column.type in _AS_SENT or column.type == "date") and not _BIT.fullmatch(column.declared or ""):
+        return None
+    return lambda cell: declared_value(column, *present(cell), zone)
 
 
 def read_value(name: str, token: Token, text: str | None, reading: Reading) -> tuple[str | None, Column]:
@@ -100,6 +158,8 @@ def declared_value(column: Column, token: Token, text: str, zone: str) -> str:
         parts = _moment(text, is_milliseconds=False)
         return instant_of_wall(text, zone) if parts is None else instant_text(*parts) or text
     if kind == "timestamp_ntz":
+        if not is_number and (usual := wall_as_written(text)) is not None:
+            return usual
         return _wall_of_moment(text, is_number, zone) or _wall(text)
     if kind == "date" and is_number:
         return _day(_wall_of_moment(text, is_number, zone)) or text
@@ -121,8 +181,21 @@ def key_value(name: str, text: str, reading: Reading) -> tuple[str | None, Colum
     return read_value(name, Token.TEXT, text, reading)
 
 
-def in_order_of(declared: Iterable[str], columns: Mapping[str, Column]) -> dict[str, Column]:
+def in_order_of(declared: Shape, columns: Mapping[str, Column]) -> Mapping[str, Column]:
     """The columns, those that are declared first and in that order."""
+    return (
+        _shape_in_order_of(declared, columns)
+        if isinstance(columns, Shape) and is_narrow(declared, columns)
+        else _in_order_of(declared, columns)
+    )
+
+
+@lru_cache(maxsize=1024)
+def _shape_in_order_of(declared: Shape, columns: Shape) -> Shape:
+    return Shape(_in_order_of(declared, columns))
+
+
+def _in_order_of(declared: Iterable[str], columns: Mapping[str, Column]) -> dict[str, Column]:
     return {name: columns[name] for name in (*(n for n in declared if n in columns), *columns)}
 
 

@@ -17,16 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
+from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import C, Either, Texts, joined_columns, shown
 from silver.format import Context
-from silver.oms import SEPARATOR, Cells, Reading, Values, declared_columns, dialect_of, key_value, read_image
-from silver.wire import checked_keys, joined_columns, number_of, optional_text, read_json, required, text_of, time_of
+from silver.oms import SEPARATOR, Reading, Types, declared_columns, dialect_of, key_value, read_image
+from silver.wire import checked_keys, number_of, optional_text, required, time_of
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "ROW": Op.READ}
 _DDL, _HEARTBEAT = "DDL", "HEARTBEAT"
@@ -45,22 +47,25 @@ class _MetaData(msgspec.Struct):
     uniqueId: Raw = Raw()
 
 
-class _Record(msgspec.Struct):
+class Record(msgspec.Struct, Generic[C]):
+    """One record; its cells are plain or bytes."""
+
     recordType: str
     allMetaData: _MetaData | None = None
-    prevStruct: dict[str, Raw] | None = None
-    postStruct: dict[str, Raw] | None = None
+    prevStruct: dict[str, C] | None = None
+    postStruct: dict[str, C] | None = None
 
 
-_RECORD = msgspec.json.Decoder(_Record)
-
-Lift = Callable[[Cells], tuple[Cells, Mapping[str, str]]]
+Lift = Callable[[dict[str, Any]], tuple[dict[str, Any], Types]]
 """Takes an image as it was sent; gives its columns alone and the types that it declares."""
 
 
-def decode_record(message: RawMessage, context: Context, lift: Lift) -> Sequence[Event]:
+def decode_record(records: Either[Record[Any]], message: RawMessage, context: Context, lift: Lift) -> Sequence[Event]:
     """The change or control event of one record."""
-    record = read_json(_RECORD, message.value)
+    return records.events(message.value, lambda record: _events(record, context, lift))
+
+
+def _events(record: Record[Any], context: Context, lift: Lift) -> Sequence[Event]:
     meta = record.allMetaData or _MetaData()
     if record.recordType in _ROWS:
         return (_row(record, meta, context, lift),)
@@ -83,12 +88,12 @@ def decode_record(message: RawMessage, context: Context, lift: Lift) -> Sequence
     )
 
 
-def _row(record: _Record, meta: _MetaData, context: Context, lift: Lift) -> RowChange:
+def _row(record: Record[Any], meta: _MetaData, context: Context, lift: Lift) -> RowChange:
     op, database = _ROWS[record.recordType], _database(meta)
     table = required(meta.table_name or None, Reason.MISSING_TABLE, "allMetaData.table_name")
     before_cells, before_types = lift(record.prevStruct or {})
     after_cells, after_types = lift(record.postStruct or {})
-    declared = declared_columns({**before_types, **after_types}.items(), dialect_of(meta.dbType))
+    declared = declared_columns(_together(before_types, after_types), dialect_of(meta.dbType))
     reading = Reading(context.timezone, declared, context.codecs_of(database, None, table))
     key = _Key.of(meta)
     before, before_columns = _image(before_cells if op in (Op.UPDATE, Op.DELETE) else {}, key, reading)
@@ -110,6 +115,11 @@ def _row(record: _Record, meta: _MetaData, context: Context, lift: Lift) -> RowC
     )
 
 
+def _together(before: Types, after: Types) -> Types:
+    """The types of both images; where both have one, that of the after image counts."""
+    return after if not before or before == after else tuple({**dict(before), **dict(after)}.items())
+
+
 @dataclass(frozen=True, slots=True)
 class _Key:
     """The key's names, and its packed values where there are as many."""
@@ -129,22 +139,27 @@ class _Key:
         return _Key(names, values if len(values) == len(names) else ())
 
 
-def _image(cells: Cells, key: _Key, reading: Reading) -> tuple[Values | None, dict[str, Column]]:
+def _image(cells: dict[str, Any], key: _Key, reading: Reading) -> tuple[Texts | None, Mapping[str, Column]]:
     """The image with the key columns that it lacks; None where the record has no such image."""
     if not cells:
         return None, {}
     values, columns = read_image(cells, reading)
-    for name, text in zip(key.names, key.values, strict=False):
-        if name not in values:
-            values[name], columns[name] = key_value(name, text, reading)
+    missing = [name for name in key.names if name not in values]
+    if missing:
+        columns = dict(columns)
+        for name, text in zip(key.names, key.values, strict=False):
+            if name in missing:
+                values[name], columns[name] = key_value(name, text, reading)
     return values, columns
 
 
-def _statement(record: _Record, lift: Lift) -> str:
+def _statement(record: Record[Any], lift: Lift) -> str:
     for image in (record.postStruct, record.prevStruct):
         cells, _ = lift(image or {})
-        if len(cells) == 1 and bytes(cells.get("ddl", b""))[:1] == b'"':
-            return text_of(bytes(cells["ddl"]))
+        if len(cells) == 1 and "ddl" in cells:
+            token, text = shown(cells["ddl"])
+            if token is Token.TEXT and text is not None:
+                return text
     raise Malformed(Reason.MISSING_IMAGE, "no image whose only entry is the text `ddl`")
 
 

@@ -149,7 +149,7 @@ def wall_of_epoch(text: str, unit: str) -> str:
 
 def wall_of_text(text: str) -> str:
     """`YYYY-MM-DD[ T]HH:mm[:ss[.f]]` as a canonical wall time (all digits kept); the text as it came when it is none."""
-    wall = _wall_as_written(text)
+    wall = wall_as_written(text)
     if wall is not None:
         return wall
     found = _WALL.fullmatch(text.strip())
@@ -163,7 +163,7 @@ def wall_of_text(text: str) -> str:
     return _spelled(moment) + (f".{fraction}" if fraction else "")
 
 
-def _wall_as_written(text: str) -> str | None:
+def wall_as_written(text: str) -> str | None:
     """The wall time of a text in the usual spelling, `YYYY-MM-DD[ T]HH:mm:ss[.f]`; None for any other, which may be one too."""
     points = text[4:5] + text[7:8] + text[10:11] + text[13:14] + text[16:17]
     if points not in _POINTS or text[11:13] > _LAST_HOUR or (len(text) > _TO_SECONDS and not _is_fraction(text[_TO_SECONDS:])):
@@ -181,7 +181,7 @@ def _is_fraction(text: str) -> bool:
 
 def instant_of_wall(text: str, zone: str) -> str:
     """A wall time of a zone as an instant; the text as it came when it is none. The earlier one where clocks go back."""
-    wall = _wall_as_written(text)
+    wall = wall_as_written(text)
     if wall is None:
         wall = wall_of_text(text)
         if wall is text and not _WALL.fullmatch(text.strip()):

@@ -13,10 +13,10 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.events import Column, Image, Token
+from framework.contracts.events import Image, Token
 from framework.contracts.reasons import Malformed, Reason
 from silver.member_names import refuse_repeated_names
-from silver.types import epoch_parts, undeclared_text
+from silver.types import epoch_parts
 
 MAX_COLUMNS = 10_000
 MAX_DIGITS = 1_000
@@ -214,24 +214,3 @@ def checked_width(image: Mapping[str, object]) -> None:
     """Raises when an image has more columns than a table can."""
     if len(image) > MAX_COLUMNS:
         raise Malformed(Reason.TOO_MANY_COLUMNS, f"{len(image)} columns, at most {MAX_COLUMNS}")
-
-
-def undeclared_image(cells: Mapping[str, Raw]) -> tuple[dict[str, str | None], dict[str, Column]]:
-    """An image of a feed that declares no types, as canonical text, and its columns by what the wire shows."""
-    checked_width(cells)
-    image: dict[str, str | None] = {}
-    columns: dict[str, Column] = {}
-    for name, raw in cells.items():
-        token, text = scalar(raw)
-        image[name], columns[name] = undeclared_text(token, text), Column(token=token)
-    return image, columns
-
-
-def joined_columns(*parts: Mapping[str, Column]) -> dict[str, Column]:
-    """The columns of several images in the order in which they first occur; one that has only been null yields."""
-    joined: dict[str, Column] = {}
-    for part in parts:
-        for name, column in part.items():
-            if name not in joined or joined[name].token is Token.NULL:
-                joined[name] = column
-    return joined

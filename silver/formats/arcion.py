@@ -28,10 +28,11 @@ from msgspec import Raw
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import joined_columns
 from silver.connect import columns_of, image_fields, image_of, key_of
 from silver.connect_types import Field
 from silver.format import Context, Format
-from silver.wire import checked_keys, joined_columns, number_of, optional_text, read_json, required, time_of
+from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 _DEFAULT = (b"default", b'"default"')

@@ -16,7 +16,8 @@ types: gold infers them from the values. There are no DDL messages and no heartb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -24,8 +25,9 @@ from msgspec import Raw
 from framework.contracts.events import Event, Half, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import Digits, Either, number_in, text_of, time_in, undeclared_image
 from silver.format import Context, Format, Options
-from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of, undeclared_image
+from silver.wire import checked_keys, required
 
 _OPS = {
     ("I", "N", "Y"): (Op.INSERT, None),
@@ -34,8 +36,11 @@ _OPS = {
     ("D", "Y", "N"): (Op.DELETE, None),
 }
 _FLAGS = ("_operation_type_", "_before_image_", "_after_image_")
-_METADATA = (*_FLAGS, "_sequence_id_", "_excute_time_", "_source_table_")
-_RECORD = msgspec.json.Decoder(dict[str, Raw])
+_METADATA = frozenset((*_FLAGS, "_sequence_id_", "_excute_time_", "_source_table_"))
+_RECORD: Either[dict[str, Any]] = Either(
+    msgspec.json.Decoder(dict[str, Any], float_hook=Digits),
+    msgspec.json.Decoder(dict[str, Raw]),
+)
 
 
 class TupleOptions(Options):
@@ -46,16 +51,19 @@ class TupleOptions(Options):
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change, or the half of one, of one Tuple record."""
-    record = read_json(_RECORD, message.value)
-    table = required(optional_text(record.get("_source_table_")), Reason.MISSING_TABLE, "_source_table_")
-    flags = tuple(required(optional_text(record.get(name)), Reason.WRONG_SHAPE, name) for name in _FLAGS)
+    return _RECORD.events(message.value, lambda record: _events(record, context))
+
+
+def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
+    table = required(text_of(record.get("_source_table_")), Reason.MISSING_TABLE, "_source_table_")
+    flags = (_flag(record, _FLAGS[0]), _flag(record, _FLAGS[1]), _flag(record, _FLAGS[2]))
     if flags[0] not in ("I", "U", "D"):
         raise Malformed(Reason.UNKNOWN_OP, flags[0][:100])
     if flags not in _OPS:
         raise Malformed(Reason.WRONG_SHAPE, f"_operation_type_ {flags[0]} with image flags {flags[1][:5]!r} and {flags[2][:5]!r}")
     op, half = _OPS[flags]
-    position = required(number_of(record.get("_sequence_id_"), "_sequence_id_"), Reason.MISSING_POSITION, "_sequence_id_")
-    image, columns = undeclared_image({name: raw for name, raw in record.items() if name not in _METADATA})
+    position = required(number_in(record.get("_sequence_id_"), "_sequence_id_"), Reason.MISSING_POSITION, "_sequence_id_")
+    image, columns = undeclared_image({name: cell for name, cell in record.items() if name not in _METADATA})
     options = context.options
     database = (options.database if isinstance(options, TupleOptions) else None) or context.source
     is_before = flags[1] == "Y"
@@ -70,10 +78,14 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
             after=None if is_before else image,
             columns=columns,
             position=(position,),
-            event_time=time_of(record.get("_excute_time_"), "_excute_time_"),
+            event_time=time_in(record.get("_excute_time_"), "_excute_time_"),
             half=half,
         ),
     )
+
+
+def _flag(record: Mapping[str, Any], name: str) -> str:
+    return required(text_of(record.get(name)), Reason.WRONG_SHAPE, name)
 
 
 FORMAT = Format(

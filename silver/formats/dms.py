@@ -38,10 +38,11 @@ from framework.contracts.actions import Action, AddColumn, CreateTable, DropTabl
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import joined_columns
 from silver.connect import decoded_image, image_of
 from silver.format import BeforeImage, Context, Format, Options
 from silver.types import instant_of_wall, micros_of_instant
-from silver.wire import checked_keys, joined_columns, number_of, optional_text, read_json, required
+from silver.wire import checked_keys, number_of, optional_text, read_json, required
 
 _ROWS = {"load": Op.READ, "insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE}
 _STRUCTURE = frozenset({"add-column", "drop-column", "change-columns", "column-type-change"})

@@ -32,10 +32,11 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import joined_columns
 from silver.connect import columns_of, decoded_image, image_fields, image_of, key_of
 from silver.connect_types import Field
 from silver.format import Context, Format
-from silver.wire import checked_keys, joined_columns, number_of, read_json, required, time_of
+from silver.wire import checked_keys, number_of, read_json, required, time_of
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 _ROW = "ROW"
@@ -133,7 +134,7 @@ def _with_removed(after: _Image, before: _Image | None) -> _Image:
     return after if before is None or before.keys() <= after.keys() else {**dict.fromkeys(before), **after}
 
 
-def _key(key: bytes | None, before: _Image | None, after: _Image | None) -> tuple[_Image | None, dict[str, Column]]:
+def _key(key: bytes | None, before: _Image | None, after: _Image | None) -> tuple[_Image | None, Mapping[str, Column]]:
     """The columns of a message key that names columns of the row; None where it is another kind of key."""
     if not key:
         return None, {}

@@ -33,10 +33,11 @@ from framework.contracts.actions import Action, DropTable, NoEffect, has_no_effe
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import joined_columns
 from silver.connect import decoded_image, image_of
 from silver.format import BeforeImage, Context, Format
 from silver.maxwell_definitions import Definition, alteration, columns_of, creation, keys_of
-from silver.wire import checked_keys, joined_columns, number_of, optional_text, read_json, required, time_of
+from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of
 
 _ROWS = {"insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE, "bootstrap-insert": Op.READ}
 _MARKERS = ("bootstrap-start", "bootstrap-complete")

@@ -28,11 +28,12 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import joined_columns
 from silver.connect import columns_of, decoded_image, image_fields, image_of, members
 from silver.connect_types import Field
 from silver.format import Context, Format, Options
 from silver.types import instant_of_wall, micros_of_instant
-from silver.wire import checked_keys, joined_columns, number_of, optional_text, read_json, required
+from silver.wire import checked_keys, number_of, optional_text, read_json, required
 
 _OPS = {"I": Op.INSERT, "U": Op.UPDATE, "D": Op.DELETE}
 _METADATA = frozenset(

@@ -30,7 +30,9 @@ the vendor): the position is `eventTime`, then `scn` or 0. A transaction mark wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -38,14 +40,19 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import C, Digits, Either, Inexact, Shape, Texts, joined_columns
 from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
 from silver.format import Context, Format
-from silver.oms import Reading, Values, declared_columns, dialect_of, in_order_of, read_image
-from silver.wire import checked_keys, joined_columns, number_of, optional_text, read_json, required, time_of
+from silver.oms import Reading, declared_columns, dialect_of, in_order_of, read_image
+from silver.wire import checked_keys, number_of, optional_text, required, time_of
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
 _CONTROLS = {"HEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _NO_SCN = "null"
+_LONGEST_KEPT = 65_536
+
+S = TypeVar("S")
+"""The schema block: read, or its bytes."""
 
 
 class _Source(msgspec.Struct):
@@ -61,63 +68,99 @@ class _Schema(msgspec.Struct):
     pk: list[str] | None = None
 
 
-class _Image(msgspec.Struct):
-    data: dict[str, Raw] | None = None
+class _Image(msgspec.Struct, Generic[C]):
+    data: dict[str, C] | None = None
 
 
-class _Payload(msgspec.Struct):
+class _Payload(msgspec.Struct, Generic[C]):
     op: str
-    before: _Image | None = None
-    after: _Image | None = None
+    before: _Image[C] | None = None
+    after: _Image[C] | None = None
     timestamp: Timestamp | None = None
     ddl: Ddl | None = None
     scn: Raw = Raw()
 
 
-class _Message(msgspec.Struct):
-    payload: _Payload
-    schema: _Schema | None = None
+class _Message(msgspec.Struct, Generic[C, S]):
+    payload: _Payload[C]
+    schema: S = None  # type: ignore[assignment]
     version: Raw = Raw()
 
 
-_MESSAGE = msgspec.json.Decoder(_Message)
+class _Told(msgspec.Struct, frozen=True):
+    """What the schema block says; one object for all messages with the same block."""
+
+    source: _Source
+    declared: Shape
+    keys: list[str] | None
+
+
+_MESSAGE: Either[_Message[Any, Any]] = Either(
+    msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, _Schema | None])
+)
+_SCHEMA = msgspec.json.Decoder(_Schema | None)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change or control event of one DataWorks 2.x message."""
-    envelope = read_json(_MESSAGE, message.value)
+    return _MESSAGE.events(message.value, lambda envelope: (_event(envelope, context),))
+
+
+def _event(envelope: _Message[Any, Any], context: Context) -> Event:
+    told = _told_by(envelope.schema)
     if (optional_text(envelope.version) or "").partition(".")[0] != "2":
         raise Malformed(Reason.UNSUPPORTED_VERSION, "version is not 2.x")
-    payload, schema = envelope.payload, envelope.schema or _Schema()
+    payload = envelope.payload
     if payload.op in _ROWS:
-        return (_row(payload, schema, context),)
+        return _row(payload, told, context)
     kind = _CONTROLS.get(payload.op)
     if kind is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
-    source = schema.source or _Source()
+    source = told.source
     is_mark = kind is ControlKind.HEARTBEAT or (kind is ControlKind.TRANSACTION and _scn(payload) is None)
     table = source.table or None
-    return (
-        Control(
-            kind=kind,
-            op=payload.op,
-            database=source.dbName or None,
-            schema=source.schema or None,
-            table=required(table, Reason.MISSING_TABLE, "schema.source.table") if kind is ControlKind.TRUNCATE else table,
-            statement=payload.ddl.text if payload.ddl else None,
-            position=None if is_mark else _position(payload),
-            event_time=time_of(event_time(payload.timestamp), "timestamp.eventTime"),
-            keys=checked_keys(schema.pk),
-            dialect=dialect_of(source.dbType),
-        ),
+    return Control(
+        kind=kind,
+        op=payload.op,
+        database=source.dbName or None,
+        schema=source.schema or None,
+        table=required(table, Reason.MISSING_TABLE, "schema.source.table") if kind is ControlKind.TRUNCATE else table,
+        statement=payload.ddl.text if payload.ddl else None,
+        position=None if is_mark else _position(payload),
+        event_time=time_of(event_time(payload.timestamp), "timestamp.eventTime"),
+        keys=checked_keys(told.keys),
+        dialect=dialect_of(source.dbType),
     )
 
 
-def _row(payload: _Payload, schema: _Schema, context: Context) -> RowChange:
-    op, source = _ROWS[payload.op], schema.source or _Source()
+def _told_by(schema: Raw | _Schema | None) -> _Told:
+    if isinstance(schema, Raw):
+        block = bytes(schema)
+        return _kept(block) if len(block) <= _LONGEST_KEPT else _read(block)
+    return _told(schema or _Schema())
+
+
+def _read(block: bytes) -> _Told:
+    """Raises `Inexact` for a block that cannot be read: the reading of the whole message says why."""
+    try:
+        return _told(_SCHEMA.decode(block) or _Schema())
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Inexact from None
+
+
+_kept = lru_cache(maxsize=1024)(_read)
+
+
+def _told(schema: _Schema) -> _Told:
+    source = schema.source or _Source()
+    types = tuple((column.name, column.type) for column in schema.column or ())
+    return _Told(source, declared_columns(types, dialect_of(source.dbType)), schema.pk)
+
+
+def _row(payload: _Payload[Any], told: _Told, context: Context) -> RowChange:
+    op, source, declared = _ROWS[payload.op], told.source, told.declared
     database, owner = source.dbName or None, source.schema or None
     table = required(source.table or None, Reason.MISSING_TABLE, "schema.source.table")
-    declared = declared_columns(((c.name, c.type) for c in schema.column or ()), dialect_of(source.dbType))
     reading = Reading(context.timezone, declared, context.codecs_of(database, owner, table))
     before, before_columns = _image(None if op is Op.INSERT else payload.before, reading)
     after, after_columns = _image(None if op is Op.DELETE else payload.after, reading)
@@ -128,7 +171,7 @@ def _row(payload: _Payload, schema: _Schema, context: Context) -> RowChange:
         database=database,
         schema=owner,
         table=table,
-        keys=checked_keys(schema.pk or context.keys_of(database, owner, table), before, after),
+        keys=checked_keys(told.keys or context.keys_of(database, owner, table), before, after),
         before=before,
         after=after,
         columns=in_order_of(declared, joined_columns(after_columns, before_columns)),
@@ -137,15 +180,15 @@ def _row(payload: _Payload, schema: _Schema, context: Context) -> RowChange:
     )
 
 
-def _image(image: _Image | None, reading: Reading) -> tuple[Values | None, dict[str, Column]]:
+def _image(image: _Image[Any] | None, reading: Reading) -> tuple[Texts | None, Mapping[str, Column]]:
     return read_image(image.data, reading) if image is not None and image.data else (None, {})
 
 
-def _scn(payload: _Payload) -> int | None:
+def _scn(payload: _Payload[Any]) -> int | None:
     return None if optional_text(payload.scn) in (None, "", _NO_SCN) else number_of(payload.scn, "scn")
 
 
-def _position(payload: _Payload) -> tuple[int, int]:
+def _position(payload: _Payload[Any]) -> tuple[int, int]:
     time = number_of(event_time(payload.timestamp), "timestamp.eventTime")
     return required(time, Reason.MISSING_POSITION, "timestamp.eventTime"), _scn(payload) or 0
 

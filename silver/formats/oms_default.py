@@ -22,22 +22,26 @@ name are two sources.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from framework.contracts.events import Event, Op
 from framework.contracts.raw import RawMessage
+from silver.cells import either
 from silver.format import Context, Format
-from silver.oms import Cells
-from silver.oms_records import decode_record
+from silver.oms import Types
+from silver.oms_records import Record, decode_record
+
+_RECORD = either(Record)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change or control event of one Default record."""
-    return decode_record(message, context, _undeclared)
+    return decode_record(_RECORD, message, context, _undeclared)
 
 
-def _undeclared(cells: Cells) -> tuple[Cells, Mapping[str, str]]:
-    return cells, {}
+def _undeclared(cells: dict[str, Any]) -> tuple[dict[str, Any], Types]:
+    return cells, ()
 
 
 def column_type(kind: str) -> str | None:

@@ -24,15 +24,18 @@ that it does not name is undeclared. Where both images have one, that of `postSt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from framework.contracts.events import Event, Op
 from framework.contracts.raw import RawMessage
+from silver.cells import Either, Inexact, either
 from silver.format import Context, Format
-from silver.oms import Cells
-from silver.oms_records import decode_record
+from silver.oms import Types
+from silver.oms_records import Record, decode_record
 from silver.wire import read_json
 
 _LIGHT_TYPE = "__light_type"
@@ -42,23 +45,36 @@ class _LightType(msgspec.Struct):
     schemaType: str | None = None
 
 
+_RECORD = Either(either(Record).plain, either(Record).exact, is_nested=True)
 _LIGHT_TYPES = msgspec.json.Decoder(dict[str, _LightType | None] | None)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change or control event of one DefaultExtendColumnType record."""
-    return decode_record(message, context, _lifted)
+    return decode_record(_RECORD, message, context, _lifted)
 
 
-def _lifted(cells: Cells) -> tuple[Cells, Mapping[str, str]]:
+def _lifted(cells: dict[str, Any]) -> tuple[dict[str, Any], Types]:
     """The image without `__light_type`, and the types that it names."""
     if _LIGHT_TYPE not in cells:
-        return cells, {}
-    types = read_json(_LIGHT_TYPES, bytes(cells[_LIGHT_TYPE])) or {}
-    return (
-        {name: raw for name, raw in cells.items() if name != _LIGHT_TYPE},
-        {name: light.schemaType for name, light in types.items() if light is not None and light.schemaType},
-    )
+        return cells, ()
+    columns = {name: cell for name, cell in cells.items() if name != _LIGHT_TYPE}
+    written = cells[_LIGHT_TYPE]
+    if not isinstance(written, Raw):
+        return columns, _plain_types(written)
+    types = read_json(_LIGHT_TYPES, bytes(written)) or {}
+    return columns, tuple((name, light.schemaType) for name, light in types.items() if light is not None and light.schemaType)
+
+
+def _plain_types(written: Any) -> Types:
+    """The types of a `__light_type` that is usual; raises `Inexact` for any other."""
+    try:
+        types = tuple([(name, light["schemaType"]) for name, light in written.items()])
+    except (AttributeError, KeyError, TypeError):
+        raise Inexact from None
+    if not all(type(kind) is str and kind for _, kind in types):
+        raise Inexact
+    return types
 
 
 FORMAT = Format(

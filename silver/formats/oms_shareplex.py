@@ -21,6 +21,7 @@ is `scn` (seconds, then a counter), then `seq`, as numbers. There are no DDL mes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
@@ -28,10 +29,11 @@ from msgspec import Raw
 from framework.contracts.events import Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import C, either, joined_columns, undeclared_image
 from silver.format import Context, Format
 from silver.oms import SEPARATOR
 from silver.types import instant_of_wall, micros_of_instant
-from silver.wire import checked_keys, joined_columns, number_of, read_json, required, undeclared_image
+from silver.wire import checked_keys, number_of, required
 
 _OPS = {"ins": Op.INSERT, "upd": Op.UPDATE, "del": Op.DELETE}
 
@@ -46,18 +48,21 @@ class _Meta(msgspec.Struct):
     seq: Raw = Raw()
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, Generic[C]):
     meta: _Meta
-    data: dict[str, Raw] | None = None
-    key: dict[str, Raw] | None = None
+    data: dict[str, C] | None = None
+    key: dict[str, C] | None = None
 
 
-_MESSAGE = msgspec.json.Decoder(_Message)
+_MESSAGE = either(_Message)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change of one SharePlex message."""
-    envelope = read_json(_MESSAGE, message.value)
+    return _MESSAGE.events(message.value, lambda envelope: (_change(envelope, context),))
+
+
+def _change(envelope: _Message[Any], context: Context) -> RowChange:
     meta = envelope.meta
     op = _OPS.get(meta.op)
     if op is None:
@@ -71,24 +76,22 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     after = None if op is Op.DELETE else {**(former or {}), **data}
     if not before and not after:
         raise Malformed(Reason.MISSING_IMAGE, "data has no column")
-    return (
-        RowChange(
-            op=op,
-            database=database,
-            schema=None,
-            table=table,
-            keys=checked_keys(keys, before, after),
-            before=before,
-            after=after,
-            columns=joined_columns(former_columns, data_columns),
-            position=(
-                required(number_of(meta.scn, "meta.scn"), Reason.MISSING_POSITION, "meta.scn"),
-                number_of(meta.seq, "meta.seq") or 0,
-            ),
-            event_time=_event_time(meta.time, context.timezone),
-            partial=op is Op.UPDATE and former is None,
-            transaction_id=meta.trans,
+    return RowChange(
+        op=op,
+        database=database,
+        schema=None,
+        table=table,
+        keys=checked_keys(keys, before, after),
+        before=before,
+        after=after,
+        columns=joined_columns(former_columns, data_columns),
+        position=(
+            required(number_of(meta.scn, "meta.scn"), Reason.MISSING_POSITION, "meta.scn"),
+            number_of(meta.seq, "meta.seq") or 0,
         ),
+        event_time=_event_time(meta.time, context.timezone),
+        partial=op is Op.UPDATE and former is None,
+        transaction_id=meta.trans,
     )
 
 

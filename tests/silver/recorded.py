@@ -82,7 +82,7 @@ class Sample:
     def with_cell(self, column: str, value: object) -> bytes:
         """The message with another value in one column of its image."""
         document = copy.deepcopy(self.document)
-        (image,) = (found for found in _objects(document) if SPOT in found)
+        (image,) = (found for found in objects_in(document) if SPOT in found)
         image[column] = value
         return json.dumps(document).encode()
 
@@ -124,13 +124,14 @@ def _sample(fmt: Format, message: RawMessage, context: Context) -> Sample | None
 
 def _spots(document: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Copies of a document, each with the member `SPOT` in another one of its objects, and that object."""
-    for nth in range(len(_objects(document))):
+    for nth in range(len(objects_in(document))):
         spotted = copy.deepcopy(document)
-        place = _objects(spotted)[nth]
+        place = objects_in(spotted)[nth]
         place[SPOT] = 0
         yield spotted, place
 
 
-def _objects(node: Any) -> list[dict[str, Any]]:
+def objects_in(node: Any) -> list[dict[str, Any]]:
+    """All objects of a document."""
     inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    return [*([node] if isinstance(node, dict) else []), *(found for value in inner for found in _objects(value))]
+    return [*([node] if isinstance(node, dict) else []), *(found for value in inner for found in objects_in(value))]
