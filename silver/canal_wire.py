@@ -24,6 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
@@ -32,10 +34,26 @@ from framework.contracts.actions import NoEffect
 from framework.contracts.events import Column, Control, ControlKind, Event, Image, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import (
+    TOKENS,
+    C,
+    Kinds,
+    Recipe,
+    Shape,
+    Step,
+    Texts,
+    either,
+    is_narrow,
+    is_plain,
+    joined_columns,
+    shown,
+    signature,
+    undeclared_work,
+)
 from silver.format import Context
 from silver.types import undeclared_text
-from silver.vocabulary import canonical_type, undeclared_token
-from silver.wire import checked_keys, checked_width, read_json, required, scalar, time_of
+from silver.vocabulary import canonical_type, is_open_decimal, undeclared_token
+from silver.wire import checked_keys, checked_width, required, time_of
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "INIT": Op.READ}
 _CONTROLS = {
@@ -45,8 +63,7 @@ _CONTROLS = {
     **dict.fromkeys(("GTID", "XACOMMIT", "XAROLLBACK"), ControlKind.TRANSACTION),
 }
 
-_Row = dict[str, Raw]
-_Rows = list[_Row | None] | _Row | None
+_Row = dict[str, Any]
 
 
 class TidbExtension(msgspec.Struct):
@@ -58,14 +75,14 @@ class TidbExtension(msgspec.Struct):
     claimCheckLocation: str | None = None
 
 
-class Envelope(msgspec.Struct):
-    """One flat message."""
+class Envelope(msgspec.Struct, Generic[C]):
+    """One flat message; its cells are plain or bytes."""
 
     type: str
     database: str | None = None
     table: str | None = None
-    data: _Rows = None
-    old: _Rows = None
+    data: list[dict[str, C] | None] | dict[str, C] | None = None
+    old: list[dict[str, C] | None] | dict[str, C] | None = None
     pkNames: list[str] | None = None
     mysqlType: dict[str, str | None] | None = None
     isDdl: bool | None = None
@@ -85,29 +102,40 @@ class Declared:
     codec: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+class Declarations(dict[str, Declared]):
+    """What the messages of a table declare. One object, never changed, and told from others by that."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
     """How one writer fills a flat message.
 
     `position_of` gives the numbers that order a message, the same count for every message, or raises `Malformed`.
-    `text_of(declared, token, text, zone)` gives a value's canonical text. `name_of` gives a name as the source has it.
+    `text_of(declared, token, text, zone)` gives a value's canonical text; `conversion_of(declared, kind, zone)` what gives the
+    same for a cell of a kind, None where a cell of that kind is its canonical text. `name_of` gives a name as the source has it.
     `sql` is the SQL of the statements, empty where the writer reads databases of several kinds.
     """
 
-    position_of: Callable[[Envelope], tuple[int, ...]]
+    position_of: Callable[[Envelope[Any]], tuple[int, ...]]
     text_of: Callable[[Declared, Token, str, str], str]
+    conversion_of: Callable[[Declared, type, str], Callable[[Any], str] | None]
     name_of: Callable[[str], str] = str
     sql: str = ""
 
 
-_ENVELOPE = msgspec.json.Decoder(Envelope)
+_ENVELOPE = either(Envelope)
 
 
 def decode_flat(message: RawMessage, context: Context, dialect: Dialect) -> Sequence[Event]:
     """The row changes of one flat message, in its order, or its control event."""
     if message.value is None and message.key is not None:
         return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
-    envelope = read_json(_ENVELOPE, message.value)
+    return _ENVELOPE.events(message.value, lambda envelope: _events(envelope, context, dialect))
+
+
+def _events(envelope: Envelope[Any], context: Context, dialect: Dialect) -> Sequence[Event]:
     database = dialect.name_of(envelope.database or "") or None
     table = dialect.name_of(envelope.table or "") or None
     if envelope.type in _ROWS and not envelope.isDdl:
@@ -136,7 +164,7 @@ def decode_flat(message: RawMessage, context: Context, dialect: Dialect) -> Sequ
 class _Reader:
     """Reads the rows of one message; its fields are all that a row depends on."""
 
-    envelope: Envelope
+    envelope: Envelope[Any]
     context: Context
     dialect: Dialect
     database: str | None
@@ -155,18 +183,21 @@ class _Reader:
         padded = [*old, *[None] * (len(data) - len(old))]
         return [self._change(row, former, declared) for row, former in zip(data, padded, strict=True) if row is not None]
 
-    def _declared(self) -> dict[str, Declared]:
+    def _declared(self) -> Mapping[str, Declared]:
         codecs = self.context.codecs_of(self.database, None, self.table)
-        types = {self.dialect.name_of(name): text for name, text in (self.envelope.mysqlType or {}).items()}
+        written = tuple((self.envelope.mysqlType or {}).items())
+        if not codecs and is_narrow(written):
+            return _declarations(written, self.dialect)
+        types = {self.dialect.name_of(name): text for name, text in written}
         return {name: _declared(name, types.get(name), codecs.get(name)) for name in (*types, *codecs)}
 
     def _change(self, row: _Row, former: _Row | None, declared: Mapping[str, Declared]) -> RowChange:
         op = _ROWS[self.envelope.type]
-        columns: dict[str, Column] = {}
-        whole = self._image(row, declared, columns)
+        whole, columns = self._image(row, declared)
         before: Image | None = whole if op is Op.DELETE else None
         if op is Op.UPDATE and former is not None:
-            before = {**whole, **self._image(former, declared, columns)}
+            old, old_columns = self._image(former, declared)
+            before, columns = {**whole, **old}, joined_columns(columns, old_columns)
         after = None if op is Op.DELETE else whole
         names = [self.dialect.name_of(name) for name in self.envelope.pkNames or ()]
         return RowChange(
@@ -183,13 +214,18 @@ class _Reader:
             transaction_id=self.envelope.gtid or None,
         )
 
-    def _image(self, row: _Row, declared: Mapping[str, Declared], columns: dict[str, Column]) -> dict[str, str | None]:
-        """The row as canonical text; adds its columns to `columns`."""
+    def _image(self, row: _Row, declared: Mapping[str, Declared]) -> tuple[Texts, Mapping[str, Column]]:
+        """The row as canonical text, and its columns."""
+        if isinstance(declared, Declarations) and is_narrow(row):
+            recipe = _recipe(*signature(row), declared, (self.dialect, self.context.timezone))
+            if recipe is not None:
+                return recipe.texts(row), recipe.shape
         checked_width(row)
-        image: dict[str, str | None] = {}
-        for written, raw in row.items():
+        image: Texts = {}
+        columns: dict[str, Column] = {}
+        for written, cell in row.items():
             name = self.dialect.name_of(written)
-            token, text = scalar(raw)
+            token, text = shown(cell)
             known = declared.get(name)
             if known is not None and known.column.type is not None:
                 columns[name] = known.column
@@ -200,10 +236,39 @@ class _Reader:
             image[name] = undeclared_text(token, text)
             if name not in columns or columns[name].token is Token.NULL:
                 columns[name] = Column(declared=known.column.declared, token=token) if known is not None else Column(token=token)
-        return image
+        return image, columns
 
 
-def _listed(rows: _Rows) -> list[_Row | None]:
+@lru_cache(maxsize=1024)
+def _declarations(written: tuple[tuple[str, str | None], ...], dialect: Dialect) -> Declarations:
+    types = {dialect.name_of(name): text for name, text in written}
+    return Declarations((name, _declared(name, text, None)) for name, text in types.items())
+
+
+@lru_cache(maxsize=1024)
+def _recipe(names: tuple[str, ...], kinds: Kinds, declared: Declarations, how: tuple[Dialect, str]) -> Recipe | None:
+    """None where the cells are bytes, where a column depends on a value, or is written with another name than its own."""
+    dialect, zone = how
+    if not is_plain(kinds) or any(dialect.name_of(name) != name for name in names):
+        return None
+    work: list[Step] = []
+    columns = Shape()
+    for name, kind in zip(names, kinds, strict=True):
+        known = declared.get(name)
+        if known is not None and known.column.type is not None:
+            columns[name] = known.column
+            convert = dialect.conversion_of(known, kind, zone)
+            work += () if convert is None else ((name, convert),)
+            continue
+        text = None if known is None else known.column.declared
+        if kind is str and text is not None and is_open_decimal(text):
+            return None
+        columns[name] = Column(declared=text, token=TOKENS[kind])
+        work += undeclared_work(name, kind)
+    return Recipe(tuple(work), columns)
+
+
+def _listed(rows: list[_Row | None] | _Row | None) -> list[_Row | None]:
     return [rows] if isinstance(rows, dict) else rows or []
 
 

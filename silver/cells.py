@@ -36,7 +36,8 @@ C = TypeVar("C")
 Cells = Mapping[str, Any]
 Texts = dict[str, str | None]
 Kinds = tuple[type, ...]
-Work = tuple[tuple[str, Callable[[Any], str]], ...]
+Step = tuple[str, Callable[[Any], str]]
+Work = tuple[Step, ...]
 
 _T = TypeVar("_T")
 _NEGATIVE_ZERO = re.compile(rb"[:,\[\s]-0(?![.eE])")

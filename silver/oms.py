@@ -28,7 +28,21 @@ from zoneinfo import ZoneInfo
 
 from framework.contracts.events import Column, Token
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import TOKENS, Kinds, Recipe, Shape, Texts, is_narrow, is_plain, present, shown, signature, undeclared_work, whole_text
+from silver.cells import (
+    TOKENS,
+    Kinds,
+    Recipe,
+    Shape,
+    Step,
+    Texts,
+    is_narrow,
+    is_plain,
+    present,
+    shown,
+    signature,
+    undeclared_work,
+    whole_text,
+)
 from silver.types import (
     INTEGERS,
     declared_text,
@@ -40,7 +54,7 @@ from silver.types import (
     wall_of_text,
     wall_text,
 )
-from silver.vocabulary import canonical_type, undeclared_token
+from silver.vocabulary import canonical_type, is_open_decimal, undeclared_token
 from silver.wire import checked_width
 
 Types = tuple[tuple[str, str | None], ...]
@@ -111,12 +125,12 @@ def _recipe(names: tuple[str, ...], kinds: Kinds, declared: Shape, zone: str) ->
     """None where the cells are bytes, or where a column depends on a value."""
     if not is_plain(kinds):
         return None
-    work: list[tuple[str, Callable[[Any], str]]] = []
+    work: list[Step] = []
     columns = Shape()
     for name, kind in zip(names, kinds, strict=True):
         column = declared.get(name)
         if column is None or column.type is None:
-            if kind is str and column is not None:
+            if kind is str and column is not None and is_open_decimal(column.declared or ""):
                 return None
             columns[name] = Column(declared=None if column is None else column.declared, token=TOKENS[kind])
             work += undeclared_work(name, kind)

@@ -24,15 +24,17 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from framework.contracts.events import Event, Op, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
 from silver.canal_wire import Declared, Dialect, Envelope, decode_flat
+from silver.cells import present
 from silver.format import BeforeImage, Context, Format
-from silver.types import declared_text, instant_of_wall, wall_of_text
+from silver.types import INTEGERS, declared_text, instant_of_wall, wall_of_text
 from silver.wire import number_of, required
 
 _MEMBERS = re.compile(r"(?:enum|set)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
@@ -45,7 +47,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     return decode_flat(message, context, _DIALECT)
 
 
-def _position(envelope: Envelope) -> tuple[int, ...]:
+def _position(envelope: Envelope[Any]) -> tuple[int, ...]:
     time = required(number_of(envelope.es, "es"), Reason.MISSING_POSITION, "es")
     commit = watermark = None
     if envelope.tidb is not None:
@@ -66,6 +68,20 @@ def _text(declared: Declared, token: Token, text: str, zone: str) -> str:
     if kind == "string":
         return _member(declared.column.declared or "", text)
     return declared_text(kind, token, text) or text
+
+
+def _conversion(declared: Declared, kind: type, zone: str) -> Callable[[Any], str] | None:
+    """Every value is a text; `_text` in short for the types that need no more than that."""
+    if kind is type(None):
+        return None
+    type_name = declared.column.type or "string"
+    if kind is not str:
+        return lambda cell: _text(declared, *present(cell), zone)
+    if type_name in ("float", "double", "date") or (type_name == "string" and _members(declared.column.declared or "") is None):
+        return None
+    if type_name in INTEGERS or type_name.startswith("decimal"):
+        return lambda text: text if text.isdigit() and text[0] != "0" else declared_text(type_name, Token.TEXT, text) or text
+    return lambda text: _text(declared, Token.TEXT, text, zone)
 
 
 def _base64(text: str) -> str:
@@ -104,7 +120,7 @@ def _name(written: str) -> str:
     return written.replace("``", "`")
 
 
-_DIALECT = Dialect(position_of=_position, text_of=_text, name_of=_name, sql="mysql")
+_DIALECT = Dialect(position_of=_position, text_of=_text, conversion_of=_conversion, name_of=_name, sql="mysql")
 
 FORMAT = Format(
     name="canal",

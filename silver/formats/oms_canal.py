@@ -22,14 +22,15 @@ it. The time `es` is all that orders messages: the broker's coordinates break ti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from framework.contracts.events import Event, Op, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Reason
 from silver.canal_wire import Declared, Dialect, Envelope, decode_flat
 from silver.format import BeforeImage, Context, Format
-from silver.oms import coded_text, declared_value
+from silver.oms import coded_text, declared_conversion, declared_value
 from silver.wire import number_of, required
 
 
@@ -38,7 +39,7 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     return decode_flat(message, context, _DIALECT)
 
 
-def _position(envelope: Envelope) -> tuple[int, ...]:
+def _position(envelope: Envelope[Any]) -> tuple[int, ...]:
     return (required(number_of(envelope.es, "es"), Reason.MISSING_POSITION, "es"),)
 
 
@@ -48,7 +49,11 @@ def _text(declared: Declared, token: Token, text: str, zone: str) -> str:
     return declared_value(declared.column, token, text, zone)
 
 
-_DIALECT = Dialect(position_of=_position, text_of=_text)
+def _conversion(declared: Declared, kind: type, zone: str) -> Callable[[Any], str] | None:
+    return declared_conversion(declared.column, kind, zone)
+
+
+_DIALECT = Dialect(position_of=_position, text_of=_text, conversion_of=_conversion)
 
 FORMAT = Format(
     name="oms_canal",
