@@ -36,7 +36,7 @@ C = TypeVar("C")
 Cells = Mapping[str, Any]
 Texts = dict[str, str | None]
 Kinds = tuple[type, ...]
-Step = tuple[str, Callable[[Any], str]]
+Step = tuple[str, Callable[[Any], str | None]]
 Work = tuple[Step, ...]
 
 _T = TypeVar("_T")
@@ -107,9 +107,16 @@ class Either(Generic[_T]):
         return envelope
 
 
-def either(envelope: Any) -> Either[Any]:
+def either(envelope: Any, *, is_nested: bool = False) -> Either[Any]:
     """Both decoders of a message that is generic in its cells."""
-    return Either(msgspec.json.Decoder(envelope[Any], float_hook=Digits), msgspec.json.Decoder(envelope[Raw]))
+    return Either(msgspec.json.Decoder(envelope[Any], float_hook=Digits), msgspec.json.Decoder(envelope[Raw]), is_nested)
+
+
+def plain_cells(part: Any) -> dict[str, Any] | None:
+    """An image that was read as a cell; None where it is null."""
+    if part is not None and type(part) is not dict:
+        raise Inexact
+    return part
 
 
 def shown(cell: Any) -> tuple[Token, str | None]:

@@ -8,16 +8,35 @@ A message or key comes with its schema block or without. What the types mean is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from framework.contracts.events import Column
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import joined_columns
-from silver.connect_types import Field, bytes_of, column_of, value_of
+from silver.cells import (
+    TOKENS,
+    Inexact,
+    Kinds,
+    Recipe,
+    Shape,
+    Step,
+    is_narrow,
+    is_plain,
+    joined_columns,
+    shown,
+    signature,
+    undeclared_image,
+    undeclared_work,
+)
+from silver.connect_types import Field, Fields, bytes_of, column_of, conversion_of, value_of
 from silver.types import undeclared_text
-from silver.wire import checked_width, read_json, scalar
+from silver.wire import checked_width, read_json
+
+LONGEST_KEPT = 65_536
+"""Bytes of a schema block that is kept, read, for the messages that follow."""
 
 _OBJECT = msgspec.json.Decoder(dict[str, Raw])
 _FIELD = msgspec.json.Decoder(Field | None)
@@ -28,30 +47,64 @@ def members(schema: Field | None) -> dict[str, Field]:
     return {} if schema is None else {f.field: f for f in schema.fields or () if f.field is not None}
 
 
-def image_fields(envelope: Field | None) -> dict[str, Field]:
+def image_fields(envelope: Field | None) -> Fields:
     """The columns that an envelope's schema declares for its `before` and `after`, in the source's order."""
     sides = members(envelope)
     before, after = members(sides.get("before")), members(sides.get("after"))
     first, second = (before, after) if len(before) > len(after) else (after, before)
-    return {**first, **{name: field for name, field in second.items() if name not in first}}
+    return Fields({**first, **{name: field for name, field in second.items() if name not in first}})
 
 
-def columns_of(fields: Mapping[str, Field]) -> dict[str, Column]:
+def envelope_fields(schema: Raw | Field | None) -> Fields:
+    """The columns that an envelope's schema block declares: of a block that was read, or of its bytes."""
+    if not isinstance(schema, Raw):
+        return image_fields(schema)
+    block = bytes(schema)
+    return _kept_fields(block) if len(block) <= LONGEST_KEPT else _fields(block)
+
+
+def _fields(block: bytes) -> Fields:
+    """Raises `Inexact` for a block that cannot be read: the reading of the whole message says why."""
+    try:
+        return image_fields(_FIELD.decode(block))
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Inexact from None
+
+
+_kept_fields = lru_cache(maxsize=1024)(_fields)
+
+
+def columns_of(fields: Mapping[str, Field]) -> Mapping[str, Column]:
     """The declared columns, in the order of `fields`."""
+    return _shape_of(fields) if isinstance(fields, Fields) and is_narrow(fields) else _columns_of(fields)
+
+
+@lru_cache(maxsize=1024)
+def _shape_of(fields: Fields) -> Shape:
+    return Shape(_columns_of(fields))
+
+
+def _columns_of(fields: Mapping[str, Field]) -> dict[str, Column]:
     return {name: column_of(field) for name, field in fields.items()}
 
 
 def image_of(
-    image: Mapping[str, Raw] | None, fields: Mapping[str, Field], *, numbers_as_text: bool = False
+    image: dict[str, Any] | None, fields: Mapping[str, Field], *, numbers_as_text: bool = False
 ) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
     """An image as canonical text, and the columns in it that `fields` does not declare, by what the wire shows."""
     if image is None:
         return None, {}
+    if not fields:
+        return undeclared_image(image)
+    if isinstance(fields, Fields) and is_narrow(image, fields):
+        recipe = _recipe(*signature(image), fields, numbers_as_text)
+        if recipe is not None:
+            return recipe.texts(image), recipe.shape
     checked_width(image)
     result: dict[str, str | None] = {}
     undeclared: dict[str, Column] = {}
-    for name, raw in image.items():
-        token, text = scalar(raw)
+    for name, cell in image.items():
+        token, text = shown(cell)
         field = fields.get(name)
         if field is None:
             undeclared[name] = Column(token=token)
@@ -61,10 +114,27 @@ def image_of(
     return result, undeclared
 
 
+@lru_cache(maxsize=1024)
+def _recipe(names: tuple[str, ...], kinds: Kinds, fields: Fields, numbers_as_text: bool) -> Recipe | None:
+    if not is_plain(kinds):
+        return None
+    work: list[Step] = []
+    undeclared = Shape()
+    for name, kind in zip(names, kinds, strict=True):
+        field = fields.get(name)
+        if field is None:
+            undeclared[name] = Column(token=TOKENS[kind])
+            work += undeclared_work(name, kind)
+            continue
+        convert = conversion_of(field, kind, numbers_as_text)
+        work += () if convert is None else ((name, convert),)
+    return Recipe(tuple(work), undeclared)
+
+
 def decoded_image(image: Mapping[str, str | None] | None, codecs: Mapping[str, str]) -> dict[str, str | None] | None:
     """The image with the base64 columns that have a codec as text. Raises `Malformed` when a value is not in it."""
     if image is None or not codecs:
-        return None if image is None else dict(image)
+        return image if image is None or isinstance(image, dict) else dict(image)
     return {name: _decoded(name, text, codecs[name]) if text is not None and name in codecs else text for name, text in image.items()}
 
 
@@ -78,6 +148,18 @@ def _decoded(name: str, text: str, codec: str) -> str:
     raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not base64 of {codec} text")
 
 
+def key_fields(block: bytes) -> Fields:
+    """The fields of a key's schema block."""
+    return _kept_key_fields(block) if len(block) <= LONGEST_KEPT else _key_fields(block)
+
+
+def _key_fields(block: bytes) -> Fields:
+    return Fields(members(read_json(_FIELD, block)))
+
+
+_kept_key_fields = lru_cache(maxsize=1024)(_key_fields)
+
+
 def key_of(key: bytes, *, numbers_as_text: bool = False) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
     """The key of a message, with or without a schema block, and its columns; None where its payload is null.
 
@@ -89,6 +171,6 @@ def key_of(key: bytes, *, numbers_as_text: bool = False) -> tuple[dict[str, str 
         return image_of(whole, {})
     if payload == b"null":
         return None, {}
-    fields = {} if schema is None else members(read_json(_FIELD, bytes(schema)))
+    fields = Fields() if schema is None else key_fields(bytes(schema))
     image, undeclared = image_of(read_json(_OBJECT, payload), fields, numbers_as_text=numbers_as_text)
     return image, joined_columns(columns_of(fields), undeclared)

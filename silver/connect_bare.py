@@ -22,6 +22,7 @@ import base64
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Raw
 
@@ -37,7 +38,7 @@ def fields_of(given: Mapping[str, Given], cells: Mapping[str, Raw]) -> dict[str,
     return {name: field for name in cells if name in given and (field := _field(given[name], bytes(cells[name]))) is not None}
 
 
-def in_base64(given: Mapping[str, Given], cells: Mapping[str, Raw]) -> Mapping[str, Raw]:
+def in_base64(given: Mapping[str, Given], cells: dict[str, Any]) -> dict[str, Any]:
     """The cells with hexadecimal bytes as base64."""
     names = [name for name in cells if name in given and given[name].encoding == "hex"]
     return {**cells, **{name: _from_hex(cells[name]) for name in names}} if names else cells

@@ -46,7 +46,7 @@ class Flat:
     `times` are the connector's own times, those of the source are in `source`.
     """
 
-    cells: Mapping[str, Raw]
+    cells: dict[str, Raw]
     op: str | None
     is_deleted: bool
     source: Source

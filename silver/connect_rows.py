@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -64,14 +65,14 @@ class ConnectRow:
     names: tuple[str | None, str | None, str]
     connector: str
     source: Source
-    before: Mapping[str, Raw] | None
-    after: Mapping[str, Raw] | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
     fields: Mapping[str, Field]
     transaction: Source
     times: Source
     is_flat: bool = False
     is_partial: bool = False
-    key: Mapping[str, Raw] | None = None
+    key: dict[str, Any] | None = None
 
 
 def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: Reading) -> Event:
@@ -164,7 +165,7 @@ def _images(row: ConnectRow, op: Op, message: RawMessage, word: str) -> _Images:
     return _Images(before, after, columns, is_partial or (row.is_partial and after is not None), old_key is not None)
 
 
-def _available(cells: Mapping[str, Raw] | None, word: str) -> Mapping[str, Raw] | None:
+def _available(cells: Mapping[str, Any] | None, word: str) -> dict[str, Any] | None:
     if cells is None:
         return None
     return {name: raw for name, raw in cells.items() if not is_unavailable(bytes(raw), word)}
@@ -239,7 +240,7 @@ def transaction_id(source: Source, transaction: Source) -> str | None:
     return text_of(transaction, "id") or transaction_of(source)
 
 
-def members_of(raw: Raw) -> Mapping[str, Raw] | None:
+def members_of(raw: Raw) -> dict[str, Any] | None:
     """The members of an object as they were sent; None where it is null or missing."""
     data = bytes(raw)
     return None if data in _NULL else read_json(_OBJECT, data)

@@ -33,12 +33,24 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
 from framework.contracts.events import Column, Token
 from framework.contracts.reasons import Malformed
-from silver.types import MAX_DIGITS, UNSIGNED_BIGINT, date_text, declared_text, epoch_parts, undeclared_text, wall_of_epoch, wall_of_text
+from silver.cells import present, whole_text
+from silver.types import (
+    INTEGERS,
+    MAX_DIGITS,
+    UNSIGNED_BIGINT,
+    date_text,
+    declared_text,
+    epoch_parts,
+    undeclared_text,
+    wall_of_epoch,
+    wall_of_text,
+)
 from silver.wire import read_json, scalar
 
 _CONNECT, _TIME, _DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io.debezium.data."
@@ -83,6 +95,8 @@ _INFINITIES = {
     "-292269055-12-02T23:00:00Z": "-infinity",
 }
 """What PostgreSQL's connector writes for timestamps without an end, as a count or as text."""
+_PARAMETER_DIGITS = 4
+_AS_SENT = frozenset({"string", "binary", "float", "double"})
 _MOST_BYTES, _MOST_SCALE = 1_024, _UNSIGNED_SCALE
 
 
@@ -95,6 +109,12 @@ class Field(msgspec.Struct):
     fields: list[Field] | None = None
     parameters: dict[str, str] | None = None
     items: Field | None = None
+
+
+class Fields(dict[str, Field]):
+    """The fields of a table's columns by name. One object for many messages, never changed, and told from others by that."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 class _Scaled(msgspec.Struct):
@@ -138,6 +158,26 @@ def value_of(field: Field, token: Token, text: str | None, numbers_as_text: bool
     kind = _type_of(field)
     plain = declared_text(kind, token, text)
     return _unsigned(plain) if kind == UNSIGNED_BIGINT else plain
+
+
+def conversion_of(field: Field, kind: type, numbers_as_text: bool) -> Callable[[Any], str | None] | None:
+    """What `value_of` makes of a cell of this kind; None where a cell of that kind is its canonical text."""
+    name, is_list = field.name, field.type == "array"
+    if kind is type(None):
+        return None
+    if not name and not is_list:
+        canonical = _type_of(field)
+        if kind is str and canonical in _AS_SENT:
+            return None
+        if kind is int and (canonical in INTEGERS or canonical in _AS_SENT):
+            return whole_text
+    if kind is str and name == _INSTANT:
+        return lambda text: _INFINITIES.get(text) or _instant(text)
+    convert = _conversion(name or "") if name and not is_list else None
+    if convert is not None and kind in (str, int) and name not in (_DECIMAL, _VARIABLE_DECIMAL, _BITS, _ENUM, _YEAR):
+        known = convert
+        return lambda cell: _INFINITIES.get(text := str(present(cell)[1])) or known(text)
+    return lambda cell: value_of(field, *present(cell), numbers_as_text)
 
 
 def decimal_text(unscaled: int, scale: int) -> str:
@@ -201,6 +241,8 @@ def _digits(field: Field) -> tuple[int, int] | None:
 
 def _parameter(field: Field, name: str, missing: int) -> int:
     text = (field.parameters or {}).get(name, "")
+    if text.isdigit() and text.isascii() and len(text) <= _PARAMETER_DIGITS:
+        return int(text)
     if not re.fullmatch(r"-?[0-9]{1,4}", text):
         return missing
     return int(text)
@@ -261,9 +303,15 @@ def _instant(text: str) -> str:
 
 
 def _decimal(field: Field, token: Token, text: str, numbers_as_text: bool) -> str:
+    if token is Token.TEXT and not numbers_as_text:
+        return _scaled_text(field, text)
     plain = declared_text("decimal", token, text) or text
     if token is Token.NUMBER or (numbers_as_text and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", text.strip())):
         return plain
+    return _scaled_text(field, text)
+
+
+def _scaled_text(field: Field, text: str) -> str:
     scale = _parameter(field, "scale", 0)
     exact = _unscaled(text, scale) or text
     return exact.rstrip("0").removesuffix(".") or exact if scale >= _UNSIGNED_SCALE // 2 and "." in exact else exact

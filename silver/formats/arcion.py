@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -28,13 +29,16 @@ from msgspec import Raw
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import joined_columns
-from silver.connect import columns_of, image_fields, image_of, key_of
+from silver.cells import C, Digits, Either, joined_columns
+from silver.connect import columns_of, envelope_fields, image_of, key_of
 from silver.connect_types import Field
 from silver.format import Context, Format
-from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of
+from silver.wire import checked_keys, number_of, optional_text, required, time_of
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
+S = TypeVar("S")
+"""The schema block: read, or its bytes."""
+
 _DEFAULT = (b"default", b'"default"')
 _FILE = re.compile(r"(?:.*[^0-9])?([0-9]{1,19})", re.DOTALL)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
@@ -55,34 +59,38 @@ class _Transaction(msgspec.Struct):
     id: Raw = Raw()
 
 
-class _Payload(msgspec.Struct):
+class _Payload(msgspec.Struct, Generic[C]):
     op: str
     source: _Source
-    before: dict[str, Raw] | None = None
-    after: dict[str, Raw] | None = None
+    before: dict[str, C] | None = None
+    after: dict[str, C] | None = None
     ts_ms: Raw = Raw()
     transaction: _Transaction | None = None
 
 
-class _Message(msgspec.Struct):
-    payload: _Payload
-    schema: Field | None = None
+class _Message(msgspec.Struct, Generic[C, S]):
+    payload: _Payload[C]
+    schema: S = None  # type: ignore[assignment]
 
 
-_MESSAGE = msgspec.json.Decoder(_Message)
+_MESSAGE: Either[_Message[Any, Any]] = Either(
+    msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, Field | None])
+)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change of one Arcion message, or the tombstone that follows a delete."""
     if _is_tombstone(message):
         return (Control(kind=ControlKind.TOMBSTONE, op="tombstone", keys=_key_names(message.key)),)
-    envelope = read_json(_MESSAGE, message.value)
-    payload, source = envelope.payload, envelope.payload.source
+    return _MESSAGE.events(message.value, lambda envelope: (_change(envelope, message, context),))
+
+
+def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context) -> RowChange:
+    payload, source, fields = envelope.payload, envelope.payload.source, envelope_fields(envelope.schema)
     op = _OPS.get(payload.op)
     if op is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
     table = required(source.table or None, Reason.MISSING_TABLE, "source.table")
-    fields = image_fields(envelope.schema)
     before, before_columns = image_of(payload.before, fields, numbers_as_text=True)
     after, after_columns = image_of(payload.after, fields, numbers_as_text=True)
     if op is Op.DELETE:
@@ -92,21 +100,19 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     database, schema = source.db or None, source.schema or None
     event_time = time_of(source.ts_ms, "source.ts_ms")
     keys = _key_names(message.key) or context.keys_of(database, schema, table)
-    return (
-        RowChange(
-            op=op,
-            database=database,
-            schema=schema,
-            table=table,
-            keys=checked_keys(keys, before, after),
-            before=before,
-            after=after,
-            columns=joined_columns(columns_of(fields), after_columns, before_columns),
-            position=_position(source, op),
-            event_time=time_of(payload.ts_ms, "ts_ms") if event_time is None else event_time,
-            transaction_id=optional_text(payload.transaction.id) or None if payload.transaction else None,
-            server=optional_text(source.server_id),
-        ),
+    return RowChange(
+        op=op,
+        database=database,
+        schema=schema,
+        table=table,
+        keys=checked_keys(keys, before, after),
+        before=before,
+        after=after,
+        columns=joined_columns(columns_of(fields), after_columns, before_columns),
+        position=_position(source, op),
+        event_time=time_of(payload.ts_ms, "ts_ms") if event_time is None else event_time,
+        transaction_id=optional_text(payload.transaction.id) or None if payload.transaction else None,
+        server=optional_text(source.server_id),
     )
 
 

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
@@ -38,11 +39,11 @@ from framework.contracts.actions import Action, AddColumn, CreateTable, DropTabl
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import joined_columns
-from silver.connect import decoded_image, image_of
+from silver.cells import C, Texts, either, joined_columns, undeclared_image
+from silver.connect import decoded_image
 from silver.format import BeforeImage, Context, Format, Options
 from silver.types import instant_of_wall, micros_of_instant
-from silver.wire import checked_keys, number_of, optional_text, read_json, required
+from silver.wire import checked_keys, number_of, optional_text, required
 
 _ROWS = {"load": Op.READ, "insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE}
 _STRUCTURE = frozenset({"add-column", "drop-column", "change-columns", "column-type-change"})
@@ -91,43 +92,46 @@ class _Control(msgspec.Struct, rename="kebab"):
     table_def: _Definition | None = None
 
 
-class _Message(msgspec.Struct, rename="kebab"):
+class _Message(msgspec.Struct, Generic[C], rename="kebab"):
     metadata: _Metadata
-    data: dict[str, Raw] | None = None
-    before_image: dict[str, Raw] | None = None
+    data: dict[str, C] | None = None
+    before_image: dict[str, C] | None = None
     control: _Control | None = None
 
 
-_Cells = dict[str, Raw]
-_MESSAGE = msgspec.json.Decoder(_Message)
+_Cells = dict[str, Any]
+_MESSAGE = either(_Message)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change, or the control event, of one record."""
     if message.value is None and message.key is not None:
         return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
-    record = read_json(_MESSAGE, message.value)
+    return _MESSAGE.events(message.value, lambda record: (_event(record, context),))
+
+
+def _event(record: _Message[Any], context: Context) -> Event:
     operation = record.metadata.operation
     if operation in _MARKERS:
         moment = _time(record.metadata.commit_timestamp) or _time(record.metadata.timestamp)
-        return (Control(ControlKind.TRANSACTION, operation, event_time=moment, transaction_id=_transaction(record.metadata)),)
+        return Control(ControlKind.TRANSACTION, operation, event_time=moment, transaction_id=_transaction(record.metadata))
     options = context.options
     database = record.metadata.schema_name or (options.database if isinstance(options, DmsOptions) else None) or context.source
     table = required(record.metadata.table_name or None, Reason.MISSING_TABLE, "metadata.table-name")
     if operation in _ROWS:
-        return (_change(record, database, table, context),)
-    return (_statement(record, database, table),)
+        return _change(record, database, table, context)
+    return _statement(record, database, table)
 
 
-def _change(record: _Message, database: str, table: str, context: Context) -> RowChange:
+def _change(record: _Message[Any], database: str, table: str, context: Context) -> RowChange:
     op, metadata = _ROWS[record.metadata.operation], record.metadata
     options = context.options
     data, old = _apart(record.data or {}, options.before_image_prefix if isinstance(options, DmsOptions) else None)
-    whole, columns = image_of(required(data or None, Reason.MISSING_IMAGE, "data"), {})
-    before = whole if op is Op.DELETE else None
+    whole, columns = undeclared_image(required(data or None, Reason.MISSING_IMAGE, "data"))
+    before: Texts | None = whole if op is Op.DELETE else None
     if (old := {**old, **(record.before_image or {})}) and op in (Op.UPDATE, Op.DELETE):
-        former, former_columns = image_of(old, {})
-        before, columns = {**(whole or {}), **(former or {})}, joined_columns(columns, former_columns)
+        former, former_columns = undeclared_image(old)
+        before, columns = {**whole, **former}, joined_columns(columns, former_columns)
     codecs = context.codecs_of(database, None, table)
     before, after = _decoded(before, codecs), _decoded(None if op is Op.DELETE else whole, codecs)
     return RowChange(
@@ -138,7 +142,7 @@ def _change(record: _Message, database: str, table: str, context: Context) -> Ro
         keys=checked_keys(context.keys_of(database, None, table), before, after),
         before=before,
         after=after,
-        columns={name: Column(type="string") if name in codecs else column for name, column in columns.items()},
+        columns={name: Column(type="string") if name in codecs else c for name, c in columns.items()} if codecs else columns,
         position=_position(metadata),
         event_time=_time(metadata.commit_timestamp) or _time(metadata.timestamp),
         transaction_id=_transaction(metadata),
@@ -147,15 +151,17 @@ def _change(record: _Message, database: str, table: str, context: Context) -> Ro
 
 def _apart(data: _Cells, prefix: str | None) -> tuple[_Cells, _Cells]:
     """The row, and the old values that stand among its columns under names with the prefix."""
-    old = {name: raw for name, raw in data.items() if prefix and name.startswith(prefix) and name.removeprefix(prefix) in data}
+    if prefix is None:
+        return data, {}
+    old = {name: raw for name, raw in data.items() if name.startswith(prefix) and name.removeprefix(prefix) in data}
     row = {name: raw for name, raw in data.items() if name not in old}
-    return row, {name.removeprefix(prefix or ""): raw for name, raw in old.items()}
+    return row, {name.removeprefix(prefix): raw for name, raw in old.items()}
 
 
 def _decoded(image: Mapping[str, str | None] | None, codecs: Mapping[str, str]) -> dict[str, str | None] | None:
     """The image with the columns that have a codec as text: hexadecimal behind `0x`, else base64."""
-    if image is None:
-        return None
+    if image is None or not codecs:
+        return None if image is None else dict(image)
     plain = {name: text for name, text in image.items() if name in codecs and text is not None and text.startswith("0x")}
     found: dict[str, str | None] = dict(decoded_image({n: t for n, t in image.items() if n not in plain}, codecs) or {})
     for name, text in plain.items():
@@ -166,7 +172,7 @@ def _decoded(image: Mapping[str, str | None] | None, codecs: Mapping[str, str]) 
     return {name: found[name] for name in image}
 
 
-def _statement(record: _Message, database: str, table: str) -> Control:
+def _statement(record: _Message[Any], database: str, table: str) -> Control:
     metadata = record.metadata
     definition = (record.control.table_def if record.control else None) or _Definition()
     keys = tuple(dict.fromkeys(definition.primary_key or ())) or None

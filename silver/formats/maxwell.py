@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
@@ -33,8 +34,8 @@ from framework.contracts.actions import Action, DropTable, NoEffect, has_no_effe
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import joined_columns
-from silver.connect import decoded_image, image_of
+from silver.cells import C, Inexact, Texts, either, joined_columns, plain_cells, undeclared_image
+from silver.connect import decoded_image
 from silver.format import BeforeImage, Context, Format
 from silver.maxwell_definitions import Definition, alteration, columns_of, creation, keys_of
 from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of
@@ -48,12 +49,12 @@ _LAST_OF_TRANSACTION = 1 << 62
 _NULL = (b"", b"null")
 
 
-class _Message(msgspec.Struct):
+class _Message(msgspec.Struct, Generic[C]):
     type: str
     database: str | None = None
     table: str | None = None
-    data: dict[str, Raw] | None = None
-    old: Raw = Raw()
+    data: dict[str, C] | None = None
+    old: C = Raw()  # type: ignore[assignment]
     definition: Raw = msgspec.field(default=Raw(), name="def")
     sql: str | None = None
     ts: Raw = Raw()
@@ -66,7 +67,7 @@ class _Message(msgspec.Struct):
     primary_key_columns: list[str] | None = None
 
 
-_MESSAGE = msgspec.json.Decoder(_Message)
+_MESSAGE = either(_Message, is_nested=True)
 _IMAGE = msgspec.json.Decoder(dict[str, Raw])
 _DEFINITION = msgspec.json.Decoder(Definition)
 
@@ -75,28 +76,30 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change, or the control event, of one message."""
     if message.value is None and message.key is not None:
         return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
-    found = read_json(_MESSAGE, message.value)
+    return _MESSAGE.events(message.value, lambda found: (_event(found, message, context),))
+
+
+def _event(found: _Message[Any], message: RawMessage, context: Context) -> Event:
     if found.type in _ROWS:
-        return (_change(found, message, context),)
+        return _change(found, message, context)
     if found.type in _MARKERS:
         names = (found.database or None, None, found.table or None)
-        return (Control(ControlKind.TRANSACTION, found.type, *names, event_time=time_of(found.ts, "ts", "s")),)
+        return Control(ControlKind.TRANSACTION, found.type, *names, event_time=time_of(found.ts, "ts", "s"))
     if found.type in _TABLES or found.type in _DATABASES:
-        return (_statement(found),)
+        return _statement(found)
     raise Malformed(Reason.UNKNOWN_OP, found.type[:100])
 
 
-def _change(found: _Message, message: RawMessage, context: Context) -> RowChange:
+def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowChange:
     op = _ROWS[found.type]
     table = required(found.table or None, Reason.MISSING_TABLE, "table")
     database = found.database or None
     data = required(found.data or None, Reason.MISSING_IMAGE, "data")
-    whole, columns = image_of(data, {})
-    assert whole is not None
-    before = whole if op is Op.DELETE else None
-    if op is Op.UPDATE and bytes(found.old) not in _NULL:
-        former, former_columns = image_of(read_json(_IMAGE, bytes(found.old)), {})
-        before, columns = {**whole, **(former or {})}, joined_columns(columns, former_columns)
+    whole, columns = undeclared_image(data)
+    before: Texts | None = whole if op is Op.DELETE else None
+    if op is Op.UPDATE and (old := _old(found.old)) is not None:
+        former, former_columns = undeclared_image(old)
+        before, columns = {**whole, **former}, joined_columns(columns, former_columns)
     codecs = context.codecs_of(database, None, table)
     images = decoded_image(before, codecs), decoded_image(None if op is Op.DELETE else whole, codecs)
     keys = found.primary_key_columns or _key_names(message.key, whole) or context.keys_of(database, None, table)
@@ -109,13 +112,20 @@ def _change(found: _Message, message: RawMessage, context: Context) -> RowChange
         keys=checked_keys(keys, *images),
         before=images[0],
         after=images[1],
-        columns={name: Column(type="string") if name in codecs else column for name, column in columns.items()},
+        columns={name: Column(type="string") if name in codecs else c for name, c in columns.items()} if codecs else columns,
         position=position,
         event_time=time_of(found.ts, "ts", "s"),
         transaction_id=found.gtid or optional_text(found.xid) or None,
         server=None if op is Op.READ else optional_text(found.server_id) or None,
         is_time=position is not None and not any(position[:4]),
     )
+
+
+def _old(part: Any) -> dict[str, Any] | None:
+    """The former values, None where they are null or missing."""
+    if not isinstance(part, Raw):
+        return plain_cells(part)
+    return None if bytes(part) in _NULL else read_json(_IMAGE, bytes(part))
 
 
 def _key_names(key: bytes | None, image: Mapping[str, str | None]) -> Sequence[str]:
@@ -128,7 +138,7 @@ def _key_names(key: bytes | None, image: Mapping[str, str | None]) -> Sequence[s
     return names if all(name in image for name in names) else ()
 
 
-def _position(found: _Message) -> tuple[int, ...]:
+def _position(found: _Message[Any]) -> tuple[int, ...]:
     """File, position, transaction, place in the transaction; the time where there is none of them."""
     file, pos = _binlog(found.position) or (0, 0)
     xid, xoffset = number_of(found.xid, "xid"), number_of(found.xoffset, "xoffset")
@@ -149,7 +159,7 @@ def _binlog(position: Raw) -> tuple[int, int] | None:
     return int(place[1]), int(place[2])
 
 
-def _statement(found: _Message) -> Control:
+def _statement(found: _Message[Any]) -> Control:
     binlog = _binlog(found.position)
     new, old = _definition(found.definition), _definition(found.old)
     actions: tuple[Action, ...] | None = None
@@ -183,8 +193,10 @@ def _statement(found: _Message) -> Control:
     )
 
 
-def _definition(raw: Raw) -> Definition | None:
-    data = bytes(raw)
+def _definition(part: Any) -> Definition | None:
+    if part is not None and not isinstance(part, Raw):
+        raise Inexact
+    data = b"" if part is None else bytes(part)
     return None if data in _NULL else read_json(_DEFINITION, data)
 
 

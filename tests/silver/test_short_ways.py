@@ -124,7 +124,18 @@ def test_recorded_messages_are_read_alike_from_python_values_and_bytes(name: str
 
 
 def test_columns_of_a_table_are_one_object_for_all_its_messages() -> None:
-    for name in ("canal", "datahub_tuple", "oms_canal", "oms_default", "oms_default_extend", "oms_shareplex", "oms_dataworks"):
+    for name in (
+        "arcion",
+        "canal",
+        "datahub_tuple",
+        "dms",
+        "maxwell",
+        "oms_canal",
+        "oms_default",
+        "oms_default_extend",
+        "oms_shareplex",
+        "oms_dataworks",
+    ):
         good = replace(sample(name), context=replace(sample(name).context, codecs_of=lambda *_: {}))
         first, second, other = (good.decode(compact(good, cell))[0].columns for cell in (b'"cell":"a"', b'"cell":"b"', b'"cell":1'))
         assert first is second
