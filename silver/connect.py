@@ -7,8 +7,9 @@ A message or key comes with its schema block or without. What the types mean is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -18,6 +19,8 @@ from framework.contracts.events import Column
 from framework.contracts.reasons import Malformed, Reason
 from silver.cells import (
     TOKENS,
+    Digits,
+    Either,
     Inexact,
     Kinds,
     Recipe,
@@ -160,17 +163,47 @@ def _key_fields(block: bytes) -> Fields:
 _kept_key_fields = lru_cache(maxsize=1024)(_key_fields)
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """How the parts of a message are read that it holds as JSON: members as bytes, and cells."""
+
+    members: Callable[[bytes], dict[str, Raw]]
+    cells: Callable[[bytes], dict[str, Any]]
+
+
+def _read(decoder: msgspec.json.Decoder[dict[str, Any]], data: bytes) -> dict[str, Any]:
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Inexact from None
+
+
+WHOLE = Either(_OBJECT, _OBJECT, is_nested=True)
+"""A message or key as its members. Nothing repeats in the parts of one that is read plainly."""
+
+PLAIN = Parts(partial(_read, _OBJECT), partial(_read, msgspec.json.Decoder(dict[str, Any], float_hook=Digits)))
+EXACT = Parts(partial(read_json, _OBJECT), partial(read_json, _OBJECT))
+
+
 def key_of(key: bytes, *, numbers_as_text: bool = False) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
     """The key of a message, with or without a schema block, and its columns; None where its payload is null.
 
     Raises `Malformed` for a key that is no JSON object.
     """
-    whole = read_json(_OBJECT, key)
+    try:
+        return _key_of(key, WHOLE.plain_of(key), PLAIN, numbers_as_text)
+    except Inexact:
+        return _key_of(key, read_json(_OBJECT, key), EXACT, numbers_as_text)
+
+
+def _key_of(
+    key: bytes, whole: dict[str, Raw], parts: Parts, numbers_as_text: bool
+) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
     payload, schema = bytes(whole.get("payload", b"")), whole.get("schema")
     if not payload or (schema is None and not payload.startswith(b"{")):
-        return image_of(whole, {})
+        return image_of(parts.cells(key), {})
     if payload == b"null":
         return None, {}
     fields = Fields() if schema is None else key_fields(bytes(schema))
-    image, undeclared = image_of(read_json(_OBJECT, payload), fields, numbers_as_text=numbers_as_text)
+    image, undeclared = image_of(parts.cells(payload), fields, numbers_as_text=numbers_as_text)
     return image, joined_columns(columns_of(fields), undeclared)

@@ -26,13 +26,13 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import joined_columns
+from silver.cells import Inexact, joined_columns
 from silver.connect import columns_of, decoded_image, image_of, key_of
 from silver.connect_bare import fields_of, in_base64
 from silver.connect_source import Source, is_snapshot, moment_of, place_of, server_of, text_of, transaction_of
 from silver.connect_structures import declared_fields
 from silver.connect_types import Field
-from silver.connect_unavailable import WORD, is_unavailable
+from silver.connect_unavailable import WORD, is_unavailable, is_unavailable_text, may_be_unavailable
 from silver.format import Context, Given
 from silver.wire import checked_keys, number_of, read_json
 
@@ -106,7 +106,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         keys=checked_keys(keys, before, after),
         before=before,
         after=after,
-        columns={name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()},
+        columns=_with_codecs(columns, codecs),
         position=position,
         event_time=event_time,
         partial=images.is_partial,
@@ -114,6 +114,13 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         server=None if is_snapshot(row.source) else server_of(row.source),
         is_time=position is not None and not reading.by_offset and place_of(row.source) is None,
     )
+
+
+def _with_codecs(columns: Mapping[str, Column], codecs: Mapping[str, str]) -> Mapping[str, Column]:
+    """The columns, those that are decoded as text."""
+    if not codecs:
+        return columns
+    return {name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()}
 
 
 def _structured(row: ConnectRow, known: Mapping[str, Field]) -> ConnectRow:
@@ -133,6 +140,8 @@ def _described(row: ConnectRow, given: Mapping[str, Given]) -> ConnectRow:
     """The row with what is known of columns that no schema declares, or whose schema does not say that they have no sign."""
     if not given:
         return row
+    if any(type(cell) is not Raw for cells in (row.before, row.after) for cell in (cells or {}).values()):
+        raise Inexact
     open_columns = {name: what for name, what in given.items() if _is_open(row.fields.get(name), what)}
     before, after = (None if cells is None else in_base64(open_columns, cells) for cells in (row.before, row.after))
     fields = {**row.fields, **fields_of(open_columns, before or {}), **fields_of(open_columns, after or {})}
@@ -159,16 +168,23 @@ def _images(row: ConnectRow, op: Op, message: RawMessage, word: str) -> _Images:
     cells = old_key if old_key is not None else row.before if op in (Op.UPDATE, Op.DELETE) else None
     before, before_columns = image_of(_available(cells, word), row.fields)
     available = None if op is Op.DELETE else _available(row.after, word)
-    after, after_columns = image_of(available, row.fields)
     is_partial = available is not None and row.after is not None and len(available) < len(row.after)
+    after, after_columns = image_of(available, row.fields)
     columns = joined_columns(after_columns, before_columns)
     return _Images(before, after, columns, is_partial or (row.is_partial and after is not None), old_key is not None)
 
 
-def _available(cells: Mapping[str, Any] | None, word: str) -> dict[str, Any] | None:
+def _available(cells: dict[str, Any] | None, word: str) -> dict[str, Any] | None:
     if cells is None:
         return None
-    return {name: raw for name, raw in cells.items() if not is_unavailable(bytes(raw), word)}
+    kinds = set(map(type, cells.values()))
+    if Raw in kinds:
+        return {name: raw for name, raw in cells.items() if not is_unavailable(bytes(raw), word)}
+    if dict in kinds or list in kinds:
+        raise Inexact
+    if not may_be_unavailable(cells.values(), word):
+        return cells
+    return {name: cell for name, cell in cells.items() if not (type(cell) is str and is_unavailable_text(cell, word))}
 
 
 def _deleted(before: _Image | None, key: _Image | None, keys: Sequence[str] | None, connector: str) -> _Image:
@@ -190,11 +206,13 @@ def key_image(key: bytes | None) -> tuple[_Image | None, Mapping[str, Column]]:
         named, columns = key_of(key)
     except Malformed:
         return None, {}
+    if named and _ROUTER_KEY not in named and columns.keys() <= named.keys():
+        return named, columns
     image = {name: text for name, text in (named or {}).items() if name != _ROUTER_KEY}
     return image or None, {name: column for name, column in columns.items() if name in image}
 
 
-def _header(message: RawMessage, name: str) -> Mapping[str, Raw] | None:
+def _header(message: RawMessage, name: str) -> dict[str, Any] | None:
     """A header that holds a key as JSON text, with or without its schema; None where there is none."""
     value = next((value for found, value in message.headers if found == name and value), None)
     if value is None:

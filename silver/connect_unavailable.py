@@ -18,7 +18,10 @@ import hashlib
 import json
 import struct
 import uuid
+from collections.abc import Iterable
 from functools import lru_cache
+
+import msgspec
 
 WORD = "__debezium_unavailable_value"
 
@@ -40,12 +43,26 @@ def is_unavailable(data: bytes, word: str = WORD) -> bool:
     return compact in _structures(word) or (first == b"{" and any(shape in compact for shape in _SHAPES))
 
 
+def is_unavailable_text(text: str, word: str = WORD) -> bool:
+    """Whether a text is a placeholder that was written without needless escapes."""
+    return text in _words(word) and msgspec.json.encode(text) in _texts(word)
+
+
+def may_be_unavailable(texts: Iterable[object], word: str = WORD) -> bool:
+    """Whether one of the values may be a placeholder."""
+    return not _words(word).isdisjoint(texts)
+
+
 @lru_cache(maxsize=8)
 def _texts(word: str) -> frozenset[bytes]:
+    return frozenset(json.dumps(text, ensure_ascii=ascii_).encode() for text in _words(word) for ascii_ in (True, False))
+
+
+@lru_cache(maxsize=8)
+def _words(word: str) -> frozenset[str]:
     plain = word.encode()
     spellings = {word, _base64(plain), base64.urlsafe_b64encode(plain).decode(), plain.hex(), plain.hex().upper()}
-    spellings |= {f'"{word}"', f'["{word}"]', f'{{"{word}":"{word}"}}', f'{{"{word}": "{word}"}}'}
-    return frozenset(json.dumps(text, ensure_ascii=ascii_).encode() for text in spellings for ascii_ in (True, False))
+    return frozenset(spellings | {f'"{word}"', f'["{word}"]', f'{{"{word}":"{word}"}}', f'{{"{word}": "{word}"}}'})
 
 
 @lru_cache(maxsize=8)

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw
@@ -38,7 +38,8 @@ from msgspec import Raw
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.connect import image_fields, members
+from silver.cells import Inexact
+from silver.connect import EXACT, PLAIN, WHOLE, Parts, image_fields, members
 from silver.connect_documents import document_key, document_of, update_of
 from silver.connect_flat import METADATA, Flat, flat_of, topic_names
 from silver.connect_rows import (
@@ -54,7 +55,7 @@ from silver.connect_rows import (
 )
 from silver.connect_schema_changes import Placed, SchemaChange, schema_events, transaction_event
 from silver.connect_source import Source, is_snapshot, moment_of, names_of, server_of, text_of
-from silver.connect_types import Field
+from silver.connect_types import Field, Fields
 from silver.connect_unavailable import WORD
 from silver.format import Context, Format, Options
 from silver.wire import optional_text, read_json, required
@@ -78,7 +79,6 @@ class DebeziumOptions(Options):
     metadata_prefix: str = "__"
 
 
-_OBJECT = msgspec.json.Decoder(dict[str, Raw])
 _FIELD = msgspec.json.Decoder(Field | None)
 _SCHEMA_CHANGE = msgspec.json.Decoder(SchemaChange)
 
@@ -88,15 +88,22 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     options = _options(context)
     if message.value is None and message.key is not None:
         return (_tombstone(message, context, options),)
-    whole = read_json(_OBJECT, message.value)
+    try:
+        return _events(WHOLE.plain_of(message.value), PLAIN, message, context)
+    except Inexact:
+        return _events(read_json(WHOLE.exact, message.value), EXACT, message, context)
+
+
+def _events(whole: dict[str, Raw], parts: Parts, message: RawMessage, context: Context) -> Sequence[Event]:
+    options = _options(context)
     payload, schema = whole, b""
     if "payload" in whole and whole.keys() <= {"schema", "payload"}:
         schema, inner = bytes(whole.get("schema", _MISSING)), bytes(whole["payload"])
         if inner == b"null" and message.key is not None:
             return (_tombstone(message, context, options),)
-        payload = read_json(_OBJECT, inner)
+        payload = parts.members(inner)
     if "op" in payload and "source" in payload:
-        return (_envelope(payload, _fields(schema), message, context),)
+        return (_envelope(payload, (_fields(schema), parts), message, context),)
     if "tableChanges" in payload or ("ddl" in payload and "source" in payload):
         return _schema_change(message.value if payload is whole else bytes(whole["payload"]))
     if payload and payload.keys() <= _HEARTBEAT:
@@ -118,9 +125,10 @@ def _reading(context: Context) -> Reading:
     return Reading(options.unavailable_value, by_offset=options.tombstones == "delete")
 
 
-def _envelope(payload: Source, fields: Mapping[str, Field], message: RawMessage, context: Context) -> Event:
+def _envelope(payload: Source, how: tuple[Mapping[str, Field], Parts], message: RawMessage, context: Context) -> Event:
+    fields, parts = how
     op = required(optional_text(payload["op"]), Reason.WRONG_SHAPE, "op")
-    source = read_json(_OBJECT, bytes(payload["source"]))
+    source = parts.members(bytes(payload["source"]))
     connector = text_of(source, "connector")
     if connector is None or connector.isupper():
         raise Malformed(Reason.WRONG_SHAPE, "source.connector is missing or in capitals: not Debezium's")
@@ -144,10 +152,17 @@ def _envelope(payload: Source, fields: Mapping[str, Field], message: RawMessage,
     if op not in OPS:
         raise Malformed(Reason.UNKNOWN_OP, op[:100])
     if connector == "mongodb":
+        if parts is PLAIN:
+            raise Inexact
         return change_of(_document(payload, op, names, source, message), message, context, _reading(context))
-    before, after = members_of(payload.get("before", _MISSING)), members_of(payload.get("after", _MISSING))
+    before, after = (_cells(payload.get(side, _MISSING), parts) for side in ("before", "after"))
     row = ConnectRow(op, names, connector.lower(), source, before, after, fields, transaction, payload)
     return change_of(row, message, context, _reading(context))
+
+
+def _cells(image: Raw, parts: Parts) -> dict[str, Any] | None:
+    data = bytes(image)
+    return None if data in _NULL else parts.cells(data)
 
 
 def _document(payload: Source, op: str, names: tuple[str | None, str | None, str], source: Source, message: RawMessage) -> ConnectRow:
@@ -190,7 +205,7 @@ def _tombstone(message: RawMessage, context: Context, options: DebeziumOptions) 
 @lru_cache(maxsize=1024)
 def _fields(schema: bytes) -> Mapping[str, Field]:
     """The columns that an envelope's schema block declares. Blocks are equal byte for byte until a table changes."""
-    return {} if schema in _NULL else image_fields(read_json(_FIELD, schema))
+    return Fields() if schema in _NULL else image_fields(read_json(_FIELD, schema))
 
 
 @lru_cache(maxsize=1024)

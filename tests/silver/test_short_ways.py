@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from framework.contracts.reasons import Malformed
 from silver.cells import Either, Inexact
+from silver.connect_unavailable import WORD
 from silver.formats import FORMATS
 from silver.types import epoch_parts, instant_of_wall, number_text, wall_of_text
 from tests.silver.recorded import SPOT, Sample, objects_in, recordings, sample_of
@@ -57,6 +58,7 @@ def test_a_count_is_read_alike_with_and_without_a_fraction(digits: str, unit: st
 WORDS = (
     *("007", "1.50E2", "-0", "+5", " 7 ", "true", "NaN", "é😀", "a\nb", 'a":1', "a\\", "\u0001", ""),
     *("2024-02-29 10:00:00", "1606233662.012345", "AQ=="),
+    *(WORD, f'["{WORD}"]', f'{{"{WORD}": "{WORD}"}}', WORD.encode().hex(), f"{WORD}s"),
 )
 NUMBERS = (
     *("0", "-0", "-0.0", "7", "-7", "0.10", "1e5", "1E400", "-1.5e-3", "18446744073709551616"),
