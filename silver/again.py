@@ -23,6 +23,7 @@ from silver.batch import MESSAGES_TABLE, deadlines, decoded, without_repeats
 from silver.desk import Desk
 from silver.formats import FORMATS
 from silver.rows import STAGED_DDL
+from silver.summary import Contents, contents_of
 
 _MERGED = ("rows", "merged", "snapshots")
 
@@ -46,8 +47,9 @@ def _decode_again(spark: SparkSession, desk: Desk, source: str, name: TableName)
     staging = f"{lake.checkpoints}/staging/again"
     decoded(messages, desk).where(derived.is_of(source, name) | (F.col("kind") == "quarantined")).write.mode("overwrite").parquet(staging)
     staged = spark.read.schema(STAGED_DDL).parquet(staging)
-    derived.append_schemas(lake, staged, 0, desk.known_schemas(spark))
-    rows = _fates(staged, desk, source).join(batches, list(MESSAGE_AT)).select(*(F.col(f"`{n}`") for n in CHANGES.names))
+    contents = contents_of(staged, None)
+    derived.append_schemas(spark, lake, contents.schemas, 0, desk.known_schemas(spark))
+    rows = _fates(staged, desk, source, contents).join(batches, list(MESSAGE_AT)).select(*(F.col(f"`{n}`") for n in CHANGES.names))
     crash_point("silver.before_again")
     _replace(spark, lake, rows, derived.CHANGES_TABLE, (source, name))
     crash_point("silver.after_again")
@@ -55,15 +57,17 @@ def _decode_again(spark: SparkSession, desk: Desk, source: str, name: TableName)
     return messages.count()
 
 
-def _fates(staged: DataFrame, desk: Desk, source: str) -> DataFrame:
+def _fates(staged: DataFrame, desk: Desk, source: str, contents: Contents) -> DataFrame:
     """The fates of all messages of a table, as of one batch."""
     whole = staged.where("half is null")
     repeats = fates.repeated_ids(whole, None)
-    whole = without_repeats(whole, repeats, None, has_open=True)
+    whole = without_repeats(whole, repeats, None, sum(s.open_to_repeats for s in contents.sources))
     if not FORMATS[desk.config.sources[source].format].halves:
         return whole
     nobody = staged.sparkSession.createDataFrame([], CHANGES)
-    return whole.unionByName(fates.paired(staged, nobody, None, deadlines(desk.shown_sources(staged.sparkSession), desk.config, ())))
+    overdue = deadlines(desk.shown_sources(staged.sparkSession), desk.config, ())
+    buckets = sum(s.halves for s in contents.sources) // fates.BUCKET + 1
+    return whole.unionByName(fates.paired(staged, nobody, None, overdue, buckets))
 
 
 def _derive(spark: SparkSession, desk: Desk, messages: DataFrame, source: str, name: TableName) -> None:

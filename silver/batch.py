@@ -20,31 +20,15 @@ from framework.errors import MainstemError
 from framework.notes import is_there
 from framework.pace import SMALL_ROWS, set_pace
 from silver import change_rules, derived, epochs, fates, resets
-from silver.clock import believable, with_believable_times
+from silver.clock import with_believable_times
 from silver.desk import STRIDE, Desk, Shown, later
 from silver.formats import FORMATS
 from silver.normalize import normalizer
 from silver.rows import STAGED_DDL
 from silver.seeds import plans_with_seeds
+from silver.summary import Contents, Summary, contents_of
 
 MESSAGES_TABLE = "bronze/messages"
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a decoded batch holds of one source.
-
-    `min_sequence` is without the tie-breakers, in which a redelivery differs: all that could be repeated is not below it.
-    """
-
-    source: str
-    messages: int
-    halves: int
-    min_sequence: str | None
-    min_event_time: datetime | None
-    max_event_time: datetime | None
-    servers: int
-    open_to_repeats: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +58,13 @@ def normalize_batch(messages: DataFrame, batch: int, desk: Desk, *, is_replay: b
         return 0
     set_pace(spark, received)
     counts: list[Row] = []
+    counts_to_be: list[Row] = []
     if _is_committed(spark, desk, batch):
         counts = derived.counts_of(spark, desk.lake, batch)
     else:
-        _commit(known, batch, desk, Arrived(received, clock), is_replay)
+        counts_to_be = _commit(known, batch, desk, Arrived(received, clock), is_replay)
     # What was derived is not derived again: batches between may have paired the halves that this one left waiting.
-    desk.note(counts or derive(known, batch, desk, clock), received)
+    desk.note(counts or derive(known, batch, desk, clock, counts_to_be), received)
     return int(received)
 
 
@@ -89,20 +74,25 @@ def _is_committed(spark: SparkSession, desk: Desk, batch: int) -> bool:
     return not desk.lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch).isEmpty()
 
 
-def _commit(messages: DataFrame, batch: int, desk: Desk, arrived: Arrived, is_replay: bool) -> None:
+def _commit(messages: DataFrame, batch: int, desk: Desk, arrived: Arrived, is_replay: bool) -> list[Row]:
+    """Decode and commit. Returns the counts of what is committed where they are known before, else none."""
     spark, lake = messages.sparkSession, desk.lake
     crash_point("silver.before_staging")
     staging = f"{lake.checkpoints}/staging/silver"
     decoded(messages, desk).write.mode("overwrite").parquet(staging)
     staged = spark.read.schema(STAGED_DDL).parquet(staging)
-    rows, stops = judged(staged, desk, arrived)
+    contents = contents_of(staged, arrived.landed_at)
+    rows, stops = judged(staged, desk, arrived, contents)
+    is_as_decoded = rows is staged and not is_replay
     if stops:
         halted = [epochs.stopped(stop, desk.config.sources[stop.source].epoch, batch) for stop in stops]
         epochs.append_rows(spark, lake, halted, desk.transaction("epochs", batch))
     if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
-        rows = fates.without_forgotten(rows, lake.rows(spark, derived.CHANGES_TABLE, CHANGES))
-    rows = change_rules.quarantined(rows, change_rules.entries(desk.config.quality, OnChange.QUARANTINE))
-    derived.append_schemas(lake, staged, batch, desk.known_schemas(spark))
+        rows, is_as_decoded = fates.without_forgotten(rows, lake.rows(spark, derived.CHANGES_TABLE, CHANGES)), False
+    rules = change_rules.entries(desk.config.quality, OnChange.QUARANTINE)
+    if rules:
+        rows, is_as_decoded = change_rules.quarantined(rows, rules), False
+    derived.append_schemas(spark, lake, contents.schemas, batch, desk.known_schemas(spark))
     crash_point("silver.before_changes")
     if is_replay:
         derived.note_refused_again(lake, rows)
@@ -115,6 +105,9 @@ def _commit(messages: DataFrame, batch: int, desk: Desk, arrived: Arrived, is_re
     crash_point("silver.after_changes")
     if lake.local_root is not None:
         shutil.rmtree(staging, ignore_errors=True)
+    return (
+        [Row(**{**{name: row[name] for name in derived.COUNTED[1:]}, "batch": batch}) for row in contents.counts] if is_as_decoded else []
+    )
 
 
 def decoded(messages: DataFrame, desk: Desk, newest: Mapping[str, int] | None = None) -> DataFrame:
@@ -125,9 +118,12 @@ def decoded(messages: DataFrame, desk: Desk, newest: Mapping[str, int] | None = 
     return in_epochs.mapInArrow(normalizer(plans), STAGED_DDL)
 
 
-def judged(staged: DataFrame, desk: Desk, arrived: Arrived) -> tuple[DataFrame, list[resets.Stop]]:
-    """The fate of everything that was decoded, and where sources stop: what is behind that has no fate yet."""
-    summaries = [Summary(*row) for row in _summary(staged, arrived.landed_at).collect()]
+def judged(staged: DataFrame, desk: Desk, arrived: Arrived, contents: Contents) -> tuple[DataFrame, list[resets.Stop]]:
+    """The fate of everything that was decoded, and where sources stop: what is behind that has no fate yet.
+
+    The rows are `staged` itself where decoding has told every fate.
+    """
+    summaries = contents.sources
     decoded = sum(s.messages for s in summaries)
     if decoded != arrived.messages:
         raise MainstemError(
@@ -139,42 +135,31 @@ def judged(staged: DataFrame, desk: Desk, arrived: Arrived) -> tuple[DataFrame, 
     spark = staged.sparkSession
     shown = desk.shown_sources(spark)
     history = _history(spark, desk, summaries, shown)
-    repeats = fates.repeated_ids(staged.where("half is null"), history)
-    whole = staged.where("half is null")
+    has_halves = any(s.halves for s in summaries)
+    whole = staged.where("half is null") if has_halves else staged
+    repeats = fates.repeated_ids(staged, history)
     if not repeats.isEmpty():
-        whole = without_repeats(whole, repeats, history, any(s.open_to_repeats for s in summaries))
+        whole = without_repeats(whole, repeats, history, sum(s.open_to_repeats for s in summaries))
     stops = _stops(with_believable_times(whole, arrived.landed_at), desk, summaries, shown)
     if stops:
         stops = resets.spread(with_believable_times(staged, arrived.landed_at), stops)
         whole, staged = resets.without_held(whole, stops), resets.without_held(staged, stops)
     if not any(FORMATS[desk.config.sources[s.source].format].halves for s in summaries):
         return whole, stops
-    if not any(s.halves for s in summaries) and not derived.has_pending(spark, desk.lake):
+    if not has_halves and not derived.has_pending(spark, desk.lake):
         return whole, stops
     pending = desk.lake.rows(spark, derived.PENDING_TABLE, CHANGES)
-    return whole.unionByName(fates.paired(staged, pending, history, deadlines(shown, desk.config, summaries))), stops
+    buckets = sum(s.halves for s in summaries) // fates.BUCKET + 1
+    return whole.unionByName(fates.paired(staged, pending, history, deadlines(shown, desk.config, summaries), buckets)), stops
 
 
-def without_repeats(whole: DataFrame, repeats: DataFrame, history: DataFrame | None, has_open: bool) -> DataFrame:
-    """The rows, those that repeat another told so; `has_open` says that some are `fates.is_open_to_repeats`."""
-    if not has_open:
+def without_repeats(whole: DataFrame, repeats: DataFrame, history: DataFrame | None, open_rows: int) -> DataFrame:
+    """The rows, those that repeat another told so; so many of them are `fates.is_open_to_repeats`."""
+    if not open_rows:
         return fates.without_repeats(whole, repeats)
     is_open = fates.is_open_to_repeats()
-    rest, settled = fates.settled_repeats(whole.where(is_open), repeats, history)
+    rest, settled = fates.settled_repeats(whole.where(is_open), repeats, history, open_rows // fates.BUCKET + 1)
     return fates.without_repeats(whole.where(~is_open), repeats).unionByName(rest).unionByName(settled)
-
-
-def _summary(staged: DataFrame, landed_at: datetime | None) -> DataFrame:
-    counted = (F.col("ordinal") == 0).cast("long") + F.col("paired_with").isNotNull().cast("long")
-    return staged.groupBy("source").agg(
-        F.sum(counted),
-        F.sum(F.col("half").isNotNull().cast("long")),
-        F.min(F.coalesce("position", F.regexp_extract("sequence", r"^\d+\.", 0))),
-        F.min("event_time"),
-        F.max(believable(F.col("event_time"), landed_at)),
-        F.count("server"),
-        F.count_if(fates.is_open_to_repeats()),
-    )
 
 
 def _stops(whole: DataFrame, desk: Desk, summaries: Sequence[Summary], shown: Mapping[str, Shown]) -> list[resets.Stop]:
@@ -185,9 +170,12 @@ def _stops(whole: DataFrame, desk: Desk, summaries: Sequence[Summary], shown: Ma
         is_behind = _is_behind(summary, shown)
         if resets.concerns(FORMATS[source.format], span, source.pairing_timeout, is_behind, summary.servers):
             waits[summary.source] = source.pairing_timeout
-    if not waits:
-        return []
-    return resets.found(whole, desk.extents(whole.sparkSession, list(waits), resets.EXTENTS), waits)
+    servers = {summary.source for summary in summaries if summary.servers}
+    extents = desk.extents(whole.sparkSession, list(waits), resets.EXTENTS)
+    quiet = {source: wait for source, wait in waits.items() if source not in servers}
+    suspects = servers | (resets.suspects(whole, extents, quiet) if quiet else set())
+    waits = {source: wait for source, wait in waits.items() if source in suspects}
+    return resets.found(whole, extents, waits) if waits else []
 
 
 def _is_behind(summary: Summary, shown: Mapping[str, Shown]) -> bool:
@@ -222,11 +210,11 @@ def deadlines(shown: Mapping[str, Shown], config: Config, summaries: Sequence[Su
     return deadlines
 
 
-def derive(messages: DataFrame, batch: int, desk: Desk, landed_at: datetime | None) -> list[Row]:
-    """What follows from a committed batch; a repeat changes nothing. Returns its counts."""
+def derive(messages: DataFrame, batch: int, desk: Desk, landed_at: datetime | None, counts: Sequence[Row] = ()) -> list[Row]:
+    """What follows from a committed batch; a repeat changes nothing. Returns its counts, which may be known (`counts`)."""
     spark, lake = messages.sparkSession, desk.lake
     committed = lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch)
-    counts = derived.count_rows(committed, landed_at)
+    counts = list(counts) or derived.count_rows(committed, landed_at)
     kinds = {row["kind"] for row in counts}
     if "quarantined" in kinds:
         reasons = {row["reason"] for row in counts}

@@ -7,7 +7,7 @@ changes nothing. A crash between the commit and any of these leaves them to the 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -43,21 +43,20 @@ COUNTED = (*COUNTED_BY, "rows", "merged", "snapshots", "min_sequence", "max_sequ
 """The columns of `ops/batches`, but for the batch's own time; `snapshots` are rows of snapshots without a position."""
 
 
-def append_schemas(lake: Lakehouse, staged: DataFrame, batch: int, have: set[str]) -> None:
+def append_schemas(spark: SparkSession, lake: Lakehouse, schemas: Mapping[str, str], batch: int, have: set[str]) -> None:
     """Make every schema of the batch known, before the changes that name it are committed. `have` are those known.
 
     No transaction: a batch that died after this and is run again with another configuration may name other schemas.
     """
-    found = staged.where("columns is not null").select("schema_id", "columns").dropDuplicates(["schema_id"])
-    new = [schema_row(row, batch) for row in found.collect() if row[0] not in have]
+    new = schema_rows(schemas, batch, have)
     if new:
-        lake.append(staged.sparkSession.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE)
+        lake.append(spark.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE)
         have.update(row[0] for row in new)
 
 
-def schema_row(staged: Row, batch: int) -> tuple[str, list[tuple[str | None, ...]], int]:
-    """A schema of `staged`, its id and columns, as `silver/schemas` has it."""
-    return staged[0], [tuple(column) for column in json.loads(staged[1])], batch
+def schema_rows(schemas: Mapping[str, str], batch: int, have: Set[str]) -> list[tuple[str, list[tuple[str | None, ...]], int]]:
+    """The schemas that are not known yet, from their texts, as `silver/schemas` has them."""
+    return [(name, [tuple(column) for column in json.loads(text)], batch) for name, text in schemas.items() if name not in have]
 
 
 def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame) -> None:
@@ -148,21 +147,22 @@ def statements_of(committed: DataFrame) -> DataFrame:
 
 def count_rows(committed: DataFrame, landed_at: datetime | None) -> list[Row]:
     """The batch's rows by table and kind, with their sequences, and their times as far as they can be believed."""
+    return committed.groupBy(*COUNTED_BY).agg(*counting(landed_at)).collect()
+
+
+def counting(landed_at: datetime | None) -> list[Column]:
+    """What is counted of rows of one table and kind."""
     is_order = F.col("kind").isin("row", "ddl", "truncate")
-    return (
-        committed.groupBy(*COUNTED_BY)
-        .agg(
-            F.count("*").alias("rows"),
-            F.sum(F.col("paired_with").isNotNull().cast("long")).alias("merged"),
-            F.count_if((F.col("op") == "read") & F.col("sequence").rlike(r"^\d+\.010\.")).alias("snapshots"),
-            F.min(F.when(is_order, F.col("sequence"))).alias("min_sequence"),
-            F.max(F.col("sequence")).alias("max_sequence"),
-            F.min("event_time").alias("min_event_time"),
-            F.max(believable(F.col("event_time"), landed_at)).alias("max_event_time"),
-            F.max_by("server", F.when(F.col("server").isNotNull(), F.col("sequence"))).alias("server"),
-        )
-        .collect()
-    )
+    return [
+        F.count("*").alias("rows"),
+        F.sum(F.col("paired_with").isNotNull().cast("long")).alias("merged"),
+        F.count_if((F.col("op") == "read") & F.col("sequence").rlike(r"^\d+\.010\.")).alias("snapshots"),
+        F.min(F.when(is_order, F.col("sequence"))).alias("min_sequence"),
+        F.max(F.col("sequence")).alias("max_sequence"),
+        F.min("event_time").alias("min_event_time"),
+        F.max(believable(F.col("event_time"), landed_at)).alias("max_event_time"),
+        F.max_by("server", F.when(F.col("server").isNotNull(), F.col("sequence"))).alias("server"),
+    ]
 
 
 def counts_of(spark: SparkSession, lake: Lakehouse, batch: int) -> list[Row]:

@@ -13,13 +13,15 @@ from pyspark.sql import functions as F
 
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.reasons import Reason
-from silver.pairing import KNOWN, NEW, PENDING, REFUSED, pair_group
-from silver.repeats import settle_group
+from silver.pairing import KNOWN, NEW, PENDING, REFUSED, pair_places
+from silver.repeats import settle_places
 from silver.rows import STAGED, STAGED_DDL
 
 _PLACE = ("source", "database", "schema", "table")
 IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
 """Kinds whose `change_id` tells repeats."""
+BUCKET = 5_000
+"""Rows that come to one call of Python, whose memory they bound."""
 UNPAIRED = f"kind = 'quarantined' AND reason = '{Reason.UNPAIRED_BEFORE_IMAGE}'"
 """BEFOR halves whose partner did not come in time; it may still come."""
 
@@ -96,7 +98,7 @@ def _repeat_place() -> Column:
     return F.when(F.col("position").isNull(), copied).otherwise(place_key("position"))
 
 
-def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | None) -> tuple[DataFrame, DataFrame]:
+def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | None, buckets: int = 1) -> tuple[DataFrame, DataFrame]:
     """For rows that are `is_open_to_repeats`: those left as they are, and the settled rows of places with repeats."""
     rows = staged.withColumn("_place", _repeat_place())
     places = rows.join(F.broadcast(repeats.select("change_id")), "change_id", "left_semi").select("_place").distinct()
@@ -105,7 +107,7 @@ def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | No
         earlier = known.where("kind = 'row'").withColumn("position", _position_of("sequence"))
         earlier = staged_columns(earlier).withColumn("_place", _repeat_place()).withColumn("origin", F.lit(KNOWN))
         members = members.unionByName(earlier.join(F.broadcast(places), "_place", "left_semi").select(members.columns))
-    settled = members.groupBy("_place").applyInArrow(settle_group, STAGED_DDL)
+    settled = members.groupBy(_bucket(buckets)).applyInArrow(settle_places, STAGED_DDL)
     rest = rows.join(F.broadcast(places), "_place", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
     return rest, settled
 
@@ -116,8 +118,13 @@ def _position_of(sequence: str) -> Column:
     return F.when(has_place, F.regexp_replace(F.col(sequence), r"\.[^.]*(\.\d+){3}$", ""))
 
 
-def paired(staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadlines: Mapping[str, datetime | None]) -> DataFrame:
-    """The fates of this batch's halves and of the waiting ones that they, or the time, concern."""
+def paired(
+    staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadlines: Mapping[str, datetime | None], buckets: int = 1
+) -> DataFrame:
+    """The fates of this batch's halves and of the waiting ones that they, or the time, concern.
+
+    What is known of one position comes together in one of so many `buckets`: to call Python for each would take far longer.
+    """
     mine = staged.withColumn("_place", place_key("sequence"))
     halves = mine.where(F.col("half").isNotNull()).withColumn("origin", F.lit(NEW))
     updates = mine.where("half is null and kind = 'row' and op = 'update'").withColumn("origin", F.lit(KNOWN))
@@ -134,7 +141,11 @@ def paired(staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadl
         refused = staged_columns(known.where(UNPAIRED)).withColumn("_place", place_key("sequence")).withColumn("origin", F.lit(REFUSED))
         members = members.unionByName(refused.join(places, "_place", "left_semi").select(halves.columns))
     members = members.withColumn("deadline", _deadline(deadlines))
-    return members.groupBy("_place").applyInArrow(pair_group, STAGED_DDL)
+    return members.groupBy(_bucket(buckets)).applyInArrow(pair_places, STAGED_DDL)
+
+
+def _bucket(buckets: int) -> Column:
+    return F.pmod(F.xxhash64("_place"), F.lit(buckets))
 
 
 def _deadline(deadlines: Mapping[str, datetime | None]) -> Column:

@@ -7,6 +7,7 @@ bounded by one batch and a task that is run again gives the same rows.
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,9 +60,15 @@ def normalizer(plans: Mapping[str, SourcePlan]) -> Callable[[Iterable[pa.RecordB
 def normalize_batch(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan]) -> pa.RecordBatch:
     """All fates of one Arrow batch of messages."""
     desk = _Desk(plans)
-    for message, epoch in zip(_messages(batch), _epochs(batch), strict=True):
-        desk.take(message, epoch)
-    return desk.finish()
+    is_collecting = gc.isenabled()
+    gc.disable()  # rows are no cycles, and looking for some among so many takes longer than reading a message
+    try:
+        for message, epoch in zip(_messages(batch), _epochs(batch), strict=True):
+            desk.take(message, epoch)
+        return desk.finish()
+    finally:
+        if is_collecting:
+            gc.enable()
 
 
 def _epochs(batch: pa.RecordBatch) -> Sequence[int | None]:

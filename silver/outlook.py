@@ -19,6 +19,7 @@ from silver.desk import STRIDE, Desk, source_plans
 from silver.passed_over import last_batch, unread
 from silver.resets import Stop
 from silver.rows import STAGED_DDL
+from silver.summary import Contents, contents_of
 
 
 def outlook(run: Run) -> Outlook:
@@ -35,13 +36,14 @@ def outlook(run: Run) -> Outlook:
     set_pace(spark, arrived.messages)
     decoded(messages, desk).write.parquet(_place(run, "staged"))
     staged = spark.read.schema(STAGED_DDL).parquet(_place(run, "staged"))
-    rows, stops = judged(staged, desk, arrived)
+    contents = contents_of(staged, arrived.landed_at)
+    rows, stops = judged(staged, desk, arrived, contents)
     batch = (last_batch(spark, desk) // STRIDE + 1) * STRIDE
     columns = [F.col(f"`{name}`") for name in CHANGES.names]
     rows.withColumn("batch", F.lit(batch).cast("long")).select(*columns).write.parquet(_place(run, "changes"))
     changes = spark.read.schema(CHANGES).parquet(_place(run, "changes"))
     counts = derived.count_rows(changes, arrived.landed_at)
-    return Outlook({"silver": _found(arrived.messages, counts, stops)}, _rows(desk, staged, changes, counts, arrived))
+    return Outlook({"silver": _found(arrived.messages, counts, stops)}, _rows(desk, contents, changes, counts, arrived))
 
 
 def _waiting(run: Run, desk: Desk) -> tuple[DataFrame, Arrived]:
@@ -71,12 +73,10 @@ def _found(messages: int, counts: Sequence[Row], stops: Sequence[Stop]) -> dict[
     return {"messages": messages, "kinds": dict(kinds.most_common()), "quarantined": dict(refused), "stopped": stopped}
 
 
-def _rows(desk: Desk, staged: DataFrame, changes: DataFrame, counts: Sequence[Row], arrived: Arrived) -> Mapping[str, DataFrame]:
+def _rows(desk: Desk, contents: Contents, changes: DataFrame, counts: Sequence[Row], arrived: Arrived) -> Mapping[str, DataFrame]:
     """What the commit and its derivation would append, of that which gold reads."""
-    spark = staged.sparkSession
-    have = desk.known_schemas(spark)
-    named = staged.where("columns is not null").select("schema_id", "columns").dropDuplicates(["schema_id"]).collect()
-    schemas = [derived.schema_row(row, 0) for row in named if row[0] not in have]
+    spark = changes.sparkSession
+    schemas = derived.schema_rows(contents.schemas, 0, desk.known_schemas(spark))
     counted = [(*row, arrived.landed_at) for row in counts]
     return {
         derived.CHANGES_TABLE: changes,

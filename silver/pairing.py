@@ -17,7 +17,7 @@ from framework.contracts.events import Half, Op
 from framework.contracts.reasons import Reason
 from silver.clock import own_time
 from silver.normalize import keys_agree, merged
-from silver.rows import Row, plain_rows, repeated, staged_table
+from silver.rows import Row, by_place, repeated, staged_table
 
 NEW, PENDING, KNOWN, REFUSED = "new", "pending", "known", "refused"
 """Where a member comes from: a half of this batch, a half that waited, a change that was already made, or a BEFOR half
@@ -27,9 +27,9 @@ MET = "its update was complete already"
 """The detail of a half that waited until its update came whole from elsewhere: it waits no longer."""
 
 
-def pair_group(members: pa.Table) -> pa.Table:
-    """The fates of the halves of one position, for `applyInArrow`. Rows carry `origin` and `deadline` beside STAGED."""
-    return staged_table(pair(plain_rows(members)))
+def pair_places(members: pa.Table) -> pa.Table:
+    """The fates of the halves of several positions, for `applyInArrow`. Rows carry `_place`, `origin` and `deadline` beside STAGED."""
+    return staged_table(fate for place in by_place(members) for fate in pair(place))
 
 
 def pair(members: Iterable[Row]) -> list[Row]:

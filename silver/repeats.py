@@ -15,13 +15,13 @@ import pyarrow as pa
 from framework.contracts.events import Image, Op
 from silver.identity import digest, image_parts, key_values
 from silver.pairing import KNOWN
-from silver.rows import Row, plain_rows, repeated, staged_table
+from silver.rows import Row, by_place, repeated, staged_table
 from silver.sequence import name_part
 
 
-def settle_group(members: pa.Table) -> pa.Table:
-    """The fates of the changes of one key and position, for `applyInArrow`. Rows carry `origin` beside STAGED."""
-    return staged_table(settle(plain_rows(members)))
+def settle_places(members: pa.Table) -> pa.Table:
+    """The fates of the changes of several keys and positions, for `applyInArrow`. Rows carry `_place` and `origin` beside STAGED."""
+    return staged_table(fate for place in by_place(members) for fate in settle(place))
 
 
 def settle(members: list[Row]) -> list[Row]:

@@ -7,7 +7,8 @@ are older than what was before them, and repeats are known by their ids before a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,6 +17,9 @@ from pyspark.sql import functions as F
 
 from silver.format import Format
 
+_Slot = tuple[float, str | None, str | None]
+"""A slot of time: its number, its lowest and its highest position."""
+_SHORTEST = timedelta(seconds=1)
 _TABLE = ("source", "database", "schema", "table")
 EXTENTS = "source string, database string, schema string, `table` string, top string, newest timestamp, server string"
 
@@ -36,10 +40,46 @@ class Stop:
     detail: str
 
 
+def suspects(rows: DataFrame, extents: DataFrame, waits: Mapping[str, timedelta]) -> set[str]:
+    """The sources of a batch in which positions may begin anew, servers left aside: in the others `found` finds nothing.
+
+    It takes a change that happened more than the wait after another one and stands below it. So changes are counted into
+    slots of time shorter than the wait: two such changes are never in one slot, and a slot needs no order inside it.
+    """
+    short = {source for source, wait in waits.items() if wait < _SHORTEST}
+    rest = {source: wait for source, wait in waits.items() if source not in short}
+    if not rest:
+        return short
+    slot = F.floor(F.col("event_time").cast("double") / (_wait(rest) * 0.9))
+    now = _placed(rows, rest).select(*_TABLE, "sequence", slot.alias("slot"), _epoch("sequence").alias("epoch"))
+    before = extents.withColumnsRenamed({"top": "sequence", "newest": "event_time"}).where(F.col("source").isin(*rest))
+    shown = before.select(*_TABLE, "sequence", slot.alias("slot"), _epoch("sequence").alias("epoch"))
+    lowest, highest = F.min("sequence").alias("lowest"), F.max("sequence").alias("highest")
+    by = (*_TABLE, "epoch", "slot")
+    reached = shown.select(*by, F.lit(None).cast("string").alias("lowest"), F.col("sequence").alias("highest"))
+    slots: dict[tuple[object, ...], list[_Slot]] = {}
+    for row in now.groupBy(*by).agg(lowest, highest).unionByName(reached).collect():
+        moment = -math.inf if row["slot"] is None else float(row["slot"])
+        slots.setdefault(tuple(row[name] for name in by[:-1]), []).append((moment, row["lowest"], row["highest"]))
+    return short | {str(table[0]) for table, found in slots.items() if _falls(found)}
+
+
+def _falls(slots: Iterable[_Slot]) -> bool:
+    """Whether a slot's lowest position is below the highest of the slots before it. A slot without a time is before all."""
+    before, top = "", ""
+    last = -math.inf
+    for moment, lowest, highest in sorted(slots, key=lambda slot: slot[0]):
+        if moment > last:
+            before, last = top, moment
+        if moment > -math.inf and lowest is not None and lowest < before:
+            return True
+        top = max(top, highest or "")
+    return False
+
+
 def found(rows: DataFrame, extents: DataFrame, waits: Mapping[str, timedelta]) -> list[Stop]:
     """The stops in a batch of fates. `extents` (EXTENTS) says how far each table has come; `waits` names the sources to look at."""
-    mine = rows.where(F.col("source").isin(*waits) & (F.col("kind") == "row") & (F.col("op") != "read") & _has_position())
-    now = mine.select(*_TABLE, "topic", "partition", "offset", "ordinal", "sequence", "event_time", "server")
+    now = _placed(rows, waits).select(*_TABLE, "topic", "partition", "offset", "ordinal", "sequence", "event_time", "server")
     same = [now[name].eqNullSafe(extents[name]) for name in _TABLE]
     joined = now.join(F.broadcast(extents), same, "left").select(
         *(now[c] for c in now.columns), "top", "newest", extents["server"].alias("was")
@@ -113,6 +153,11 @@ def concerns(fmt: Format, span: tuple[datetime | None, datetime | None], wait: t
 
 def _epoch(sequence: str) -> Column:
     return F.regexp_extract(sequence, r"^\d+\.", 0)
+
+
+def _placed(rows: DataFrame, sources: Iterable[str]) -> DataFrame:
+    """The row changes of these sources that have a position."""
+    return rows.where(F.col("source").isin(*sources) & (F.col("kind") == "row") & (F.col("op") != "read") & _has_position())
 
 
 def _has_position() -> Column:

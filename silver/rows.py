@@ -105,6 +105,14 @@ def plain_rows(table: pa.Table) -> list[Row]:
     return rows
 
 
+def by_place(table: pa.Table) -> Iterable[list[Row]]:
+    """Arrow rows as dictionaries, those of one `_place` together."""
+    places: dict[str, list[Row]] = {}
+    for row in plain_rows(table):
+        places.setdefault(row["_place"], []).append(row)
+    return places.values()
+
+
 def staged_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as an Arrow table of the staged columns."""
     return pa.Table.from_batches([staged_batch(list(rows))], schema=STAGED)

@@ -5,9 +5,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from framework.tables import Lakehouse
-from silver.batch import _summary
 from silver.derived import SCHEMAS_TABLE, append_schemas
 from silver.rows import STAGED, STAGED_DDL, Row
+from silver.summary import contents_of
 
 
 def staged(sequence: str | None, position: str | None, offset: int) -> tuple[object, ...]:
@@ -20,18 +20,15 @@ def test_what_a_batch_could_repeat_is_told_without_the_tie_breakers(spark: Spark
     """A second delivery stands at another offset than the first: it must not be looked for above its own offset only."""
     again = staged("011.011.015.010.03105.010", "011.011.015", 105)
     newer = staged("011.011.017.010.03106.010", "011.011.017", 106)
-    (found,) = _summary(spark.createDataFrame([again, newer], STAGED_DDL), None).collect()
-    assert found[3] == "011.011.015"
+    (found,) = contents_of(spark.createDataFrame([again, newer], STAGED_DDL), None).sources
+    assert found.min_sequence == "011.011.015"
     copied = staged("011.010.010.03107.010", None, 107)
-    (found,) = _summary(spark.createDataFrame([again, copied], STAGED_DDL), None).collect()
-    assert found[3] == "011."
+    (found,) = contents_of(spark.createDataFrame([again, copied], STAGED_DDL), None).sources
+    assert found.min_sequence == "011."
 
 
 def test_a_batch_that_died_and_names_other_schemas_now_makes_them_known(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lakehouse(str(tmp_path))
     for schema_id in ("before", "after"):
-        row: Row = dict.fromkeys(STAGED.names)
-        row.update(schema_id=schema_id, columns='[["id", "bigint", "LONG", null]]')
-        decoded = spark.createDataFrame([tuple(row[name] for name in STAGED.names)], STAGED_DDL)
-        append_schemas(lake, decoded, 1000, have=set())
+        append_schemas(spark, lake, {schema_id: '[["id", "bigint", "LONG", null]]'}, 1000, have=set())
     assert {found["schema_id"] for found in lake.read(spark, SCHEMAS_TABLE).collect()} == {"before", "after"}

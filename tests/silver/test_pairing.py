@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from framework.contracts.events import Image
 from silver.identity import digest
 from silver.normalize import merged
-from silver.pairing import KNOWN, NEW, PENDING, REFUSED, pair, pair_group
+from silver.pairing import KNOWN, NEW, PENDING, REFUSED, pair, pair_places
 from silver.rows import STAGED, Row, plain_rows, staged_table
 
 HOUR = 3_600_000_000
@@ -292,8 +292,8 @@ def test_the_answer_does_not_depend_on_the_order_of_the_members() -> None:
 
 def test_arrow_rows_go_in_and_fates_come_out() -> None:
     rows = [before(JOE, 0, time=5), after(ANN, 1, time=5)]
-    members = staged_table(rows).append_column("origin", [["new", "new"]])
-    found = plain_rows(pair_group(members.append_column("deadline", staged_table(rows).column("event_time"))))
+    members = staged_table(rows).append_column("origin", [["new", "new"]]).append_column("_place", [["here", "here"]])
+    found = plain_rows(pair_places(members.append_column("deadline", staged_table(rows).column("event_time"))))
     assert told(found) == [("row", 1, JOE, ANN)]
     assert found[0]["event_time"] == 5
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from silver.identity import digest, image_parts
 from silver.pairing import KNOWN, NEW
-from silver.repeats import settle, settle_group
+from silver.repeats import settle, settle_places
 from silver.rows import STAGED, Row, plain_rows, staged_table
 
 Values = Mapping[str, str | None]
@@ -163,7 +163,7 @@ def test_the_order_of_the_members_does_not_matter() -> None:
 
 def test_arrow_rows_go_in_and_fates_come_out() -> None:
     members = staged_table([update("A", "B", 0), update("A", "B", 1)]).append_column("origin", [["new", "new"]])
-    assert [row["kind"] for row in plain_rows(settle_group(members))] == ["row", "duplicate"]
+    assert [row["kind"] for row in plain_rows(settle_places(members.append_column("_place", [["here", "here"]])))] == ["row", "duplicate"]
 
 
 def test_an_update_that_changes_nothing_is_a_repeat_when_it_comes_again() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from silver.resets import EXTENTS, FOLLOWS, found, spread, without_held
+from silver.resets import EXTENTS, FOLLOWS, found, spread, suspects, without_held
 from silver.rows import STAGED, STAGED_DDL, Row
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -63,3 +64,26 @@ def test_a_reset_stops_the_other_partitions_where_they_are_later(spark: SparkSes
     rows = spark.createDataFrame([reset, *shard, old], STAGED_DDL)
     told = spread(rows, found(rows, spark.createDataFrame([AFTER_100], EXTENTS), WAITS))
     assert [(stop.topic, stop.offset, stop.reason) for stop in told] == [("t", 1, "position_restarted"), ("u", 6, FOLLOWS)]
+
+
+def test_what_is_not_suspected_has_no_reset(spark: SparkSession) -> None:
+    """The quick look over all may suspect in vain, but passes over nothing that the long one finds."""
+    draw, rows, extents, waits = Random(7), [], [], {}
+    for number in range(120):
+        source, top = f"feed{number}", 100
+        waits[source] = timedelta(seconds=draw.choice((0, 1, 600, 601)))
+        for offset in range(draw.randint(1, 5)):
+            minutes = draw.choice((0, 1, 9, 10, 11, 20, 60))
+            row = change(offset, f"011.03{draw.randint(top - 3, top + 3)}", minutes)
+            row = tuple(source if name == "source" else value for name, value in zip(STAGED.names, row, strict=True))
+            if draw.random() < 0.2:
+                row = tuple(None if name == "event_time" else value for name, value in zip(STAGED.names, row, strict=True))
+            rows.append(row)
+        if draw.random() < 0.5:
+            newest = draw.choice((None, NOON, NOON + timedelta(minutes=draw.choice((1, 5, 30)))))
+            extents.append((source, "shop", None, "item", f"011.03{draw.randint(top - 3, top + 3)}", newest, None))
+    batch, shown = spark.createDataFrame(rows, STAGED_DDL), spark.createDataFrame(extents, EXTENTS)
+    resets, suspected = {stop.source for stop in found(batch, shown, waits)}, suspects(batch, shown, waits)
+    assert resets
+    assert resets <= suspected
+    assert len(suspected) < 100
