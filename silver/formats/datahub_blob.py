@@ -29,8 +29,8 @@ it stays text in bronze and is never deserialized. DML and DDL share one sequenc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -38,10 +38,27 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import (
+    C,
+    Digits,
+    Either,
+    Inexact,
+    Kinds,
+    Recipe,
+    Shape,
+    Step,
+    Texts,
+    is_narrow,
+    is_plain,
+    joined_columns,
+    present,
+    shown,
+    signature,
+)
 from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
 from silver.format import Context, Format
 from silver.types import declared_text, instant_of_epoch
-from silver.wire import MAX_DIGITS, checked_keys, checked_width, number_of, read_json, required, scalar, time_of
+from silver.wire import checked_keys, checked_width, number_of, required, time_of
 
 _ROWS = {
     "INSERT": (Op.INSERT, None),
@@ -53,18 +70,14 @@ _ROWS = {
 }
 _CONTROLS = {"MHEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _DIALECTS = {"postgresql": "postgres", "sqlserver": "tsql", "oracle": "oracle", "db2": "db2"}
-_MOST = 10**30
 _AS_SENT = frozenset({"string", "binary", "double"})
-_AS_COUNTED = _AS_SENT | {"bigint"}
 _TYPES = {"BOOLEAN": "boolean", "LONG": "bigint", "DOUBLE": "double", "STRING": "string", "DATE": "timestamp", "BYTES": "binary"}
 
 
-LONGEST_KEPT = 65_536
+_LONGEST_KEPT = 65_536
 """Bytes: a schema block up to this length is read once for all messages that repeat it."""
-
-
-class _Digits(str):
-    """A number with a point or an exponent, as it was sent."""
+S = TypeVar("S")
+"""What the schema block is: bytes, or read."""
 
 
 class _Source(msgspec.Struct):
@@ -80,102 +93,102 @@ class _Schema(msgspec.Struct):
     source: _Source | None = None
 
 
-class _Image(msgspec.Struct):
-    dataColumn: dict[str, Any] | None = None
+class _Image(msgspec.Struct, Generic[C]):
+    dataColumn: dict[str, C] | None = None
 
 
-class _RawImage(msgspec.Struct):
-    dataColumn: dict[str, Raw] | None = None
-
-
-class _RawImages(msgspec.Struct):
-    before: _RawImage | None = None
-    after: _RawImage | None = None
-
-
-class _RawMessage(msgspec.Struct):
-    payload: _RawImages
-
-
-class _Payload(msgspec.Struct):
+class _Payload(msgspec.Struct, Generic[C]):
     op: str
-    before: _Image | None = None
-    after: _Image | None = None
+    before: _Image[C] | None = None
+    after: _Image[C] | None = None
     sequenceId: Raw = Raw()
     timestamp: Timestamp | None = None
     ddl: Ddl | None = None
 
 
-class _Message(msgspec.Struct):
-    payload: _Payload
-    schema: Raw = Raw()
+class _Message(msgspec.Struct, Generic[C, S]):
+    payload: _Payload[C]
+    schema: S = None  # type: ignore[assignment]
     version: str | None = None
 
 
 class _Told(msgspec.Struct, frozen=True):
-    """What a message's schema block says; shared by all messages with the same block."""
+    """What a schema block says; one object for all messages with the same block."""
 
     source: _Source
     keys: list[str] | None
-    columns: dict[str, Column]
+    columns: Shape
 
 
-_MESSAGE = msgspec.json.Decoder(_Message, float_hook=_Digits)
-_RAW_MESSAGE = msgspec.json.Decoder(_RawMessage)
+_MESSAGE: Either[_Message[Any, Any]] = Either(
+    msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, _Schema | None])
+)
 _SCHEMA = msgspec.json.Decoder(_Schema | None)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change or control event of one Blob message."""
-    envelope = read_json(_MESSAGE, message.value)
+    return _MESSAGE.events(message.value, lambda envelope: (_event(envelope, context),))
+
+
+def _event(envelope: _Message[Any, Any], context: Context) -> Event:
+    told = _told_by(envelope.schema)
     if envelope.version is not None and envelope.version.partition(".")[0] not in ("0", "1"):
         raise Malformed(Reason.UNSUPPORTED_VERSION, "version is neither 0.x nor 1.x")
-    payload, told = envelope.payload, _told(bytes(envelope.schema))
-    source = told.source
+    payload, source = envelope.payload, told.source
     changed_at = time_of(event_time(payload.timestamp), "timestamp.eventTime")
     position = number_of(payload.sequenceId, "sequenceId")
     if payload.op in _ROWS:
-        return (_row(payload, told, changed_at, position, (message.value or b"", context)),)
+        return _row(payload, told, (changed_at, position), context)
     kind = _CONTROLS.get(payload.op)
     if kind is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
     if kind in (ControlKind.DDL, ControlKind.TRUNCATE):
         required(position, Reason.MISSING_POSITION, "sequenceId")
-    return (
-        Control(
-            kind=kind,
-            op=payload.op,
-            database=source.dbName,
-            schema=source.schemaName or None,
-            table=source.tableName,
-            statement=payload.ddl.text if payload.ddl else None,
-            position=None if position is None else (position,),
-            event_time=changed_at,
-            keys=checked_keys(told.keys),
-            columns=told.columns,
-            dialect=_DIALECTS.get((source.dbType or "").lower(), "mysql"),
-        ),
+    return Control(
+        kind=kind,
+        op=payload.op,
+        database=source.dbName,
+        schema=source.schemaName or None,
+        table=source.tableName,
+        statement=payload.ddl.text if payload.ddl else None,
+        position=None if position is None else (position,),
+        event_time=changed_at,
+        keys=checked_keys(told.keys),
+        columns=told.columns,
+        dialect=_DIALECTS.get((source.dbType or "").lower(), "mysql"),
     )
 
 
-def _told(schema: bytes) -> _Told:
-    return _known(schema) if len(schema) <= LONGEST_KEPT else _read(schema)
+def _told_by(schema: Raw | _Schema | None) -> _Told:
+    if isinstance(schema, Raw):
+        block = bytes(schema)
+        return _kept(block) if len(block) <= _LONGEST_KEPT else _read(block)
+    return _told(schema or _Schema())
 
 
-def _read(schema: bytes) -> _Told:
-    read = (read_json(_SCHEMA, schema) if schema else None) or _Schema()
-    columns = {c.name: Column(type=_TYPES.get(c.type or "", "string"), declared=c.type) for c in read.dataColumn or ()}
-    return _Told(read.source or _Source(), read.primaryKey, columns)
+def _read(block: bytes) -> _Told:
+    """Raises `Inexact` for a block that cannot be read: the reading of the whole message says why."""
+    try:
+        return _told(_SCHEMA.decode(block) or _Schema())
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise Inexact from None
 
 
-_known = lru_cache(maxsize=1024)(_read)
+_kept = lru_cache(maxsize=1024)(_read)
 
 
-def _row(payload: _Payload, told: _Told, changed_at: int | None, position: int | None, given: tuple[bytes, Context]) -> RowChange:
-    (value, context), source = given, told.source
+def _told(schema: _Schema) -> _Told:
+    columns = ((c.name, Column(type=_TYPES.get(c.type or "", "string"), declared=c.type)) for c in schema.dataColumn or ())
+    return _Told(schema.source or _Source(), schema.primaryKey, Shape(columns))
+
+
+def _row(payload: _Payload[Any], told: _Told, at: tuple[int | None, int | None], context: Context) -> RowChange:
+    (changed_at, position), source = at, told.source
     table = required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName")
     op, half = _ROWS[payload.op]
-    before, after, columns = _images(payload, told.columns, value)
+    before, shown_before = _image(payload.before, told.columns)
+    after, shown_after = _image(payload.after, told.columns)
     if half is Half.AFTER and before is not None:
         half = None
     needs_before = op is Op.DELETE or half is Half.BEFORE
@@ -191,72 +204,50 @@ def _row(payload: _Payload, told: _Told, changed_at: int | None, position: int |
         keys=checked_keys(told.keys or context.keys_of(source.dbName, source.schemaName or None, table), before, after),
         before=before,
         after=after,
-        columns=columns,
+        columns=joined_columns(told.columns, shown_before, shown_after) if shown_before or shown_after else told.columns,
         position=(required(position, Reason.MISSING_POSITION, "sequenceId"),),
         event_time=changed_at,
         half=half,
     )
 
 
-Texts = Mapping[str, str | None] | None
-
-
-def _images(payload: _Payload, columns: dict[str, Column], value: bytes) -> tuple[Texts, Texts, dict[str, Column]]:
-    """Both images, and the columns with those that the schema leaves out.
-
-    Cells come as Python values where these say exactly what was sent, else the message is read once more for its text.
-    """
-    try:
-        return _quick(payload.before, columns, value), _quick(payload.after, columns, value), columns
-    except _NotExact:
-        images, columns = read_json(_RAW_MESSAGE, value).payload, dict(columns)
-        return _image(images.before, columns), _image(images.after, columns), columns
-
-
-class _NotExact(Exception):
-    """A cell whose text a Python value does not show."""
-
-
-def _quick(image: _Image | None, columns: Mapping[str, Column], value: bytes) -> Texts:
+def _image(image: _Image[Any] | None, declared: Shape) -> tuple[Texts | None, Mapping[str, Column]]:
+    """An image as canonical text, and the columns that it shows and its schema leaves out."""
     if image is None or image.dataColumn is None:
+        return None, {}
+    cells = image.dataColumn
+    if is_narrow(cells, declared):
+        recipe = _recipe(*signature(cells), declared)
+        if recipe is not None:
+            return recipe.texts(cells), recipe.shape
+    checked_width(cells)
+    texts: Texts = {}
+    columns: dict[str, Column] = {}
+    for name, cell in cells.items():
+        token, text = shown(cell)
+        column = declared.get(name)
+        if column is None:
+            columns[name] = Column(token=token)
+        texts[name] = text if column is None or text is None else _canonical(column.type or "string", token, text)
+    return texts, columns
+
+
+@lru_cache(maxsize=1024)
+def _recipe(names: tuple[str, ...], kinds: Kinds, declared: Shape) -> Recipe | None:
+    """None where the cells are bytes, or the schema leaves a column out."""
+    if not is_plain(kinds) or any(name not in declared for name in names):
         return None
-    checked_width(image.dataColumn)
-    texts: dict[str, str | None] = {}
-    for name, cell in image.dataColumn.items():
-        column = columns.get(name)
-        if column is None or column.type is None:
-            raise _NotExact
-        kind = type(cell)
-        if cell is None:
-            texts[name] = None
-        elif kind is str:
-            texts[name] = cell if column.type in _AS_SENT else _canonical(column.type, Token.TEXT, cell)
-        elif kind is int and -_MOST < cell < _MOST and (cell or b"-0" not in value):
-            texts[name] = str(cell) if column.type in _AS_COUNTED else _canonical(column.type, Token.NUMBER, str(cell))
-        elif kind is _Digits and len(cell) <= MAX_DIGITS:
-            texts[name] = _canonical(column.type, Token.NUMBER, str(cell))
-        elif kind is bool:
-            texts[name] = _canonical(column.type, Token.BOOLEAN, "true" if cell else "false")
-        else:
-            raise _NotExact
-    return texts
+    work: list[Step] = []
+    for name, kind in zip(names, kinds, strict=True):
+        type_name = declared[name].type or "string"
+        if kind is type(None) or (kind is str and type_name in _AS_SENT):
+            continue
+        work.append((name, partial(_text, type_name)))
+    return Recipe(tuple(work), Shape())
 
 
-def _image(image: _RawImage | None, columns: dict[str, Column]) -> Texts:
-    if image is None or image.dataColumn is None:
-        return None
-    checked_width(image.dataColumn)
-    return {name: _value(columns, name, raw) for name, raw in image.dataColumn.items()}
-
-
-def _value(columns: dict[str, Column], name: str, raw: Raw) -> str | None:
-    token, text = scalar(raw)
-    column = columns.get(name)
-    if column is None or column.token is Token.NULL:
-        column = columns[name] = Column(token=token)
-    if text is None or column.type is None:
-        return text
-    return _canonical(column.type, token, text)
+def _text(kind: str, cell: Any) -> str | None:
+    return _canonical(kind, *present(cell))
 
 
 def _canonical(kind: str, token: Token, text: str) -> str | None:

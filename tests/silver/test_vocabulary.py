@@ -6,6 +6,7 @@ import re
 
 import pytest
 from deltalake.schema import PrimitiveType
+from msgspec import Raw
 
 from framework.contracts.events import Column, Token
 from silver.connect_types import Field, column_of
@@ -189,7 +190,7 @@ def test_a_canonical_type_is_a_delta_type(kind: str) -> None:
 )
 def test_the_six_types_of_datahub(name: str, kind: str) -> None:
     schema = b'{"dataColumn":[{"name":"c","type":"%b"}]}' % name.encode()
-    assert datahub_blob._told(schema).columns == {"c": Column(type=kind, declared=name)}
+    assert datahub_blob._told_by(Raw(schema)).columns == {"c": Column(type=kind, declared=name)}
     assert PrimitiveType(delta_type(kind))
 
 

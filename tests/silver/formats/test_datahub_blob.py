@@ -8,8 +8,8 @@ import pytest
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
+from silver.cells import Either, Inexact
 from silver.format import Context, Options
-from silver.formats import datahub_blob
 from silver.formats.datahub_blob import FORMAT, column_type
 
 CONTEXT = Context("feed", Options(), "Asia/Shanghai", lambda database, schema, table: None)
@@ -326,7 +326,7 @@ def test_cells_read_as_python_values_are_what_their_text_says(name: str) -> None
     values = [value.replace(b'"id":1,"id"', b'"id"') for value in values]
     quick = [told(value) for value in values]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datahub_blob, "_quick", no_quick_way)
+        patch.setattr(Either, "plain_of", no_quick_way)
         assert quick == [told(value) for value in values]
 
 
@@ -339,7 +339,7 @@ def told(value: bytes) -> tuple[Event, Any] | Reason:
 
 
 def no_quick_way(*_: object) -> None:
-    raise datahub_blob._NotExact
+    raise Inexact
 
 
 def test_messages_of_one_schema_share_its_columns_and_none_changes_them() -> None:
