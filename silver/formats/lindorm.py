@@ -25,6 +25,7 @@ text. A SQL table's columns have the types of the schema block, and those that t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -32,14 +33,17 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import joined_columns
-from silver.connect import columns_of, decoded_image, image_fields, image_of, key_of
+from silver.cells import C, Digits, Either, joined_columns, plain_cells
+from silver.connect import columns_of, decoded_image, envelope_fields, image_of, key_of
 from silver.connect_types import Field
 from silver.format import Context, Format
 from silver.wire import checked_keys, number_of, read_json, required, time_of
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 _ROW = "ROW"
+S = TypeVar("S")
+"""The schema block: read, or its bytes."""
+
 _MISSING, _NULL = b"", b"null"
 
 _Image = dict[str, str | None]
@@ -51,19 +55,21 @@ class _Source(msgspec.Struct):
     ts_ms: Raw = Raw()
 
 
-class _Payload(msgspec.Struct):
+class _Payload(msgspec.Struct, Generic[C]):
     op: str
     source: _Source
-    before: Raw = Raw()
-    after: Raw = Raw()
+    before: C = Raw()  # type: ignore[assignment]
+    after: C = Raw()  # type: ignore[assignment]
 
 
-class _Message(msgspec.Struct):
-    payload: _Payload
-    schema: Field | None = None
+class _Message(msgspec.Struct, Generic[C, S]):
+    payload: _Payload[C]
+    schema: S = None  # type: ignore[assignment]
 
 
-_MESSAGE = msgspec.json.Decoder(_Message)
+_MESSAGE: Either[_Message[Any, Any]] = Either(
+    msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, Field | None]), is_nested=True
+)
 _CELLS = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -71,24 +77,28 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change of one Lindorm message; a null value with a key is a tombstone."""
     if message.value is None and message.key is not None:
         return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
-    envelope = read_json(_MESSAGE, message.value)
+    return _MESSAGE.events(message.value, lambda envelope: (_change(envelope, message, context),))
+
+
+def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context) -> RowChange:
+    fields = envelope_fields(envelope.schema)
     payload, source = envelope.payload, envelope.payload.source
     op = _OPS.get(payload.op)
     if op is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
     table = required(source.table or None, Reason.MISSING_TABLE, "source.table")
     namespace = required(source.namespace or None, Reason.MISSING_TABLE, "source.namespace")
-    fields = image_fields(envelope.schema)
     codecs = context.codecs_of(namespace, None, table)
     before_cells, after_cells = _cells(payload.before), _cells(payload.after)
+    is_hbase = _is_hbase((before_cells, after_cells))
     before, before_columns = image_of(before_cells, fields)
     after, after_columns = image_of(after_cells, fields)
     key, key_columns = _key(message.key, before, after)
     columns = joined_columns(columns_of(fields), after_columns, before_columns, key_columns)
-    is_hbase = _is_hbase((before_cells, after_cells))
     if is_hbase:
         columns = {name: Column(type="binary") for name in columns}
-    columns = {name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()}
+    if codecs:
+        columns = {name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()}
     before, after, key = decoded_image(before, codecs), decoded_image(after, codecs), decoded_image(key, codecs)
     if op is Op.DELETE:
         before, after = required(before or key, Reason.MISSING_IMAGE, "before"), None
@@ -96,37 +106,43 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
         after = _with_removed(required(after, Reason.MISSING_IMAGE, "after"), before)
         before = before if op is Op.UPDATE else None
     configured = (_ROW,) if is_hbase else context.keys_of(namespace, None, table)
-    return (
-        RowChange(
-            op=op,
-            database=namespace,
-            schema=None,
-            table=table,
-            keys=checked_keys(key or configured, before, after),
-            before=before,
-            after=after,
-            columns=columns,
-            position=_position(source.ts_ms, op),
-            event_time=time_of(source.ts_ms, "source.ts_ms"),
-            partial=op is Op.UPDATE or (op is Op.INSERT and bytes(payload.before) == _MISSING),
-        ),
+    return RowChange(
+        op=op,
+        database=namespace,
+        schema=None,
+        table=table,
+        keys=checked_keys(key or configured, before, after),
+        before=before,
+        after=after,
+        columns=columns,
+        position=_position(source.ts_ms, op),
+        event_time=time_of(source.ts_ms, "source.ts_ms"),
+        partial=op is Op.UPDATE or (op is Op.INSERT and isinstance(payload.before, Raw) and bytes(payload.before) == _MISSING),
     )
 
 
-def _cells(raw: Raw) -> dict[str, Raw] | None:
+def _cells(part: Any) -> dict[str, Any] | None:
     """An image's columns as they were sent; None where the image is null or missing."""
-    data = bytes(raw)
+    if not isinstance(part, Raw):
+        return plain_cells(part)
+    data = bytes(part)
     return None if data in (_MISSING, _NULL) else read_json(_CELLS, data)
 
 
-def _is_hbase(images: Sequence[Mapping[str, Raw] | None]) -> bool:
+def _is_hbase(images: Sequence[Mapping[str, Any] | None]) -> bool:
     there = [image for image in images if image]
     return bool(there) and all(
         _ROW in image
         and all(name == _ROW or name.find("_") > 0 for name in image)
-        and all(bytes(raw)[:1] in (b'"', b"n") for raw in image.values())
+        and all(_is_text_or_null(cell) for cell in image.values())
         for image in there
     )
+
+
+def _is_text_or_null(cell: Any) -> bool:
+    if isinstance(cell, Raw):
+        return bytes(cell)[:1] in (b'"', b"n")
+    return cell is None or type(cell) is str
 
 
 def _with_removed(after: _Image, before: _Image | None) -> _Image:

@@ -21,6 +21,7 @@ say of a column whether it is missing and are none. Binary is base64 (`decode` m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -28,8 +29,8 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import joined_columns
-from silver.connect import columns_of, decoded_image, image_fields, image_of, members
+from silver.cells import Inexact, joined_columns
+from silver.connect import EXACT, PLAIN, WHOLE, Parts, columns_of, decoded_image, image_fields, image_of, members
 from silver.connect_types import Field
 from silver.format import Context, Format, Options
 from silver.types import instant_of_wall, micros_of_instant
@@ -53,7 +54,6 @@ class OggOptions(Options):
     database: str | None = None
 
 
-_OBJECT = msgspec.json.Decoder(dict[str, Raw])
 _KEYS = msgspec.json.Decoder(list[str] | None)
 _FIELD = msgspec.json.Decoder(Field | None)
 
@@ -62,11 +62,17 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change of one operation, or its truncate."""
     if message.value is None and message.key is not None:
         return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
-    whole = read_json(_OBJECT, message.value)
+    try:
+        return (_event(WHOLE.plain_of(message.value), PLAIN, message, context),)
+    except Inexact:
+        return (_event(read_json(WHOLE.exact, message.value), EXACT, message, context),)
+
+
+def _event(whole: _Cells, parts: Parts, message: RawMessage, context: Context) -> Event:
     schema = None
     if "payload" in whole and whole.keys() <= {"schema", "payload"}:
         schema = read_json(_FIELD, bytes(whole["schema"])) if "schema" in whole else None
-        whole = read_json(_OBJECT, bytes(whole["payload"]))
+        whole = parts.members(bytes(whole["payload"]))
     op_type = optional_text(whole.get("op_type"))
     if op_type is None:
         raise Malformed(Reason.WRONG_SHAPE, "op_type is missing")
@@ -74,8 +80,8 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
         raise Malformed(Reason.UNKNOWN_OP, op_type[:100])
     names = _names(optional_text(whole.get("table")), context)
     if op_type == "T":
-        return (_truncate(whole, names, context),)
-    return (_change(whole, schema, names, message, context),)
+        return _truncate(whole, names, context)
+    return _change(whole, (schema, parts), names, context)
 
 
 def _truncate(whole: _Cells, names: tuple[str | None, str | None, str], context: Context) -> Control:
@@ -92,14 +98,13 @@ def _truncate(whole: _Cells, names: tuple[str | None, str | None, str], context:
     )
 
 
-def _change(
-    whole: _Cells, schema: Field | None, names: tuple[str | None, str | None, str], message: RawMessage, context: Context
-) -> RowChange:
+def _change(whole: _Cells, how: tuple[Field | None, Parts], names: tuple[str | None, str | None, str], context: Context) -> RowChange:
+    schema, parts = how
     op = _OPS[optional_text(whole["op_type"]) or ""]
     is_flat = "before" not in whole and "after" not in whole
     fields = members(schema) if is_flat else image_fields(schema)
     fields = {name: field for name, field in fields.items() if not _is_no_column(name, is_flat) and not name.endswith(_MISSING_MARK)}
-    before_cells, after_cells = (None, _flat_cells(whole)) if is_flat else (_cells(whole, "before"), _cells(whole, "after"))
+    before_cells, after_cells = (None, _flat_cells(whole)) if is_flat else (_cells(whole, "before", parts), _cells(whole, "after", parts))
     if is_flat and op is Op.DELETE:
         before_cells, after_cells = after_cells, None
     before, before_columns = image_of(before_cells if op is not Op.INSERT else None, fields)
@@ -117,13 +122,19 @@ def _change(
         keys=checked_keys(keys, before, after),
         before=before,
         after=_with_key(after, before, keys),
-        columns={name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()},
+        columns=_with_codecs(columns, codecs),
         position=_position(whole, context),
         event_time=_event_time(whole, context),
         partial=op is Op.UPDATE,
         transaction_id=_transaction(whole),
         is_time=number_of(whole.get("pos"), "pos") is None,
     )
+
+
+def _with_codecs(columns: Mapping[str, Column], codecs: Mapping[str, str]) -> Mapping[str, Column]:
+    if not codecs:
+        return columns
+    return {name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()}
 
 
 def _plain(image: Mapping[str, str | None] | None) -> dict[str, str | None] | None:
@@ -157,16 +168,20 @@ def _flat_cells(whole: _Cells) -> _Cells:
     return _present({name: raw for name, raw in whole.items() if name not in _METADATA})
 
 
-def _cells(whole: _Cells, side: str) -> _Cells | None:
+def _cells(whole: _Cells, side: str, parts: Parts) -> dict[str, Any] | None:
     data = bytes(whole.get(side, _NONE))
-    return None if data in _NULL else _present(read_json(_OBJECT, data))
+    return None if data in _NULL else _present(parts.cells(data))
 
 
-def _present(cells: _Cells) -> _Cells:
+def _present(cells: dict[str, Any]) -> dict[str, Any]:
     """The cells without those that are said to be missing, and without the members that say so."""
     marks = {name for name in cells if name.endswith(_MISSING_MARK) and name.removesuffix(_MISSING_MARK) in cells}
-    missing = {name.removesuffix(_MISSING_MARK) for name in marks if bytes(cells[name]) in (b"true", b'"true"')}
+    missing = {name.removesuffix(_MISSING_MARK) for name in marks if _is_true(cells[name])}
     return {name: raw for name, raw in cells.items() if name not in marks and name not in missing} if marks else cells
+
+
+def _is_true(cell: Any) -> bool:
+    return bytes(cell) in (b"true", b'"true"') if isinstance(cell, Raw) else cell is True or cell == "true"
 
 
 def _position(whole: _Cells, context: Context) -> tuple[int, ...]:
@@ -186,7 +201,7 @@ def _event_time(whole: _Cells, context: Context) -> int | None:
 
 def _transaction(whole: _Cells) -> str | None:
     """The transaction among the tokens, or as metadata that was asked for."""
-    tokens = _cells(whole, "tokens") or {}
+    tokens = _cells(whole, "tokens", EXACT) or {}
     for name in _TRANSACTION:
         raw = tokens.get(name, whole.get(name) if name == "xid" else None)
         if raw is not None and (text := optional_text(raw)):
