@@ -146,7 +146,7 @@ def judged(staged: DataFrame, desk: Desk, arrived: Arrived, contents: Contents) 
         whole, staged = resets.without_held(whole, stops), resets.without_held(staged, stops)
     if not any(FORMATS[desk.config.sources[s.source].format].halves for s in summaries):
         return whole, stops
-    if not has_halves and not derived.has_pending(spark, desk.lake):
+    if not has_halves and not desk.has_pending(spark):
         return whole, stops
     pending = desk.lake.rows(spark, derived.PENDING_TABLE, CHANGES)
     buckets = sum(s.halves for s in summaries) // fates.BUCKET + 1
@@ -223,11 +223,12 @@ def derive(messages: DataFrame, batch: int, desk: Desk, landed_at: datetime | No
     if "row" in kinds and any(extent.has_unpaired for extent in desk.shown_tables(spark).values()):
         derived.resolve_unpaired(lake, committed)
     crash_point("silver.after_quarantine")
-    if _has_waiting(counts, desk.config) or derived.has_pending(spark, lake):
+    if _has_waiting(counts, desk.config) or desk.has_pending(spark):
         times = {source: extent.event_time for source, extent in desk.shown_sources(spark).items()}
         for row in counts:
             times[row["source"]] = later(times.get(row["source"]), row["max_event_time"])
         derived.merge_pending(lake, committed, landed_at, times)
+        desk.has_waiting = None
     crash_point("silver.after_pending")
     if kinds & {"ddl", "truncate"}:
         derived.append_statements(lake, committed, desk.transaction("statements", batch))

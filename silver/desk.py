@@ -71,6 +71,7 @@ class Desk:
     schemas: set[str] | None = None
     tables: dict[_Table, Shown] | None = None
     definitions: dict[str, Structures] | None = None
+    has_waiting: bool | None = None
     messages: int = 0
     counts: list[Row] = field(default_factory=list)
 
@@ -83,6 +84,12 @@ class Desk:
         if self.schemas is None:
             self.schemas = {row[0] for row in self.lake.rows(spark, derived.SCHEMAS_TABLE, SCHEMAS).select("schema_id").collect()}
         return self.schemas
+
+    def has_pending(self, spark: SparkSession) -> bool:
+        """Whether halves wait for their partners. Looked up again when a batch has changed it (`has_waiting` is None then)."""
+        if self.has_waiting is None:
+            self.has_waiting = derived.has_pending(spark, self.lake)
+        return self.has_waiting
 
     def plans_for(self, messages: DataFrame) -> Mapping[str, SourcePlan]:
         """The plans for decoding these messages, with what they and earlier ones define of tables."""
