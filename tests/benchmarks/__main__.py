@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from framework.session import local_settings, start_local
@@ -19,26 +19,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make benchmark")
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes that the goals speak of")
     parser.add_argument("--rounds", type=int, default=5, help="behind one that warms up")
-    parser.add_argument("--only", choices=("silver", "gold", "tables", "whole", "memory"), help="one group of goals")
+    parser.add_argument("--only", choices=("silver", "gold", "tables", "whole", "idle", "memory"), help="one group of goals")
     parser.add_argument("--into", metavar="FILE", help="write the table between the markers in a file")
     options = parser.parse_args()
     scale, rounds, results = options.scale, options.rounds, list[Result]()
     spark = start_local(local_settings("benchmark"))
     with tempfile.TemporaryDirectory(prefix="mainstem-benchmark-") as name:
         folder = Path(name)
-        groups: dict[str, Callable[[], list[Result]]] = {
+        groups: dict[str, Callable[[], Iterator[Result]]] = {
             "silver": lambda: silver_goals.goals(spark, folder, max(int(60_000 * scale), 60), rounds),
             "gold": lambda: gold_goals.goals(spark, folder, max(int(2_000_000 * scale), 1_000), rounds),
             "tables": lambda: gold_goals.many_tables(spark, folder, max(int(200 * scale), 2), rounds),
             "whole": lambda: whole_goals.goals(spark, folder, max(int(100_000 * scale), 100), rounds),
+            "idle": lambda: whole_goals.idle(spark, folder, max(int(100_000 * scale), 100), rounds),
             "memory": lambda: whole_goals.memory(folder, max(int(1024**3 * scale), 1024**2)),
         }
         for group, work in groups.items():
             if options.only in (None, group):
                 if group == "memory":
                     spark.stop()
-                results += work()
-                print("\n".join(table(results[-8:])), flush=True)
+                for result in work():
+                    results.append(result)
+                    print(table([result])[-1], flush=True)
     if options.into:
         page = Path(options.into)
         text = "\n".join(table(results))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config import Config, load_config
@@ -76,22 +76,33 @@ def bronze(spark: SparkSession, file: Path, feeds: Iterable[tuple[str, Iterable[
     return spark.read.format("delta").load(place)
 
 
-def silver(lake: Lakehouse, rows: DataFrame, batch: int, table: str = "item") -> None:
-    """Publish a batch of changes as silver would: rows of `id` and `version`, the whole row being the after image."""
+def types(extra: int) -> dict[str, str]:
+    """The columns of a table with so many columns of text more than others have."""
+    return {**TYPES, **{f"e{i}": "string" for i in range(extra)}}
+
+
+def silver(lake: Lakehouse, rows: DataFrame, batch: int, tables: Mapping[str, int]) -> None:
+    """Publish a batch of changes to each table as silver would: rows of `id` and `version`, the whole row being the after image.
+
+    `tables` says how many columns each has beyond those that all have: no two tables of a database are alike.
+    """
     spark = rows.sparkSession
+    rows = rows.crossJoin(F.broadcast(spark.createDataFrame(list(tables.items()), "`table` string, extra int")))
     if not lake.exists(spark, derived.SCHEMAS_TABLE):
-        columns = [(name, kind, kind, None) for name, kind in TYPES.items()]
-        lake.append(spark.createDataFrame([("s", columns, 0)], SCHEMAS), derived.SCHEMAS_TABLE)
+        schemas = [(f"s{n}", [(name, kind, kind, None) for name, kind in types(n).items()], 0) for n in set(tables.values())]
+        lake.append(spark.createDataFrame(schemas, SCHEMAS), derived.SCHEMAS_TABLE)
     position = F.col("version").cast("string")
+    names = F.filter(F.transform(F.sequence(F.lit(0), "extra"), lambda i: F.concat(F.lit("e"), i)), lambda n, i: i < F.col("extra"))
+    more = F.map_from_arrays(names, F.transform(names, lambda name: F.concat(name, F.lit(" at "), "version")))
     given = {
-        "change_id": F.concat_ws("/", F.lit(table), "id", "version"),
+        "change_id": F.concat_ws("/", "table", "id", "version"),
         "source": F.lit("datahub_blob"),
         "format": F.lit("datahub_blob"),
         "batch": F.lit(batch),
         "kind": F.lit("row"),
         "op": F.lit("insert" if batch == 0 else "update"),
         "database": F.lit("shop"),
-        "table": F.lit(table),
+        "table": F.col("table"),
         "sequence": F.concat(F.lit("011.011."), F.lpad(F.length(position), 2, "0"), position),
         "event_time": F.lit("2024-03-01").cast("timestamp"),
         "topic": F.lit("t"),
@@ -99,19 +110,20 @@ def silver(lake: Lakehouse, rows: DataFrame, batch: int, table: str = "item") ->
         "offset": F.col("id"),
         "ordinal": F.lit(0),
         "keys": F.array(F.lit("id")),
-        "after": F.create_map(*(part for name, cell in cells().items() for part in (F.lit(name), cell.cast("string")))),
+        "after": F.map_concat(F.create_map(*(part for n, cell in cells().items() for part in (F.lit(n), cell.cast("string")))), more),
         "partial": F.lit(False),
-        "schema_id": F.lit("s"),
+        "schema_id": F.concat(F.lit("s"), "extra"),
     }
     blank = F.lit(None)
     frame = rows.select(*(given.get(f.name, blank).cast(f.dataType).alias(f.name) for f in CHANGES))
     lake.append(frame, derived.CHANGES_TABLE, None, derived.CHANGES_PROPERTIES)
-    mine = lake.read(spark, derived.CHANGES_TABLE).where((F.col("batch") == batch) & (F.col("table") == table))
+    mine = lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch)
     derived.append_counts(lake, spark, derived.count_rows(mine, None), None, None)
 
 
-def cells() -> dict[str, object]:
+def cells(extra: int = 0) -> dict[str, Column]:
     """The columns of a row, from `id` and `version`; the typed values that gold makes of them are these, too."""
     texts = {f"s{i}": F.concat(F.lit(f"value {i} of "), "id", F.lit(" at "), "version") for i in range(6)}
     stamp = F.lit("2024-02-29T10:00:00")
-    return {"id": F.col("id"), "n": F.col("version"), "amount": F.concat("id", F.lit(".25")), "at": stamp, **texts}
+    more = {f"e{i}": F.concat(F.lit(f"e{i} at "), "version") for i in range(extra)}
+    return {"id": F.col("id"), "n": F.col("version"), "amount": F.concat("id", F.lit(".25")), "at": stamp, **texts, **more}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -34,13 +35,13 @@ class Silver:
         self.batch += 1
 
 
-def goals(spark: SparkSession, folder: Path, count: int, rounds: int) -> list[Result]:
+def goals(spark: SparkSession, folder: Path, count: int, rounds: int) -> Iterator[Result]:
     """P1 to P4 with batches of `count` messages."""
     each = range(rounds + 1)
     inserts = [
         feeds.bronze(spark, folder / f"insert{n}.parquet", [("datahub_blob", feeds.changes(count, n * count, "insert"))]) for n in each
     ]
-    blob, results = Silver(spark, folder / "p1", ("datahub_blob",)), []
+    blob = Silver(spark, folder / "p1", ("datahub_blob",))
 
     def lossy(n: int) -> None:
         parsed = inserts[n].select("topic", "partition", "offset", F.from_json(F.col("value").cast("string"), _LOSSY).alias("m"))
@@ -49,14 +50,14 @@ def goals(spark: SparkSession, folder: Path, count: int, rounds: int) -> list[Re
         mapped.write.format("delta").mode("append").save(str(folder / "lossy"))
 
     found = side_by_side(lambda n: blob.normalize(inserts[n]), lossy, rounds)
-    results.append(Result("P1", "silver against from_json that loses digits", found.ratio, 1 / 0.65, 1 / 0.9, found.note))
+    yield Result("P1", "silver against from_json that loses digits", found.ratio, 1 / 0.65, 1 / 0.9, found.note)
 
     share = max(count // len(feeds.SIX), 1)
     mixed = [_of_six(spark, folder / f"six{n}.parquet", share, n) for n in each]
     one = [feeds.bronze(spark, folder / f"one{n}.parquet", [("oms_default", feeds.changes(share * 6, n * share * 6))]) for n in each]
     six, single = Silver(spark, folder / "p2", feeds.SIX), Silver(spark, folder / "p2one", ("oms_default",))
     found = side_by_side(lambda n: six.normalize(mixed[n]), lambda n: single.normalize(one[n]), rounds)
-    results.append(Result("P2", "six formats in a batch against one", found.ratio, 1.25, 1.1, found.note))
+    yield Result("P2", "six formats in a batch against one", found.ratio, 1.25, 1.1, found.note)
 
     bad = [
         feeds.bronze(spark, folder / f"bad{n}.parquet", [("datahub_blob", feeds.changes(count, n * count, "insert"))], bad=0.01)
@@ -64,13 +65,12 @@ def goals(spark: SparkSession, folder: Path, count: int, rounds: int) -> list[Re
     ]
     refusing, sound = Silver(spark, folder / "p3", ("datahub_blob",)), Silver(spark, folder / "p3sound", ("datahub_blob",))
     found = side_by_side(lambda n: refusing.normalize(bad[n]), lambda n: sound.normalize(inserts[n]), rounds)
-    results.append(Result("P3", "1 % bad messages against none", found.ratio, 1.2, 1.1, found.note))
+    yield Result("P3", "1 % bad messages against none", found.ratio, 1.2, 1.1, found.note)
 
     halves = [feeds.bronze(spark, folder / f"half{n}.parquet", [("datahub_blob", feeds.changes(count, n * count))]) for n in each]
     pairing, whole = Silver(spark, folder / "p4", ("datahub_blob",)), Silver(spark, folder / "p4whole", ("datahub_blob",))
     found = side_by_side(lambda n: pairing.normalize(halves[n]), lambda n: whole.normalize(inserts[n]), rounds)
-    results.append(Result("P4", "updates in two halves against single messages", found.ratio, 2.2, 1.8, found.note))
-    return results
+    yield Result("P4", "updates in two halves against single messages", found.ratio, 2.2, 1.8, found.note)
 
 
 def _of_six(spark: SparkSession, file: Path, share: int, n: int) -> DataFrame:
