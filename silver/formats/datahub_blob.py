@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
@@ -42,7 +42,6 @@ from silver.cells import (
     C,
     Digits,
     Either,
-    Inexact,
     Kinds,
     Recipe,
     Shape,
@@ -55,7 +54,7 @@ from silver.cells import (
     shown,
     signature,
 )
-from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
+from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, S, Timestamp, blocks, event_time
 from silver.format import Context, Format
 from silver.types import declared_text, instant_of_epoch
 from silver.wire import checked_keys, checked_width, number_of, required, time_of
@@ -72,12 +71,6 @@ _CONTROLS = {"MHEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _DIALECTS = {"postgresql": "postgres", "sqlserver": "tsql", "oracle": "oracle", "db2": "db2"}
 _AS_SENT = frozenset({"string", "binary", "double"})
 _TYPES = {"BOOLEAN": "boolean", "LONG": "bigint", "DOUBLE": "double", "STRING": "string", "DATE": "timestamp", "BYTES": "binary"}
-
-
-_LONGEST_KEPT = 65_536
-"""Bytes: a schema block up to this length is read once for all messages that repeat it."""
-S = TypeVar("S")
-"""What the schema block is: bytes, or read."""
 
 
 class _Source(msgspec.Struct):
@@ -123,7 +116,6 @@ class _Told(msgspec.Struct, frozen=True):
 _MESSAGE: Either[_Message[Any, Any]] = Either(
     msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, _Schema | None])
 )
-_SCHEMA = msgspec.json.Decoder(_Schema | None)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -160,27 +152,13 @@ def _event(envelope: _Message[Any, Any], context: Context) -> Event:
     )
 
 
-def _told_by(schema: Raw | _Schema | None) -> _Told:
-    if isinstance(schema, Raw):
-        block = bytes(schema)
-        return _kept(block) if len(block) <= _LONGEST_KEPT else _read(block)
-    return _told(schema or _Schema())
-
-
-def _read(block: bytes) -> _Told:
-    """Raises `Inexact` for a block that cannot be read: the reading of the whole message says why."""
-    try:
-        return _told(_SCHEMA.decode(block) or _Schema())
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise Inexact from None
-
-
-_kept = lru_cache(maxsize=1024)(_read)
-
-
-def _told(schema: _Schema) -> _Told:
+def _told(read: _Schema | None) -> _Told:
+    schema = read or _Schema()
     columns = ((c.name, Column(type=_TYPES.get(c.type or "", "string"), declared=c.type)) for c in schema.dataColumn or ())
     return _Told(schema.source or _Source(), schema.primaryKey, Shape(columns))
+
+
+_told_by = blocks(msgspec.json.Decoder(_Schema | None), _told)
 
 
 def _row(payload: _Payload[Any], told: _Told, at: tuple[int | None, int | None], context: Context) -> RowChange:

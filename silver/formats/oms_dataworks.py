@@ -31,8 +31,7 @@ the vendor): the position is `eventTime`, then `scn` or 0. A transaction mark wi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
@@ -40,8 +39,8 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, Digits, Either, Inexact, Shape, Texts, joined_columns
-from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
+from silver.cells import C, Digits, Either, Shape, Texts, joined_columns
+from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, S, Timestamp, blocks, event_time
 from silver.format import Context, Format
 from silver.oms import Reading, declared_columns, dialect_of, in_order_of, read_image
 from silver.wire import checked_keys, number_of, optional_text, required, time_of
@@ -49,10 +48,6 @@ from silver.wire import checked_keys, number_of, optional_text, required, time_o
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
 _CONTROLS = {"HEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _NO_SCN = "null"
-_LONGEST_KEPT = 65_536
-
-S = TypeVar("S")
-"""The schema block: read, or its bytes."""
 
 
 class _Source(msgspec.Struct):
@@ -98,7 +93,6 @@ class _Told(msgspec.Struct, frozen=True):
 _MESSAGE: Either[_Message[Any, Any]] = Either(
     msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, _Schema | None])
 )
-_SCHEMA = msgspec.json.Decoder(_Schema | None)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -133,28 +127,14 @@ def _event(envelope: _Message[Any, Any], context: Context) -> Event:
     )
 
 
-def _told_by(schema: Raw | _Schema | None) -> _Told:
-    if isinstance(schema, Raw):
-        block = bytes(schema)
-        return _kept(block) if len(block) <= _LONGEST_KEPT else _read(block)
-    return _told(schema or _Schema())
-
-
-def _read(block: bytes) -> _Told:
-    """Raises `Inexact` for a block that cannot be read: the reading of the whole message says why."""
-    try:
-        return _told(_SCHEMA.decode(block) or _Schema())
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise Inexact from None
-
-
-_kept = lru_cache(maxsize=1024)(_read)
-
-
-def _told(schema: _Schema) -> _Told:
+def _told(read: _Schema | None) -> _Told:
+    schema = read or _Schema()
     source = schema.source or _Source()
     types = tuple((column.name, column.type) for column in schema.column or ())
     return _Told(source, declared_columns(types, dialect_of(source.dbType)), schema.pk)
+
+
+_told_by = blocks(msgspec.json.Decoder(_Schema | None), _told)
 
 
 def _row(payload: _Payload[Any], told: _Told, context: Context) -> RowChange:
