@@ -1,7 +1,8 @@
 """Reading bytes: JSON as it was sent, with exact number text, and the reasons why a message is none.
 
 Shared by all formats. A decoder describes its envelope as `msgspec.Struct`s whose images are `dict[str, Raw]`, calls
-`read_json`, then `scalar` on each value. One parse a message; a value's text is never turned into a number.
+`read_json`, then `scalar` on each value; `silver/cells.py` does so with plain values where these say the same. A value's text
+is never rounded on its way.
 """
 
 from __future__ import annotations
