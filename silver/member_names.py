@@ -69,7 +69,7 @@ def is_as_written(document: bytes) -> bool:
             return False
         for name, raw in members.items():
             value = bytes(raw)
-            if value[:1] in b"{[" and not (_is_schema_written_again(value) if name == "schema" else _is_written_again(value)):
+            if value[:1] in b"{[-" and not (_is_schema_written_again(value) if name == "schema" else _is_written_again(value)):
                 return False
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from framework.contracts.reasons import Malformed, Reason
-from silver.member_names import refuse_repeated_names
+from silver.member_names import is_as_written, refuse_repeated_names
 
 
 class Part(msgspec.Struct):
@@ -71,6 +71,12 @@ def test_what_the_decoder_left_unread_is_json_too() -> None:
     with pytest.raises(Malformed) as caught:
         refuse_repeated_names(b'{"part": {"op": "c"}, "unread": "\xff"}', Message)
     assert caught.value.reason is Reason.ENCODING
+
+
+@pytest.mark.parametrize("document", [b'{"a":-0}', b'{"schema":{},"a":-0}', b'{"schema":"column","a":-0}', b'{"schema":[-0]}'])
+def test_a_zero_with_a_sign_is_not_as_this_reader_would_write_it(document: bytes) -> None:
+    assert not is_as_written(document)
+    assert is_as_written(document.replace(b"-0", b"-1"))
 
 
 NAMES = st.text('ab":\\ é', max_size=3)
