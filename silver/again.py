@@ -61,13 +61,12 @@ def _fates(staged: DataFrame, desk: Desk, source: str, contents: Contents) -> Da
     """The fates of all messages of a table, as of one batch."""
     whole = staged.where("half is null")
     repeats = fates.repeated_ids(whole, None)
-    whole = without_repeats(whole, repeats, None, sum(s.open_to_repeats for s in contents.sources))
+    whole = without_repeats(whole, repeats, None, contents.open_to_repeats)
     if not FORMATS[desk.config.sources[source].format].halves:
         return whole
     nobody = staged.sparkSession.createDataFrame([], CHANGES)
     overdue = deadlines(desk.shown_sources(staged.sparkSession), desk.config, ())
-    buckets = sum(s.halves for s in contents.sources) // fates.BUCKET + 1
-    return whole.unionByName(fates.paired(staged, nobody, None, overdue, buckets))
+    return whole.unionByName(fates.paired(staged, nobody, None, overdue, contents.halves))
 
 
 def _derive(spark: SparkSession, desk: Desk, messages: DataFrame, source: str, name: TableName) -> None:

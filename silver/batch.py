@@ -105,9 +105,7 @@ def _commit(messages: DataFrame, batch: int, desk: Desk, arrived: Arrived, is_re
     crash_point("silver.after_changes")
     if lake.local_root is not None:
         shutil.rmtree(staging, ignore_errors=True)
-    return (
-        [Row(**{**{name: row[name] for name in derived.COUNTED[1:]}, "batch": batch}) for row in contents.counts] if is_as_decoded else []
-    )
+    return contents.counts_in(batch) if is_as_decoded else []
 
 
 def decoded(messages: DataFrame, desk: Desk, newest: Mapping[str, int] | None = None) -> DataFrame:
@@ -135,22 +133,21 @@ def judged(staged: DataFrame, desk: Desk, arrived: Arrived, contents: Contents) 
     spark = staged.sparkSession
     shown = desk.shown_sources(spark)
     history = _history(spark, desk, summaries, shown)
-    has_halves = any(s.halves for s in summaries)
-    whole = staged.where("half is null") if has_halves else staged
+    whole = staged.where("half is null") if contents.halves else staged
     repeats = fates.repeated_ids(staged, history)
     if not repeats.isEmpty():
-        whole = without_repeats(whole, repeats, history, sum(s.open_to_repeats for s in summaries))
+        whole = without_repeats(whole, repeats, history, contents.open_to_repeats)
     stops = _stops(with_believable_times(whole, arrived.landed_at), desk, summaries, shown)
     if stops:
         stops = resets.spread(with_believable_times(staged, arrived.landed_at), stops)
         whole, staged = resets.without_held(whole, stops), resets.without_held(staged, stops)
     if not any(FORMATS[desk.config.sources[s.source].format].halves for s in summaries):
         return whole, stops
-    if not has_halves and not desk.has_pending(spark):
+    if not contents.halves and not desk.has_pending(spark):
         return whole, stops
     pending = desk.lake.rows(spark, derived.PENDING_TABLE, CHANGES)
-    buckets = sum(s.halves for s in summaries) // fates.BUCKET + 1
-    return whole.unionByName(fates.paired(staged, pending, history, deadlines(shown, desk.config, summaries), buckets)), stops
+    overdue = deadlines(shown, desk.config, summaries)
+    return whole.unionByName(fates.paired(staged, pending, history, overdue, contents.halves)), stops
 
 
 def without_repeats(whole: DataFrame, repeats: DataFrame, history: DataFrame | None, open_rows: int) -> DataFrame:
@@ -158,7 +155,7 @@ def without_repeats(whole: DataFrame, repeats: DataFrame, history: DataFrame | N
     if not open_rows:
         return fates.without_repeats(whole, repeats)
     is_open = fates.is_open_to_repeats()
-    rest, settled = fates.settled_repeats(whole.where(is_open), repeats, history, open_rows // fates.BUCKET + 1)
+    rest, settled = fates.settled_repeats(whole.where(is_open), repeats, history, open_rows)
     return fates.without_repeats(whole.where(~is_open), repeats).unionByName(rest).unionByName(settled)
 
 

@@ -51,6 +51,7 @@ from silver.cells import (
     undeclared_work,
 )
 from silver.format import Context
+from silver.shared import Shared
 from silver.types import undeclared_text
 from silver.vocabulary import canonical_type, is_open_decimal, undeclared_token
 from silver.wire import checked_keys, checked_width, required, time_of
@@ -102,10 +103,8 @@ class Declared:
     codec: str | None = None
 
 
-class Declarations(dict[str, Declared]):
-    """What the messages of a table declare. One object, never changed, and told from others by that."""
-
-    __hash__ = object.__hash__  # type: ignore[assignment]
+class Declarations(Shared[str, Declared]):
+    """What the messages of a table declare."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

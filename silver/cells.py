@@ -27,11 +27,24 @@ from msgspec import Raw
 
 from framework.contracts.events import Column, Event, Token
 from silver.member_names import is_as_written, refuse_repeated_names
+from silver.shared import Shared, kept
 from silver.types import number_text, undeclared_text
-from silver.wire import MAX_DIGITS, checked_width, number_of, optional_text, read_json, scalar, time_of
+from silver.wire import (
+    MAX_DIGITS,
+    MAX_POSITION_DIGITS,
+    MILLISECONDS_DIGITS,
+    checked_width,
+    number_of,
+    optional_text,
+    read_json,
+    scalar,
+    time_of,
+)
 
 C = TypeVar("C")
 """What a message's cells are: `Any` or `Raw`."""
+S = TypeVar("S")
+"""What a schema block is: its bytes, or read."""
 
 Cells = Mapping[str, Any]
 Texts = dict[str, str | None]
@@ -41,7 +54,6 @@ Work = tuple[Step, ...]
 
 _T = TypeVar("_T")
 _NEGATIVE_ZERO = re.compile(rb"[:,\[\s]-0(?![.eE])")
-MAX_POSITION_DIGITS, MILLISECONDS_DIGITS = 99, 13
 _TRUTH = {True: "true", False: "false"}
 _FEW_COLUMNS = 500
 """Nothing is kept of wider images: there are few such tables, and a recipe is as wide as its image."""
@@ -57,10 +69,8 @@ class Digits(str):
     __slots__ = ()
 
 
-class Shape(dict[str, Column]):
-    """Columns that many messages show, in their order. One object, never changed, and told from others by that."""
-
-    __hash__ = object.__hash__  # type: ignore[assignment]
+class Shape(Shared[str, Column]):
+    """Columns that many messages show, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +120,22 @@ class Either(Generic[_T]):
 def either(envelope: Any, *, is_nested: bool = False) -> Either[Any]:
     """Both decoders of a message that is generic in its cells."""
     return Either(msgspec.json.Decoder(envelope[Any], float_hook=Digits), msgspec.json.Decoder(envelope[Raw]), is_nested)
+
+
+def blocks(decoder: msgspec.json.Decoder[S], told: Callable[[S], _T]) -> Callable[[Raw | S], _T]:
+    """What a message's schema block says, given as bytes or read; the same bytes are read once for all messages.
+
+    Raises `Inexact` for bytes that cannot be read: the reading of the whole message says why.
+    """
+
+    def read(block: bytes) -> _T:
+        try:
+            return told(decoder.decode(block))
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            raise Inexact from None
+
+    known = kept(read)
+    return lambda block: known(bytes(block)) if isinstance(block, Raw) else told(block)
 
 
 def plain_cells(part: Any) -> dict[str, Any] | None:
@@ -223,13 +249,21 @@ def undeclared_image(cells: dict[str, Any]) -> tuple[Texts, Mapping[str, Column]
     recipe = _undeclared(*signature(cells)) if is_narrow(cells) else None
     if recipe is not None:
         return recipe.texts(cells), recipe.shape
+    return one_by_one(cells, lambda name, token, text: (undeclared_text(token, text), Column(token=token)))
+
+
+def one_by_one(
+    cells: Cells, read: Callable[[str, Token, str | None], tuple[str | None, Column | None]]
+) -> tuple[Texts, Mapping[str, Column]]:
+    """An image of which there is no recipe: the text of each cell, and the columns that `read` gives for them."""
     checked_width(cells)
-    image: Texts = {}
+    texts: Texts = {}
     columns: dict[str, Column] = {}
     for name, cell in cells.items():
-        token, text = shown(cell)
-        image[name], columns[name] = undeclared_text(token, text), Column(token=token)
-    return image, columns
+        texts[name], column = read(name, *shown(cell))
+        if column is not None:
+            columns[name] = column
+    return texts, columns
 
 
 def is_narrow(*columns: Sized) -> bool:

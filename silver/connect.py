@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.events import Column
+from framework.contracts.events import Column, Token
 from framework.contracts.reasons import Malformed, Reason
 from silver.cells import (
     TOKENS,
@@ -26,20 +26,19 @@ from silver.cells import (
     Recipe,
     Shape,
     Step,
+    blocks,
     is_narrow,
     is_plain,
     joined_columns,
-    shown,
+    one_by_one,
     signature,
     undeclared_image,
     undeclared_work,
 )
 from silver.connect_types import Field, Fields, bytes_of, column_of, conversion_of, value_of
+from silver.shared import kept
 from silver.types import undeclared_text
-from silver.wire import checked_width, read_json
-
-LONGEST_KEPT = 65_536
-"""Bytes of a schema block that is kept, read, for the messages that follow."""
+from silver.wire import read_json
 
 _OBJECT = msgspec.json.Decoder(dict[str, Raw])
 _FIELD = msgspec.json.Decoder(Field | None)
@@ -58,23 +57,8 @@ def image_fields(envelope: Field | None) -> Fields:
     return Fields({**first, **{name: field for name, field in second.items() if name not in first}})
 
 
-def envelope_fields(schema: Raw | Field | None) -> Fields:
-    """The columns that an envelope's schema block declares: of a block that was read, or of its bytes."""
-    if not isinstance(schema, Raw):
-        return image_fields(schema)
-    block = bytes(schema)
-    return _kept_fields(block) if len(block) <= LONGEST_KEPT else _fields(block)
-
-
-def _fields(block: bytes) -> Fields:
-    """Raises `Inexact` for a block that cannot be read: the reading of the whole message says why."""
-    try:
-        return image_fields(_FIELD.decode(block))
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise Inexact from None
-
-
-_kept_fields = lru_cache(maxsize=1024)(_fields)
+envelope_fields: Callable[[Raw | Field | None], Fields] = blocks(_FIELD, image_fields)
+"""The columns that an envelope's schema block declares: of a block that was read, or of its bytes."""
 
 
 def columns_of(fields: Mapping[str, Field]) -> Mapping[str, Column]:
@@ -103,18 +87,14 @@ def image_of(
         recipe = _recipe(*signature(image), fields, numbers_as_text)
         if recipe is not None:
             return recipe.texts(image), recipe.shape
-    checked_width(image)
-    result: dict[str, str | None] = {}
-    undeclared: dict[str, Column] = {}
-    for name, cell in image.items():
-        token, text = shown(cell)
+
+    def read(name: str, token: Token, text: str | None) -> tuple[str | None, Column | None]:
         field = fields.get(name)
         if field is None:
-            undeclared[name] = Column(token=token)
-            result[name] = undeclared_text(token, text)
-        else:
-            result[name] = value_of(field, token, text, numbers_as_text)
-    return result, undeclared
+            return undeclared_text(token, text), Column(token=token)
+        return value_of(field, token, text, numbers_as_text), None
+
+    return one_by_one(image, read)
 
 
 @lru_cache(maxsize=1024)
@@ -151,16 +131,12 @@ def _decoded(name: str, text: str, codec: str) -> str:
     raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not base64 of {codec} text")
 
 
-def key_fields(block: bytes) -> Fields:
-    """The fields of a key's schema block."""
-    return _kept_key_fields(block) if len(block) <= LONGEST_KEPT else _key_fields(block)
-
-
 def _key_fields(block: bytes) -> Fields:
     return Fields(members(read_json(_FIELD, block)))
 
 
-_kept_key_fields = lru_cache(maxsize=1024)(_key_fields)
+key_fields = kept(_key_fields)
+"""The fields of a key's schema block."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,9 @@ import msgspec
 from framework.contracts.events import Column, Token
 from framework.contracts.reasons import Malformed
 from silver.cells import present, whole_text
+from silver.shared import Shared
 from silver.types import (
+    AS_SENT,
     INTEGERS,
     MAX_DIGITS,
     UNSIGNED_BIGINT,
@@ -96,7 +98,6 @@ _INFINITIES = {
 }
 """What PostgreSQL's connector writes for timestamps without an end, as a count or as text."""
 _PARAMETER_DIGITS = 4
-_AS_SENT = frozenset({"string", "binary", "float", "double"})
 _MOST_BYTES, _MOST_SCALE = 1_024, _UNSIGNED_SCALE
 
 
@@ -111,10 +112,8 @@ class Field(msgspec.Struct):
     items: Field | None = None
 
 
-class Fields(dict[str, Field]):
-    """The fields of a table's columns by name. One object for many messages, never changed, and told from others by that."""
-
-    __hash__ = object.__hash__  # type: ignore[assignment]
+class Fields(Shared[str, Field]):
+    """The fields of a table's columns by name."""
 
 
 class _Scaled(msgspec.Struct):
@@ -167,9 +166,9 @@ def conversion_of(field: Field, kind: type, numbers_as_text: bool) -> Callable[[
         return None
     if not name and not is_list:
         canonical = _type_of(field)
-        if kind is str and canonical in _AS_SENT:
+        if kind is str and canonical in AS_SENT:
             return None
-        if kind is int and (canonical in INTEGERS or canonical in _AS_SENT):
+        if kind is int and (canonical in INTEGERS or canonical in AS_SENT):
             return whole_text
     if kind is str and name == _INSTANT:
         return lambda text: _INFINITIES.get(text) or _instant(text)

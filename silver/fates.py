@@ -98,8 +98,8 @@ def _repeat_place() -> Column:
     return F.when(F.col("position").isNull(), copied).otherwise(place_key("position"))
 
 
-def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | None, buckets: int = 1) -> tuple[DataFrame, DataFrame]:
-    """For rows that are `is_open_to_repeats`: those left as they are, and the settled rows of places with repeats."""
+def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | None, rows_open: int = 0) -> tuple[DataFrame, DataFrame]:
+    """For rows that are `is_open_to_repeats`, about `rows_open`: those left as they are, and the settled ones of places with repeats."""
     rows = staged.withColumn("_place", _repeat_place())
     places = rows.join(F.broadcast(repeats.select("change_id")), "change_id", "left_semi").select("_place").distinct()
     members = rows.join(F.broadcast(places), "_place", "left_semi").withColumn("origin", F.lit(NEW))
@@ -107,7 +107,7 @@ def settled_repeats(staged: DataFrame, repeats: DataFrame, known: DataFrame | No
         earlier = known.where("kind = 'row'").withColumn("position", _position_of("sequence"))
         earlier = staged_columns(earlier).withColumn("_place", _repeat_place()).withColumn("origin", F.lit(KNOWN))
         members = members.unionByName(earlier.join(F.broadcast(places), "_place", "left_semi").select(members.columns))
-    settled = members.groupBy(_bucket(buckets)).applyInArrow(settle_places, STAGED_DDL)
+    settled = members.groupBy(_bucket(rows_open)).applyInArrow(settle_places, STAGED_DDL)
     rest = rows.join(F.broadcast(places), "_place", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
     return rest, settled
 
@@ -119,12 +119,9 @@ def _position_of(sequence: str) -> Column:
 
 
 def paired(
-    staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadlines: Mapping[str, datetime | None], buckets: int = 1
+    staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadlines: Mapping[str, datetime | None], halves_new: int = 0
 ) -> DataFrame:
-    """The fates of this batch's halves and of the waiting ones that they, or the time, concern.
-
-    What is known of one position comes together in one of so many `buckets`: to call Python for each would take far longer.
-    """
+    """The fates of this batch's halves, about `halves_new`, and of the waiting ones that they, or the time, concern."""
     mine = staged.withColumn("_place", place_key("sequence"))
     halves = mine.where(F.col("half").isNotNull()).withColumn("origin", F.lit(NEW))
     updates = mine.where("half is null and kind = 'row' and op = 'update'").withColumn("origin", F.lit(KNOWN))
@@ -141,11 +138,12 @@ def paired(
         refused = staged_columns(known.where(UNPAIRED)).withColumn("_place", place_key("sequence")).withColumn("origin", F.lit(REFUSED))
         members = members.unionByName(refused.join(places, "_place", "left_semi").select(halves.columns))
     members = members.withColumn("deadline", _deadline(deadlines))
-    return members.groupBy(_bucket(buckets)).applyInArrow(pair_places, STAGED_DDL)
+    return members.groupBy(_bucket(halves_new)).applyInArrow(pair_places, STAGED_DDL)
 
 
-def _bucket(buckets: int) -> Column:
-    return F.pmod(F.xxhash64("_place"), F.lit(buckets))
+def _bucket(rows: int) -> Column:
+    """Which call of Python a place comes to, as one of many: a call for each place alone would take far longer."""
+    return F.pmod(F.xxhash64("_place"), F.lit(rows // BUCKET + 1))
 
 
 def _deadline(deadlines: Mapping[str, datetime | None]) -> Column:

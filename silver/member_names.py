@@ -11,13 +11,13 @@ that stands apart from its colon would not be counted: such a document is minifi
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
 from framework.contracts.reasons import Malformed, Reason
+from silver.shared import kept
 
 _COLON = b'":'
 _SCHEMA = b'"schema"'
@@ -80,9 +80,7 @@ def _is_written_again(value: bytes) -> bool:
     return msgspec.json.encode(_AS_WRITTEN.decode(value)) == value
 
 
-@lru_cache(maxsize=1024)
-def _is_schema_written_again(schema: bytes) -> bool:
-    return _is_written_again(schema)
+_is_schema_written_again = kept(_is_written_again)
 
 
 def _is_sound(document: bytes) -> bool:
@@ -109,17 +107,15 @@ def _is_sound(document: bytes) -> bool:
     return document.count(_COLON) == colons
 
 
-@lru_cache(maxsize=1024)
-def _is_sound_schema(schema: bytes) -> bool:
-    return _has_as_many_members_when_written_again(schema)
-
-
 def _has_as_many_members_when_written_again(document: bytes) -> bool:
     try:
         written = msgspec.json.encode(_ANY.decode(document))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
     return document.count(_COLON) == written.count(_COLON)
+
+
+_is_sound_schema = kept(_has_as_many_members_when_written_again)
 
 
 def _minified(document: bytes) -> bytes:

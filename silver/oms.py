@@ -37,13 +37,14 @@ from silver.cells import (
     Texts,
     is_narrow,
     is_plain,
+    one_by_one,
     present,
-    shown,
     signature,
     undeclared_work,
     whole_text,
 )
 from silver.types import (
+    AS_SENT,
     INTEGERS,
     declared_text,
     epoch_parts,
@@ -55,13 +56,9 @@ from silver.types import (
     wall_text,
 )
 from silver.vocabulary import canonical_type, is_open_decimal, undeclared_token
-from silver.wire import checked_width
 
 Types = tuple[tuple[str, str | None], ...]
 """Names of columns and the texts of their types."""
-
-_AS_SENT = frozenset({"string", "binary", "float", "double"})
-"""Types of which any text or number is canonical as it was sent."""
 
 SEPARATOR = re.compile(r"\x01|[/\\]u0001")
 """What stands between the parts of a packed key: U+0001, or the way in which the vendor's text prints it."""
@@ -111,13 +108,7 @@ def read_image(cells: dict[str, Any], reading: Reading) -> tuple[Texts, Mapping[
         recipe = _recipe(*signature(cells), reading.declared, reading.zone)
         if recipe is not None:
             return recipe.texts(cells), recipe.shape
-    checked_width(cells)
-    values: Texts = {}
-    columns: dict[str, Column] = {}
-    for name, cell in cells.items():
-        token, text = shown(cell)
-        values[name], columns[name] = read_value(name, token, text, reading)
-    return values, columns
+    return one_by_one(cells, lambda name, token, text: read_value(name, token, text, reading))
 
 
 @lru_cache(maxsize=1024)
@@ -146,9 +137,9 @@ def declared_conversion(column: Column, kind: type, zone: str) -> Callable[[Any]
     """What makes a cell of this kind the canonical text of a declared column; None where it is that already."""
     if kind is type(None):
         return None
-    if kind is int and (column.type in INTEGERS or column.type in _AS_SENT):
+    if kind is int and (column.type in INTEGERS or column.type in AS_SENT):
         return whole_text
-    if kind is str and (column.type in _AS_SENT or column.type == "date") and not _BIT.fullmatch(column.declared or ""):
+    if kind is str and (column.type in AS_SENT or column.type == "date") and not _BIT.fullmatch(column.declared or ""):
         return None
     return lambda cell: declared_value(column, *present(cell), zone)
 

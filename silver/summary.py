@@ -41,6 +41,20 @@ class Contents:
     sources: tuple[Summary, ...]
     schemas: Mapping[str, str]
 
+    @property
+    def halves(self) -> int:
+        """How many rows wait for their other half."""
+        return sum(summary.halves for summary in self.sources)
+
+    @property
+    def open_to_repeats(self) -> int:
+        """How many rows have a position that does not identify their change."""
+        return sum(summary.open_to_repeats for summary in self.sources)
+
+    def counts_in(self, batch: int) -> list[Row]:
+        """The counts of a batch that commits every row as it is."""
+        return [Row(batch=batch, **{name: row[name] for name in derived.COUNTED if name != "batch"}) for row in self.counts]
+
 
 def contents_of(staged: DataFrame, landed_at: datetime | None) -> Contents:
     """Look at all rows once."""

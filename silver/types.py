@@ -13,6 +13,8 @@ from zoneinfo import ZoneInfo
 
 from framework.contracts.events import Token
 
+AS_SENT = frozenset({"string", "binary", "float", "double"})
+"""Types of which any text or number is canonical as it was sent."""
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 MAX_DIGITS = 38
 UNSIGNED_BIGINT = "decimal(20,0)"

@@ -21,6 +21,7 @@ from silver.types import epoch_parts
 
 MAX_COLUMNS = 10_000
 MAX_DIGITS = 1_000
+MAX_POSITION_DIGITS, MILLISECONDS_DIGITS = 99, 13
 LONGEST_NUMBER = 1_100
 """Characters: the smallest double, written out in full, has 1,074 digits behind its point, 751 of them significant."""
 
@@ -166,13 +167,13 @@ def number_of(raw: Raw | None, name: str) -> int | None:
     Raises `Malformed` when it is no whole number from 0 to 99 digits.
     """
     data = b"" if raw is None else bytes(raw)
-    if data.isdigit() and len(data) <= 99:
+    if data.isdigit() and len(data) <= MAX_POSITION_DIGITS:
         return int(data)
     text = optional_text(raw)
     if text is None:
         return None
     text = text.strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= 99):
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_POSITION_DIGITS):
         raise Malformed(Reason.BAD_POSITION, f"{name} is no whole number")
     return int(text)
 
@@ -180,7 +181,7 @@ def number_of(raw: Raw | None, name: str) -> int | None:
 def time_of(raw: Raw | None, name: str, unit: str = "ms") -> int | None:
     """A time as a count since the epoch, number or text, in microseconds; None where it is missing or null."""
     data = b"" if raw is None else bytes(raw)
-    if unit == "ms" and len(data) <= 13 and data.isdigit():
+    if unit == "ms" and len(data) <= MILLISECONDS_DIGITS and data.isdigit():
         return int(data) * 1000
     text = optional_text(raw)
     if text is None:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
@@ -29,15 +29,13 @@ from msgspec import Raw
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, Digits, Either, joined_columns
+from silver.cells import C, Digits, Either, S, joined_columns
 from silver.connect import columns_of, envelope_fields, image_of, key_of
 from silver.connect_types import Field
 from silver.format import Context, Format
 from silver.wire import checked_keys, number_of, optional_text, required, time_of
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
-S = TypeVar("S")
-"""The schema block: read, or its bytes."""
 
 _DEFAULT = (b"default", b'"default"')
 _FILE = re.compile(r"(?:.*[^0-9])?([0-9]{1,19})", re.DOTALL)
@@ -70,7 +68,7 @@ class _Payload(msgspec.Struct, Generic[C]):
 
 class _Message(msgspec.Struct, Generic[C, S]):
     payload: _Payload[C]
-    schema: S = None  # type: ignore[assignment]
+    schema: S = None  # type: ignore[assignment]  # no block, whatever one would be
 
 
 _MESSAGE: Either[_Message[Any, Any]] = Either(

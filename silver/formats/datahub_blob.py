@@ -44,20 +44,22 @@ from silver.cells import (
     Either,
     Kinds,
     Recipe,
+    S,
     Shape,
     Step,
     Texts,
+    blocks,
     is_narrow,
     is_plain,
     joined_columns,
+    one_by_one,
     present,
-    shown,
     signature,
 )
-from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, S, Timestamp, blocks, event_time
+from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
 from silver.format import Context, Format
-from silver.types import declared_text, instant_of_epoch
-from silver.wire import checked_keys, checked_width, number_of, required, time_of
+from silver.types import AS_SENT, declared_text, instant_of_epoch
+from silver.wire import checked_keys, number_of, required, time_of
 
 _ROWS = {
     "INSERT": (Op.INSERT, None),
@@ -69,7 +71,6 @@ _ROWS = {
 }
 _CONTROLS = {"MHEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _DIALECTS = {"postgresql": "postgres", "sqlserver": "tsql", "oracle": "oracle", "db2": "db2"}
-_AS_SENT = frozenset({"string", "binary", "double"})
 _TYPES = {"BOOLEAN": "boolean", "LONG": "bigint", "DOUBLE": "double", "STRING": "string", "DATE": "timestamp", "BYTES": "binary"}
 
 
@@ -101,7 +102,7 @@ class _Payload(msgspec.Struct, Generic[C]):
 
 class _Message(msgspec.Struct, Generic[C, S]):
     payload: _Payload[C]
-    schema: S = None  # type: ignore[assignment]
+    schema: S = None  # type: ignore[assignment]  # no block, whatever one would be
     version: str | None = None
 
 
@@ -198,16 +199,14 @@ def _image(image: _Image[Any] | None, declared: Shape) -> tuple[Texts | None, Ma
         recipe = _recipe(*signature(cells), declared)
         if recipe is not None:
             return recipe.texts(cells), recipe.shape
-    checked_width(cells)
-    texts: Texts = {}
-    columns: dict[str, Column] = {}
-    for name, cell in cells.items():
-        token, text = shown(cell)
+
+    def read(name: str, token: Token, text: str | None) -> tuple[str | None, Column | None]:
         column = declared.get(name)
         if column is None:
-            columns[name] = Column(token=token)
-        texts[name] = text if column is None or text is None else _canonical(column.type or "string", token, text)
-    return texts, columns
+            return text, Column(token=token)
+        return None if text is None else _canonical(column.type or "string", token, text), None
+
+    return one_by_one(cells, read)
 
 
 @lru_cache(maxsize=1024)
@@ -218,7 +217,7 @@ def _recipe(names: tuple[str, ...], kinds: Kinds, declared: Shape) -> Recipe | N
     work: list[Step] = []
     for name, kind in zip(names, kinds, strict=True):
         type_name = declared[name].type or "string"
-        if kind is type(None) or (kind is str and type_name in _AS_SENT):
+        if kind is type(None) or (kind is str and type_name in AS_SENT):
             continue
         work.append((name, partial(_text, type_name)))
     return Recipe(tuple(work), Shape())

@@ -25,7 +25,7 @@ text. A SQL table's columns have the types of the schema block, and those that t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
@@ -33,7 +33,7 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, Digits, Either, joined_columns, plain_cells
+from silver.cells import C, Digits, Either, S, joined_columns, plain_cells
 from silver.connect import columns_of, decoded_image, envelope_fields, image_of, key_of
 from silver.connect_types import Field
 from silver.format import Context, Format
@@ -41,8 +41,6 @@ from silver.wire import checked_keys, number_of, read_json, required, time_of
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 _ROW = "ROW"
-S = TypeVar("S")
-"""The schema block: read, or its bytes."""
 
 _MISSING, _NULL = b"", b"null"
 
@@ -58,13 +56,13 @@ class _Source(msgspec.Struct):
 class _Payload(msgspec.Struct, Generic[C]):
     op: str
     source: _Source
-    before: C = Raw()  # type: ignore[assignment]
-    after: C = Raw()  # type: ignore[assignment]
+    before: C = Raw()  # type: ignore[assignment]  # missing, whatever it would be
+    after: C = Raw()  # type: ignore[assignment]  # missing, whatever it would be
 
 
 class _Message(msgspec.Struct, Generic[C, S]):
     payload: _Payload[C]
-    schema: S = None  # type: ignore[assignment]
+    schema: S = None  # type: ignore[assignment]  # no block, whatever one would be
 
 
 _MESSAGE: Either[_Message[Any, Any]] = Either(

@@ -54,7 +54,7 @@ class _Message(msgspec.Struct, Generic[C]):
     database: str | None = None
     table: str | None = None
     data: dict[str, C] | None = None
-    old: C = Raw()  # type: ignore[assignment]
+    old: C = Raw()  # type: ignore[assignment]  # missing, whatever it would be
     definition: Raw = msgspec.field(default=Raw(), name="def")
     sql: str | None = None
     ts: Raw = Raw()

@@ -39,8 +39,8 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, Digits, Either, Shape, Texts, joined_columns
-from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, S, Timestamp, blocks, event_time
+from silver.cells import C, Digits, Either, S, Shape, Texts, blocks, joined_columns
+from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
 from silver.format import Context, Format
 from silver.oms import Reading, declared_columns, dialect_of, in_order_of, read_image
 from silver.wire import checked_keys, number_of, optional_text, required, time_of
@@ -78,7 +78,7 @@ class _Payload(msgspec.Struct, Generic[C]):
 
 class _Message(msgspec.Struct, Generic[C, S]):
     payload: _Payload[C]
-    schema: S = None  # type: ignore[assignment]
+    schema: S = None  # type: ignore[assignment]  # no block, whatever one would be
     version: Raw = Raw()
 
 
