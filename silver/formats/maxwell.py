@@ -16,8 +16,10 @@ are what the wire shows, binary as base64 (`decode` makes it text), a SET as a J
 of `data`; an image is whole all the same. `ts` is seconds on rows and milliseconds on statements.
 
 The order is `position` where it is sent, then `xid` and `xoffset`. The last row of a transaction has `commit` and no
-`xoffset`, and comes after the others. Rows with neither are ordered by time. A statement has its place by `position`
-alone, which Maxwell writes with `output_binlog_position`; without it the statement is refused as `missing_position`.
+`xoffset`, and comes after the others. Where `xoffset` is not sent (`output_xoffset`), rows of one transaction, or of one
+binlog event, share a position: the broker's coordinates order them. Rows with neither `position` nor `xid` are ordered by
+time. A statement has its place by `position` alone, which Maxwell writes with `output_binlog_position`; without it the
+statement is refused as `missing_position`.
 The key is `primary_key_columns`, else the `pk.` members of the message key (`_uuid`: none).
 """
 
@@ -117,7 +119,7 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
         event_time=time_of(found.ts, "ts", "s"),
         transaction_id=found.gtid or optional_text(found.xid) or None,
         server=None if op is Op.READ else optional_text(found.server_id) or None,
-        is_time=position is not None and not any(position[:4]),
+        is_time=position is not None and (not any(position[:4]) or not _has_place(found)),
     )
 
 
@@ -147,6 +149,11 @@ def _position(found: _Message[Any]) -> tuple[int, ...]:
     if file or xid is not None:
         return (file, pos, xid or 0, xoffset or 0, 0)
     return (0, 0, 0, 0, required(time_of(found.ts, "ts", "s"), Reason.MISSING_POSITION, "position, xid and ts"))
+
+
+def _has_place(found: _Message[Any]) -> bool:
+    """Whether a row says which of its transaction it is: without that, several of them share a position."""
+    return bool(found.commit) or number_of(found.xoffset, "xoffset") is not None
 
 
 def _binlog(position: Raw) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ from framework.contracts.events import Control, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
 from silver.format import Context, Options
 from silver.formats.maxwell import FORMAT
+from tests.silver.test_normalize import normalized, plan
 
 CONTEXT = Context("feed", Options(), "UTC", lambda *_: None)
 ID = {"type": "int", "name": "id", "signed": True}
@@ -45,6 +46,23 @@ def test_last_row_of_a_transaction_comes_after_all_others() -> None:
     later = row(xid=8, xoffset=0)
     positions = [found.position for found in (first, second, last, later)]
     assert positions == sorted(positions, key=lambda position: position or ())
+
+
+@pytest.mark.parametrize("place", [{}, {"position": "bin.000009:500"}])
+def test_rows_without_their_place_in_the_transaction_share_a_position(place: dict[str, Any]) -> None:
+    found = [row(**place), row(xoffset=0, **place), row(commit=True, **place)]
+    assert [one.is_time for one in found] == [True, False, False]
+    assert (found[0].position or ()) < (found[2].position or ())
+
+
+def test_two_updates_of_one_row_in_a_transaction_without_offsets_are_two_changes() -> None:
+    def update(old: int, new: int) -> bytes:
+        images = {"data": {"id": 1, "stock": new}, "old": {"stock": old}, "primary_key_columns": ["id"]}
+        return json.dumps({"database": "shop", "table": "orders", "type": "update", "ts": 1709200800, "xid": 7, **images}).encode()
+
+    rows = normalized([update(1, 2), update(2, 3)], plan(FORMAT))
+    assert rows[0]["sequence"] < rows[1]["sequence"]
+    assert rows[0]["change_id"] != rows[1]["change_id"]
 
 
 def test_binlog_position_orders_before_the_transaction() -> None:
