@@ -2,6 +2,7 @@
 
     what a message shows                          becomes
     c u d r                                       insert, update, delete, read; c of a snapshot (older connectors) is read
+    r, c with a position that says nothing        read (a row that Flink CDC copied)
     d with header __debezium.newkey               nothing by itself: the insert that follows is the whole key change
     c with header __debezium.oldkey               update; the old key is its before image
     a placeholder for a value                     unchanged: the column is left out and the image is partial
@@ -9,9 +10,10 @@
 
 The key is the message key's columns, else configured. A position is the source's own, then 0 for rows of a snapshot and
 1 for the stream, then what tells rows of one place apart. A table without a key may hold equal rows; in a snapshot the
-nanosecond at which each was read tells them apart. Rows that name no position (flattened ones) are ordered by time,
-then by offset. Snapshots of Flink CDC fill `source` with nothing (file "", SCN 0, the lowest LSN) and say `snapshot:
-false`: such a row has no position.
+nanosecond at which each was read tells them apart, and in PostgreSQL's stream, whose rows can share an LSN, the number
+in their transaction, where the connector sends it. Rows that name no position (flattened ones) are ordered by time, then
+by offset. Snapshots of Flink CDC fill `source` with nothing (file "", SCN 0, the lowest LSN) and say `snapshot: false`:
+such a row has no position.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from framework.contracts.reasons import Malformed, Reason
 from silver.cells import Inexact, joined_columns
 from silver.connect import columns_of, decoded_image, image_of, key_of
 from silver.connect_bare import fields_of, in_base64
-from silver.connect_source import Source, is_snapshot, moment_of, place_of, server_of, text_of, transaction_of
+from silver.connect_source import Source, is_blank, is_shared, is_snapshot, moment_of, place_of, server_of, text_of, transaction_of
 from silver.connect_structures import declared_fields
 from silver.connect_types import Field
 from silver.connect_unavailable import WORD, is_unavailable, is_unavailable_text, may_be_unavailable
@@ -77,7 +79,7 @@ class ConnectRow:
 
 def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: Reading) -> Event:
     """The change of one row; the delete half of a key change, which the insert says whole, is no change."""
-    op = Op.READ if row.op == "c" and is_snapshot(row.source) else OPS[row.op]
+    op = Op.READ if row.op == "c" and (is_snapshot(row.source) or _is_copied(row)) else OPS[row.op]
     database, schema, table = row.names
     event_time = moment_of(row.source) or moment_of(row.times)
     transaction = transaction_id(row.source, row.transaction)
@@ -112,7 +114,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         partial=images.is_partial,
         transaction_id=transaction,
         server=None if is_snapshot(row.source) else server_of(row.source),
-        is_time=position is not None and not reading.by_offset and place_of(row.source) is None,
+        is_time=position is not None and not reading.by_offset and (place_of(row.source) is None or is_shared(row.source)),
     )
 
 
@@ -226,10 +228,11 @@ def _position(row: ConnectRow, message: RawMessage, reading: Reading, *, has_key
     if reading.by_offset:
         return offset_position(message)
     place, was_read = place_of(row.source), is_snapshot(row.source)
-    if row.op == "r" and place is not None and not any(place):
+    is_copied = _is_copied(row)
+    if place is not None and not any(place) and (row.op == "r" or is_copied):
         place = None
     if place is None:
-        if was_read or (row.op == "r" and not row.is_flat):
+        if was_read or is_copied:
             return None
         if row.connector in _POSITIONED and not row.is_flat:
             raise Malformed(Reason.MISSING_POSITION, "source has no position")
@@ -237,9 +240,16 @@ def _position(row: ConnectRow, message: RawMessage, reading: Reading, *, has_key
     tie = 0
     if was_read and not has_key:
         tie = number_of(row.times.get("ts_ns"), "ts_ns") or (moment_of(row.times) or 0) * 1000
+    elif not has_key and "lsn" in row.source:
+        tie = number_of(row.transaction.get("total_order"), "transaction.total_order") or 0
     elif "vgtid" in row.source:
         tie = number_of(row.transaction.get("total_order"), "transaction.total_order") or message.offset + 1
     return (*place, 0 if was_read else 1, tie)
+
+
+def _is_copied(row: ConnectRow) -> bool:
+    """Whether the row was copied by a writer that gives such rows no position."""
+    return not row.is_flat and (row.op == "r" or (row.op == "c" and is_blank(row.source)))
 
 
 def control_position(source: Source) -> tuple[int, ...] | None:

@@ -13,10 +13,11 @@
     vgtid                               Vitess                        transactions in the shard's GTID set
     commit_ts                           TiCDC                         commit timestamp
 
-The kind is told by the members, so that forks and flattened rows are read alike. A transaction of Oracle that is open
-while a snapshot is taken is not in the snapshot: hence the commit SCN comes first. `snapshot` is `true`, `first`,
-`first_in_data_collection`, `last_in_data_collection` or `last` for rows of a snapshot, `incremental` for those read
-while changes stream, else `false`. Server 0 is none: snapshots have it.
+The kind is told by the members, so that forks and flattened rows are read alike. Where `row`, `change_lsn`, or both of
+`rs_id` and `lcr_position` are not sent (flattened rows, older connectors of Oracle), several changes can share a place.
+A transaction of Oracle that is open while a snapshot is taken is not in the snapshot: hence the commit SCN comes first.
+`snapshot` is `true`, `first`, `first_in_data_collection`, `last_in_data_collection` or `last` for rows of a snapshot,
+`incremental` for those read while changes stream, else `false`. Server 0 is none: snapshots have it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ Place = tuple[int, int, int, int]
 _NOT_SNAPSHOT = frozenset({"", "false", "incremental"})
 _FILE = re.compile(r"(?:.*[^0-9])?([0-9]{1,19})", re.DOTALL)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
-_HEX_GROUPS = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,8}(?:[:.](?:0x)?[0-9A-Fa-f]{1,8}){1,7}")
+_HEX_GROUPS = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,16}(?:[:.](?:0x)?[0-9A-Fa-f]{1,16}){1,7}")
+_SHORT, _LONG = 8, 16
+"""Digits of a group; Db2 writes its last one long, and always so."""
 _HEX = re.compile(r"[0-9A-Fa-f]{1,80}")
 _INTERVAL = re.compile(r"([0-9]{1,19})(?:-([0-9]{1,19}))?")
 _NONE = Raw()
@@ -103,6 +106,27 @@ def place_of(source: Source) -> Place | None:
         if place is not None:
             return place
     return None
+
+
+def is_blank(source: Source) -> bool:
+    """Whether the position is there and says nothing: Flink CDC fills it so for rows that it copies."""
+    place = place_of(source)
+    if place is not None:
+        return not any(place)
+    if "file" in source:
+        return bytes(source["file"]) == b'""' and not _number(source, "pos")
+    return (text_of(source, "lsn") or "").startswith("-")
+
+
+def is_shared(source: Source) -> bool:
+    """Whether several changes of one row can have the place that the source writes, for want of what tells them apart."""
+    if is_snapshot(source):
+        return False
+    if text_of(source, "file") is not None:
+        return text_of(source, "row") is None
+    if text_of(source, "commit_lsn") is not None:
+        return text_of(source, "change_lsn") is None
+    return text_of(source, "scn") is not None and text_of(source, "rs_id") is None and text_of(source, "lcr_position") is None
 
 
 def _binlog(source: Source) -> Place | None:
@@ -186,7 +210,8 @@ def _grouped(text: str | None, name: str) -> int:
         return 0
     text = text.strip()
     if _HEX_GROUPS.fullmatch(text):
-        return int("".join(group.removeprefix("0x").rjust(8, "0") for group in re.split("[:.]", text)), 16)
+        groups = [group.removeprefix("0x") for group in re.split("[:.]", text)]
+        return int("".join(group.rjust(_SHORT if len(group) <= _SHORT else _LONG, "0") for group in groups), 16)
     if text.isascii() and text.isdigit() and len(text) <= 80:
         return int(text)
     raise Malformed(Reason.BAD_POSITION, f"source.{name} is no position")

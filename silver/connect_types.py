@@ -89,7 +89,7 @@ ANY_TIMESTAMP = "wall time in a unit told by its digits"
 """The name of a field that no connector writes, for messages without a schema."""
 _LAST_DAY, _LAST_MOMENT = 253_402_214_400_000, 253_402_300_799_999
 """9999-12-31 in milliseconds: as microseconds it would be a minute of 1978."""
-_OFFSET = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2})?)(?:\.(\d+))?(Z|[+-]\d{2}(?::?\d{2})?)")
+_OFFSET = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?)(?:\.(\d+))?(Z|[+-]\d{2}(?::?\d{2})?)")
 _INFINITIES = {
     "9223372036825200000": "infinity",
     "-9223372036832400000": "-infinity",
@@ -209,7 +209,7 @@ def _type_of(field: Field) -> str:
     if name == _INSTANT:
         return "timestamp"
     if name == _BITS:
-        return UNSIGNED_BIGINT if _parameter(field, "length", 0) <= 64 else "binary"
+        return "binary" if _is_wide(field) else UNSIGNED_BIGINT
     if name == _DECIMAL:
         precision, scale = _digits(field) or (MAX_DIGITS + 1, 0)
         return f"decimal({precision},{scale})" if precision <= MAX_DIGITS else "string"
@@ -245,6 +245,12 @@ def _parameter(field: Field, name: str, missing: int) -> int:
     if not re.fullmatch(r"-?[0-9]{1,4}", text):
         return missing
     return int(text)
+
+
+def _is_wide(field: Field) -> bool:
+    """Whether bits are more than a number holds. PostgreSQL's `bit varying` has 2147483647."""
+    length = (field.parameters or {}).get("length", "")
+    return length.isdigit() and (len(length) > _PARAMETER_DIGITS or _parameter(field, "length", 0) > 64)
 
 
 def _conversion(name: str) -> Callable[[str], str] | None:

@@ -23,6 +23,7 @@ CONNECT, TIME, DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io
         ("int64", TIME + "NanoTimestamp", "1000000001", "timestamp_ntz", "1970-01-01T00:00:01.000000001"),
         ("string", TIME + "IsoTimestamp", "2020-02-29T10:00:00.5Z", "timestamp_ntz", "2020-02-29T10:00:00.5"),
         ("string", TIME + "ZonedTimestamp", "2020-02-29T10:00:00.1234567+08:00", "timestamp", "2020-02-29T02:00:00.1234567Z"),
+        ("string", TIME + "ZonedTimestamp", "2020-02-29 10:00:00.5Z", "timestamp", "2020-02-29T10:00:00.5Z"),
         ("string", TIME + "ZonedTimestamp", "infinity", "timestamp", "infinity"),
         ("int32", TIME + "Year", "2024", "int", "2024"),
         ("int32", TIME + "Year", "1900", "int", "0"),
@@ -37,6 +38,12 @@ def test_logical_types(wire_type: str, name: str | None, text: str, canonical: s
     token = Token.NUMBER if wire_type.startswith("int") else Token.TEXT
     assert column_of(field).type == canonical
     assert value_of(field, token, text) == expected
+
+
+@pytest.mark.parametrize(("length", "canonical", "expected"), [("64", "decimal(20,0)", "258"), ("2147483647", "binary", "AgE=")])
+def test_bits_beyond_a_number_are_bytes(length: str, canonical: str, expected: str) -> None:
+    field = Field(type="bytes", name=DATA + "Bits", parameters={"length": length})  # 2147483647: PostgreSQL's bit varying
+    assert (column_of(field).type, value_of(field, Token.TEXT, "AgE=")) == (canonical, expected)
 
 
 def base64_of(number: int) -> str:

@@ -186,16 +186,72 @@ def test_incremental_snapshot_row_has_its_place_in_the_stream() -> None:
         {"connector": "oracle", "db": "SHOP", "schema": "S", "table": "item", "scn": "0", "commit_scn": "0"},
     ],
 )
-def test_snapshot_row_whose_position_is_nothing_has_none(source: dict[str, Any]) -> None:
-    read = row(envelope("r", after={"id": 1}, source={**source, "snapshot": "false", "ts_ms": 1700000000000}))
+@pytest.mark.parametrize("op", ["r", "c"])
+def test_snapshot_row_whose_position_is_nothing_has_none(source: dict[str, Any], op: str) -> None:
+    read = row(envelope(op, after={"id": 1}, source={**source, "snapshot": "false", "ts_ms": 1700000000000}))
     assert (read.op, read.position, read.server) == (Op.READ, None, None)
 
 
-def test_streamed_row_whose_position_is_nothing_is_refused() -> None:
-    source = {"connector": "postgresql", "db": "shop", "schema": "s", "table": "item", "lsn": -(1 << 63), "snapshot": "false"}
+@pytest.mark.parametrize(
+    ("op", "place"),
+    [
+        ("u", {"connector": "postgresql", "lsn": -(1 << 63)}),
+        ("u", {"connector": "mysql", "file": "", "pos": 0}),
+        ("c", {"connector": "postgresql", "lsn": None}),
+        ("c", {"connector": "mysql", "file": "", "pos": 4}),
+        ("c", {"connector": "mysql", "file": None, "pos": 0}),
+        ("c", {"connector": "oracle"}),
+    ],
+)
+def test_streamed_row_whose_position_is_nothing_is_refused(op: str, place: dict[str, Any]) -> None:
     with pytest.raises(Malformed) as caught:
-        row(envelope("u", after={"id": 1}, source=source))
+        row(envelope(op, after={"id": 1}, source={"db": "shop", "table": "item", "snapshot": "false", **place}))
     assert caught.value.reason == Reason.MISSING_POSITION
+
+
+def test_positions_of_db2_have_a_long_last_group() -> None:
+    source = {"connector": "db2", "db": "SHOP", "schema": "S", "table": "item", "ts_ms": 1709200800000}
+    texts = ["00000000:0000150f:000000000000000a", "00000000:0000150f:0000000000048fca", "00000000:00001510:0000000000000001"]
+    rows = [row(envelope("c", after={"id": 1}, source={**source, "commit_lsn": text, "change_lsn": texts[0]})) for text in texts]
+    assert [found.position for found in rows] == sorted({found.position or () for found in rows})
+    assert rows[1].position == (0x150F_0000_0000_0004_8FCA, 0x150F_0000_0000_0000_000A, 0, 0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "is_shared"),
+    [({}, True), ({"rs_id": None, "ssn": 0}, True), ({"rs_id": "0x0a.0b.0010"}, False), ({"lcr_position": "0a"}, False)],
+)
+def test_rows_of_oracle_share_a_position_where_it_is_the_system_change_number_alone(more: dict[str, Any], is_shared: bool) -> None:
+    source = {"connector": "oracle", "db": "SHOP", "schema": "S", "table": "item", "scn": "12", "commit_scn": "14", **more}
+    found = row(envelope("u", after={"id": 1}, source=source), key={"id": 1})
+    assert ((found.position or ())[:2], found.is_time) == ((14, 12), is_shared)
+
+
+@pytest.mark.parametrize(
+    ("place", "is_shared"),
+    [
+        ({"__file": "bin.000003", "__pos": 484}, True),
+        ({"__file": "bin.000003", "__pos": 484, "__row": 0}, False),
+        ({"__commit_lsn": "00000027:00000758:0005"}, True),
+        ({"__commit_lsn": "00000027:00000758:0005", "__change_lsn": "00000027:00000758:0003"}, False),
+        ({"__lsn": 24023128}, False),
+        ({"__source_ts_ms": 1709200800000}, True),
+    ],
+)
+def test_flattened_rows_with_half_of_a_position_can_share_it(place: dict[str, Any], is_shared: bool) -> None:
+    assert row({"id": 1, "__op": "u", "__table": "orders", **place}).is_time is is_shared
+
+
+def test_insert_of_a_writer_with_an_empty_file_and_another_position_is_no_copy() -> None:
+    source = {"connector": "TiCDC", "db": "shop", "table": "item", "file": "", "pos": 0, "row": 0, "commit_ts": 447984074911121426}
+    found = row(envelope("c", after={"id": 1}, source={**source, "snapshot": "false", "server_id": 0}))
+    assert (found.op, found.position) == (Op.INSERT, (447984074911121426, 0, 0, 0, 1, 0))
+
+
+def test_equal_rows_of_a_table_without_a_key_are_told_by_their_place_in_the_transaction() -> None:
+    changes = [envelope("c", after={"note": "a"}, source=POSTGRES, transaction={"id": "571:1", "total_order": n}) for n in (1, 2)]
+    assert [(row(change).position or ())[-1] for change in changes] == [1, 2]
+    assert [(row(change, key={"note": "a"}).position or ())[-1] for change in changes] == [0, 0]
 
 
 def test_oracle_is_ordered_by_commit() -> None:
