@@ -31,7 +31,18 @@ from framework.contracts.reasons import Malformed, Reason
 from silver.cells import Inexact, joined_columns
 from silver.connect import columns_of, decoded_image, image_of, key_of
 from silver.connect_bare import fields_of, in_base64
-from silver.connect_source import Source, is_blank, is_shared, is_snapshot, moment_of, place_of, server_of, text_of, transaction_of
+from silver.connect_source import (
+    Source,
+    is_blank,
+    is_shared,
+    is_snapshot,
+    moment_of,
+    place_of,
+    server_of,
+    text_of,
+    transaction_name,
+    transaction_of,
+)
 from silver.connect_structures import declared_fields
 from silver.connect_types import Field
 from silver.connect_unavailable import WORD, is_unavailable, is_unavailable_text, may_be_unavailable
@@ -265,7 +276,7 @@ def offset_position(message: RawMessage) -> tuple[int, ...]:
 
 def transaction_id(source: Source, transaction: Source) -> str | None:
     """The transaction as the connector numbers it, else as the source does."""
-    return text_of(transaction, "id") or transaction_of(source)
+    return transaction_name(text_of(transaction, "id")) or transaction_of(source)
 
 
 def members_of(raw: Raw) -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ from msgspec import Raw
 from framework.contracts.actions import Action, AddColumn, CreateTable, DropTable, NoEffect
 from framework.contracts.events import Column, Control, ControlKind, Event, Token
 from framework.contracts.reasons import Malformed, Reason
-from silver.connect_source import Source, is_snapshot, text_of
+from silver.connect_source import Source, is_snapshot, text_of, transaction_name
 from silver.vocabulary import canonical_type
 from silver.wire import optional_text
 
@@ -186,4 +186,5 @@ def transaction_event(status: str, payload: Source, event_time: int | None) -> C
     """The event of a message of the transaction topic: BEGIN or END."""
     if status not in ("BEGIN", "END"):
         raise Malformed(Reason.UNKNOWN_OP, f"transaction status {status[:90]}")
-    return Control(ControlKind.TRANSACTION, status, event_time=event_time, transaction_id=optional_text(payload.get("id", Raw())) or None)
+    name = transaction_name(optional_text(payload.get("id", Raw())) or None)
+    return Control(ControlKind.TRANSACTION, status, event_time=event_time, transaction_id=name)

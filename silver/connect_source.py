@@ -41,6 +41,7 @@ _HEX_GROUPS = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,16}(?:[:.](?:0x)?[0-9A-Fa-f]{1,1
 _SHORT, _LONG = 8, 16
 """Digits of a group; Db2 writes its last one long, and always so."""
 _HEX = re.compile(r"[0-9A-Fa-f]{1,80}")
+_WITH_POSITION = re.compile(r"([0-9]{1,20}):[0-9]{1,20}")
 _INTERVAL = re.compile(r"([0-9]{1,19})(?:-([0-9]{1,19}))?")
 _NONE = Raw()
 
@@ -74,6 +75,12 @@ def server_of(source: Source) -> str | None:
 def transaction_of(source: Source) -> str | None:
     """The transaction by what the source itself calls it: a GTID, a transaction's number, a commit position."""
     return next((text for name in ("gtid", "txId", "xid", "commit_lsn", "commit_scn") if (text := text_of(source, name))), None)
+
+
+def transaction_name(text: str | None) -> str | None:
+    """The transaction that the connector's own id names: PostgreSQL's, `759:27410048`, has the position of the row behind it."""
+    found = _WITH_POSITION.fullmatch(text or "")
+    return found[1] if found else text
 
 
 def moment_of(times: Source) -> int | None:

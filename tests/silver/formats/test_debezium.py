@@ -227,6 +227,24 @@ def test_rows_of_oracle_share_a_position_where_it_is_the_system_change_number_al
     assert ((found.position or ())[:2], found.is_time) == ((14, 12), is_shared)
 
 
+def test_rows_of_one_transaction_of_postgresql_have_one_transaction_id() -> None:
+    ids = ["759:27410048", "759:27410136"]  # the transaction, and the position of the row's own
+    rows = [
+        row(envelope("u", after={"id": 1}, source=POSTGRES, transaction={"id": found, "total_order": n})) for n, found in enumerate(ids)
+    ]
+    assert {found.transaction_id for found in rows} == {"759"}
+    begin = event({"status": "BEGIN", "id": ids[0], "event_count": None, "data_collections": None, "ts_ms": 1709200800000})
+    assert isinstance(begin, Control)
+    assert begin.transaction_id == "759"
+
+
+@pytest.mark.parametrize(
+    "text", ["0-223344-39", "3e11fa47-71ca-11e1-9e33-c80aa9429562:5", "00000027:00000758:0003", "file=bin.000003,pos=700"]
+)
+def test_transactions_of_other_connectors_keep_their_id(text: str) -> None:
+    assert row(envelope("u", after={"id": 1}, transaction={"id": text, "total_order": 1})).transaction_id == text
+
+
 @pytest.mark.parametrize(
     ("place", "is_shared"),
     [
