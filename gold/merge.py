@@ -137,11 +137,15 @@ def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What deletes do, the newest truncate that counts (null: none), and whether images leave columns out."""
+    """What deletes do, the newest truncate that counts (null: none), and whether images leave columns out.
+
+    `is_emptied`: the replica holds nothing from before that truncate any more.
+    """
 
     deletes: Deletes
     truncated_at: str | None
     has_partials: bool
+    is_emptied: bool = False
 
 
 def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> None:
@@ -170,7 +174,7 @@ def merge_latest(rows: DataFrame, path: str, layout: Layout, rules: Rules) -> No
     again = f"s.is_forced AND s._cdc_sequence = t._cdc_sequence AND ({differs})"
     merge = merge.update({**updates, **own}, f"s.is_put AND ({newer} OR ({again}))")
     merge = merge.insert({**inserts, **own}, "s.is_put")
-    if rules.truncated_at is not None:
+    if rules.truncated_at is not None and not rules.is_emptied:
         gone = f"t._cdc_sequence < {text_literal(rules.truncated_at)}"
         if rules.deletes is Deletes.HARD:
             merge = merge.delete_unmatched(gone)

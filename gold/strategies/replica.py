@@ -17,10 +17,14 @@ _PAYLOAD = ("sequence", "event_time", "change_id", "is_deleted")
 
 
 def rules_of(task: Task, profile: Profile) -> Rules:
-    """How the table's replica takes deletes and truncates, its changes being of this profile."""
-    deletes = task.settings.deletes
+    """How the table's replica takes deletes and truncates, its changes being of this profile.
+
+    A truncate belongs to the merge that brings it: a clause for rows that no change names reads the whole replica.
+    """
+    deletes, times = task.settings.deletes, task.truncate_times
     floor = None if deletes is Deletes.IGNORE else task.lineage.truncated_at
-    return Rules(deletes, floor, profile.has_partials or deletes is Deletes.SOFT)
+    is_emptied = floor is not None and floor in times and times[floor][1] <= task.state.batch
+    return Rules(deletes, floor, profile.has_partials or deletes is Deletes.SOFT, is_emptied)
 
 
 def live_rows(stored: DataFrame) -> DataFrame:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from delta import DeltaTable
 from pyspark.sql import SparkSession
 
 from gold.apply import apply_table
 from gold.state import State
 from gold.tasks import Desk, known_schemas, waiting_tasks
-from tests.gold.told import Gold, Image, delete, insert, row, update
+from tests.gold.told import Gold, Image, delete, insert, row, truncate, update
 
 PAIR = ("id", "part")
 
@@ -55,3 +56,20 @@ def test_old_work_late_changes_and_odd_keys_do_no_harm(spark: SparkSession, tmp_
     assert gold.rows("keys_alone") == [{"id": 2}]
     assert gold.state("keyless").state is State.APPEND_ONLY
     assert gold.rows("keyless") == [{"id": 1, "a": "x"}] * 2
+
+
+def test_a_truncate_concerns_the_merge_that_brings_it_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """A clause for rows that no change names has Delta read the whole replica, again and again."""
+    gold = Gold(spark, tmp_path, "  - {match: db.marked, deletes: soft}\n")
+    for at, batch in enumerate(([3, 4], [6], [2, 7])):
+        told = [insert(table, n, row(n)) for table in ("emptied", "marked") for n in batch]
+        gold.tell(*told, *([truncate("emptied", 5), truncate("marked", 5)] if at == 1 else []))
+        gold.apply()
+
+    def clauses(table: str) -> list[bool]:
+        path = gold.lake.place(f"gold/db/{table}")
+        found = DeltaTable.forPath(spark, path).history().where("operation = 'MERGE'").orderBy("version")
+        return [told["operationParameters"]["notMatchedBySourcePredicates"] != "[]" for told in found.collect()]
+
+    assert (clauses("emptied"), clauses("marked")) == ([True, False], [True, False])
+    assert [r["id"] for r in gold.rows("emptied")] == [6, 7]
