@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.errors import MainstemError
@@ -131,14 +131,33 @@ def _walk(folder: str, below: str, parents: frozenset[str]) -> Iterator[FoundFil
 
 def list_remote(spark: SparkSession, folder: str) -> list[FoundFile]:
     """The files of a folder that Spark reaches; their contents are not read."""
-    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        rows = reader.load(without_glob(folder)).select("path", "length", F.unix_micros("modificationTime")).collect()
+        return found_files(folder, _told(spark, folder))
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise _no_folder(folder) from None
         raise
-    found = [FoundFile(_below(folder, path), path, length, modified_at) for path, length, modified_at in rows]
+
+
+def list_these(spark: SparkSession, folder: str, paths: Sequence[str]) -> list[FoundFile]:
+    """Those of the files of a folder that Spark reaches that are still there; the folder is listed only where one is not."""
+    try:
+        return found_files(folder, _told(spark, *paths))
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            return list_remote(spark, folder)
+        raise
+
+
+def _told(spark: SparkSession, *places: str) -> list[Row]:
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    files = reader.load([without_glob(place) for place in places])
+    return files.select("path", "length", F.unix_micros("modificationTime").alias("modified_at")).collect()
+
+
+def found_files(folder: str, rows: Iterable[Row]) -> list[FoundFile]:
+    """Rows of path, length and modified_at as files below the folder, but for hidden and unfinished ones."""
+    found = [FoundFile(_below(folder, row["path"]), row["path"], row["length"], row["modified_at"]) for row in rows]
     return [each for each in found if not any(_is_skipped(part) for part in each.file.split("/"))]
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
 from framework.config_document import Document
 from framework.config_errors import translated, unknown_key
@@ -71,7 +71,7 @@ class Source(BaseModel):
     """One feed. Exactly one of `files`, `kafka` and `table` is set; files and table paths are absolute.
 
     `table` is a path when it holds a slash, else a catalog name, and `columns` has its names of what a message consists of.
-    `options` are the format's own settings.
+    `auto_loader: false` has folders listed that Auto Loader could watch. `options` are the format's own settings.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -83,6 +83,7 @@ class Source(BaseModel):
     table: str | None = Field(default=None, min_length=1)
     columns: dict[MessageColumn, str] = Field(default_factory=dict)
     layout: Layout = Layout.LINES
+    auto_loader: StrictBool = True
     timezone: Zone = "UTC"
     pairing_timeout: Duration = timedelta(minutes=10)
     epoch: StrictInt = Field(default=1, ge=1)

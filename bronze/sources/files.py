@@ -7,23 +7,24 @@ too (FILE_VANISHED). A file that has not given a message yet, because the run wa
 corrupt, may be replaced: the log's newest entry of a file counts.
 
 Folders that Python's `open` reaches are read in chunks, files of any size. In others (object stores) Spark reads the
-files whole, so they may have 256 MiB at most.
+files whole, so they may have 256 MiB at most. On Databricks Auto Loader tells what is new in those.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bronze.arrivals import has_auto_loader, list_arrived
 from bronze.checkpoint import has_checkpoint, lost
 from bronze.contents import Reading, content_reader, path_reader
 from bronze.file_log import LoggedFile, append_log, landed_files, log_name, logged_files, read_log, superseded
-from bronze.listing import Clock, FoundFile, Listing, digest, list_complete, list_folder
+from bronze.listing import Clock, FoundFile, Listing, digest, list_complete, list_folder, list_these
 from bronze.source import STATEMENTS_PER_BATCH, Discovery, Feed, Part, SourceKind, Waiting
 from bronze.stops import moving, rewritten, too_large, vanished
 from framework.contracts.tables import MESSAGES
@@ -41,7 +42,7 @@ _FILE_WEIGHT = 64 * 1024
 def discover(spark: SparkSession, feed: Feed, memory: str, clock: Clock | None = None) -> Discovery:
     """Record the new complete files; raises MainstemError when a file stops the source."""
     clock = clock or Clock()
-    look = _look(spark, feed, memory, clock)
+    look = _look(spark, feed, memory, clock, lambda: _arrived(spark, feed))
     if look is None:
         return Discovery(is_idle=True, memory=memory)
     if look.new:
@@ -56,7 +57,7 @@ def discover(spark: SparkSession, feed: Feed, memory: str, clock: Clock | None =
 def peek(spark: SparkSession, feed: Feed, memory: str, clock: Clock | None = None) -> Waiting:
     """The complete files that have not landed, and their messages; raises MainstemError as `discover` does."""
     clock = clock or Clock()
-    look = _look(spark, feed, memory, clock)
+    look = _look(spark, feed, memory, clock, lambda: list_folder(spark, _folder(feed)))
     if look is None:
         return Waiting()
     logged = [entry.found for entry in look.log.values() if entry.sequence > look.landed]
@@ -77,17 +78,17 @@ class _Look:
     landed: int
 
 
-def _look(spark: SparkSession, feed: Feed, memory: str, clock: Clock) -> _Look | None:
+def _look(spark: SparkSession, feed: Feed, memory: str, clock: Clock, there: Callable[[], Sequence[FoundFile]]) -> _Look | None:
     """What is new in the folder; None where it is as the last look left it."""
     last = json.loads(memory or "{}")
     has_log = feed.lake.exists(spark, log_name(feed.name))
-    if has_log and last.get("digest") == digest(list_folder(spark, _folder(feed))):
+    if has_log and last.get("digest") == digest(there()):
         return None
     if not has_log and has_checkpoint(spark, feed):
         raise lost(feed, f"the log {feed.lake.place(log_name(feed.name))} of the files that were read is gone")
     log = read_log(spark, feed) if has_log else {}
     known = {file: entry.found for file, entry in log.items()}
-    listing = _readable(list_complete(lambda: list_folder(spark, _folder(feed)), known, clock))
+    listing = _readable(list_complete(there, known, clock))
     new = _new_files(spark, feed, listing, log)
     landed = int(last.get("landed", 0))
     _check_missing(spark, feed, listing, [entry for entry in log.values() if entry.sequence > landed])
@@ -113,8 +114,8 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     if not entries:
         return
     left_out = superseded(spark, feed, entries)
-    there = {found.file: found for found in list_folder(spark, _folder(feed))}
     wanted = [entry.found for entry in entries if entry.sequence not in left_out]
+    there = {found.file: found for found in _still_there(spark, feed, wanted)}
     is_intact = all(_is_same(found, there) for found in wanted)
     landed = landed_files(spark, feed, [found.file for found in wanted]) if is_reset or not is_intact else frozenset()
     reading = Reading(feed.name, str(feed.source.layout), max(entry.discovered_at for entry in entries))
@@ -132,6 +133,18 @@ def read_messages(spark: SparkSession, folder: str, files: Sequence[FoundFile], 
         return _read_remote(spark, files, reading)
     groups = list(_grouped(files))
     return spark.range(0, len(groups), 1, len(groups)).mapInArrow(path_reader(reading, groups), MESSAGES)
+
+
+def _arrived(spark: SparkSession, feed: Feed) -> list[FoundFile]:
+    """The files of the folder; Auto Loader also names those that it was given and that are gone."""
+    return list_arrived(spark, feed) if has_auto_loader(feed) else list_folder(spark, _folder(feed))
+
+
+def _still_there(spark: SparkSession, feed: Feed, wanted: Sequence[FoundFile]) -> list[FoundFile]:
+    """What there is of these files, among others perhaps."""
+    if wanted and has_auto_loader(feed):
+        return list_these(spark, _folder(feed), [found.path for found in wanted])
+    return list_folder(spark, _folder(feed))
 
 
 def _folder(feed: Feed) -> str:
