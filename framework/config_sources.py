@@ -89,6 +89,13 @@ class Source(BaseModel):
     epoch: StrictInt = Field(default=1, ge=1)
     options: BaseModel = Field(repr=False)
 
+    @property
+    def told_place(self) -> str:
+        """Where the messages come from, for people: a folder, a table or topics; no secret is part of it."""
+        if self.kafka is None:
+            return self.files or f"table {self.table}"
+        return f"topic {', '.join(self.kafka.topics)}" if self.kafka.topics else f"topics like {self.kafka.topic_pattern}"
+
 
 COMMON_KEYS = frozenset(Source.model_fields) - {"name", "options"}
 
