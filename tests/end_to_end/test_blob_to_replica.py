@@ -112,6 +112,8 @@ def test_late_changes_repeats_deletes_and_truncate_end_as_in_order(shop: Shop) -
             message("DELETE", 13, before=item(1, "b", 2)),
             message("INSERT", 11, after=item(2, "kept", 1)),
             message("INSERT", 15, after=item(3, "after truncate", 1)),
+            message("INSERT", 16, after=item(6, "c", 1)),
+            message("DELETE", 18, before=item(6, "d", 1)),
             message("INSERT", "9007199254740993000", after=item(4, "beyond 53 bits", 0.1)),
         ]
     )
@@ -121,6 +123,7 @@ def test_late_changes_repeats_deletes_and_truncate_end_as_in_order(shop: Shop) -
             message("UPDATE", 12, before=item(1, "a", 1), after=item(1, "b", 2)),
             message("TRUNCATE", 14, payload={"ddl": {"text": "truncate table item"}}),
             message("INSERT", 10, after=item(1, "a", 1)),
+            message("UPDATE", 17, before=item(6, "c", 1), after=item(6, "d", 1)),
             message("INSERT", 9, after=item(5, "before truncate", 1)),
         ]
     )
