@@ -29,7 +29,7 @@ from framework.lease import hold_lease
 from framework.names import dotted_name
 from framework.owner import check_owner, claim
 from framework.quality.log import failure_line, is_error
-from framework.result_lines import run_lines
+from framework.result_lines import quality_line, run_lines
 from framework.run_log import log_step, show_steps
 from framework.runs import append_run
 from framework.session import close_session, jvm_process, open_session, release_streams
@@ -238,8 +238,9 @@ def _print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool)
     counts = {name: value for report in reports for name, value in report.counts.items()}
     is_painted = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     print("\n".join(run_lines(lines, counts, seconds, is_painted=is_painted)))
-    for result in (result for report in reports for result in report.failures):
-        print(failure_line(result))
+    failures = sorted((result for report in reports for result in report.failures), key=lambda result: not is_error(result))
+    told = quality_line(counts.get("rules_checked", 0), [result.severity for result in failures])
+    print("\n".join([*([told] if told else []), *map(failure_line, failures)]), end="\n" if told else "")
 
 
 def print_status(found: Mapping[str, Any], *, is_json: bool) -> None:

@@ -15,7 +15,7 @@ from framework.config_alerts import Alert
 from framework.config_document import Document, read_document
 from framework.config_errors import translated, unknown_key
 from framework.config_places import check_folders, check_places
-from framework.config_quality import Quality, QualityOrNone
+from framework.config_quality import UNWRITTEN, QualityOrNone
 from framework.config_rules import ColumnRule, TableRule, TableRules, TableSettings
 from framework.config_sources import Kafka, Layout, Source, read_sources
 from framework.config_values import absolute_place
@@ -63,7 +63,7 @@ class Config(BaseModel):
     checkpoints: str | None = Field(default=None, min_length=1)
     sources: dict[str, Source] = Field(min_length=1)
     tables: tuple[TableRule, ...] = ()
-    quality: QualityOrNone = Quality()
+    quality: QualityOrNone = UNWRITTEN
     alerts: tuple[Alert, ...] = ()
 
     _rules: TableRules = PrivateAttr()
@@ -88,8 +88,8 @@ class Config(BaseModel):
 
     @property
     def is_judged(self) -> bool:
-        """Whether the quality step has something to do: the configuration speaks of quality, if only `quality: {}`."""
-        return "quality" in self.model_fields_set and self.quality.enabled
+        """Whether the quality step has something to do: always, unless the configuration says `quality: false`."""
+        return self.quality.enabled
 
     @property
     def rules(self) -> TableRules:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +22,7 @@ from pydantic import (
 
 from framework.config_values import Duration, Pattern, ReplicaName, absolute_place
 from framework.contracts.quality import Severity
+from framework.expression import check_expression
 
 KINDS = (
     "not_null", "unique", "accepted", "range", "regex", "length", "relationship", "freshness", "row_count_change", "sql", "snapshot"
@@ -86,10 +86,7 @@ class Regex(BaseModel):
     @field_validator("pattern")
     @classmethod
     def _refuse_broken(cls, pattern: str) -> str:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise ValueError(f"write a regular expression: {error}") from None
+        check_expression(pattern)
         return pattern
 
 
@@ -202,12 +199,16 @@ class Quality(BaseModel):
         return self.model_copy(update={"rules": tuple(_placed(rule, folder) for rule in self.rules)})
 
 
+UNWRITTEN = Quality(scan=Scan.COUNTED)
+"""What a configuration that says nothing of quality comes to: the default rules, in so little time that every run has it."""
+
+
 def _switched(value: object) -> object:
-    return {"enabled": False} if value is False else value
+    return {"enabled": value} if isinstance(value, bool) else value
 
 
 QualityOrNone = Annotated[Quality, BeforeValidator(_switched)]
-"""`quality: false` is the short form of `quality: {enabled: false}`."""
+"""`quality: false` is the short form of `quality: {enabled: false}`, and `true` of `{}`."""
 
 
 def _placed(rule: QualityRule, folder: Path) -> QualityRule:

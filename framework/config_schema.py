@@ -30,7 +30,7 @@ def json_schema(formats: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
         "allOf": rules,
         "oneOf": [{"required": [place]} for place in PLACES],
     }
-    schema["properties"]["quality"] = {"anyOf": [{"$ref": "#/$defs/Quality"}, {"const": False}]}
+    schema["properties"]["quality"] = {"anyOf": [{"$ref": "#/$defs/Quality"}, {"type": "boolean"}]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "mainstem.yml"}
 
 

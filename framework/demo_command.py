@@ -42,11 +42,12 @@ def _tell(folder: Path, config: Config, *, is_json: bool) -> int:
     """Land and apply part after part, then show how it stands; returns the exit code."""
     runs: list[dict[str, Any]] = []
     code = 0
-    for part in demonstration.parts(folder):
+    parts = demonstration.parts(folder)
+    for part in parts:
         if not is_json:
             print(f"-- landing part {part}", flush=True)
         demonstration.land(folder, part)
-        reports, seconds = apply_waiting(config, "quality")
+        reports, seconds = apply_waiting(config, "quality" if part == parts[-1] else "gold")
         runs.append(run_document(reports, seconds))
         code = exit_code(reports) if is_json else report_run(reports, seconds, is_json=False)
         if code not in (0, 3):

@@ -41,6 +41,12 @@ _TABLES = """\
 #     columns: {price: {type: "decimal(12,2)"}}
 """
 
+_QUALITY = """
+# quality:                     # every run ends by judging keys, types and that nothing is lost; false switches that off
+#   rules:                     # your own, besides
+#     - {match: shop.orders, not_null: [created_at], severity: warn}
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class DraftSource:
@@ -118,10 +124,10 @@ def draft_text(file: Path, sources: Sequence[DraftSource]) -> str:
         "lakehouse: ./lakehouse         # a folder or an object-store URL; the tables are below it\n\n"
     )
     if not sources:
-        return f"{head}{_BLANK}\n{_TABLES}"
+        return f"{head}{_BLANK}\n{_TABLES}{_QUALITY}"
     body = _joined(line for source in sources for line in _source_lines(source, file.absolute().parent))
     keyless = {name: columns for source in sources for name, columns in source.keyless.items()}
-    return f"{head}sources:\n{body}\n{_joined(_table_lines(keyless)) if keyless else _TABLES}"
+    return f"{head}sources:\n{body}\n{_joined(_table_lines(keyless)) if keyless else _TABLES}{_QUALITY}"
 
 
 def _joined(lines: Iterable[str]) -> str:

@@ -40,6 +40,18 @@ def run_lines(tables: Sequence[TableLine], counts: Mapping[str, int], seconds: f
     return [*found, _totals(counts, seconds)]
 
 
+def quality_line(judged: int, severities: Sequence[str]) -> str | None:
+    """How many rules were judged, and how many do not hold, by their severities; None where there is nothing to tell."""
+    if not judged and not severities:
+        return None
+    head = f" quality: {judged:,} rules judged" if judged else " quality: nothing new to judge"
+    if not severities:
+        return f"{head}, all hold"
+    errors, warnings = severities.count("error"), len(severities) - severities.count("error")
+    told = ((errors, "error" if errors == 1 else "errors"), (warnings, "warning" if warnings == 1 else "warnings"))
+    return f"{head}, {len(severities):,} broken: {', '.join(f'{count:,} {word}' for count, word in told if count)}"
+
+
 def _changes(table: TableLine) -> tuple[str, str, str]:
     if table.state == "PARKED" and not (table.inserted or table.updated or table.deleted):
         return "", "", ""

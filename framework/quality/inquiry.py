@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -82,12 +83,23 @@ def _questions(subject: Subject, look: Look, past: Past) -> list[Question]:
     if subject.rows is None or not (rules or changes):
         return found
     rows = partial(subject.rows, look.spark)
-    if rules:
-        found = [question_of(rows, rules, subject.keys, look), *found]
+    counted = question_of(rows, rules, subject.keys, look)
     if changes:
-        count = question_of(rows, (), subject.keys, look)
-        found.append(Question(tuple(changes), count.frame, lambda n: [_row_count(rule, n[0], past, subject) for rule in changes]))
-    return found
+        judged = partial(_row_counts, changes, past=past, subject=subject)
+        counted = _both(counted, replace(question_of(rows, (), subject.keys, look), rules=tuple(changes), answer=judged))
+    return [counted, *found]
+
+
+def _both(question: Question, other: Question) -> Question:
+    """One question instead of two whose counts begin alike; asked one by one where it cannot be counted."""
+    if not question.rules:
+        return other
+    rules = (*question.rules, *other.rules)
+    return replace(question, rules=rules, answer=lambda n: [*question.answer(n), *other.answer(n)], parts=(question, other))
+
+
+def _row_counts(rules: Sequence[Rule], counts: Sequence[int], past: Past, subject: Subject) -> list[Finding]:
+    return [_row_count(rule, counts[0], past, subject) for rule in rules]
 
 
 def _row_count(rule: Rule, total: int, past: Past, subject: Subject) -> Finding:

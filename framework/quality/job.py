@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from framework.config_quality import Scan
+from framework.config_quality import QualityRule, Scan
+from framework.config_rules import matches
 from framework.contracts.quality import QualityResult
+from framework.errors import nearest
 from framework.layer import Layer, Run
 from framework.quality.finding import Finding
 from framework.quality.inquiry import findings_of
@@ -18,10 +20,11 @@ from framework.quality.verdict import SCANNED_KINDS, Judge, counted
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a run of the step came to: new verdicts, and the failed ones that stand, old and new."""
+    """What a run of the step came to: new verdicts, the failed ones that stand, old and new, and notes for people."""
 
     results: tuple[QualityResult, ...] = ()
     failures: tuple[QualityResult, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def judge(run: Run, layers: Iterable[Layer]) -> Judged:
@@ -38,7 +41,19 @@ def judge(run: Run, layers: Iterable[Layer]) -> Judged:
         append_results(run.spark, run.lake, results)
     mine = {subject.place for subject, _ in news}
     standing = [result for subject in subjects if subject.place not in mine for result in past.results.get(subject.place, ())]
-    return Judged(results, tuple(result for result in (*results, *standing) if result.success is False))
+    failures = tuple(result for result in (*results, *standing) if result.success is False)
+    return Judged(results, failures, () if run.table else _unmatched(run.config.quality.rules, subjects))
+
+
+def _unmatched(rules: Sequence[QualityRule], subjects: Sequence[Subject]) -> tuple[str, ...]:
+    """Notes on rules that no table has: a misspelled name would be a rule that always holds."""
+    tables = {subject.name for subject in subjects if subject.name and subject.layer in ("gold", "source")}
+    found = []
+    for pattern in dict.fromkeys(rule.match for rule in rules) if tables else ():
+        if not any(matches(pattern, name.database, name.schema, name.table) for name in tables):
+            near = nearest(pattern, [name.dotted for name in tables])
+            found.append(f"quality.rules: no table matches {pattern!r} so far" + (f"; did you mean {near!r}?" if near else ""))
+    return tuple(found)
 
 
 def _is_known(subject: Subject, past: Past) -> bool:

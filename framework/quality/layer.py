@@ -17,7 +17,9 @@ def _run(run: Run) -> LayerReport:
         return LayerReport("quality")
     judged = judge(run, list(installed_layers()))
     failed = sum(result.success is False for result in judged.results)
-    return LayerReport("quality", {"rules_checked": len(judged.results), "rules_failed": failed}, failures=judged.failures)
+    return LayerReport(
+        "quality", {"rules_checked": len(judged.results), "rules_failed": failed}, failures=judged.failures, notes=judged.notes
+    )
 
 
 def _status(run: Run) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class Shop:
         self.spark, self.folder, self.files = spark, folder, 0
         (folder / "landing").mkdir()
         source = "  feed: {format: datahub_blob, files: ./landing, pairing_timeout: 10 minutes}\n"
+        more += "" if "quality:" in more else "quality: false\n"
         (folder / "mainstem.yml").write_text(f"pipeline: shop\nlakehouse: ./lakehouse\nsources:\n{source}{more}", encoding="utf-8")
         self.config: Config = load_config(folder / "mainstem.yml", formats=SILVER.options())
         self.lake = Lakehouse(self.config.root)

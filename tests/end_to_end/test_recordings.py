@@ -23,6 +23,7 @@ tables:
   - {match: "shop.public.*", exclude: true}
   - {match: shop.kinds, exclude: false}
   - {match: shop.public.growing, exclude: false}
+quality: false
 """
 
 

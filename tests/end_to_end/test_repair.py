@@ -112,7 +112,7 @@ def test_replay_takes_messages_out_of_quarantine_once(spark: SparkSession, tmp_p
     file = tmp_path / "mainstem.yml"
     text = (
         "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: oms_shareplex, files: ./landing}\n"
-        "tables:\n  - {match: shop.line, keys: [KEYS]}\n"
+        "tables:\n  - {match: shop.line, keys: [KEYS]}\nquality: false\n"
     )
     file.write_text(text.replace("KEYS", "id, line, other"))
 

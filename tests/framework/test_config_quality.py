@@ -55,13 +55,23 @@ def test_editors_complete_what_is_accepted_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "is_judged"), [("", False), ("quality: {}", True), ("quality: {scan: counted}", True), ("quality: false", False)]
+    ("text", "is_judged", "scan"),
+    [
+        ("", True, "counted"),
+        ("quality: {}", True, "measured"),
+        ("quality: true", True, "measured"),
+        ("quality: {scan: counted}", True, "counted"),
+        ("quality: false", False, None),
+        ("quality: {enabled: false}", False, None),
+    ],
 )
-def test_the_step_is_the_last_of_a_run_where_it_is_switched_on(tmp_path: Path, text: str, is_judged: bool) -> None:
+def test_the_step_is_the_last_of_every_run_unless_it_is_switched_off(tmp_path: Path, text: str, is_judged: bool, scan: str | None) -> None:
     content = HEAD.replace("quality:\n", f"{text}\n")
     (tmp_path / "mainstem.yml").write_text(content, encoding="utf-8")
     jsonschema.Draft202012Validator(json_schema(SILVER.options())).validate(yaml.safe_load(content))
-    assert load_config(tmp_path / "mainstem.yml", formats=SILVER.options()).is_judged == is_judged
+    config = load_config(tmp_path / "mainstem.yml", formats=SILVER.options())
+    assert (config.is_judged, config.quality.scan if is_judged else None) == (is_judged, scan)
+    assert config.quality.defaults
 
 
 def test_every_entry_that_matches_applies_and_the_later_of_one_name_wins(tmp_path: Path) -> None:

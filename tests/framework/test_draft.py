@@ -41,9 +41,11 @@ def test_a_table_without_a_key_is_named_with_what_to_write(
     assert main(["init", "--from", "prices/feed.jsonl", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["append_only"] == ["prices.price"]
     text = Path("mainstem.yml").read_text()
-    commented = text[text.index("# tables:") :].replace("# ", "", 1).replace("\n#", "\n")
+    commented = text[text.index("# tables:") :].replace("\n# ", "\n").removeprefix("# ")
     Path("mainstem.yml").write_text(text[: text.index("# tables:")] + commented)
-    assert load_config("mainstem.yml", formats=OPTIONS).settings("prices", None, "price").keys == ("sku",)
+    config = load_config("mainstem.yml", formats=OPTIONS)
+    assert config.settings("prices", None, "price").keys == ("sku",)
+    assert [rule.kind for rule in config.quality.rules] == ["not_null"]
 
 
 def test_formats_mixed_in_one_folder_are_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from framework.layer import TableLine
-from framework.result_lines import run_lines
+from framework.result_lines import quality_line, run_lines
 
 TABLES = (
     TableLine("shop.orders", "ok", 1_204, 311, 17, 2, seconds=3.14),
@@ -37,3 +37,10 @@ def test_colours_mark_the_state_alone() -> None:
     lines = run_lines(TABLES, COUNTS, 9.84, is_painted=True)
     assert "\x1b[32mok    \x1b[0m" in lines[0]
     assert "\x1b[1;31mPARKED\x1b[0m" in lines[2]
+
+
+def test_the_quality_step_says_how_many_rules_hold() -> None:
+    assert quality_line(0, ()) is None
+    assert quality_line(1_204, ()) == " quality: 1,204 rules judged, all hold"
+    assert quality_line(26, ("warn", "error", "error")) == " quality: 26 rules judged, 3 broken: 2 errors, 1 warning"
+    assert quality_line(0, ("warn",)) == " quality: nothing new to judge, 1 broken: 1 warning"
