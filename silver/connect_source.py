@@ -84,8 +84,8 @@ def transaction_name(text: str | None) -> str | None:
 
 
 def moment_of(times: Source) -> int | None:
-    """The finest of `ts_us` and `ts_ms` in microseconds; None where both are missing or 0."""
-    for name, unit in (("ts_us", "us"), ("ts_ms", "ms")):
+    """The first of `ts_us`, `ts_ms` and `ts_ns` in microseconds; None where all are missing or 0."""
+    for name, unit in (("ts_us", "us"), ("ts_ms", "ms"), ("ts_ns", "ns")):
         moment = time_of(times.get(name), name, unit)
         if moment:
             return moment

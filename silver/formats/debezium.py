@@ -14,6 +14,7 @@
     m (logical message), {"ts_ms": ...} (heartbeat topic)     heartbeat
     {"status": "BEGIN", "id": ...} (transaction topic)        transaction
     {"ddl": ..., "tableChanges": ...} (schema-change topic)   ddl, see `silver/connect_schema_changes.py`
+    {"source": ..., "historyRecord": "{...}"} (Flink CDC)     the same: such a message as text
     null                                                      tombstone; with `tombstones: delete` the row's delete
 
 Members of `source` and the order that they give are in `silver/connect_source.py`, how rows are read in
@@ -33,7 +34,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.raw import RawMessage
@@ -105,7 +106,10 @@ def _events(whole: dict[str, Raw], parts: Parts, message: RawMessage, context: C
     if "op" in payload and "source" in payload:
         return (_envelope(payload, (_fields(schema), parts), message, context),)
     if "tableChanges" in payload or ("ddl" in payload and "source" in payload):
-        return _schema_change(message.value if payload is whole else bytes(whole["payload"]))
+        return _statement(read_json(_SCHEMA_CHANGE, message.value if payload is whole else bytes(whole["payload"])))
+    if "historyRecord" in payload and "source" in payload:
+        record = read_json(_SCHEMA_CHANGE, (optional_text(payload["historyRecord"]) or "").encode())
+        return _statement(structs.replace(record, source={**record.source, **parts.members(bytes(payload["source"]))}))
     if payload and payload.keys() <= _HEARTBEAT:
         return (Control(ControlKind.HEARTBEAT, "heartbeat", event_time=moment_of(payload)),)
     if "status" in payload and "id" in payload and ("event_count" in payload or "data_collections" in payload):
@@ -186,8 +190,7 @@ def _flat_row(flat: Flat, fields: Mapping[str, Field], message: RawMessage, cont
     return change_of(row, message, context, _reading(context))
 
 
-def _schema_change(value: bytes | None) -> Sequence[Event]:
-    change = read_json(_SCHEMA_CHANGE, value)
+def _statement(change: SchemaChange) -> Sequence[Event]:
     source = change.source
     server = None if is_snapshot(source) else server_of(source)
     return schema_events(change, Placed(control_position(source), moment_of(source) or moment_of({"ts_ms": change.ts_ms}), server))

@@ -227,6 +227,29 @@ def test_rows_of_oracle_share_a_position_where_it_is_the_system_change_number_al
     assert ((found.position or ())[:2], found.is_time) == ((14, 12), is_shared)
 
 
+def test_statement_that_flink_cdc_wraps_is_one() -> None:
+    columns = [{"name": name, "typeName": kind, "typeExpression": kind} for name, kind in (("id", "INT"), ("note", "TEXT"))]
+    change = {"type": "ALTER", "id": '"shop"."orders"', "table": {"primaryKeyColumnNames": ["id"], "columns": columns}}
+    inner = {"source": {"file": "bin.000003", "pos": 484, "server_id": 7}, "position": {"file": "bin.000003", "pos": 600}}
+    record = {**inner, "databaseName": "shop", "ddl": "alter table orders add note text", "tableChanges": [change]}
+    found = event({"source": {**MYSQL, "snapshot": "false"}, "historyRecord": json.dumps(record)})
+    assert isinstance(found, Control)
+    assert (found.kind, found.statement, found.dialect) == (ControlKind.DDL, "alter table orders add note text", "mysql")
+    assert (found.database, found.table, found.position) == ("shop", "orders", (3, 484, 0, 0, 1, 0))
+    assert (found.event_time, found.server, found.keys) == (1709200800000000, "7", ("id",))
+    assert {name: column.type for name, column in found.columns.items()} == {"id": "int", "note": "string"}
+
+
+@pytest.mark.parametrize("record", [None, "", "{", {"ddl": "x"}, 5])
+def test_wrapped_statement_that_is_none_is_refused(record: Any) -> None:
+    with pytest.raises(Malformed):
+        event({"source": MYSQL, "historyRecord": record})
+
+
+def test_nanoseconds_alone_are_a_time() -> None:
+    assert row({"id": 1, "__op": "u", "__source_ts_ns": 1709200800000001999}).event_time == 1709200800000001
+
+
 def test_rows_of_one_transaction_of_postgresql_have_one_transaction_id() -> None:
     ids = ["759:27410048", "759:27410136"]  # the transaction, and the position of the row's own
     rows = [
