@@ -19,7 +19,7 @@ from framework.contracts.raw import RawMessage
 from framework.contracts.reasons import Malformed
 from silver.findings import SHOWN_LINES, Findings, Group, Table, Unread, answer
 from silver.format import Context, Format
-from silver.kin import mark_of
+from silver.kin import are_kin, mark_of
 from silver.wire import without_mark
 
 MOST_TABLES = 10_000
@@ -74,7 +74,8 @@ class Detector:
             return
         document = _document(message.value)
         marks = {name: mark for name in read if (mark := mark_of(name, document)) is not None}
-        marked = next((name for name in faults if not marks and mark_of(name, document) is not None), None)
+        kin_of_readers = (name for name in faults if any(are_kin(name, reader) for reader in read))
+        marked = next((name for name in kin_of_readers if not marks and mark_of(name, document) is not None), None)
         if marked is not None:  # a broken message of a format whose kin would read it
             self._refuse(filed, {marked: faults[marked]})
             return

@@ -18,6 +18,7 @@ from typing import Any
 
 Document = Mapping[str, Any]
 
+_FAMILIES = (frozenset({"oms_default", "oms_default_extend"}), frozenset({"canal", "oms_canal"}), frozenset({"arcion", "debezium"}))
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _SECONDS = re.compile(r"[0-9]{9,11}(\.[0-9]+)?")
 _BARE_NUMBERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "int64", "float", "double", "decimal"})
@@ -27,6 +28,11 @@ def mark_of(name: str, document: Document) -> str | None:
     """What in a message speaks for this format and against its kin; None where nothing does."""
     mark = _MARKS.get(name)
     return None if mark is None else mark(document)
+
+
+def are_kin(name: str, other: str) -> bool:
+    """Whether two formats have one envelope."""
+    return any(name in family and other in family for family in _FAMILIES)
 
 
 def _default(document: Document) -> str | None:

@@ -122,6 +122,12 @@ def test_a_broken_message_with_a_mark_is_not_taken_for_its_kin() -> None:
     ]
 
 
+def test_a_message_with_a_mark_of_no_kin_is_what_alone_reads_it() -> None:
+    change = {"table": "SHOP.ORDERS", "op_type": "I", "op_ts": "2024-02-29 10:00:00", "pos": "7", "after": {"id": 1}}
+    found = answer([json.dumps({**change, "source": {"connector": "mysql"}}).encode()])
+    assert (only(found)["name"], found["unread_count"]) == ("ogg", 0)
+
+
 def test_tables_keys_and_changes_are_counted() -> None:
     named = only(detect(look(SAMPLES / "datahub_tuple.jsonl"), FORMATS))
     (table,) = named["tables"]
