@@ -8,8 +8,8 @@ r"""MongoDB's documents in Debezium messages, as rows as far as they are flat: a
     key {"id": "{\"$oid\": \"65e0\"}"}          the column `_id`
     {"$oid": x} {"$numberLong": x} {"$numberInt": x} {"$numberDouble": x} {"$numberDecimal": x}   x
 
-Any other object or array stays JSON text. An update of a part of a field (`address.city`) says nothing of the rest of it:
-such a message is refused, for the connector can send whole documents (`capture.mode` with update_full).
+Any other object or array stays JSON text. An update of a part of a field (`address.city`, an array cut short) says nothing
+of the rest of it: such a message is refused, for the connector can send whole documents (`capture.mode` with update_full).
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _MISSING = Raw()
 class _Update(msgspec.Struct):
     removedFields: list[str] | None = None
     updatedFields: str | None = None
+    truncatedArrays: list[Raw] | None = None
 
 
 _UPDATE = msgspec.json.Decoder(_Update | None)
@@ -59,7 +60,7 @@ def update_of(raw: Raw | None, key: Mapping[str, Raw] | None) -> dict[str, Raw] 
         return None
     updated = document_of(Raw(json.dumps(change.updatedFields).encode())) if change.updatedFields else None
     removed = change.removedFields or []
-    if any("." in name for name in (*(updated or {}), *removed)):
+    if change.truncatedArrays or any("." in name for name in (*(updated or {}), *removed)):
         raise Malformed(Reason.MISSING_IMAGE, "an update of a part of a field: have the connector send whole documents")
     return {**key, **(updated or {}), **{name: Raw(b"null") for name in removed}}
 

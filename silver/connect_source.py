@@ -14,7 +14,8 @@
     commit_ts                           TiCDC                         commit timestamp
 
 The kind is told by the members, so that forks and flattened rows are read alike. Where `row`, `change_lsn`, or both of
-`rs_id` and `lcr_position` are not sent (flattened rows, older connectors of Oracle), several changes can share a place.
+`rs_id` and `lcr_position` are not sent (flattened rows, older connectors of Oracle), several changes can share a place, and
+those of one transaction of MongoDB (`txnNumber`) do.
 A transaction of Oracle that is open while a snapshot is taken is not in the snapshot: hence the commit SCN comes first.
 `snapshot` is `true`, `first`, `first_in_data_collection`, `last_in_data_collection` or `last` for rows of a snapshot,
 `incremental` for those read while changes stream, else `false`. Server 0 is none: snapshots have it.
@@ -133,6 +134,8 @@ def is_shared(source: Source) -> bool:
         return text_of(source, "row") is None
     if text_of(source, "commit_lsn") is not None:
         return text_of(source, "change_lsn") is None
+    if text_of(source, "ord") is not None:
+        return text_of(source, "txnNumber") is not None
     return text_of(source, "scn") is not None and text_of(source, "rs_id") is None and text_of(source, "lcr_position") is None
 
 

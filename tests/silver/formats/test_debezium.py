@@ -283,6 +283,26 @@ def test_flattened_rows_with_half_of_a_position_can_share_it(place: dict[str, An
     assert row({"id": 1, "__op": "u", "__table": "orders", **place}).is_time is is_shared
 
 
+@pytest.mark.parametrize(("cut", "is_refused"), [([{"field": "tags", "size": 2}], True), ([], False), (None, False)])
+def test_a_shortened_array_of_mongodb_is_no_image(cut: Any, is_refused: bool) -> None:
+    source = {"connector": "mongodb", "db": "shop", "collection": "item", "ts_ms": 1709200800000, "ord": 3}
+    change = {"updatedFields": '{"n": 2}', "removedFields": None, "truncatedArrays": cut}
+    value = {**envelope("u", source=source), "updateDescription": change}
+    if is_refused:
+        with pytest.raises(Malformed) as caught:
+            row(value, key={"id": "1"})
+        assert caught.value.reason is Reason.MISSING_IMAGE
+    else:
+        assert row(value, key={"id": "1"}).after == {"_id": "1", "n": "2"}
+
+
+@pytest.mark.parametrize(("number", "is_shared"), [(None, False), (7, True)])
+def test_changes_of_one_transaction_of_mongodb_share_a_position(number: int | None, is_shared: bool) -> None:
+    source = {"connector": "mongodb", "db": "shop", "collection": "item", "ts_ms": 1709200800000, "ord": 3, "txnNumber": number}
+    found = row(envelope("u", after='{"_id": 1, "n": 2}', source=source), key={"id": "1"})
+    assert ((found.position or ())[:2], found.is_time) == ((1709200800, 3), is_shared)
+
+
 def test_insert_of_a_writer_with_an_empty_file_and_another_position_is_no_copy() -> None:
     source = {"connector": "TiCDC", "db": "shop", "table": "item", "file": "", "pos": 0, "row": 0, "commit_ts": 447984074911121426}
     found = row(envelope("c", after={"id": 1}, source={**source, "snapshot": "false", "server_id": 0}))
