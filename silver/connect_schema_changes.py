@@ -140,7 +140,7 @@ def _names(change: SchemaChange, found: _Change | None) -> tuple[str | None, str
     if found and not parts:
         parts = [found.id]
     database = change.databaseName or (parts[0] if len(parts) > 1 else None) or text_of(change.source, "db")
-    schema = change.schemaName or (parts[1] if len(parts) > 2 else None)
+    schema = change.schemaName or (parts[1] if len(parts) > 2 else None) or text_of(change.source, "schema")
     return database or None, schema or None, (parts[-1] or None) if parts else text_of(change.source, "table")
 
 

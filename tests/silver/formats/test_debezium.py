@@ -240,6 +240,21 @@ def test_statement_that_flink_cdc_wraps_is_one() -> None:
     assert {name: column.type for name, column in found.columns.items()} == {"id": "int", "note": "string"}
 
 
+@pytest.mark.parametrize(("name", "given"), [('"S"."ORDERS"', None), ('"ORDERS"', None), ('"SHOP"."S"."ORDERS"', None), ('"ORDERS"', "S")])
+def test_schema_of_a_changed_table_is_that_of_its_rows(name: str, given: str | None) -> None:
+    source = {"connector": "oracle", "db": "SHOP", "schema": "S", "table": "ORDERS", "scn": "12", "ts_ms": 1709200800000}
+    change = {"type": "ALTER", "id": name}
+    value = {
+        "source": source,
+        "databaseName": "SHOP",
+        "schemaName": given,
+        "ddl": "ALTER TABLE S.ORDERS ADD (C INT)",
+        "tableChanges": [change],
+    }
+    found = event(value)
+    assert (found.database, found.schema, found.table) == ("SHOP", "S", "ORDERS")
+
+
 @pytest.mark.parametrize("record", [None, "", "{", {"ddl": "x"}, 5])
 def test_wrapped_statement_that_is_none_is_refused(record: Any) -> None:
     with pytest.raises(Malformed):
