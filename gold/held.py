@@ -36,7 +36,8 @@ def changes_of(spark: SparkSession, lake: Lakehouse, task: Task, held: pa.Table 
         changes = lake.read(spark, CHANGES_TABLE)
     else:
         mine = pc.is_in(held["table"], value_set=pa.array(sorted(_names(task)), pa.string()))
-        changes = spark.createDataFrame(held.filter(mine), CHANGES)
+        found = held.filter(mine)  # a table without a row has no chunk then, of which Spark makes no frame
+        changes = spark.createDataFrame(found if found.num_rows else held.schema.empty_table(), CHANGES)
     return changes.where(F.col("batch") <= task.top)
 
 

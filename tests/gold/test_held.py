@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from framework.contracts.actions import AddColumn, CreateTable
 from framework.contracts.tables import CHANGES
 from gold import held
 from gold.changes import CHANGES_TABLE
@@ -23,7 +24,9 @@ def test_changes_are_held_as_they_are_within_limits(spark: SparkSession, tmp_pat
     gold = Gold(spark, tmp_path)
     gold.tell(insert("t", 1, STRANGE), insert("other", 2, row(1), moment=-62_000_000_000), ddl("t", 3))
     gold.tell(update("t", 4, STRANGE, row(1, text="b"), partial=True), delete("t", 5, row(1)))
+    gold.tell(ddl("silent", 6, CreateTable((AddColumn("id", "int", "int"),), ("id",))))
     tasks = [task for task in all_tasks(Desk(spark, gold.lake, gold.config)) if task.name.table == "t"]
+    silent = next(task for task in all_tasks(Desk(spark, gold.lake, gold.config)) if task.name.table == "silent")
 
     found = held_changes(spark, gold.lake, tasks)
     assert found is not None
@@ -38,6 +41,7 @@ def test_changes_are_held_as_they_are_within_limits(spark: SparkSession, tmp_pat
     assert both.num_rows == 4
     assert changes_of(spark, gold.lake, tasks[0], both).count() == 3
     assert changes_of(spark, gold.lake, tasks[0], both.slice(0, 0)).isEmpty()
+    assert changes_of(spark, gold.lake, silent, both).isEmpty()
 
     monkeypatch.setattr(held, "HELD_CHARACTERS", 400)
     assert held_changes(spark, gold.lake, tasks) is None
