@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -36,6 +37,7 @@ BAD_VALUES = Rule("bad_values", "bad_values", severity=Severity.WARN)
 IMPLIED_KEYS = Rule("implied_keys", "implied_keys")
 APPLIED = Rule("applied", "applied")
 GATE = Rule("applied", "gate", is_gate=True)
+_LOOKS = 8
 KEY_KINDS = ("not_null", "unique", IMPLIED_KEYS.kind)
 _IN_BRACKETS = re.compile(r"\[([^\]]*)\]")
 FOREIGN = frozenset({"WRITE", "DELETE", "UPDATE", "RESTORE", "COPY INTO", "STREAMING UPDATE", "TRUNCATE"})
@@ -53,6 +55,7 @@ class _Table:
     names: Mapping[str, str]
     rules: tuple[Rule, ...]
     others: _States
+    versions: Mapping[str, int | None]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -70,6 +73,7 @@ def expectations(run: Run, past: Past) -> Sequence[Subject]:
     implied = Implied(run, states)
     found: list[Subject] = []
     clock = _Clock(run) if states else None
+    versions = _versions(run, states)
     for (source, name), state in sorted(states.items(), key=lambda item: repr(item[0])):
         settings = run.config.settings(name.database, name.schema, name.table)
         if source not in run.config.sources or settings.exclude or run.table not in (None, name.dotted):
@@ -77,17 +81,24 @@ def expectations(run: Run, past: Past) -> Sequence[Subject]:
         if clock is not None and state.state is not State.DROPPED:
             found.append(_standing(run, state, clock))
         if state.replica is not None and state.state is not State.DROPPED:
-            found += _replica(_table(run, state, states), implied, past)
+            found += _replica(_table(run, state, states, versions), implied, past)
     return found
 
 
-def _table(run: Run, state: TableState, states: _States) -> _Table:
+def _versions(run: Run, states: _States) -> Mapping[str, int | None]:
+    """The newest version of each replica; on an object store a look at each takes its time, so several are looked at at once."""
+    places = sorted({state.replica for state in states.values() if state.replica is not None and state.state is not State.DROPPED})
+    with ThreadPoolExecutor(max_workers=_LOOKS) as pool:
+        return dict(zip(places, pool.map(partial(table_version, run.spark), places), strict=True))
+
+
+def _table(run: Run, state: TableState, states: _States, versions: Mapping[str, int | None]) -> _Table:
     names = Layout(state.columns, state.keys, {}).gold_names
     quality = run.config.quality
     keys = [names[key] for key in state.keys]
     entries = [rule_of(entry) for entry in configured(quality.rules, state.name) if entry.on_change is None]
     rules = [_renamed(rule, names) for rule in entries]
-    return _Table(run, state, names, told_apart([*(default_rules(keys) if quality.defaults else ()), *rules]), states)
+    return _Table(run, state, names, told_apart([*(default_rules(keys) if quality.defaults else ()), *rules]), states, versions)
 
 
 def _renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
@@ -99,14 +110,16 @@ def _renamed(rule: Rule, names: Mapping[str, str]) -> Rule:
 def _replica(table: _Table, implied: Implied, past: Past) -> Sequence[Subject]:
     run, state = table.run, table.state
     place = state.replica or ""
-    version = table_version(run.spark, place)
+    version = table.versions.get(place)
     quality = run.config.quality
     if version is None or not (table.rules or quality.defaults or quality.reconciliation):
         return ()
     suite = digest(table.rules, quality.model_dump(include={"defaults", "reconciliation", "scan"}), _beyond(table))
     shared = _key_rules(table) if quality.reconciliation and state.keys else None
     rules = tuple(rule for rule in table.rules if shared is None or rule not in (shared.not_null, shared.unique))
-    subject = Subject("gold", state.source, state.name, rules, table.rows, table.keys, version=version, batch=state.batch, suite=suite)
+    subject = Subject(
+        "gold", state.source, state.name, rules, table.rows, table.keys, version=version, batch=state.batch, suite=suite, replica=place
+    )
 
     def questions(look: Look) -> Sequence[Question]:
         return [implied.question(look, shared, state, _since(run, subject, place, past))] if shared is not None else []
@@ -144,7 +157,7 @@ def _beyond(table: _Table) -> tuple[object, ...]:
     for rule in table.rules:
         other = _other(table, rule)
         if other is not None and other.replica:
-            found.append(table_version(table.run.spark, other.replica))
+            found.append((table.versions.get(other.replica), str(other.state)))
         if rule.snapshot and rule.snapshot.path and Path(rule.snapshot.path).exists():
             found.append(os.stat(rule.snapshot.path).st_mtime_ns)
     return tuple(found)
@@ -176,6 +189,8 @@ def _related(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:
     other = _other(table, rule)
     if other is None or other.replica is None:
         return Finding(rule, 0, 1, (), f"no replica {rule.to}", "it has no rows yet, or another name")
+    if other.state is State.PARKED:
+        return Finding(rule, 0, 0, (), f"{rule.to} is parked: it may lack rows", other.reason, is_judged=False)
     names = Layout(other.columns, other.keys, {}).gold_names
     keys = tuple(names.get(key, key) for key in rule.to_keys or other.keys)
     if len(keys) != len(rule.columns):

@@ -20,11 +20,16 @@ from framework.quality.verdict import SCANNED_KINDS, Judge, counted
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What a run of the step came to: new verdicts, the failed ones that stand, old and new, and notes for people."""
+    """What a run of the step came to: new verdicts, the failed ones that stand, old and new, and notes for people.
+
+    `holds` says that every rule does, `replicas` at which places gold's tables are.
+    """
 
     results: tuple[QualityResult, ...] = ()
     failures: tuple[QualityResult, ...] = ()
     notes: tuple[str, ...] = ()
+    holds: bool = False
+    replicas: tuple[str, ...] = ()
 
 
 def judge(run: Run, layers: Iterable[Layer]) -> Judged:
@@ -42,7 +47,9 @@ def judge(run: Run, layers: Iterable[Layer]) -> Judged:
     mine = {subject.place for subject, _ in news}
     standing = [result for subject in subjects if subject.place not in mine for result in past.results.get(subject.place, ())]
     failures = tuple(result for result in (*results, *standing) if result.success is False)
-    return Judged(results, failures, () if run.table else _unmatched(run.config.quality.rules, subjects))
+    notes = () if run.table else _unmatched(run.config.quality.rules, subjects)
+    holds = all(result.success for result in (*results, *standing)) and not notes
+    return Judged(results, failures, notes, holds, tuple(subject.replica for subject in subjects if subject.replica))
 
 
 def _unmatched(rules: Sequence[QualityRule], subjects: Sequence[Subject]) -> tuple[str, ...]:

@@ -13,7 +13,18 @@ from framework.contracts.actions import TableName
 from framework.contracts.quality import Severity
 
 # Shapes that the configuration does not write: layers state them of their own tables.
-PRIVATE_KINDS = ("types", "bad_values", "implied_keys", "accounted", "traceable", "offset_gaps", "late", "transactions", "waiting")
+PRIVATE_KINDS = (
+    "types",
+    "bad_values",
+    "implied_keys",
+    "accounted",
+    "traceable",
+    "offset_gaps",
+    "late",
+    "transactions",
+    "waiting",
+    "positions",
+)
 
 
 @dataclass(frozen=True, slots=True)

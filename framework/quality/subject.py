@@ -54,8 +54,8 @@ class Subject:
     """Something to judge: a table's rows against its rules, and what its layer asks and measures by other means.
 
     `size` says how many rows are looked at, as far as that is known without looking. `keys` name a row; `version` and
-    `batch` tell whether it has changed since it was judged. Without a version it is judged in every run, which must cost
-    next to nothing, and is written down when its verdict changes.
+    `batch` tell whether it has changed since it was judged; `replica` is the place of its table in gold. Without a version it
+    is judged in every run, which must cost next to nothing, and is written down when its verdict changes.
     """
 
     layer: str
@@ -70,6 +70,7 @@ class Subject:
     version: int | None = None
     batch: int | None = None
     suite: str = ""
+    replica: str | None = None
 
     @property
     def place(self) -> Place:

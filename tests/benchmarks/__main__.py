@@ -19,7 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make benchmark")
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes that the goals speak of")
     parser.add_argument("--rounds", type=int, default=5, help="behind one that warms up")
-    parser.add_argument("--only", choices=("silver", "gold", "tables", "whole", "idle", "memory"), help="one group of goals")
+    parser.add_argument("--only", choices=("silver", "gold", "tables", "whole", "idle", "quality", "memory"), help="one group of goals")
     parser.add_argument("--into", metavar="FILE", help="write the table between the markers in a file")
     options = parser.parse_args()
     scale, rounds, results = options.scale, options.rounds, list[Result]()
@@ -32,6 +32,7 @@ def main() -> None:
             "tables": lambda: gold_goals.many_tables(spark, folder, max(int(200 * scale), 2), rounds),
             "whole": lambda: whole_goals.goals(spark, folder, max(int(100_000 * scale), 100), rounds),
             "idle": lambda: whole_goals.idle(spark, folder, max(int(100_000 * scale), 100), rounds),
+            "quality": lambda: whole_goals.quality(spark, folder, max(int(1_000_000 * scale), 1_000)),
             "memory": lambda: whole_goals.memory(folder, max(int(1024**3 * scale), 1024**2)),
         }
         for group, work in groups.items():

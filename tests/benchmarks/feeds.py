@@ -36,12 +36,12 @@ def config(folder: Path, formats: Iterable[str]) -> Config:
     return load_config(folder / "mainstem.yml", formats=SILVER.options())
 
 
-def changes(count: int, first: int, op: str = "update") -> Iterator[Change]:
-    """So many changes, each of a key of its own; `first` keeps feeds of several rounds apart."""
-    shop = Table("bench", "shop", "item", ("id",), TYPES)
+def changes(count: int, first: int, op: str = "update", tables: int = 1) -> Iterator[Change]:
+    """So many changes, each of a key of its own, to the tables in turn; `first` keeps feeds of several rounds apart."""
+    shops = [Table("bench", "shop", f"item_{n}" if n else "item", ("id",), TYPES) for n in range(tables)]
     for number in range(first, first + count):
         before, after = _row(number, "before"), _row(number, "after")
-        yield Change(shop, op, None if op == "insert" else before, after, TYPES, number + 1, _START + number * 1000, 1)
+        yield Change(shops[number % tables], op, None if op == "insert" else before, after, TYPES, number + 1, _START + number * 1000, 1)
 
 
 def _row(number: int, word: str) -> dict[str, str | None]:

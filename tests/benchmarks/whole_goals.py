@@ -7,7 +7,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from delta.tables import DeltaTable
@@ -16,11 +18,12 @@ from pyspark.sql import functions as F
 
 from bronze.layer import LAYER as BRONZE
 from framework.layer import Run
+from framework.quality.layer import LAYER as QUALITY
 from framework.tables import Lakehouse
 from gold.layer import LAYER as GOLD
 from silver.layer import LAYER as SILVER
 from tests.benchmarks import feeds
-from tests.benchmarks.measure import Result, side_by_side
+from tests.benchmarks.measure import Result, cpu_seconds, side_by_side
 from tests.end_to_end.random_wires import blob
 from tests.processes import memory_of
 
@@ -31,18 +34,21 @@ LIMIT_BYTES = 4 * 1024**3
 class Pipeline:
     """A pipeline over a folder, and a notebook by hand over the same files."""
 
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.folder, self.files = spark, folder, 0
+    def __init__(self, spark: SparkSession, folder: Path, tables: int = 1) -> None:
+        self.spark, self.folder, self.files, self.tables = spark, folder, 0, tables
+        self.landed = 0
         config = feeds.config(folder, ("datahub_blob",))
         self.landing = folder / "landing" / "datahub_blob"
         self.work = Run(spark, Lakehouse(config.root), config, "bench")
 
     def land(self, count: int) -> None:
         """Files of inserts in the landing folder, old enough to be complete."""
-        lines = [line for change in feeds.changes(count, self.files * count, "insert") for line in blob(change)]
         self.files += 1
         draft = self.landing / f".{self.files}"
-        draft.write_text("\n".join(lines))
+        with draft.open("w") as stream:
+            for change in feeds.changes(count, self.landed, "insert", self.tables):
+                stream.writelines(f"{line}\n" for line in blob(change))
+        self.landed += count
         os.utime(draft, (1_700_000_000 + self.files, 1_700_000_000 + self.files))
         draft.rename(self.landing / f"{self.files:04d}.jsonl")
 
@@ -105,6 +111,26 @@ def idle(spark: SparkSession, folder: Path, count: int, rounds: int) -> Iterator
     pipeline.idle_streams()
     found = side_by_side(lambda n: pipeline.run(), lambda n: pipeline.idle_streams(), rounds)
     yield Result("P10", "a run with nothing new against three empty streams", found.ratio, 1.3, 1.1, found.note)
+
+
+def quality(spark: SparkSession, folder: Path, count: int) -> Iterator[Result]:
+    """The quality step's share of a run: of the first one, and of one with a hundredth as much new. A small run warms up."""
+    for name, changes in (("warm", max(count // 100, 1)), ("quality", count)):
+        pipeline = Pipeline(spark, folder / name, tables=20)
+        times, seen = [], dict[int, int]()
+        for new in (changes, max(changes // 100, 1)):
+            pipeline.land(new)
+            marks = [(time.perf_counter(), cpu_seconds(seen))]
+            pipeline.run()
+            marks.append((time.perf_counter(), cpu_seconds(seen)))
+            report = QUALITY.run(pipeline.work)
+            assert not report.failures, report.failures
+            marks.append((time.perf_counter(), cpu_seconds(seen)))
+            times.append([[after - before for before, after in zip(one, other, strict=True)] for one, other in pairwise(marks)])
+    for what, (layers, step) in zip((f"{count:,} changes to 20 tables", "a hundredth as many behind them"), times, strict=True):
+        others, mine = layers[0], step[0]
+        note = f"CPU {step[1] / (layers[1] + step[1]):.2f}; {mine:.2f} s of {others + mine:.2f} s"
+        yield Result("Q", f"quality's share of a run with {what}", mine / (others + mine), 0.25, 0.15, note)
 
 
 def memory(folder: Path, size: int) -> Iterator[Result]:

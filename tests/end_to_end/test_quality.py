@@ -30,6 +30,7 @@ quality:
     - {match: shop.item, row_count_change: 400}
     - {match: shop.item, sql: "price < 50 OR name = 'gold'"}
     - {match: shop.item, snapshot: {format: csv, path: SNAPSHOT}}
+    - {match: shop.itme, not_null: id}
     - {match: shop.line, relationship: {columns: item_id, to: shop.item}}
     - {match: "shop.l*", accepted: {column: state, values: [open, sent]}}
 """
@@ -46,7 +47,8 @@ def line_message(op: str, sequence: int, row: dict[str, Any]) -> dict[str, Any]:
 def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
     capsys.readouterr()
     code = main(["run", "-c", str(shop.folder / "mainstem.yml"), "--json"])
-    return code, json.loads(capsys.readouterr().out)
+    told = capsys.readouterr()
+    return code, {**json.loads(told.out), "notes": told.err}
 
 
 def version(shop: Shop) -> int:
@@ -73,6 +75,7 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
 
     code, found = run(shop, capsys)
     assert (code, failed(found)) == (0, {})
+    assert "note: quality.rules: no table matches 'shop.itme' so far; did you mean 'shop.item'?" in found["notes"]
     first = version(shop)
     code, found = run(shop, capsys)
     assert (code, failed(found), found["counts"]["rules_checked"], version(shop)) == (0, {}, 0, first)
@@ -128,6 +131,10 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
     page = html.unescape((tmp_path / "mainstem-report.html").read_text(encoding="utf-8"))
     keys = {key for names in (*failed(found).values(), *broken.values()) for key in names}
     assert {key for key in keys if key not in page} == set()
+    told = json.loads((tmp_path / "mainstem-report.json").read_text(encoding="utf-8"))
+    assert told["verdict"] == "fail"
+    stand = {key for check in told["quality"] if check["success"] is False for key in check["failing_keys"]}
+    assert keys - stand == {"feed"}  # its limit in `shop.config` is still that of the beginning
 
 
 BEFORE_APPLYING = """
@@ -142,7 +149,13 @@ quality:
 def test_a_gate_holds_back_a_batch_and_broken_changes_wait_in_quarantine(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop = Shop(spark, tmp_path, BEFORE_APPLYING)
+    with webhook() as (address, received):
+        _held_back(Shop(spark, tmp_path, f"{BEFORE_APPLYING}alerts: [{{webhook: '{address}'}}]\n"), capsys)
+    assert [(sent["exit_code"], sent["problems"] == []) for sent in received] == [(3, False), (0, True)]
+    assert received[1]["text"].startswith("mainstem shop: all is well again")
+
+
+def _held_back(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line(1, 1), line(2, 1, "lost"), line(3, 0)]
     shop.land(
         [message("INSERT", 1, after=item(1, "pen", 5.0)), message("INSERT", 2, after=item(2, "ink", 200.0))]
@@ -155,14 +168,14 @@ def test_a_gate_holds_back_a_batch_and_broken_changes_wait_in_quarantine(
     assert failed(found)["silver quarantine nothing_quarantined"] == ["feed/part-001.jsonl/0/4: rule_broken"]
     assert failed(found)["silver changes change range(item_id)"][0].startswith("source=feed, topic=part-001.jsonl, partition=0, offset=5")
     assert set(shop.rows("shop/line")) == {1, 3}
-    assert not (tmp_path / "lakehouse/gold/shop/item").exists()
+    assert not (shop.folder / "lakehouse/gold/shop/item").exists()
 
     shop.land([message("UPDATE", 6, before=item(2, "ink", 200.0), after=item(2, "ink", 20.0))])
     code, found = run(shop, capsys)
     assert (code, "source shop.item applied" in failed(found)) == (0, False)
     assert shop.rows("shop/item") == {1: item(1, "pen", 5.0), 2: item(2, "ink", 20.0)}
 
-    file = tmp_path / "mainstem.yml"
+    file = shop.folder / "mainstem.yml"
     file.write_text(file.read_text().replace("[open, sent]", "[open, sent, lost]"))
     assert main(["replay", "-c", str(file)]) == 0
     assert shop.rows("shop/line") == {row["id"]: row for row in lines}

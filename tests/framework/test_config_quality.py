@@ -12,8 +12,11 @@ import yaml
 from framework.config import Config, load_config
 from framework.config_schema import json_schema
 from framework.contracts.actions import TableName
-from framework.errors import ConfigurationError
+from framework.errors import ConfigurationError, MainstemError
+from framework.layer import Run
+from framework.quality import layer as quality_step
 from framework.quality.rules import configured, default_rules, rule_of, told_apart
+from framework.tables import Lakehouse
 from silver.layer import LAYER as SILVER
 
 HEAD = "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: datahub_blob, files: ./landing}\nquality:\n"
@@ -72,6 +75,20 @@ def test_the_step_is_the_last_of_every_run_unless_it_is_switched_off(tmp_path: P
     config = load_config(tmp_path / "mainstem.yml", formats=SILVER.options())
     assert (config.is_judged, config.quality.scan if is_judged else None) == (is_judged, scan)
     assert config.quality.defaults
+
+
+def test_what_keeps_the_step_from_judging_is_told_beside_what_the_layers_have_to_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(run: Run, layers: object) -> None:
+        raise OSError("a file of ops/tables is gone")
+
+    monkeypatch.setattr(quality_step, "judge", broken)
+    (tmp_path / "mainstem.yml").write_text(HEAD.replace("quality:\n", ""), encoding="utf-8")
+    config = load_config(tmp_path / "mainstem.yml", formats=SILVER.options())
+    (error,) = quality_step.LAYER.run(Run(None, Lakehouse(config.root), config, "run")).errors  # type: ignore[arg-type]
+    assert isinstance(error, MainstemError)
+    assert (error.condition, "ops/tables is gone" in error.found) == ("NOT_JUDGED", True)
 
 
 def test_every_entry_that_matches_applies_and_the_later_of_one_name_wins(tmp_path: Path) -> None:
