@@ -47,4 +47,4 @@ def test_changes_are_held_as_they_are_within_limits(spark: SparkSession, tmp_pat
     assert held_changes(spark, gold.lake, tasks) is None
     monkeypatch.setattr(held, "HELD_ROWS", 2)
     assert held_changes(spark, gold.lake, tasks) is None
-    assert changes_of(spark, gold.lake, tasks[0], None).count() == 5
+    assert changes_of(spark, gold.lake, tasks[0], None).count() == 6
