@@ -36,3 +36,23 @@ def test_tables_are_counted_together_and_a_rule_that_cannot_be_counted_hides_no_
         (1, (), "could not be judged"),
         (1, ("id=7",), "1 of 3 rows"),
     ]
+
+
+def test_names_of_any_characters_and_values_of_another_type_are_judged(spark: SparkSession) -> None:
+    names = ("order.id", "größe `x`", "名 前")
+    rows = spark.createDataFrame([(1, "12", "pen"), (2, "x", "Tinte7"), (2, None, "名")], "a int, b string, c string").toDF(*names)
+    rules = [
+        Rule("unique", "unique", ("order.id",)),
+        Rule("range", "range", ("größe `x`",), low=1, high=50),
+        Rule("regex", "regex", ("名 前",), pattern=r"\p{L}+"),
+        Rule("length", "length", ("order.id",), low=1, high=1),
+        Rule("accepted", "accepted", ("order.id",), values=("1", 2.0)),
+    ]
+    (found,) = asked_together([question_of(lambda: rows, rules, ["order.id"], Look(spark, is_small=True))])
+    assert [(f.rule.name, f.failed, f.keys) for f in found] == [
+        ("unique", 1, ("order.id=2",)),
+        ("range", 1, ("order.id=2",)),
+        ("regex", 1, ("order.id=2",)),
+        ("length", 0, ()),
+        ("accepted", 0, ()),
+    ]
