@@ -76,6 +76,15 @@ class MariaDb:
         assert done.returncode == 0, done.stderr
         return [line.split("\t") for line in done.stdout.splitlines()]
 
+    def revived(self) -> str | None:
+        """The end of the log of a server that has died, of a statement for instance; it runs again then. None while it lives."""
+        assert self.server is not None
+        if self.server.process.poll() is None:
+            return None
+        last_words = self.server.tail()
+        self.start()
+        return last_words
+
     def stop(self) -> None:
         if self.server is not None:
             self.server.stop()

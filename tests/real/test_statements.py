@@ -217,6 +217,8 @@ def test_statements_are_read_as_the_server_reads_them(mariadb: MariaDb) -> None:
         try:
             mariadb.run(f"USE w;\n{statement};\n")
         except AssertionError:
+            if last_words := mariadb.revived():
+                print(f"the server died, perhaps of: {statement}\n{last_words}")
             continue  # the server refuses it, as it would have refused it at the source
         model = Model(have)
         actions = [action for one in understand(statement, dialect="mysql", table=TableName("w", None, "t")) for action in one.actions]
