@@ -18,6 +18,7 @@ from framework.contracts.reasons import Reason
 from framework.contracts.tables import CHANGES, MESSAGE_AT, SCHEMAS
 from framework.merge import Merge
 from framework.tables import Lakehouse, Transaction
+from silver.choice import by_source
 from silver.clock import believable, waiting_note, waiting_since
 from silver.pairing import MET
 
@@ -126,9 +127,7 @@ def merge_pending(lake: Lakehouse, committed: DataFrame, landed_at: datetime | N
     )
     blank = gone.select("*", *(F.lit(None).cast(f.dataType).alias(f.name) for f in CHANGES.fields if f.name not in at))
     rows = halves.withColumn("is_gone", F.lit(False)).unionByName(blank.select(*(F.col(f"`{n}`") for n in names), "is_gone"))
-    now = F.lit(None).cast("timestamp")
-    for source, moment in times.items():
-        now = F.when(F.col("source") == source, F.lit(moment).cast("timestamp")).otherwise(now)
+    now = by_source({source: F.lit(moment).cast("timestamp") for source, moment in times.items()}, F.lit(None).cast("timestamp"))
     waits = {"event_time": waiting_since(F.col("event_time"), landed_at, now), "detail": waiting_note(F.col("event_time"), landed_at)}
     values = {f"`{n}`": f"s.`{n}`" for n in names}
     merge = Merge(lake.place(PENDING_TABLE), rows.withColumns(waits), _SAME_MESSAGE)

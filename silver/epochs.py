@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from framework.errors import ConfigurationError, MainstemError
 from framework.tables import Lakehouse, Transaction
+from silver.choice import by_source
 from silver.resets import FOLLOWS, Stop
 
 EPOCHS_TABLE = "ops/epochs"
@@ -173,9 +174,7 @@ def check_not_lowered(history: History, configured: Mapping[str, int]) -> None:
 def placed(messages: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:
     """The messages with the `epoch` that holds at the place of each."""
     known = {source: history.epochs(source) for source in configured if len(history.epochs(source)) > 1}
-    default = F.lit(None).cast("int")
-    for source, epoch in configured.items():
-        default = F.when(F.col("source") == source, F.lit(epoch)).otherwise(default)
+    default = by_source({source: F.lit(epoch) for source, epoch in configured.items()}, F.lit(None).cast("int"))
     if not known:
         return messages.withColumn("epoch", default)
     rows = [
@@ -188,9 +187,7 @@ def placed(messages: DataFrame, history: History, configured: Mapping[str, int])
     at = ["source", "topic", "partition"]
     starts = starts.groupBy(*at).agg(F.map_from_entries(F.collect_list(F.struct("epoch", "o"))).alias("starts"))
     joined = messages.join(F.broadcast(starts), at, "left")
-    found = default
-    for source, epochs in known.items():
-        found = F.when(F.col("source") == source, _highest(epochs)).otherwise(found)
+    found = by_source({source: _highest(epochs) for source, epochs in known.items()}, default)
     return joined.withColumn("epoch", found).select(*(F.col(f"`{name}`") for name in messages.columns), "epoch")
 
 

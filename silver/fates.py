@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.reasons import Reason
+from silver.choice import by_source
 from silver.pairing import KNOWN, NEW, PENDING, REFUSED, pair_places
 from silver.repeats import settle_places
 from silver.rows import STAGED, STAGED_DDL
@@ -147,8 +148,5 @@ def _bucket(rows: int) -> Column:
 
 
 def _deadline(deadlines: Mapping[str, datetime | None]) -> Column:
-    found = F.lit(None).cast("timestamp")
-    for source, moment in deadlines.items():
-        if moment is not None:
-            found = F.when(F.col("source") == source, F.lit(moment)).otherwise(found)
-    return found
+    moments = {source: F.lit(moment) for source, moment in deadlines.items() if moment is not None}
+    return by_source(moments, F.lit(None).cast("timestamp"))

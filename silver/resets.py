@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from silver.choice import by_source
 from silver.format import Format
 
 _Slot = tuple[float, str | None, str | None]
@@ -165,7 +166,4 @@ def _has_position() -> Column:
 
 
 def _wait(waits: Mapping[str, timedelta]) -> Column:
-    seconds = F.lit(0.0)
-    for source, wait in waits.items():
-        seconds = F.when(F.col("source") == source, F.lit(wait.total_seconds())).otherwise(seconds)
-    return seconds
+    return by_source({source: F.lit(wait.total_seconds()) for source, wait in waits.items()}, F.lit(0.0))

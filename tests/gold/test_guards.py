@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from delta import DeltaTable
 from pyspark.sql import SparkSession
 
 from gold.apply import apply_table
@@ -67,8 +66,7 @@ def test_a_truncate_concerns_the_merge_that_brings_it_alone(spark: SparkSession,
         gold.apply()
 
     def clauses(table: str) -> list[bool]:
-        path = gold.lake.place(f"gold/db/{table}")
-        found = DeltaTable.forPath(spark, path).history().where("operation = 'MERGE'").orderBy("version")
+        found = gold.lake.history(spark, f"gold/db/{table}").where("operation = 'MERGE'").orderBy("version")
         return [told["operationParameters"]["notMatchedBySourcePredicates"] != "[]" for told in found.collect()]
 
     assert (clauses("emptied"), clauses("marked")) == ([True, False], [True, False])
