@@ -47,7 +47,9 @@ def _fates(run: Run, changes: DataFrame, met: DataFrame) -> Sequence[Check]:
     waiting = messages.where(~F.col("source").isin(*still)) if still else messages
     without = waiting.join(told, list(MESSAGE_AT), "left_anti").count()
     invented = told.join(messages, list(MESSAGE_AT), "left_anti").count()
-    twice = changes.where(_DECIDED).groupBy(*_ROW_AT).count().where("count > 1").count()
+    several = changes.where(_DECIDED).groupBy(*_ROW_AT).count().where("count > 1")
+    landed = messages.join(several, list(MESSAGE_AT), "left_semi").groupBy(*MESSAGE_AT).agg(F.count("*").alias("landed"))
+    twice = several.join(landed, list(MESSAGE_AT), "left").where("count > coalesce(landed, 1)").count()
     at = derived.CHANGES_TABLE
     return (
         Check("every_fate", "every message has a fate", without, MESSAGES_TABLE, "run: messages that have just landed have none yet"),

@@ -111,3 +111,7 @@ def test_no_default_rule_fails_on_a_correct_replica(spark: SparkSession, tmp_pat
     assert failed == {"warn  quarantine nothing_quarantined": ("not_json: 1", "feed/part-002.jsonl/0/13: not_json")}
     rules, failed = judged()
     assert (rules, len(failed)) == (set(), 1)
+    run = Run(spark, shop.lake, shop.config, "verified")
+    checks = [check for layer in installed_layers() if layer.verify for check in layer.verify(run)]
+    assert [check for check in checks if not check.is_ok] == []
+    assert "one_fate" in {check.name for check in checks}
