@@ -68,11 +68,12 @@ def news_of(pipeline: str, run_id: str, reports: Sequence[LayerReport], exit_cod
     """What the layers' reports come to: errors, parked tables, failed rules of severity error."""
     errors = [Problem("error", None, one_line(str(error))) for report in reports for error in report.errors]
     parked = [Problem("parked", line.name, "parked") for report in reports for line in report.tables if line.state == "PARKED"]
+    stopped = {problem.table for problem in parked}  # which breaks the rule that the table is applied: told once
     broken = [
         Problem("rule", dotted_name(r.database, r.schema, r.table) or r.source or r.layer, f"{r.rule} ({r.failed_count:,} fail)")
         for report in reports
         for r in report.failures
-        if is_error(r)
+        if is_error(r) and not (r.rule == "applied" and dotted_name(r.database, r.schema, r.table) in stopped)
     ]
     return News(pipeline, run_id, exit_code, (*errors, *parked, *broken))
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from framework.alerts import News, news_of, send
 from framework.cli import main
 from framework.config import load_config
 from framework.config_alerts import Alert, Style
+from framework.contracts.quality import QualityResult
 from framework.errors import ConfigurationError
 from framework.layer import LayerReport, TableLine
 from framework.lease import hold_lease
@@ -58,6 +60,25 @@ def test_json_holds_what_is_wrong_and_no_value_of_a_row() -> None:
     text = "mainstem shop: failed (run r1)\n• no⏎place\n• shop.<b>: parked"
     problems = [{"kind": "error", "table": None, "text": "no⏎place"}, {"kind": "parked", "table": "shop.<b>", "text": "parked"}]
     assert received == [{"pipeline": "shop", "run_id": "r1", "exit_code": 1, "problems": problems, "text": text}]
+
+
+def test_a_parked_table_is_told_once() -> None:
+    report = LayerReport("gold", tables=(TableLine("shop.line", "PARKED"),))
+    failures = tuple(failed(rule, table) for rule, table in (("applied", "line"), ("unique(id)", "line"), ("applied", "item")))
+    told = news_of("shop", "r1", [report, LayerReport("quality", failures=failures)], 3)
+    assert [(problem.kind, problem.table, problem.text) for problem in told.problems] == [
+        ("parked", "shop.line", "parked"),
+        ("rule", "shop.line", "unique(id) (2 fail)"),
+        ("rule", "shop.item", "applied (2 fail)"),
+    ]
+
+
+def failed(rule: str, table: str) -> QualityResult:
+    now = datetime(2024, 3, 1, tzinfo=UTC)
+    return QualityResult(
+        "r1", now, now, "source", "feed", "shop", None, table, rule, "applied", (), "error", False, "all is applied", "not", 2, 2, (), None,
+        False, "mainstem", None, None, "s",
+    )  # fmt: skip
 
 
 def test_slack_is_sent_text_alone_and_a_name_is_no_markup() -> None:
