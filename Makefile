@@ -27,12 +27,12 @@ CELLS := $(MATRIX:%=test-matrix-%)
 help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
-	@echo "make test     all tests, in WORKERS=$(WORKERS) processes at once"
+	@echo "make test     the tests, in WORKERS=$(WORKERS) processes at once, but for those that take minutes each"
 	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
 	@echo "make test-connect  each command on a catalog and on Spark Connect, then the frame tests on Spark Connect"
 	@echo "make test-wheel  the wheel alone in an empty environment: each task of the Databricks jobs, by its own command line"
 	@echo "make test-matrix the layers' tests on each Python and Spark: MATRIX=\"$(MATRIX)\""
-	@echo "make property random source databases in every format, at length (SEED=… repeats one)"
+	@echo "make property random source databases in every format, at length, and lost parts of a lakehouse (SEED=… repeats one)"
 	@echo "make chaos    runs killed at every named point, and CHAOS=$(CHAOS) times at random (SEED=… repeats one)"
 	@echo "make soak     SOAK=$(SOAK) rounds over ten tables in one process: heap, threads, files and caches do not grow"
 	@echo "make limits   a message of 500 MB, fifty new tables beside a busy one: memory and threads stay bounded"
@@ -60,6 +60,7 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
+# the rest: pipelines that run many times each
 # apart from `test`: it needs a browser, and one more package to drive it
 test-browser: $(READY)
 	$(UV) sync --frozen --quiet --group browser
@@ -90,7 +91,7 @@ test-connect: $(READY)
 	SPARK_REMOTE='local[2]' SPARK_TESTING=1 $(BIN)/python -m pytest $(CONNECT) $(PYTEST_ARGS)
 
 property: $(READY)
-	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/end_to_end/test_quality_defaults.py tests/gold $(PYTEST_ARGS)
+	MAINSTEM_SEED=$(SEED) MAINSTEM_SIZE=large $(BIN)/python -m pytest -s tests/end_to_end/test_random_feeds.py tests/end_to_end/test_lost_state.py tests/end_to_end/test_quality_defaults.py tests/gold $(PYTEST_ARGS)
 
 chaos: $(READY)
 	MAINSTEM_SEED=$(SEED) MAINSTEM_CHAOS=$(CHAOS) $(BIN)/python -m pytest -s tests/end_to_end/test_crashes.py tests/end_to_end/test_rare_crashes.py tests/end_to_end/test_unusable_places.py tests/end_to_end/test_kills.py tests/end_to_end/test_killed_upkeep.py tests/end_to_end/test_lost_workers.py tests/end_to_end/test_bronze_rewritten.py $(PYTEST_ARGS)

@@ -1,8 +1,8 @@
-"""LAND: every message that arrives is a row of `bronze/messages`, once, exactly as it was received.
+"""Lands every message that arrives as one row of `bronze/messages`, exactly as it was received.
 
-Nothing is parsed, repaired, filtered or reordered here. A message's bytes and coordinates never change after they have
-landed, and the table only grows. A file is taken up once it is complete, and lands in one commit or not at all; a batch
-that is run again, after whatever crash, lands nothing twice. What was read and later changes stops its own source with a
-name and a way out, and no other. Whether a message makes sense is silver's question: a line that cannot be understood
-lands all the same.
+Bronze does not parse, repair, filter or reorder messages. The bytes and coordinates of a landed message never
+change (only `forget` empties them), and the table only grows. A file is read once it is complete, and it
+lands in one commit or not at all. A batch that is repeated after a crash lands nothing twice. When data that
+was already read changes, its source stops with an error that names the data and what to do; the other sources
+continue. Silver decides whether a message makes sense: bronze also lands lines that nobody can parse.
 """

@@ -1,4 +1,4 @@
-"""What is kept beside a stream's checkpoint, so that its loss is noticed and lands nothing twice."""
+"""Notes beside a stream's checkpoint, which reveal a lost checkpoint so that nothing lands twice."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bronze.source import MESSAGES_TABLE, Feed
-from framework.contracts.seed import TOPIC
-from framework.contracts.tables import MESSAGES
+from bronze.source import Feed
+from framework.contracts.seed import FROM_A_DUMP
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
-from framework.notes import is_local, is_there, read_note, write_note
-from framework.stream_files import check_files
-from framework.tables import table_properties
+from framework.lakehouse.checkpoint_files import check_files
+from framework.lakehouse.lakehouse import table_properties
+from framework.lakehouse.small_files import is_local, is_there, read_note, write_note
 
 TABLE_ID = "mainstem.table"
 PROPERTIES = {
@@ -28,134 +29,154 @@ PROPERTIES = {
     "delta.dataSkippingStatsColumns": "`source`,`topic`,`partition`,`offset`,`file`,`ingested_at`",
 }
 
-Held = Callable[[], frozenset[str]]
+SourcesWithMessages = Callable[[], frozenset[str]]
 
-_CREATING = threading.Lock()  # the first of a run's sources creates what all of them write to
+_CREATING = threading.Lock()  # sources run in parallel and write to one table: the first of them creates it
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A stream's checkpoint. `generation` is part of each transaction id, since batches of a new one count from 0 again.
+    """The checkpoint of a source's stream.
 
-    `is_reset` says that it began when bronze had messages of the source already.
+    Attributes:
+        generation: Part of each transaction id, because a new checkpoint counts its batches from 0 again.
+        is_reset: Whether bronze already had messages of the source when the checkpoint began.
     """
 
     generation: str
     is_reset: bool
 
 
-def held_sources(spark: SparkSession, feeds: Sequence[Feed]) -> frozenset[str]:
-    """Those of the sources without a checkpoint of which `bronze/messages` has messages; dumps are no part of a stream."""
+def sources_with_messages(spark: SparkSession, feeds: Sequence[Feed]) -> frozenset[str]:
+    """The sources without a checkpoint that have messages in `bronze/messages`.
+
+    Rows of dumps do not count.
+    """
     names = [feed.name for feed in feeds if not has_checkpoint(spark, feed)]
     if not names or not feeds[0].lake.exists(spark, MESSAGES_TABLE):
         return frozenset()
-    messages = feeds[0].lake.read(spark, MESSAGES_TABLE).where(F.col("source").isin(names) & ~F.col("topic").startswith(TOPIC))
+    messages = (
+        feeds[0].lake.read(spark, MESSAGES_TABLE).where(F.col("source").isin(names) & ~F.expr(FROM_A_DUMP))
+    )
     return frozenset(row["source"] for row in messages.select("source").distinct().collect())
 
 
-def open_checkpoint(spark: SparkSession, feed: Feed, held: Held) -> Checkpoint:
-    """The checkpoint to go on with, or a new one where the source has none; raises MainstemError when it was lost.
+def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWithMessages) -> Checkpoint:
+    """The source's checkpoint, or a new one where it has none.
 
-    `held` tells which of the sources without one had landed messages when the run began.
+    Creates `bronze/messages` where it is missing, unless the source has landed messages in it before. A lost
+    checkpoint begins again only where the file `<checkpoint>.reset` allows it.
 
-    A lost one is begun anew only when the file `<checkpoint>.reset` says so. `bronze/messages` is created where it is
-    missing, unless the source has landed in it before.
+    Args:
+        spark: The session.
+        feed: The source.
+        landed_sources: Gives the sources that had messages and no checkpoint when the run began.
+
+    Raises:
+        MainstemError: CHECKPOINT_LOST or CHECKPOINT_DAMAGED; BRONZE_REPLACED where the checkpoint belongs to
+            another `bronze/messages`.
     """
-    note = json.loads(read_note(spark, _generation(feed)) or "{}")
+    note = json.loads(read_note(spark, _generation_path(feed)) or "{}")
     has_begun = has_checkpoint(spark, feed)
     if has_begun and note and not feed.lake.exists(spark, MESSAGES_TABLE):
-        raise _replaced(feed)
+        raise _bronze_replaced(feed)
     with _CREATING:
         feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
     table = _table_id(spark, feed)
     if not has_begun:
-        return _begin(spark, feed, table, feed.name in held())
+        return _begin(spark, feed, table, feed.name in landed_sources())
     if not note:
-        raise lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
+        raise checkpoint_lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
     check_files(feed.checkpoint, f"source {feed.name}")
     if note["table"] != table:
-        forget(spark, feed)
-        raise _replaced(feed)
+        clear_state(spark, feed)
+        raise _bronze_replaced(feed)
     return Checkpoint(note["generation"], note["is_reset"])
 
 
 def has_checkpoint(spark: SparkSession, feed: Feed) -> bool:
-    """Whether the source's stream has begun a batch."""
+    """Whether the source's stream has started a batch."""
     offsets = f"{feed.checkpoint}/offsets"
     if is_local(offsets):
         return os.path.isdir(offsets) and any(name.isdigit() for name in os.listdir(offsets))
     return is_there(spark, offsets)
 
 
-def recall(spark: SparkSession, feed: Feed) -> str:
-    """What the last look has left to remember; empty unless everything from it has landed and is still there."""
-    memory = json.loads(read_note(spark, _landed(feed)) or "{}")
-    if not memory or not feed.lake.exists(spark, MESSAGES_TABLE) or not has_checkpoint(spark, feed):
+def load_state(spark: SparkSession, feed: Feed) -> str:
+    """The state that the last `discover` saved.
+
+    Empty unless everything it found has landed and is still there.
+    """
+    saved = json.loads(read_note(spark, _state_path(feed)) or "{}")
+    if not saved or not feed.lake.exists(spark, MESSAGES_TABLE) or not has_checkpoint(spark, feed):
         return ""
-    note = json.loads(read_note(spark, _generation(feed)) or "{}")
-    return str(memory["memory"]) if memory["generation"] == note.get("generation") else ""
+    note = json.loads(read_note(spark, _generation_path(feed)) or "{}")
+    return str(saved["memory"]) if saved["generation"] == note.get("generation") else ""
 
 
-def remember(spark: SparkSession, feed: Feed, memory: str) -> None:
-    """Keep what the next look needs to know; call it only when everything from this look has landed."""
-    note = json.loads(read_note(spark, _generation(feed)) or "{}")
-    if memory and note:
-        write_note(spark, _landed(feed), json.dumps({"generation": note["generation"], "memory": memory}))
+def save_state(spark: SparkSession, feed: Feed, state: str) -> None:
+    """Save what the next `discover` needs; call it only when everything that this one found has landed."""
+    note = json.loads(read_note(spark, _generation_path(feed)) or "{}")
+    if state and note:
+        write_note(spark, _state_path(feed), json.dumps({"generation": note["generation"], "memory": state}))
 
 
-def forget(spark: SparkSession, feed: Feed) -> None:
-    """Have the next look begin from nothing."""
-    if read_note(spark, _landed(feed)):
-        write_note(spark, _landed(feed), "{}")
+def clear_state(spark: SparkSession, feed: Feed) -> None:
+    """Make the next `discover` start without a state."""
+    if read_note(spark, _state_path(feed)):
+        write_note(spark, _state_path(feed), "{}")
 
 
-def lost(feed: Feed, found: str) -> MainstemError:
-    """The error of a source that cannot tell what has landed but by looking into bronze itself."""
+def checkpoint_lost(feed: Feed, found: str) -> MainstemError:
+    """The error of a source that can no longer tell what has landed, except by reading bronze itself."""
     return MainstemError(
         "CHECKPOINT_LOST",
         found=found,
         where=f"source {feed.name}, {feed.checkpoint}",
-        action=f"put back from a backup what is gone; or delete {feed.checkpoint}, create the empty file {_reset(feed)}"
-        " and run again: what has landed is then left out",
+        action=f"restore what is missing from a backup; or delete {feed.checkpoint},"
+        f" create the empty file {_reset_path(feed)} and run again,"
+        " which leaves out what has landed",
     )
 
 
 def _begin(spark: SparkSession, feed: Feed, table: str, has_messages: bool) -> Checkpoint:
-    if has_messages and not is_there(spark, _reset(feed)):
-        forget(spark, feed)
-        raise lost(feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone")
+    if has_messages and not is_there(spark, _reset_path(feed)):
+        clear_state(spark, feed)
+        raise checkpoint_lost(
+            feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone"
+        )
     checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages)
     if is_local(feed.checkpoint):
         shutil.rmtree(feed.checkpoint, ignore_errors=True)
     note = {"generation": checkpoint.generation, "is_reset": checkpoint.is_reset, "table": table}
-    write_note(spark, _generation(feed), json.dumps(note))
+    write_note(spark, _generation_path(feed), json.dumps(note))
     if is_local(feed.checkpoint):
-        Path(_reset(feed)).unlink(missing_ok=True)
+        Path(_reset_path(feed)).unlink(missing_ok=True)
     return checkpoint
 
 
-def _replaced(feed: Feed) -> MainstemError:
-    log = feed.lake.place(f"ops/files/{feed.name}")
+def _bronze_replaced(feed: Feed) -> MainstemError:
+    log = feed.lake.location(f"ops/files/{feed.name}")
     return MainstemError(
         "BRONZE_REPLACED",
         found=f"{MESSAGES_TABLE} is not the table that the checkpoint of source '{feed.name}' belongs to",
-        where=feed.lake.place(MESSAGES_TABLE),
+        where=feed.lake.location(MESSAGES_TABLE),
         action=f"restore the table; or delete {feed.checkpoint} and {log} to read again what is there",
     )
 
 
-def _generation(feed: Feed) -> str:
+def _generation_path(feed: Feed) -> str:
     return f"{feed.checkpoint}.generation"
 
 
-def _landed(feed: Feed) -> str:
+def _state_path(feed: Feed) -> str:
     return f"{feed.checkpoint}.landed"
 
 
-def _reset(feed: Feed) -> str:
+def _reset_path(feed: Feed) -> str:
     return f"{feed.checkpoint}.reset"
 
 
 def _table_id(spark: SparkSession, feed: Feed) -> str:
-    """The identity that the table was created with; its listing of properties is cheaper than its details."""
-    return table_properties(spark, feed.lake.place(MESSAGES_TABLE)).get(TABLE_ID, "")
+    """The id that the table was created with; reading its properties is cheaper than DESCRIBE DETAIL."""
+    return table_properties(spark, feed.lake.location(MESSAGES_TABLE)).get(TABLE_ID, "")

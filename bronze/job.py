@@ -1,4 +1,4 @@
-"""Bronze's run: look at each source's place, and land what is new."""
+"""One run of bronze: finds what is new in each source and lands it."""
 
 from __future__ import annotations
 
@@ -8,109 +8,131 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from bronze.checkpoint import Held, held_sources, recall, remember
-from bronze.land import land, landed_counts
+from bronze.checkpoint import SourcesWithMessages, load_state, save_state, sources_with_messages
+from bronze.landing import count_landed, land
 from bronze.source import Discovery, Feed, SourceKind
 from bronze.sources import KINDS
-from framework.config import Config
-from framework.config_sources import Source
+from framework.config.model import Config
+from framework.config.sources import Source
 from framework.errors import MainstemError, cause_of
-from framework.tables import Lakehouse
+from framework.lakehouse.lakehouse import Lakehouse
 
 THREADS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class SourceResult:
-    """What a run did for one source: files and messages landed, what it left waiting, and why it stopped, if it did."""
+    """What a run did for one source.
+
+    Attributes:
+        source: The name of the source.
+        files: How many files have landed.
+        messages: How many messages have landed.
+        waiting: Files that are not complete yet.
+        error: Why the source stopped; None where it did not.
+        skipped: Entries of the folder that are not read, each with the reason.
+    """
 
     source: str
     files: int = 0
     messages: int = 0
     waiting: tuple[str, ...] = ()
     error: MainstemError | None = None
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BronzeResult:
-    """What a run of bronze did, source by source in the configuration's order."""
+    """What a run of bronze did, by source in the order of the configuration."""
 
     sources: tuple[SourceResult, ...]
 
     @property
     def messages(self) -> int:
-        """How many messages have landed in this run."""
+        """How many messages this run has landed."""
         return sum(result.messages for result in self.sources)
 
     @property
     def errors(self) -> tuple[MainstemError, ...]:
-        """Why sources have stopped; empty when all went well."""
+        """The errors that stopped sources; empty where none did."""
         return tuple(result.error for result in self.sources if result.error)
 
 
 def run_bronze(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str) -> BronzeResult:
-    """Land what is new in every source, some at a time. A source that cannot go on is in the result with its error; the others go on."""
-    return land_sources(spark, [Feed(config.pipeline, lake, source, run_id) for source in config.sources.values()])
+    """Lands what is new in all sources, some at a time.
 
-
-def run_source(spark: SparkSession, feed: Feed) -> SourceResult:
-    """Land what is new in one source; an idle one costs a listing."""
-    return land_sources(spark, [feed]).sources[0]
+    A source that fails has its error in the result; others continue.
+    """
+    return land_sources(
+        spark, [Feed(config.pipeline, lake, source, run_id) for source in config.sources.values()]
+    )
 
 
 def land_sources(spark: SparkSession, feeds: Sequence[Feed]) -> BronzeResult:
-    """Land what is new in these sources of one run, some at a time; what they ask of `bronze/messages` is asked once for all."""
+    """Lands what is new in these sources of one run, some at a time.
+
+    `bronze/messages` is queried once for all of them.
+    """
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        held = pool.submit(held_sources, spark, feeds)
-        looks = list(pool.map(lambda feed: _land_source(spark, feed, held.result), feeds))
-    counts = {} if all(look.is_idle for look in looks) else _landed(spark, feeds[0])
-    return BronzeResult(tuple(_counted(look.result, *counts.get(look.result.source, (0, 0))) for look in looks))
+        landed_sources = pool.submit(sources_with_messages, spark, feeds)
+        source_runs = list(pool.map(lambda feed: _land_source(spark, feed, landed_sources.result), feeds))
+    counts = {} if all(run.is_idle for run in source_runs) else _read_counts(spark, feeds[0])
+    return BronzeResult(
+        tuple(_with_counts(run.result, *counts.get(run.result.source, (0, 0))) for run in source_runs)
+    )
 
 
-def _counted(result: SourceResult, files: int, messages: int) -> SourceResult:
+def _with_counts(result: SourceResult, files: int, messages: int) -> SourceResult:
     return replace(result, files=files, messages=messages)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """What came of a look at a source; `is_idle` promises that nothing has landed."""
+class _SourceRun:
+    """The result of a source; `is_idle` guarantees that nothing has landed."""
 
     result: SourceResult
     is_idle: bool
 
 
-def _land_source(spark: SparkSession, feed: Feed, held: Held) -> _Look:
+def _land_source(spark: SparkSession, feed: Feed, landed_sources: SourcesWithMessages) -> _SourceRun:
     discovery = Discovery(is_idle=True)
     try:
         kind = kind_of(feed.source)
-        memory = recall(spark, feed)
-        discovery = kind.discover(spark, feed, memory)
+        state = load_state(spark, feed)
+        discovery = kind.discover(spark, feed, state)
         if not discovery.is_idle:
-            land(spark, feed, kind, held)
-        if discovery.memory != memory:
-            remember(spark, feed, discovery.memory)
+            land(spark, feed, kind, landed_sources)
+        if discovery.state != state:
+            save_state(spark, feed, discovery.state)
     except Exception as error:
-        stopped = SourceResult(feed.name, waiting=discovery.waiting, error=stopped_by(error, feed))
-        return _Look(stopped, discovery.is_idle)
-    return _Look(SourceResult(feed.name, waiting=discovery.waiting), discovery.is_idle)
+        stopped = SourceResult(
+            feed.name, waiting=discovery.waiting, error=source_error(error, feed), skipped=discovery.skipped
+        )
+        return _SourceRun(stopped, discovery.is_idle)
+    return _SourceRun(
+        SourceResult(feed.name, waiting=discovery.waiting, skipped=discovery.skipped), discovery.is_idle
+    )
 
 
-def _landed(spark: SparkSession, feed: Feed) -> dict[str, tuple[int, int]]:
-    """The counts of each source of this feed's run; none where they cannot be read: what has landed is safe without."""
+def _read_counts(spark: SparkSession, feed: Feed) -> dict[str, tuple[int, int]]:
+    """Files and messages of each source of the run.
+
+    Empty where they cannot be read, which loses nothing that landed.
+    """
     try:
-        return landed_counts(spark, feed.lake, feed.run_id)
+        return count_landed(spark, feed.lake, feed.run_id)
     except Exception:
         return {}
 
 
 def kind_of(source: Source) -> SourceKind:
-    """The kind of place that the source's messages come from."""
+    """The kind of the source: files, kafka or table."""
     name = next(name for name in ("files", "kafka", "table") if getattr(source, name) is not None)
     return KINDS[name]
 
 
-def stopped_by(error: Exception, feed: Feed) -> MainstemError:
-    """The error in three parts: what stopped the source, where, and what to do."""
+def source_error(error: Exception, feed: Feed) -> MainstemError:
+    """The error as a MainstemError: what stopped the source, where, and what to do."""
     if isinstance(error, MainstemError):
         return error
     explained = kind_of(feed.source).explain(error, feed)
@@ -121,7 +143,7 @@ def stopped_by(error: Exception, feed: Feed) -> MainstemError:
         "SOURCE_FAILED",
         found=f"{type(error).__name__}: {cause_of(error)}",
         where=f"source {feed.name}",
-        action="run again; if it stays, run with --debug and report it",
+        action="run again; if it fails again, run with --debug and report it",
     )
     stopped.__cause__ = error
     return stopped

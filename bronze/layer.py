@@ -1,20 +1,20 @@
-"""Bronze as the command line sees it: how it runs, and what it adds to `status`."""
+"""Bronze as a layer of the pipeline: what it does in each command."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from bronze.expectations import expectations
-from bronze.forget import erase
+from bronze.files.peek import peek_messages
 from bronze.job import SourceResult, run_bronze
-from bronze.look import look
-from bronze.outlook import outlook
+from bronze.operations.expectations import expectations
+from bronze.operations.forget import erase
+from bronze.operations.preview import preview
+from bronze.operations.verify import verify
 from bronze.seed import seed
-from bronze.source import MESSAGES_TABLE
-from bronze.verify import verify
-from framework.config_sources import Source
-from framework.layer import Layer, LayerReport, Run
-from framework.words import one_line
+from framework.config.sources import Source
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.pipeline.layer import Layer, LayerReport, Run
+from framework.text.formatting import one_line
 
 
 def _run(run: Run) -> LayerReport:
@@ -26,15 +26,23 @@ def _run(run: Run) -> LayerReport:
     return LayerReport("bronze", {**counts, "files_waiting": waiting}, errors=result.errors, notes=notes)
 
 
-def notes_of(results: Sequence[SourceResult], sources: Mapping[str, Source], *, is_empty: bool) -> Iterator[str]:
-    """What people should know of sources that did not fail; `is_empty`: no message has ever come from any of them."""
+def notes_of(
+    results: Sequence[SourceResult], sources: Mapping[str, Source], *, is_empty: bool
+) -> Iterator[str]:
+    """Notes about the sources of a run; `is_empty` says that bronze has no message of any source."""
     for result in results:
         source = sources[result.source]
+        if result.skipped:
+            yield f"source {source.name}: not read: {one_line(result.skipped[0])}{_and_more(result.skipped)}"
         if result.waiting:
-            more = f" and {len(result.waiting) - 1} more" if len(result.waiting) > 1 else ""
-            yield f"source {source.name}: {one_line(result.waiting[0])}{more} not complete yet, left for the next run"
+            names = f"{one_line(result.waiting[0])}{_and_more(result.waiting)}"
+            yield f"source {source.name}: {names} not complete yet, left for the next run"
         elif is_empty and result.error is None:
-            yield f"source {source.name}: nothing has come yet from {one_line(source.told_place)}"
+            yield f"source {source.name}: nothing has come yet from {one_line(source.place_text)}"
+
+
+def _and_more(names: Sequence[str]) -> str:
+    return f" and {len(names) - 1} more" if len(names) > 1 else ""
 
 
 def _status(run: Run) -> dict[str, int]:
@@ -48,8 +56,8 @@ LAYER = Layer(
     run=_run,
     verify=verify,
     status=_status,
-    look=look,
-    plan=outlook,
+    read_messages=peek_messages,
+    plan=preview,
     erase=erase,
     seed=seed,
     expectations=expectations,

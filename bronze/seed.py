@@ -1,4 +1,4 @@
-"""Landing a dump: each row is a message, its header says of which table and position, and all of them are one commit."""
+"""Lands a dump in one commit: each row is a message whose header names the table and the position."""
 
 from __future__ import annotations
 
@@ -12,92 +12,112 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from bronze.checkpoint import PROPERTIES, TABLE_ID
-from bronze.dump import Dump, read_dump
-from bronze.source import MESSAGES_TABLE
+from bronze.dump_reader import Dump, read_dump
 from framework.contracts.seed import NOTE, SEED, TOPIC, Seed, header_text
-from framework.contracts.tables import HEADERS, MESSAGES
-from framework.crash import crash_point
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.errors import ConfigurationError, MainstemError, cause_of, suggested
-from framework.layer import LayerReport, Placed, Run
-from framework.names import dotted_name, quoted
-from framework.notes import write_note
-from framework.tables import Transaction
+from framework.lakehouse.lakehouse import Transaction
+from framework.lakehouse.small_files import write_note
+from framework.naming import dotted_name, quoted
+from framework.pipeline.fault_injection import crash_point
+from framework.pipeline.layer import LayerReport, ResolvedSeed, Run
 
-_FEW, _PARTITIONS = 100_000, 64
+_ONE_PARTITION_ROWS, _PARTITIONS = 100_000, 64
 
 
-def seed(run: Run, placed: Placed, path: str) -> LayerReport:
-    """Land the rows of a dump once: a dump that landed for this table and position before changes nothing.
+def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
+    """Lands the rows of a dump; a dump that has landed for this table and position before changes nothing.
 
-    Raises MainstemError where the dump cannot be read, has no rows, lacks a key column or has two rows of one key.
+    Raises:
+        MainstemError: DUMP_UNREADABLE, DUMP_EMPTY, KEY_TWICE, or KEY_COLUMN_MISSING (a ConfigurationError).
     """
     staging = f"{run.lake.checkpoints}/staging/seed"
-    dump = _staged(run, read_dump(run.spark, path), placed.seed, staging, path)
-    _check_keys(dump, placed.seed, path)
-    rows, digest = dump.rows.agg(F.count("*"), F.sum(F.xxhash64("value").cast("decimal(38,0)"))).first() or (0, 0)
+    dump = _stage(run, read_dump(run.spark, path), resolved.seed, staging, path)
+    _check_keys(dump, resolved.seed, path)
+    rows, digest = dump.rows.agg(F.count("*"), F.sum(F.xxhash64("value").cast("decimal(38,0)"))).first() or (
+        0,
+        0,
+    )
     if not rows:
         raise MainstemError(
-            "DUMP_EMPTY", found="no row", where=path, action="name a dump that has rows, and the line with the column names"
+            "DUMP_EMPTY",
+            found="no row",
+            where=path,
+            action="name a dump that has rows; a CSV file begins with a line of column names",
         )
-    told = replace(placed.seed, columns=dump.columns)
-    identity = f"{rows}-{uuid.uuid5(uuid.NAMESPACE_OID, f'{header_text(told)!r} {rows} {digest}').hex[:16]}"
+    typed_seed = replace(resolved.seed, columns=dump.columns)
+    identity = (
+        f"{rows}-{uuid.uuid5(uuid.NAMESPACE_OID, f'{header_text(typed_seed)!r} {rows} {digest}').hex[:16]}"
+    )
     run.lake.create(run.spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
     write_note(run.spark, f"{run.lake.checkpoints}/{NOTE}", json.dumps({"by": SEED}))
     crash_point("bronze.before_seed")
     before = run.lake.version(run.spark, MESSAGES_TABLE) or 0
-    # of two dumps at one position the earlier one counts: their topics sort as they landed
-    messages = _messages(dump.rows, told, f"{before:012d}-{identity}", rows, path)
+    # of two dumps at one position the first one counts, so their topics must sort in the order of landing
+    messages = _messages(dump.rows, typed_seed, f"{before:012d}-{identity}", rows, path)
     run.lake.append(messages, MESSAGES_TABLE, Transaction(f"{run.config.pipeline}/seed/{identity}", 1))
     is_new = run.lake.version(run.spark, MESSAGES_TABLE) != before
     crash_point("bronze.after_seed")
     if run.lake.local_root is not None:
         shutil.rmtree(staging, ignore_errors=True)
-    notes = [*placed.notes, *_column_notes(dump.columns, placed.columns)]
+    notes = [*resolved.notes, *_column_notes(dump.columns, resolved.columns)]
     if not is_new:
-        notes = ["this dump has landed for this table and position before: nothing is landed again"]
-    return LayerReport("bronze", {"seeded": rows if is_new else 0}, notes=tuple(f"seed: {note}" for note in notes))
+        notes = ["this dump has landed for this table and position before; nothing was landed again"]
+    return LayerReport(
+        "bronze", {"seeded": rows if is_new else 0}, notes=tuple(f"seed: {note}" for note in notes)
+    )
 
 
-def _staged(run: Run, dump: Dump, seed: Seed, staging: str, path: str) -> Dump:
-    """The rows as they are now, whatever becomes of the dump: the texts of the key, and all cells as one JSON object."""
+def _stage(run: Run, dump: Dump, seed: Seed, staging: str, path: str) -> Dump:
+    """Copies the dump, which may change later: key columns as text, all cells as a JSON object (`value`)."""
     missing = [name for name in seed.key if name not in dump.columns]
     if missing:
         raise ConfigurationError(
             "KEY_COLUMN_MISSING",
-            found=f"the dump has no column {missing[0]!r}, which is of the key",
+            found=f"the dump has no column {missing[0]!r}, which is part of the key",
             where=path,
             action=suggested(missing[0], dump.columns),
         )
-    cells = F.to_json(F.struct(*(F.col(quoted(name)) for name in dump.columns)), {"ignoreNullFields": "false"})
-    keys = [F.col(quoted(name)).alias(key) for key, name in zip(_keys(seed), seed.key, strict=True)]
+    cells = F.to_json(
+        F.struct(*(F.col(quoted(name)) for name in dump.columns)), {"ignoreNullFields": "false"}
+    )
+    keys = [F.col(quoted(name)).alias(key) for key, name in zip(_key_columns(seed), seed.key, strict=True)]
     try:
         dump.rows.select(*keys, cells.cast("binary").alias("value")).write.mode("overwrite").parquet(staging)
-    except Exception as error:  # a file that somebody gave may be broken in any way, and at any row
-        raise MainstemError("DUMP_UNREADABLE", found=cause_of(error), where=path, action="mend the dump; nothing has landed") from error
-    schema = ", ".join([*(f"{key} string" for key in _keys(seed)), "value binary"])
+    except Exception as error:  # the file of a user may be broken in any way, and at any row
+        raise MainstemError(
+            "DUMP_UNREADABLE", found=cause_of(error), where=path, action="repair the dump; nothing has landed"
+        ) from error
+    schema = ", ".join([*(f"{key} string" for key in _key_columns(seed)), "value binary"])
     return Dump(run.spark.read.schema(schema).parquet(staging), dump.columns)
 
 
 def _check_keys(dump: Dump, seed: Seed, path: str) -> None:
-    """Refuse a dump in which two rows have one key: nobody could say which of them stood there."""
-    keys = _keys(seed)
+    """Raises KEY_TWICE where two rows have the same key: nobody can tell which of them is right."""
+    keys = _key_columns(seed)
     twice = dump.rows.groupBy(*keys).count().where("count > 1").orderBy(*keys).first()
     if twice is not None:
         row = " ".join(f"{name}={twice[key]}" for key, name in zip(keys, seed.key, strict=True))
-        action = "dump the table again, or write its real key under `tables:`; nothing has landed"
-        raise MainstemError("KEY_TWICE", found=f"{twice['count']:,} rows with {row}", where=path, action=action)
+        action = "dump the table again, or correct its key (`keys` under `tables:`); nothing has landed"
+        raise MainstemError(
+            "KEY_TWICE", found=f"{twice['count']:,} rows with {row}", where=path, action=action
+        )
 
 
-def _keys(seed: Seed) -> Sequence[str]:
+def _key_columns(seed: Seed) -> Sequence[str]:
     return [f"k{i}" for i in range(len(seed.key))]
 
 
 def _messages(rows: DataFrame, seed: Seed, name: str, count: int, path: str) -> DataFrame:
-    """The rows as messages of a topic that ends in `name`, in the order of their keys."""
+    """The rows as MESSAGES of a topic that ends in `name`, in the order of their keys."""
     table = dotted_name(seed.database, seed.schema, seed.table)
-    parts = _PARTITIONS if count > _FEW else 1
-    numbered = rows.withColumn("partition", F.pmod(F.xxhash64(*_keys(seed)), F.lit(parts)).cast("int"))
-    numbered = numbered.withColumn("offset", F.row_number().over(Window.partitionBy("partition").orderBy(*_keys(seed))).cast("long"))
+    parts = _PARTITIONS if count > _ONE_PARTITION_ROWS else 1
+    numbered = rows.withColumn("partition", F.pmod(F.xxhash64(*_key_columns(seed)), F.lit(parts)).cast("int"))
+    numbered = numbered.withColumn(
+        "offset",
+        F.row_number().over(Window.partitionBy("partition").orderBy(*_key_columns(seed))).cast("long"),
+    )
     header = F.struct(F.lit(SEED).alias("key"), F.lit(header_text(seed)).alias("value"))
     filled = {
         "source": F.lit(seed.source),
@@ -106,19 +126,33 @@ def _messages(rows: DataFrame, seed: Seed, name: str, count: int, path: str) -> 
         "file": F.lit(path),
         "ingested_at": F.current_timestamp(),
     }
-    have = {"partition", "offset", "value"}
+    existing = {"partition", "offset", "value"}
     return numbered.select(
         *(
-            F.col(f"`{f.name}`") if f.name in have else filled.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name)
+            F.col(f"`{f.name}`")
+            if f.name in existing
+            else filled.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name)
             for f in MESSAGES.fields
         )
     )
 
 
-def _column_notes(own: Sequence[str] | dict[str, str | None], fed: Sequence[str]) -> list[str]:
-    """Where dump and feed differ in their columns."""
-    if not fed:
+def _column_notes(
+    dump_columns: Sequence[str] | dict[str, str | None], feed_columns: Sequence[str]
+) -> list[str]:
+    """Notes on columns that only the dump or only the feed has."""
+    if not feed_columns:
         return []
-    more, less = [name for name in own if name not in fed], [name for name in fed if name not in own]
-    notes = [f"the feed has not shown these columns of the dump: {', '.join(more)}"] if more else []
-    return [*notes, f"the dump lacks these columns of the feed, which are null in its rows: {', '.join(less)}"] if less else notes
+    unknown, missing = (
+        [name for name in dump_columns if name not in feed_columns],
+        [name for name in feed_columns if name not in dump_columns],
+    )
+    notes = [f"the feed has not shown these columns of the dump: {', '.join(unknown)}"] if unknown else []
+    return (
+        [
+            *notes,
+            f"the dump lacks these columns of the feed, which are null in its rows: {', '.join(missing)}",
+        ]
+        if missing
+        else notes
+    )

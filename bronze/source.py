@@ -1,4 +1,4 @@
-"""The contract of a message source: what a place must tell so that its messages land, each of them once."""
+"""The interface of a kind of message source: what it must provide so that each message lands once."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
-from framework.config_sources import Source
+from framework.config.sources import Source
 from framework.errors import MainstemError
-from framework.tables import Lakehouse
+from framework.lakehouse.lakehouse import Lakehouse
 
-MESSAGES_TABLE = "bronze/messages"
-STATEMENTS_PER_BATCH = 1_000
+COMMITS_PER_BATCH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One source of a pipeline in one run. Plain data: it travels to other processes."""
+    """One source of a pipeline in one run. Plain data, because it is sent to other processes."""
 
     pipeline: str
     lake: Lakehouse
@@ -37,20 +36,24 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a look at a source's place told.
+    """What `SourceKind.discover` has found.
 
-    `is_idle` promises that there is nothing to land: only then is the stream not started. `waiting` names what is there
-    but not complete. `memory` is given to the next look, if everything has landed by then.
+    Attributes:
+        is_idle: Guarantees that there is nothing to land; only then the stream is not started.
+        waiting: Files that are not complete yet.
+        state: Given to the next `discover`, if everything has landed by then.
+        skipped: Entries of the folder that are not read, each with the reason.
     """
 
     is_idle: bool
     waiting: tuple[str, ...] = ()
-    memory: str = ""
+    state: str = ""
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one commit of a batch lands: its number in the batch, how many files it holds, and rows of MESSAGES."""
+    """One commit of a batch: its number in the batch, the number of files in it, and its rows of MESSAGES."""
 
     number: int
     files: int
@@ -59,35 +62,44 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What a source has that has not landed: rows of MESSAGES, None where there are none, and the files that hold them.
+    """What a source has that has not landed.
 
-    `unfinished` names what is there but not complete.
+    Attributes:
+        messages: Rows of MESSAGES; None where there are none.
+        files: The names of the files that hold them.
+        unfinished: Files that are not complete yet.
+        skipped: Entries of the folder that are not read, each with the reason.
     """
 
     messages: DataFrame | None = None
     files: tuple[str, ...] = ()
     unfinished: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
-def _nothing_known(error: Exception, feed: Feed) -> MainstemError | None:
+def _explain_nothing(error: Exception, feed: Feed) -> MainstemError | None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """A kind of place that messages come from; `name` is its key in `mainstem.yml`.
+    """A kind of source.
 
-    `discover` looks at the place and pins what is new; it lands nothing. Its last argument is the memory of the last
-    look, empty where there is none to rely on. `read_stream` opens the stream whose batches `parts` turns into rows.
-    `parts` gives the same numbers and rows for the same batch, whoever asks and whenever, but may leave out what has
-    landed; with `is_reset` it must, because the checkpoint has begun anew. `explain` says what an error of the place's own
-    software means, None where it does not know. `peek` tells what waits, and changes nothing; without it the stream itself
-    is asked, with a copy of its checkpoint.
+    Attributes:
+        name: Its key in `mainstem.yml`.
+        discover: Finds and records what is new; lands nothing. Its last argument is the state that the last
+            call returned, empty where there is none.
+        read_stream: Opens the stream whose batches `parts` turns into rows.
+        parts: Gives the same numbers and rows for the same batch whenever it is called, but may leave out
+            what has landed. With `is_reset` it must leave that out, because the checkpoint has begun again.
+        explain: Explains an error of the source's software; None where it does not know the error.
+        peek: Finds what waits, and changes nothing. Without it `plan` runs the stream on a copy of its
+            checkpoint.
     """
 
     name: str
     discover: Callable[[SparkSession, Feed, str], Discovery]
     read_stream: Callable[[SparkSession, Feed], DataFrame]
     parts: Callable[[DataFrame, Feed, bool], Iterator[Part]]
-    explain: Callable[[Exception, Feed], MainstemError | None] = _nothing_known
+    explain: Callable[[Exception, Feed], MainstemError | None] = _explain_nothing
     peek: Callable[[SparkSession, Feed, str], Waiting] | None = None

@@ -1,1 +1,4 @@
-"""What the layers share: configuration, errors, names, sessions, tables, the command line. Imports no layer."""
+"""What the layers share: configuration, errors, names, sessions, tables, the command line.
+
+It imports no layer.
+"""

@@ -1,4 +1,4 @@
-"""The errors that a user can act on: each has a condition and a message in three parts."""
+"""The errors that a user can act on: a condition, and a message in three parts."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-_AS_TEXT = re.compile(r"(MainstemError|ConfigurationError): ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)")
+_AS_TEXT = re.compile(
+    r"(MainstemError|ConfigurationError): ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)"
+)
 
 _TRACE = re.compile(r"foreachBatch Python process: Traceback \(most recent call last\):\n(?: .*\n)+(\S.*)")
 
 
 class MainstemError(Exception):
-    """What went wrong, in three parts: what was found, where, and what to do.
+    """An error in three parts: what was found, where, and what to do.
 
-    `condition` is upper case and stable: tools and tests compare it, never the prose. `exit_code` is what the command
-    line leaves with.
+    `condition` is upper case and stable: tools and tests compare it, never the text. `exit_code` is the exit
+    code of the command line.
     """
 
     exit_code = 1
@@ -35,13 +37,13 @@ class MainstemError(Exception):
 
 
 class ConfigurationError(MainstemError):
-    """The configuration or the command line cannot be followed; nothing has been read or written."""
+    """The configuration or the command line is invalid; nothing has been read or written."""
 
     exit_code = 2
 
 
 def brief(error: Exception) -> str:
-    """What an error comes to: all three parts of a MainstemError, of any other its class and what went wrong, in a line."""
+    """An error in one line: the three parts of a MainstemError, the class and message of any other."""
     if isinstance(error, MainstemError):
         return str(error)
     name, cause = type(error).__name__, cause_of(error)
@@ -49,19 +51,19 @@ def brief(error: Exception) -> str:
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str | None:
-    """The allowed name that `name` was most likely meant to be, None where nothing is close."""
+    """The allowed name that is most similar to `name`, None where none is close."""
     spelled = {candidate.lower(): candidate for candidate in allowed}
     matches = get_close_matches(name.lower(), spelled, n=1, cutoff=0.6)
     return spelled[matches[0]] if matches else None
 
 
 def listed(allowed: Iterable[str]) -> str:
-    """The allowed names as one sentence part, for messages."""
+    """The allowed names as a part of a sentence."""
     return ", ".join(sorted(allowed)) or "none"
 
 
 def suggested(name: str, allowed: Iterable[str]) -> str:
-    """What to write in place of `name`: the nearest allowed name first, then all of them."""
+    """What to write instead of `name`: the nearest allowed name first, then all of them."""
     names = list(allowed)
     match = nearest(name, names)
     hint = f"did you mean '{match}'? " if match else ""
@@ -69,9 +71,9 @@ def suggested(name: str, allowed: Iterable[str]) -> str:
 
 
 def cause_of(error: Exception) -> str:
-    """One line that says what went wrong: of an error of the JVM the innermost cause, else the error's first line.
+    """One line with the cause: of an error of the JVM the innermost cause, else the error's first line.
 
-    Of a batch that failed in another process, as on Spark Connect, it is the end of the trace.
+    For a batch that failed in another process, as on Spark Connect, it is the end of the trace.
     """
     traced = _TRACE.search(str(error))
     if traced is not None:
@@ -84,7 +86,7 @@ def cause_of(error: Exception) -> str:
 
 
 def as_raised(error: Exception) -> MainstemError | None:
-    """The MainstemError that a task or a batch raised, which Spark hands on as text; None if it was another."""
+    """The MainstemError of a task or a batch, which Spark passes on as text; None for any other error."""
     match = _AS_TEXT.search(str(error))
     if match is None:
         return None
@@ -95,5 +97,7 @@ def as_raised(error: Exception) -> MainstemError | None:
 _KINDS = {kind.__name__: kind for kind in (MainstemError, ConfigurationError)}
 
 
-def _restored(kind: type[MainstemError], condition: str, found: str, where: str, action: str) -> MainstemError:
+def _restored(
+    kind: type[MainstemError], condition: str, found: str, where: str, action: str
+) -> MainstemError:
     return kind(condition, found=found, where=where, action=action)

@@ -1,35 +1,37 @@
-"""Gold's I/O: which tables have something new, each brought up to date in a thread of its own, results published once."""
+"""A run of gold: finds the tables that are behind, updates them in threads, and publishes results once."""
 
 from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
-from framework.config import Config
-from framework.crash import crash_point
+from framework.config.model import Config
+from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE
 from framework.errors import brief
-from framework.merge import Merge
-from framework.pace import set_pace
-from framework.session import worker_sessions
-from framework.tables import Lakehouse
-from gold.apply import Applied, apply_table
-from gold.bad_values import BAD_VALUES_TABLE
-from gold.held import held_changes
-from gold.plan import FAILED_REBUILD, Task
-from gold.profile import SchemaColumn
-from gold.state import State, append_states
-from gold.tasks import COUNTS_TABLE, Desk, all_tasks, known_schemas, named_tasks, waiting_tasks
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.merge import Merge
+from framework.pipeline.fault_injection import crash_point
+from framework.pipeline.layer import Run
+from framework.spark.session import worker_sessions
+from framework.spark.tuning import tune_for_rows
+from gold.changes.profile import SchemaColumn
+from gold.planning.discovery import all_tasks, known_schemas, named_tasks, waiting_tasks
+from gold.planning.rebuild import FAILED_REBUILD
+from gold.planning.table_state import State, append_states, read_states
+from gold.planning.task import Task
+from gold.writing.apply import Applied, apply_table
+from gold.writing.bad_values import BAD_VALUES_SCHEMA, NOT_LISTED
+from gold.writing.change_cache import cache_changes
 
 THREADS = 4
-_BAD_VALUES = (
-    "run_id string, source string, database string, schema string, `table` string, `column` string, text string, reason string, "
-    "change_id string, sequence string"
-)
+_CELL = ["source", "change_id", "column", "reason"]
+"""The columns that identify a row of `ops/bad_values`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,65 +41,142 @@ class GoldResult:
     tables: tuple[Applied, ...]
 
 
-def run_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, only: str | None = None) -> GoldResult:
-    """Apply all silver batches to the tables that are behind."""
-    return _apply(Desk(spark, lake, config), run_id, lambda desk: waiting_tasks(desk, only))
+def run_gold(
+    spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, only: str | None = None
+) -> GoldResult:
+    """Applies all batches of silver to the tables that are behind; with `only`, to that table alone."""
+    if not lake.exists(spark, BATCHES_TABLE):
+        return GoldResult(())
+    return _apply(Run(spark, lake, config, run_id), lambda run: waiting_tasks(run, only))
 
 
 def rebuild_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, table: str) -> GoldResult:
-    """Make one table anew from all its changes in silver. Readers see the old table until the new one is whole."""
-    return _apply(
-        Desk(spark, lake, config), run_id, lambda desk: [replace(task, is_rebuild=True) for task in named_tasks(all_tasks(desk), table)]
-    )
+    """Rebuilds one table from all its changes in silver, and other tables whose changes silver has replaced.
+
+    Readers see the old table until the new one is complete.
+    """
+
+    def find(run: Run) -> list[Task]:
+        tasks = all_tasks(run)
+        named = named_tasks(tasks, table)
+        others = [
+            task for task in tasks if task.is_repaired and task not in named and not task.settings.exclude
+        ]
+        return [*(replace(task, is_rebuild=True) for task in named), *others]
+
+    return _apply(Run(spark, lake, config, run_id), find)
 
 
-def _apply(desk: Desk, run_id: str, find: Callable[[Desk], list[Task]]) -> GoldResult:
-    spark, lake = desk.spark, desk.lake
-    if not lake.exists(spark, COUNTS_TABLE):
-        return GoldResult(())
-    lake.create(spark, BAD_VALUES_TABLE, _BAD_VALUES)
-    tasks = find(desk)
+def _apply(run: Run, find: Callable[[Run], list[Task]]) -> GoldResult:
+    spark, lake, run_id = run.spark, run.lake, run.run_id
+    tasks = find(run)
+    # an object store is asked only where there is something to do: each request costs
+    if (tasks or lake.local_root is not None) and _mark_unlisted(spark, lake, run_id):
+        tasks = find(run)
     if not tasks:
         return GoldResult(())
-    applied = _in_threads(desk, tasks, known_schemas(spark, lake))
+    lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
+    applied = _in_threads(run, tasks, known_schemas(spark, lake))
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)
     crash_point("gold.between_bad_values_and_states")
-    append_states(spark, lake, [a.state for a, task in zip(applied, tasks, strict=True) if a.state != task.state], run_id)
+    append_states(
+        spark,
+        lake,
+        [a.state for a, task in zip(applied, tasks, strict=True) if a.state != task.state],
+        run_id,
+    )
     crash_point("gold.after_publish")
     return GoldResult(tuple(applied))
 
 
-def _in_threads(desk: Desk, tasks: Sequence[Task], schemas: Mapping[str, Sequence[SchemaColumn]]) -> list[Applied]:
+def _mark_unlisted(spark: SparkSession, lake: Lakehouse, run_id: str) -> bool:
+    """Marks tables with bad values as unlisted if `ops/bad_values` is gone; returns whether it marked any.
+
+    It does so before the log exists again, so that the mark stays for tables that cannot be listed in this
+    run.
+    """
+    if lake.exists(spark, BAD_VALUES_TABLE):
+        return False
+    lost = [
+        state for state in read_states(spark, lake).values() if state.bad_values and not state.is_unlisted
+    ]
+    append_states(spark, lake, [replace(state, is_unlisted=True) for state in lost], run_id)
+    return bool(lost)
+
+
+def _in_threads(
+    run: Run, tasks: Sequence[Task], schemas: Mapping[str, Sequence[SchemaColumn]]
+) -> list[Applied]:
     sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
-    for session in worker_sessions(desk.spark, min(THREADS, len(tasks))):
+    for session in worker_sessions(run.spark, min(THREADS, len(tasks))):
         sessions.put(session)
-    held = held_changes(desk.spark, desk.lake, tasks)
+    cached = cache_changes(run.spark, run.lake, tasks)
 
     def one(task: Task) -> Applied:
         session, started = sessions.get(), time.monotonic()
         try:
-            set_pace(session, task.rows)
-            found = apply_table(session, desk.lake, task, schemas, held)
+            tune_for_rows(session, task.rows)
+            applied = apply_table(session, run.lake, task, schemas, cached)
         except Exception as error:  # one table's failure parks that table alone
-            made_as = FAILED_REBUILD if task.is_rebuild else task.state.made_as
-            found = Applied(replace(task.state, state=State.PARKED, reason=brief(error), made_as=made_as))
+            built_with = FAILED_REBUILD if task.is_rebuild else task.state.built_with
+            applied = Applied(
+                replace(task.state, state=State.PARKED, reason=brief(error), built_with=built_with)
+            )
         finally:
             sessions.put(session)
-        return replace(found, seconds=time.monotonic() - started)
+        return replace(applied, seconds=time.monotonic() - started)
 
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         return list(pool.map(one, tasks))
 
 
-def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Iterable[Applied], run_id: str) -> None:
-    rows = [
-        (run_id, a.state.source, a.state.name.database, a.state.name.schema, a.state.name.table, column, text, reason, change_id, sequence)
-        for a in applied
-        for change_id, sequence, column, text, reason in a.faults
-    ]
-    if not rows:
+def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Sequence[Applied], run_id: str) -> None:
+    """Lists each cell once, and removes the cells of rebuilt tables that are not there any more."""
+    rows = [row for one in applied for row in _bad_value_rows(one, run_id)]
+    replaced = [one.state for one in applied if one.faults.replaces]
+    if not rows and not replaced:
         return
-    frame = spark.createDataFrame(rows, _BAD_VALUES).dropDuplicates(["source", "change_id", "column", "reason"])
-    same = "t.source = s.source AND t.change_id = s.change_id AND t.`column` = s.`column` AND t.reason = s.reason"
-    Merge(lake.place(BAD_VALUES_TABLE), frame, same).insert_all().execute()
+    frame = (
+        spark.createDataFrame(rows, BAD_VALUES_SCHEMA)
+        .dropDuplicates(_CELL)
+        .withColumn("is_stale", F.lit(False))
+    )
+    if replaced:
+        places = [
+            (state.source, state.name.database, state.name.schema, state.name.table) for state in replaced
+        ]
+        tables = spark.createDataFrame(
+            places, "source string, database string, schema string, `table` string"
+        )
+        have = lake.read(spark, BAD_VALUES_TABLE)
+        mine = [have[name].eqNullSafe(tables[name]) for name in tables.columns]
+        same = [F.col(f"h.{name}").eqNullSafe(F.col(f"f.{name}")) for name in _CELL]
+        stale = (
+            have.join(F.broadcast(tables), mine, "left_semi")
+            .alias("h")
+            .join(frame.alias("f"), same, "left_anti")
+        )
+        frame = frame.unionByName(stale.withColumn("is_stale", F.lit(True)))
+    same_cell = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in _CELL)
+    values = {f"`{name}`": f"s.`{name}`" for name in frame.columns if name != "is_stale"}
+    Merge(lake.location(BAD_VALUES_TABLE), frame, same_cell).delete("s.is_stale").insert(
+        values, "NOT s.is_stale"
+    ).execute()
+
+
+def _bad_value_rows(applied: Applied, run_id: str) -> Iterator[tuple[str | None, ...]]:
+    """The rows of `ops/bad_values` for one table; the last one has the number of unlisted cells."""
+    state, faults = applied.state, applied.faults
+    head = (run_id, state.source, state.name.database, state.name.schema, state.name.table)
+    for change_id, sequence, column, text, reason in faults.cells:
+        yield (*head, column, text, reason, change_id, sequence)
+    if faults.others:
+        yield (
+            *head,
+            None,
+            str(faults.others),
+            NOT_LISTED,
+            f"{state.name.dotted} through batch {state.batch}",
+            None,
+        )

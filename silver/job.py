@@ -1,75 +1,141 @@
-"""Silver's run: the stream over bronze, batch by batch, and messages that are taken up again."""
+"""Silver's runs: the stream over bronze, the replay of quarantine, and rebuilds of tables."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config import Config
-from framework.contracts.reasons import Reason
-from framework.contracts.tables import CHANGES, MESSAGE_AT, MESSAGES, QUARANTINE
+from framework.config.model import Config
+from framework.contracts.quarantine_reasons import Reason
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    MESSAGES_TABLE,
+    PENDING_TABLE,
+    QUARANTINE_TABLE,
+)
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
 from framework.errors import MainstemError, as_raised, cause_of
-from framework.session import is_connect
-from framework.tables import Lakehouse
-from silver import derived, epochs
-from silver.again import decode_again
-from silver.batch import MESSAGES_TABLE, derive, normalize_batch
-from silver.checkpoint import open_checkpoint
-from silver.desk import STRIDE, Desk, source_plans
-from silver.passed_over import extra_batch, go_on, last_batch, unread
-from silver.rewrites import past_erasures, rewrite_in
+from framework.lakehouse.inventory import Inventory
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.spark.session import is_connect
+from silver.batches import batch_counts
+from silver.batches.landings import add_epochs, before_halves_of, identify_all, outcomes_in_epochs
+from silver.batches.run_state import BATCH_ID_STEP, RunState, source_plans
+from silver.epochs import history as epochs
+from silver.operations.redecode import redecode
+from silver.stream.ambiguous_values import retry_ambiguous
+from silver.stream.bronze_rewrites import past_erasures, rewrite_in
+from silver.stream.checkpoint import Checkpoint, bronze_replaced, counted_from, open_checkpoint
+from silver.stream.lost_logs import restore_logs
+from silver.stream.lost_tables import (
+    lost_derived,
+    note_tables,
+    read_noted_tables,
+    restore_derived,
+    restore_epochs,
+    restore_markers,
+)
+from silver.stream.recovery import finish_interrupted
+from silver.stream.resume import (
+    last_batch_id,
+    materialize,
+    process_in_portions,
+    resume_sources,
+    without_outcome,
+)
+from silver.stream.source_isolation import errors_of, process_with_isolation
 
 _WAIT_FOR_PARTNERS = (str(Reason.UNPAIRED_BEFORE_IMAGE),)
 
 
 @dataclass(frozen=True, slots=True)
 class SilverResult:
-    """What a run of silver did: messages read, the counts of its batches (rows of `ops/batches`), sources that stand still.
+    """What a run of silver did: messages read, counts of its batches (`ops/batches`), errors of sources.
 
-    `left_out` are sources that bronze has messages of and the configuration does not name.
+    `left_out` are sources in bronze that the configuration does not name. `kept` counts messages that were
+    not decoded again because `forget` removed rows of them. `restored` has notes on tables that were gone and
+    have been restored.
     """
 
     messages: int
     counts: Sequence[Row] = ()
     errors: tuple[MainstemError, ...] = ()
     left_out: tuple[str, ...] = ()
+    kept: int = 0
+    restored: tuple[str, ...] = ()
 
 
 def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverResult:
-    """Normalize all messages that bronze holds and silver has not read yet."""
+    """Decode all messages that bronze holds and silver has not read yet."""
     if not lake.exists(spark, MESSAGES_TABLE):
-        return SilverResult(0)
-    desk = _open_desk(spark, lake, config)
-    checkpoint = open_checkpoint(spark, lake)
-    _finish(spark, desk)
-    stopped = {name: halt.batch for name, halt in go_on(spark, desk).items()}
-    newest = last_batch(spark, desk) if is_connect(spark) else -1
-    # messages that were taken up again on their own have their fate when the stream comes to them
+        is_lost = lake.exists(spark, CHANGES_TABLE)
+        return SilverResult(0, errors=(bronze_replaced(lake),) if is_lost else ())
+    noted = read_noted_tables(spark, lake)
+    begun = restore_epochs(spark, lake, noted, config.sources)
+    restore_markers(spark, lake, noted)
+    checkpoint = open_checkpoint(spark, lake, () if noted is None else noted.tables)
+    state, restored = _open_state(spark, lake, config, noted)
+    restored = (*begun, *restored)
+    if noted is None or not lake.exists(
+        spark, CHANGES_TABLE
+    ):  # tables that a killed run began are not tables that are lost
+        note_tables(spark, lake, noted)
+    try:
+        result = _read_stream(spark, state, checkpoint)
+    except Exception:
+        with suppress(Exception):  # the first error is the one to report
+            note_tables(spark, lake, noted)
+        raise
+    is_idle = noted is not None and not result.messages and not restored
+    if lake.local_root is not None or not is_idle:  # listing all tables of an object store takes a second
+        note_tables(spark, lake, noted)
+    return replace(result, restored=restored)
+
+
+def _read_stream(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -> SilverResult:
+    """Read what the stream has not read yet, batch by batch."""
+    lake = state.lake
+    stopped = {name: source.batch for name, source in resume_sources(spark, state).items()}
+    stopped |= dict.fromkeys(epochs.read_history(spark, lake).passed_over(state.config.sources), -1)
+    newest = last_batch_id(spark, state) if is_connect(spark) else -1
+    # the stream may come to messages that were decoded before, outside of it
     has_gaps = checkpoint.is_reset or epochs.read_history(spark, lake).has_gaps
     failures: list[Exception] = []
 
-    def normalize(messages: DataFrame, stream_batch: int) -> None:
+    def process(messages: DataFrame, stream_batch: int) -> None:
         try:
-            batch = (checkpoint.first_batch + stream_batch) * STRIDE
+            batch = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
-            if has_gaps:
-                fresh = unread(fresh, desk)
-            normalize_batch(fresh, batch, desk)
-            stopped.update({name: halt.batch for name, halt in epochs.read_history(messages.sparkSession, lake).halts().items()})
+            with _only_without_outcome(messages, fresh, state) if has_gaps else nullcontext(fresh) as new:
+                stopped.update(dict.fromkeys(process_with_isolation(new, batch, state), batch))
+            stopped.update(
+                {
+                    name: source.batch
+                    for name, source in epochs.read_history(messages.sparkSession, lake)
+                    .stopped_sources()
+                    .items()
+                }
+            )
         except Exception as error:
             failures.append(error)
             raise
 
     query = (
-        lake.read_stream(spark, MESSAGES_TABLE, {"maxBytesPerTrigger": "512m", **past_erasures(spark, lake, MESSAGES_TABLE)})
+        lake.read_stream(
+            spark,
+            MESSAGES_TABLE,
+            {"maxBytesPerTrigger": "512m", **past_erasures(spark, lake, MESSAGES_TABLE)},
+        )
         .writeStream.trigger(availableNow=True)
         .option("checkpointLocation", checkpoint.path)
-        .foreachBatch(normalize)
+        .foreachBatch(process)
         .start()
     )
     try:
@@ -78,90 +144,130 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
         first = failures[0] if failures else as_raised(error) or error
         if isinstance(first, MainstemError) or (failures and not _is_of_gone_files(first)):
             raise first from None
-        raise rewrite_in(first, lake, MESSAGES_TABLE) or _stream_failed(first, checkpoint.path) from None
-    if is_connect(spark):  # the batches ran in another process: what they did is told by the tables
-        desk.note(_counts_since(spark, lake, newest), _messages_since(spark, lake, newest))
-    return _result(spark, desk)
+        raise rewrite_in(first, lake, MESSAGES_TABLE) or _stream_failed(
+            first, lake, checkpoint.path
+        ) from None
+    if is_connect(spark):  # the batches ran in another process: only the tables know what they did
+        state.note(_counts_since(spark, lake, newest), _messages_since(spark, lake, newest))
+    return _result(spark, state)
+
+
+@contextmanager
+def _only_without_outcome(messages: DataFrame, fresh: DataFrame, state: RunState) -> Iterator[DataFrame]:
+    """The fresh messages that have no outcome yet; `messages` are all of the batch."""
+    state.raw = messages
+    with materialize(without_outcome(fresh, state), state, "unread") as found:
+        yield found
 
 
 def _messages_since(spark: SparkSession, lake: Lakehouse, batch: int) -> int:
-    """How many messages the batches after this one held, by the notes of their commits."""
-    if not lake.exists(spark, derived.CHANGES_TABLE):
+    """How many messages the batches after this one had, by the notes of their commits."""
+    if not lake.exists(spark, CHANGES_TABLE):
         return 0
-    commits = lake.history(spark, derived.CHANGES_TABLE).select("userMetadata").collect()
+    commits = lake.history(spark, CHANGES_TABLE).select("userMetadata").collect()
     notes = [json.loads(row[0] or "{}") for row in commits]
     return sum(note["messages"] for note in notes if note.get("batch", -1) > batch)
 
 
 def _counts_since(spark: SparkSession, lake: Lakehouse, batch: int) -> list[Row]:
-    counts = lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
+    counts = lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA)
     return counts.where(F.col("batch") > batch).collect()
 
 
 def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverResult:
-    """Decode the messages in quarantine again. Halves that wait for a partner there go on waiting."""
-    if not lake.exists(spark, derived.QUARANTINE_TABLE):
+    """Decode the quarantined messages again, but not halves that wait there for their other half."""
+    if not lake.exists(spark, CHANGES_TABLE):
         return SilverResult(0)
-    desk = _open_desk(spark, lake, config)
-    _finish(spark, desk)
-    go_on(spark, desk)
-    open_rows = lake.read(spark, derived.QUARANTINE_TABLE).where(~F.col("is_resolved") & ~F.col("reason").isin(*_WAIT_FOR_PARTNERS))
-    wanted = open_rows.where(F.col("source").isin(*desk.plans)).select(*MESSAGE_AT)
-    wanted = wanted.unionByName(_partners(spark, desk, wanted)).distinct()
-    messages = lake.read(spark, MESSAGES_TABLE).join(F.broadcast(wanted), list(MESSAGE_AT), "left_semi").select(*MESSAGES.names)
-    normalize_batch(messages, extra_batch(spark, desk), desk, is_replay=True)
-    return _result(spark, desk)
+    noted = read_noted_tables(spark, lake)
+    begun = restore_epochs(spark, lake, noted, config.sources)
+    state, restored = _open_state(spark, lake, config, noted)
+    restored = (*begun, *restored)
+    resume_sources(spark, state)
+    open_rows = lake.read(spark, QUARANTINE_TABLE).where(
+        ~F.col("is_resolved") & ~F.col("reason").isin(*_WAIT_FOR_PARTNERS)
+    )
+    wanted = open_rows.where(F.col("source").isin(*state.plans)).select(*MESSAGE_ID)
+    wanted = wanted.unionByName(_partners(spark, state, wanted)).distinct()
+    near = lake.read(spark, MESSAGES_TABLE).join(
+        wanted.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi"
+    )
+    known = identify_all(near, lake, config).where("relanding IS NULL")
+    process_in_portions(
+        known.join(wanted, list(MESSAGE_ID), "left_semi").select(*MESSAGES.names), state, is_replay=True
+    )
+    return replace(_result(spark, state), restored=restored)
 
 
 def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: str) -> SilverResult:
     """Decode the messages of one table again, in place of what silver holds of it."""
-    if not lake.exists(spark, derived.COUNTS_TABLE):
+    if not lake.exists(spark, CHANGES_TABLE):
         return SilverResult(0)
-    desk = _open_desk(spark, lake, config)
-    _finish(spark, desk)
-    go_on(spark, desk)
-    messages = decode_again(spark, desk, table)
-    return replace(_result(spark, desk), messages=messages)
+    noted = read_noted_tables(spark, lake)
+    begun = restore_epochs(spark, lake, noted, config.sources)
+    state, restored = _open_state(spark, lake, config, noted)
+    restored = (*begun, *restored)
+    resume_sources(spark, state)
+    found = redecode(spark, state, table)
+    return replace(_result(spark, state), messages=found.decoded, kept=found.kept, restored=restored)
 
 
-def _result(spark: SparkSession, desk: Desk) -> SilverResult:
-    history = epochs.read_history(spark, desk.lake)
-    errors = tuple(halt.error() for name, halt in history.halts().items() if name in desk.config.sources)
-    return SilverResult(desk.messages, desk.counts, errors, tuple(history.left_out(desk.config.sources)))
+def _result(spark: SparkSession, state: RunState) -> SilverResult:
+    waiting = retry_ambiguous(spark, state)
+    history = epochs.read_history(spark, state.lake)
+    stopped_sources = (
+        source.error() for name, source in history.stopped_sources().items() if name in state.config.sources
+    )
+    errors = (*stopped_sources, *waiting, *errors_of(history, state))
+    return SilverResult(state.messages, state.counts, errors, tuple(history.left_out(state.config.sources)))
 
 
-def _partners(spark: SparkSession, desk: Desk, wanted: DataFrame) -> DataFrame:
-    """The other halves of updates that were whole when a rule held them back."""
-    is_held = (F.col("kind") == "quarantined") & (F.col("reason") == str(Reason.RULE_BROKEN)) & F.col("paired_with").isNotNull()
-    held = desk.lake.rows(spark, derived.CHANGES_TABLE, CHANGES).where(is_held)
-    return held.join(wanted, list(MESSAGE_AT), "left_semi").select("source", "paired_with.*").select(*MESSAGE_AT)
+def _partners(spark: SparkSession, state: RunState, wanted: DataFrame) -> DataFrame:
+    """The other halves of updates that were complete when a rule quarantined them."""
+    is_held = (
+        (F.col("kind") == "quarantined")
+        & (F.col("reason") == str(Reason.RULE_BROKEN))
+        & F.col("paired_with").isNotNull()
+    )
+    held = outcomes_in_epochs(state.lake.rows(spark, CHANGES_TABLE, CHANGES), state.lake, state.config).where(
+        is_held
+    )
+    return before_halves_of(held.join(wanted, list(MESSAGE_ID), "left_semi")).select(*MESSAGE_ID)
 
 
-def _open_desk(spark: SparkSession, lake: Lakehouse, config: Config) -> Desk:
-    lake.create(spark, derived.PENDING_TABLE, CHANGES)
-    lake.create(spark, derived.QUARANTINE_TABLE, QUARANTINE)
-    return Desk(lake, config, source_plans(config))
-
-
-def _finish(spark: SparkSession, desk: Desk) -> None:
-    """Derive what a crash has left underived of the last batch, before messages are taken up again or left out."""
-    if not desk.lake.exists(spark, derived.CHANGES_TABLE):
-        return
-    last = last_batch(spark, desk)
-    counts = desk.lake.rows(spark, derived.COUNTS_TABLE, derived.COUNTS_SCHEMA)
-    if last >= 0 and counts.where(F.col("batch") == last).isEmpty():
-        messages = desk.lake.read(spark, MESSAGES_TABLE)
-        batch = desk.lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == last).select(*MESSAGE_AT)
-        landed_at = messages.join(batch, list(MESSAGE_AT), "left_semi").agg(F.max("ingested_at")).first()
-        derive(messages, last, desk, None if landed_at is None else landed_at[0])
+def _open_state(
+    spark: SparkSession, lake: Lakehouse, config: Config, noted: Inventory | None = None
+) -> tuple[RunState, tuple[str, ...]]:
+    """The state of the run, and notes on tables that were gone and have been restored."""
+    state = RunState(lake, config, source_plans(config), counted_from=counted_from(spark, lake))
+    lost = lost_derived(spark, lake, noted)
+    lake.create(spark, PENDING_TABLE, CHANGES)
+    lake.create(spark, QUARANTINE_TABLE, QUARANTINE)
+    for name in (PENDING_TABLE, QUARANTINE_TABLE):
+        if "epoch" not in lake.read(spark, name).columns:
+            add_epochs(spark, lake, config, name)
+    restored = (*restore_derived(spark, state, lost), *restore_logs(spark, state, noted))
+    finish_interrupted(spark, state)
+    return state, restored
 
 
 def _without_stopped(messages: DataFrame, stopped: Sequence[str]) -> DataFrame:
-    """The messages of sources that go on. A stop of this very batch holds back what is behind it, when that is found again."""
+    """The messages of sources that go on.
+
+    A stop in this very batch is found again when the batch is repeated.
+    """
     return messages.where(~F.col("source").isin(*stopped)) if stopped else messages
 
 
-_GONE = ("FAILED_READ_FILE", "FileNotFoundException", "DELTA_FILE_NOT_FOUND", "DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS")
+_GONE = (
+    "FAILED_READ_FILE",
+    "FileNotFoundException",
+    "DELTA_FILE_NOT_FOUND",
+    "DELTA_LOG_FILE_NOT_FOUND",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS",
+)
+
+
+_OTHER_TABLE = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 
 
 def _is_of_gone_files(error: Exception) -> bool:
@@ -173,18 +279,22 @@ def _gone_file(text: str) -> str:
     return found[0] if found else "which, the table's log tells"
 
 
-def _stream_failed(error: Exception, checkpoint: str) -> MainstemError:
+def _stream_failed(error: Exception, lake: Lakehouse, checkpoint: str) -> MainstemError:
+    if _OTHER_TABLE in str(error):
+        return bronze_replaced(lake)
     if _is_of_gone_files(error):
         return MainstemError(
             "BRONZE_INCOMPLETE",
             found=f"files of {MESSAGES_TABLE} that silver has not read are gone: {_gone_file(str(error))}",
             where=f"the stream over {MESSAGES_TABLE}, checkpoint {checkpoint}",
-            action="restore the files, or the table at an earlier version; nothing was passed over. Where they are lost: set aside"
-            f" {MESSAGES_TABLE} and the checkpoints of bronze, and land the messages again",
+            action="restore the files, or the table at an earlier version; nothing was passed over."
+            f" If they are lost: set aside {MESSAGES_TABLE} and the checkpoints of bronze,"
+            " and land the messages again",
         )
     return MainstemError(
         "SILVER_FAILED",
         found=cause_of(error),
         where=f"the stream over {MESSAGES_TABLE}, checkpoint {checkpoint}",
-        action=f"run again; if files of the checkpoint are damaged, delete it and create the empty file {checkpoint}.reset",
+        action="run again; if files of the checkpoint are damaged, delete it and create the empty file"
+        f" {checkpoint}.reset",
     )

@@ -1,28 +1,37 @@
-"""Silver as the command line sees it: how it runs, what it adds to `status`, which formats it knows."""
+"""Silver as the command line sees it: runs, its part of `status`, and the formats that it knows."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import functions as F
 
-from framework.contracts.tables import CHANGES, QUARANTINE
-from framework.layer import Layer, LayerReport, Run
-from silver import derived
-from silver.batch import MESSAGES_TABLE
-from silver.checkpoint import counted_from
-from silver.detect import detect
-from silver.epochs import read_history
-from silver.expectations import expectations
-from silver.forget import erase
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    MESSAGES_TABLE,
+    PENDING_TABLE,
+    QUARANTINE_TABLE,
+)
+from framework.contracts.table_schemas import CHANGES, QUARANTINE
+from framework.demo.feeds import sample
+from framework.pipeline.layer import Layer, LayerReport, Run
+from framework.pipeline.message_counts import accounts
+from silver.batches.seed_plans import resolve_seed
+from silver.detection.detect import detect
+from silver.epochs.history import read_history
 from silver.formats import FORMATS
 from silver.job import SilverResult, rebuild_silver, replay_silver, run_silver
-from silver.outlook import outlook
-from silver.seeds import place
-from silver.snapshots import late_snapshots
-from silver.upkeep import kept
-from silver.verify import verify
+from silver.operations.expectations import expectations
+from silver.operations.forget import erase
+from silver.operations.late_snapshots import late_snapshots
+from silver.operations.maintain import tables_to_maintain
+from silver.operations.preview import preview
+from silver.operations.setting_hints import hints
+from silver.operations.verify import verify
+from silver.stream.checkpoint import counted_from
 
 CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
 
@@ -35,7 +44,7 @@ def _replay(run: Run) -> LayerReport:
     return _report(run, replay_silver(run.spark, run.lake, run.config))
 
 
-def _decode_again(run: Run, table: str) -> LayerReport:
+def _redecode(run: Run, table: str) -> LayerReport:
     return _report(run, rebuild_silver(run.spark, run.lake, run.config, table))
 
 
@@ -53,19 +62,28 @@ def _report(run: Run, result: SilverResult) -> LayerReport:
             "quarantined": by_kind["quarantined"],
             "waiting": _waiting(run),
         }
-    notes = tuple(_left_out_note(source) for source in result.left_out)
+    notes = (
+        *result.restored,
+        *(_left_out_note(source) for source in result.left_out),
+        *hints(run, result.counts),
+    )
+    if result.kept:
+        notes += (
+            f"{result.kept:,} messages were not decoded again, because `forget` removed rows of them:"
+            " what silver has of them stays",
+        )
     return LayerReport("silver", {"messages": result.messages, **counts}, errors=result.errors, notes=notes)
 
 
 def _left_out_note(source: str) -> str:
     return (
-        f"source {source}: messages of it have landed, and the configuration does not name it: they have no fate; "
-        "give a source this name (again) and run: they are taken up then"
+        f"source {source}: messages of it have landed, and the configuration does not name it: they have no"
+        " fate; give a source this name (again) and run: they are decoded then"
     )
 
 
 def _waiting(run: Run) -> int:
-    return run.lake.rows(run.spark, derived.PENDING_TABLE, CHANGES).count()
+    return run.lake.rows(run.spark, PENDING_TABLE, CHANGES).count()
 
 
 def _status(run: Run) -> dict[str, Any]:
@@ -79,24 +97,71 @@ def _status(run: Run) -> dict[str, Any]:
         "excluded": 0,
         "quarantined": {},
         "pending_halves": _waiting(run),
+        "merged_halves": 0,
+        "key_change_halves": 0,
+        "further_rows": 0,
+        "without_fate": 0,
         "stopped": [
-            {"source": halt.source, "epoch": halt.epoch, "reason": halt.stops[0].reason, "detail": halt.stops[0].detail}
-            for halt in history.halts().values()
+            {
+                "source": stopped.source,
+                "epoch": stopped.epoch,
+                "reason": stopped.stops[0].reason,
+                "detail": stopped.stops[0].detail,
+            }
+            for stopped in history.stopped_sources().values()
         ],
-        "left_out": [{"source": source, "messages": _messages_of(run, source), "note": _left_out_note(source)} for source in left_out],
+        "left_out": [
+            {"source": source, "messages": _messages_of(run, source), "note": _left_out_note(source)}
+            for source in left_out
+        ],
     }
-    if not run.lake.exists(run.spark, derived.COUNTS_TABLE):
-        return found
-    names = {"row": "changes", "duplicate": "duplicates", "excluded": "excluded", **dict.fromkeys(CONTROL_KINDS, "control_events")}
-    live = run.lake.read(run.spark, derived.COUNTS_TABLE).where(F.col("batch") >= counted_from(run.spark, run.lake))
+    if not run.lake.exists(run.spark, BATCHES_TABLE):
+        landed = run.lake.exists(run.spark, MESSAGES_TABLE)
+        return {**found, "without_fate": run.lake.read(run.spark, MESSAGES_TABLE).count() if landed else 0}
+    names = {
+        "row": "changes",
+        "duplicate": "duplicates",
+        "excluded": "excluded",
+        **dict.fromkeys(CONTROL_KINDS, "control_events"),
+    }
+    live = run.lake.read(run.spark, BATCHES_TABLE).where(F.col("batch") >= counted_from(run.spark, run.lake))
     found["late_snapshots"] = late_snapshots(live)
-    counts = live.groupBy("kind").agg(F.sum("rows")).collect()
-    for kind, rows in counts:
+    counts = (
+        live.groupBy("kind")
+        .agg(F.sum("rows"), F.sum(F.when(F.col("kind") == "row", F.col("merged"))))
+        .collect()
+    )
+    for kind, rows, merged in counts:
+        found["merged_halves"] += merged or 0
         if kind in names:
             found[names[kind]] += rows
-    open_rows = run.lake.rows(run.spark, derived.QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
+    open_rows = run.lake.rows(run.spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
     found["quarantined"] = {row[0]: row[1] for row in open_rows.groupBy("reason").count().collect()}
-    return found
+    return {**found, **_accounted(run, found)}
+
+
+def _accounted(run: Run, found: Mapping[str, Any]) -> dict[str, int]:
+    """Other reasons for the number of messages, so that all numbers add up.
+
+    Read only if something is missing.
+    """
+    outcomes = ("changes", "control_events", "duplicates", "excluded", "pending_halves", "merged_halves")
+    missing = (
+        run.lake.read(run.spark, MESSAGES_TABLE).count()
+        - sum(found[name] for name in outcomes)
+        - sum(found["quarantined"].values())
+    )
+    row = (
+        accounts(run.lake.read(run.spark, CHANGES_TABLE)).agg(F.sum("key_halves"), F.sum("further")).first()
+        if missing
+        else None
+    )
+    key_halves, further = (row[0] or 0, row[1] or 0) if row is not None else (0, 0)
+    return {
+        "key_change_halves": key_halves,
+        "further_rows": further,
+        "without_fate": max(missing - key_halves + further, 0),
+    }
 
 
 def _messages_of(run: Run, source: str) -> int:
@@ -126,13 +191,13 @@ LAYER = Layer(
     verify=verify,
     status=_status,
     replay=_replay,
-    decode_again=_decode_again,
+    redecode=_redecode,
     formats=_format_rows,
     options=lambda: {name: f.options for name, f in FORMATS.items()},
     erase=erase,
-    place=place,
-    plan=outlook,
-    kept=kept,
-    detect=lambda messages, source: detect(messages, FORMATS, source),
+    resolve_seed=resolve_seed,
+    plan=preview,
+    tables_to_maintain=tables_to_maintain,
+    detect=lambda messages, source: detect(messages, FORMATS, source, sample),
     expectations=expectations,
 )

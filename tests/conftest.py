@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.session import local_settings, start_local, stop_session
+from framework.spark.session import local_settings, start_local, stop_session
 
 # A busy machine is slow, not wrong.
 hypothesis.settings.register_profile("mainstem", deadline=None)
@@ -35,7 +35,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One local session with settings for small."""
-    settings = local_settings("tests", cores=2) | {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+    settings = local_settings("tests", cores=2) | {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.default.parallelism": "2",
+    }
     session = start_local(settings)
     yield session
     stop_session(session)

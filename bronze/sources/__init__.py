@@ -1,4 +1,4 @@
-"""The kinds of places that messages come from: one module a kind, one line here."""
+"""The kinds of sources: one module for each kind, and one entry here."""
 
 from __future__ import annotations
 

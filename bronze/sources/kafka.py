@@ -1,56 +1,116 @@
-"""Messages of Kafka topics, by Spark's own connector: keys, values, headers, null values and coordinates as the broker has them.
+"""Messages of Kafka topics, read with Spark's connector: coordinates, keys, values and headers of the broker.
 
-Keys of `kafka:` other than ours go to Spark's reader as they are: its own (`startingOffsets`, `maxOffsetsPerTrigger`,
-`minPartitions`) and, behind `kafka.`, the client's (`kafka.security.protocol`, `kafka.sasl.jaas.config`). Where nothing is
-said a source begins at the earliest offset, a commit holds a million messages at most, and lost offsets stop it.
+Other keys of `kafka:` are passed to Spark's reader unchanged: its own options (`startingOffsets`,
+`maxOffsetsPerTrigger`, `minPartitions`) and, with the prefix `kafka.`, those of the client
+(`kafka.security.protocol`, `kafka.sasl.jaas.config`). By default a source begins at the earliest offset, a
+commit has at most a million messages, and lost offsets stop the source. The options are those of
+https://spark.apache.org/docs/latest/streaming/structured-streaming-kafka-integration.html
 
-A pattern is the whole name of a topic; Spark alone would also take topics that hold it somewhere.
+`topic_pattern` must match the whole name of a topic; Spark alone also reads topics that match in part.
 
-Offsets that the broker no longer has are never skipped: the source stops with KAFKA_OFFSETS_LOST, which names the range. A
-topic that is added later, or that comes to match the pattern, is read from its first message.
+A topic that was deleted and created again counts its offsets from 0. Once it has more messages than the old
+topic had, Spark would continue in the middle of it. Therefore the messages just before a batch are compared
+with those that have landed: where they differ, the source stops with KAFKA_TOPIC_RECREATED.
+
+Offsets that the broker no longer has are never skipped: the source stops with KAFKA_OFFSETS_LOST, which names
+the range. A topic that is added later, or that matches the pattern later, is read from its first message.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.source import MESSAGES_TABLE, Discovery, Feed, Part, SourceKind
-from framework.config_sources import Kafka
-from framework.contracts.tables import MESSAGES
+from bronze.deduplication import drop_landed, offsets_with_other_messages
+from bronze.headers import escape_reserved_headers
+from bronze.source import Discovery, Feed, Part, SourceKind
+from framework.config.sources import Kafka
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
+from framework.lakehouse.checkpoint_files import newest_offsets
 
-DEFAULTS: Mapping[str, str] = {"startingOffsets": "earliest", "failOnDataLoss": "true", "maxOffsetsPerTrigger": "1000000"}
+DEFAULTS: Mapping[str, str] = {
+    "startingOffsets": "earliest",
+    "failOnDataLoss": "true",
+    "maxOffsetsPerTrigger": "1000000",
+}
 
 _DATA_LOSS = re.compile(r"Some data may have been lost.*?Reason:\s*([^\n]+)", re.DOTALL)
-_AFTER_A_LOSS = (
-    "nothing was skipped; let the broker have the messages again; or set `failOnDataLoss: false` for one run, which goes on behind the gap,"
-    " and take what is missing by a new snapshot under a higher `epoch`"
+_AFTER_A_RECREATION = (
+    "delete {checkpoint}, create the empty file {checkpoint}.reset, raise `epoch` by one and run:"
+    " the new topic is then read from its first message, and what has landed stays"
 )
+_AFTER_A_LOSS = (
+    "nothing was skipped; restore the messages on the broker;"
+    " or, where the topic was deleted and created again, "
+    + _AFTER_A_RECREATION
+    + "; or set `failOnDataLoss: false` for one run, which continues after the gap,"
+    " and load what is missing with a new snapshot under a higher `epoch`"
+)
+_MESSAGES_COMPARED = 10
+"""How many messages just before a batch are compared with those that have landed."""
+_TOPICS_PER_QUERY = 50
+_CLIENT_OPTION_PREFIXES = ("kafka.", "kafkaconsumer.", "fetchoffset.", "groupidprefix")
 _FAILURES = (
-    ("UnknownTopicOrPartitionException", "KAFKA_TOPIC_UNKNOWN", "the broker does not know a topic", "create it, or correct `topics`"),
-    ("TopicAuthorizationException", "KAFKA_REFUSED", "the broker refuses a topic", "give the user of `kafka:` the right to read it"),
-    ("SaslAuthenticationException", "KAFKA_REFUSED", "the broker refuses the user", "correct the `kafka.sasl.…` keys of `kafka:`"),
-    ("SslAuthenticationException", "KAFKA_REFUSED", "no trusted connection", "correct the `kafka.ssl.…` keys of `kafka:`"),
-    ("No resolvable bootstrap", "KAFKA_UNREACHABLE", "no server has a known address", "correct `bootstrap_servers`"),
-    ("TimeoutException", "KAFKA_UNREACHABLE", "the broker does not answer", "start it, or correct `bootstrap_servers`, and run again"),
+    (
+        "UnknownTopicOrPartitionException",
+        "KAFKA_TOPIC_UNKNOWN",
+        "the broker does not know a topic",
+        "create it, or correct `topics`",
+    ),
+    (
+        "TopicAuthorizationException",
+        "KAFKA_REFUSED",
+        "the broker refuses a topic",
+        "give the user of `kafka:` the right to read it",
+    ),
+    (
+        "SaslAuthenticationException",
+        "KAFKA_REFUSED",
+        "the broker refuses the user",
+        "correct the `kafka.sasl.…` keys of `kafka:`",
+    ),
+    (
+        "SslAuthenticationException",
+        "KAFKA_REFUSED",
+        "no trusted connection",
+        "correct the `kafka.ssl.…` keys of `kafka:`",
+    ),
+    (
+        "No resolvable bootstrap",
+        "KAFKA_UNREACHABLE",
+        "no server has a known address",
+        "correct `bootstrap_servers`",
+    ),
+    (
+        "TimeoutException",
+        "KAFKA_UNREACHABLE",
+        "the broker does not answer",
+        "start it, or correct `bootstrap_servers`, and run again",
+    ),
 )
 
 
 def reader_options(kafka: Kafka) -> dict[str, str]:
-    """The options of Spark's reader; what the configuration says stands above the defaults, in any spelling of case."""
-    said = {key.lower() for key in kafka.options}
-    options = {key: value for key, value in DEFAULTS.items() if key.lower() not in said}
+    """The options of Spark's reader; configured options override the defaults, whatever their case."""
+    configured = {key.lower() for key in kafka.options}
+    options = {key: value for key, value in DEFAULTS.items() if key.lower() not in configured}
     options |= {key: value for key, value in kafka.options.items() if key.lower() != "includeheaders"}
-    topics = {"subscribe": ",".join(kafka.topics)} if kafka.topics is not None else {"subscribePattern": f"^(?:{kafka.topic_pattern})$"}
+    topics = (
+        {"subscribe": ",".join(kafka.topics)}
+        if kafka.topics is not None
+        else {"subscribePattern": f"^(?:{kafka.topic_pattern})$"}
+    )
     return {**options, **topics, "kafka.bootstrap.servers": kafka.bootstrap_servers, "includeHeaders": "true"}
 
 
-def discover(spark: SparkSession, feed: Feed, memory: str) -> Discovery:
-    """The stream itself asks the broker what is new, and starts no batch where nothing is."""
+def discover(spark: SparkSession, feed: Feed, state: str) -> Discovery:
+    """Never idle: the stream itself asks the broker what is new, and starts no batch where nothing is."""
     return Discovery(is_idle=False)
 
 
@@ -60,40 +120,118 @@ def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
 
 
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
-    """The batch as one commit; where the checkpoint has begun anew, without what has landed before."""
+    """The batch as one commit; with `is_reset` without the messages that have landed before.
+
+    Raises:
+        MainstemError: KAFKA_TOPIC_RECREATED where the batch does not continue what has landed.
+    """
     rows = as_messages(batch, feed.name)
+    check_topics(batch.sparkSession, feed)
     if is_reset:
-        rows = without_landed(rows, feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name))
+        rows = drop_landed(
+            rows, feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name)
+        )
     yield Part(0, 0, rows)
 
 
+def check_topics(spark: SparkSession, feed: Feed) -> None:
+    """Raises KAFKA_TOPIC_RECREATED where the messages before the planned batch are not those that landed.
+
+    Checks one partition of each topic. Passes where the broker or bronze no longer has these messages.
+    """
+    committed, planned = (json.loads(text or "{}") for text in newest_offsets(spark, feed.checkpoint))
+    spans = [
+        span
+        for topic, ends in sorted(committed.items())
+        if (span := _span(topic, ends, planned.get(topic, {})))
+    ]
+    for first in range(0, len(spans), _TOPICS_PER_QUERY):
+        _check_spans(spark, feed, spans[first : first + _TOPICS_PER_QUERY])
+
+
+def _span(
+    topic: str, ends: Mapping[str, int], planned: Mapping[str, int]
+) -> tuple[str, str, int, int] | None:
+    """The offsets to compare, in the longest partition with new messages: topic, partition, first, end."""
+    continuing = [(end, partition) for partition, end in ends.items() if 0 < end < planned.get(partition, 0)]
+    if not continuing:
+        return None
+    end, partition = max(continuing)
+    return topic, partition, max(end - _MESSAGES_COMPARED, 0), end
+
+
+def _check_spans(spark: SparkSession, feed: Feed, spans: Sequence[tuple[str, str, int, int]]) -> None:
+    client = {
+        key: value
+        for key, value in _kafka(feed).options.items()
+        if key.lower().startswith(_CLIENT_OPTION_PREFIXES)
+    }
+    reader = spark.read.format("kafka").options(**client, includeHeaders="true", failOnDataLoss="false")
+    reader = reader.option("kafka.bootstrap.servers", _kafka(feed).bootstrap_servers)
+    reader = reader.option(
+        "assign", json.dumps({topic: [int(partition)] for topic, partition, _, _ in spans})
+    )
+    reader = reader.option(
+        "startingOffsets", json.dumps({topic: {partition: first} for topic, partition, first, _ in spans})
+    )
+    reader = reader.option(
+        "endingOffsets", json.dumps({topic: {partition: end} for topic, partition, _, end in spans})
+    )
+    is_compared = F.lit(False)
+    for topic, partition, first, end in spans:
+        is_in_span = (
+            (F.col("topic") == topic)
+            & (F.col("partition") == int(partition))
+            & F.col("offset").between(first, end - 1)
+        )
+        is_compared = is_compared | is_in_span
+    landed = feed.lake.read(spark, MESSAGES_TABLE).where((F.col("source") == feed.name) & is_compared)
+    other = (
+        offsets_with_other_messages(as_messages(reader.load(), feed.name), landed)
+        .select("topic", "partition", "offset")
+        .first()
+    )
+    if other is not None:
+        raise MainstemError(
+            "KAFKA_TOPIC_RECREATED",
+            found=f"topic {other['topic']}: at partition {other['partition']}, offset {other['offset']}"
+            " the broker has another message than the one that landed:"
+            " the topic was deleted and created again",
+            where=f"source {feed.name}",
+            action=_AFTER_A_RECREATION.format(checkpoint=feed.checkpoint),
+        )
+
+
 def as_messages(records: DataFrame, source: str) -> DataFrame:
-    """Records of the connector as rows of MESSAGES."""
-    given = {
+    """Records of the connector as rows of MESSAGES; headers that begin with Mainstem's prefix are renamed."""
+    values = {
         "source": F.lit(source),
+        "headers": escape_reserved_headers(F.col("headers")),
         "file": F.lit(None).cast("string"),
         "line": F.lit(None).cast("bigint"),
         "ingested_at": F.current_timestamp(),
     }
-    return records.select(*(given.get(f.name, F.col(f"`{f.name}`")).cast(f.dataType).alias(f.name) for f in MESSAGES.fields))
-
-
-def without_landed(rows: DataFrame, landed: DataFrame) -> DataFrame:
-    """The rows beyond the highest offset of each partition that has landed."""
-    highest = landed.groupBy("topic", "partition").agg(F.max("offset").alias("_landed"))
-    joined = rows.join(F.broadcast(highest), ["topic", "partition"], "left")
-    return joined.where(F.col("_landed").isNull() | (F.col("offset") > F.col("_landed"))).select(*(F.col(f"`{n}`") for n in MESSAGES.names))
+    return records.select(
+        *(values.get(f.name, F.col(f"`{f.name}`")).cast(f.dataType).alias(f.name) for f in MESSAGES.fields)
+    )
 
 
 def explain(error: Exception, feed: Feed) -> MainstemError | None:
-    """What an error of the connector means, in words; None where it is another."""
+    """Explains an error of the connector; None where it is unknown."""
     text = str(error)
-    where = f"source {feed.name}, kafka {', '.join(_kafka(feed).topics or (_kafka(feed).topic_pattern or '',))}"
+    where = (
+        f"source {feed.name}, kafka {', '.join(_kafka(feed).topics or (_kafka(feed).topic_pattern or '',))}"
+    )
     loss = _DATA_LOSS.search(text)
     if loss is not None:
-        return MainstemError("KAFKA_OFFSETS_LOST", found=loss[1].strip(), where=where, action=_AFTER_A_LOSS)
-    for sign, condition, found, action in _FAILURES:
-        if sign in text:
+        return MainstemError(
+            "KAFKA_OFFSETS_LOST",
+            found=loss[1].strip(),
+            where=where,
+            action=_AFTER_A_LOSS.format(checkpoint=feed.checkpoint),
+        )
+    for pattern, condition, found, action in _FAILURES:
+        if pattern in text:
             return MainstemError(condition, found=found, where=where, action=action)
     return None
 

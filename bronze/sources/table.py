@@ -1,17 +1,17 @@
-"""Messages of a Delta table: a place where another job lands them, row by row, each with its coordinates.
+"""Messages of a Delta table, which another job writes: one row for each message, with its coordinates.
 
-    column      needed   type                           what it is
-    value       yes      binary or string               the message; null is a tombstone where there is a key
-    topic       yes      string                         with partition and offset it names the message, once
+    column      needed   type                           meaning
+    value       yes      binary or string               the message; null with a key is a tombstone
+    topic       yes      string                         topic, partition and offset identify the message
     partition   yes      int
     offset      yes      bigint
     key         no       binary or string
     timestamp   no       timestamp
     headers     no       array of (key, value)
 
-`columns:` of the source gives the table's own names, for instance `columns: {value: payload, offset: seq}`. The table is read
-as it grows; rewritten or deleted rows stop the source, but for compaction. `table:` is a path when it holds a slash, else
-a catalog name.
+`columns:` of the source maps these to other column names, for example `columns: {value: payload, offset:
+seq}`. The source reads the rows that are appended to the table. Compaction is harmless, but rewritten or
+deleted rows stop the source. `table:` is a path where it contains a slash, otherwise a catalog name.
 """
 
 from __future__ import annotations
@@ -21,65 +21,77 @@ from collections.abc import Iterator, Mapping, Sequence
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.source import MESSAGES_TABLE, Discovery, Feed, Part, SourceKind
-from framework.contracts.tables import MESSAGES
+from bronze.deduplication import drop_landed
+from bronze.headers import escape_reserved_headers, readable_text
+from bronze.source import Discovery, Feed, Part, SourceKind
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.errors import MainstemError, nearest
 
 NEEDED = ("value", "topic", "partition", "offset")
 OPTIONAL = ("key", "timestamp", "headers")
 
 
-def discover(spark: SparkSession, feed: Feed, memory: str) -> Discovery:
-    """The stream itself asks the table what is new, and starts no batch where nothing is."""
+def discover(spark: SparkSession, feed: Feed, state: str) -> Discovery:
+    """Never idle: the stream itself asks the table what is new, and starts no batch where nothing is."""
     return Discovery(is_idle=False)
 
 
 def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
-    """The table as a stream; raises MainstemError when it lacks a column."""
+    """The table as a stream; raises MainstemError where it lacks a column."""
     table = feed.source.table or ""
     reader = spark.readStream.format("delta")
     records = reader.load(table) if "/" in table else reader.table(table)
-    check_columns(records.columns, _named(feed), table, feed.name)
+    check_columns(records.columns, _column_names(feed), table, feed.name)
     return records
 
 
-def check_columns(there: Sequence[str], named: Mapping[str, str], table: str, source: str) -> None:
-    """Raises MainstemError unless the table has each needed column, and each that the configuration names."""
-    for column in (*NEEDED, *(name for name in OPTIONAL if name in named)):
-        name = named.get(column, column)
-        if name not in there:
-            guess = nearest(name, there)
+def check_columns(existing: Sequence[str], column_names: Mapping[str, str], table: str, source: str) -> None:
+    """Raises TABLE_COLUMN_MISSING unless the table has the needed columns and those of the configuration."""
+    for column in (*NEEDED, *(name for name in OPTIONAL if name in column_names)):
+        name = column_names.get(column, column)
+        if name not in existing:
+            guess = nearest(name, existing)
             raise MainstemError(
                 "TABLE_COLUMN_MISSING",
                 found=f"no column {name!r} for the messages' {column}",
                 where=f"source {source}, table {table}",
-                action=f"name it under `columns:` of the source, for instance `columns: {{{column}: {guess or there[0]}}}`",
+                action="name it under `columns:` of the source,"
+                f" for instance `columns: {{{column}: {guess or existing[0]}}}`",
             )
 
 
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
-    """The batch as one commit; where the checkpoint has begun anew, without what has landed before."""
-    rows = as_messages(batch, _named(feed), feed.name)
+    """The batch as one commit; with `is_reset` without the messages that have landed before."""
+    rows = as_messages(batch, _column_names(feed), feed.name)
     if is_reset:
-        coordinates = ["topic", "partition", "offset"]
-        landed = feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name).select(*coordinates)
-        rows = rows.join(landed, coordinates, "left_anti").select(*(F.col(f"`{n}`") for n in MESSAGES.names))
+        rows = drop_landed(
+            rows, feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name)
+        )
     yield Part(0, 0, rows)
 
 
-def as_messages(records: DataFrame, named: Mapping[str, str], source: str) -> DataFrame:
-    """Rows of the table as rows of MESSAGES."""
-    there = set(records.columns)
+def as_messages(records: DataFrame, column_names: Mapping[str, str], source: str) -> DataFrame:
+    """Rows of the table as rows of MESSAGES; headers that begin with Mainstem's prefix are renamed."""
+    existing = set(records.columns)
 
-    def taken(column: str) -> Column:
-        name = named.get(column, column)
-        return F.col(f"`{name}`") if name in there else F.lit(None)
+    def column_or_null(column: str) -> Column:
+        name = column_names.get(column, column)
+        return F.col(f"`{name}`") if name in existing else F.lit(None)
 
-    given = {"source": F.lit(source), "ingested_at": F.current_timestamp(), **{name: taken(name) for name in (*NEEDED, *OPTIONAL)}}
-    return records.select(*(given.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in MESSAGES.fields))
+    values = {
+        "source": F.lit(source),
+        "ingested_at": F.current_timestamp(),
+        **{name: column_or_null(name) for name in (*NEEDED, *OPTIONAL)},
+    }
+    values["topic"] = readable_text(values["topic"].cast("string"))
+    values["headers"] = escape_reserved_headers(values["headers"].cast(HEADERS))
+    return records.select(
+        *(values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in MESSAGES.fields)
+    )
 
 
-def _named(feed: Feed) -> dict[str, str]:
+def _column_names(feed: Feed) -> dict[str, str]:
     return {str(column): name for column, name in feed.source.columns.items()}
 
 

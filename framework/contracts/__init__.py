@@ -1,5 +1,6 @@
-"""The records that pass between layers: plain frozen data, no Spark.
+"""The records that pass between layers: plain frozen data.
 
-`raw` is what bronze lands, `events` is what a format's decoder says of a message, `reasons` is the closed list of
-reasons for quarantine, `tables` holds the Spark schemas of the tables where two layers meet.
+`messages` is what bronze lands, `events` is what a decoder reads from a message, `quarantine_reasons` is the
+closed list of reasons for quarantine, `table_schemas` has the Spark schemas of the tables where two layers
+meet, and `expectations` is what layers hand to the quality step.
 """

@@ -1,4 +1,4 @@
-"""What `forget` takes away: the changes of one row and the messages that told them."""
+"""What `forget` removes: the changes of one row and their messages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 FORGOTTEN = "mainstem.forgotten"
-"""The header that a message without its bytes has, and the reason that its changes are excluded for."""
+"""The header of a message without its bytes, and the reason why its changes are excluded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """The rows of one table that have one of these keys, with all that is kept of them.
+    """The rows of one table that have one of these keys, and everything that the lakehouse holds of them.
 
-    `keys` are texts as silver has them, by column; several where a row's key was changed. `places` are topic, partition
-    and offset of the messages, those of halves included.
+    The names of the fields are keys of a persisted JSON file.
+
+    Attributes:
+        source: The configured source.
+        database: The table as the source names it, with `schema` and `table`.
+        schema: None where the source has two levels.
+        table: The table.
+        keys: The key's texts as silver has them, by column; several where a row's key was changed.
+        change_ids: The changes.
+        places: Topic, partition and offset of each message, those of update halves included.
+        epochs: The epoch of each message, 0 where it is not recorded.
+        landings: All landings of the messages in bronze: topic, partition, offset, time (microseconds), file
+            and line.
     """
 
     source: str
@@ -24,3 +35,5 @@ class Erasure:
     keys: tuple[Mapping[str, str], ...]
     change_ids: tuple[str, ...]
     places: tuple[tuple[str, int, int], ...]
+    epochs: tuple[int, ...] = ()
+    landings: tuple[tuple[str, int, int, int, str, int], ...] = ()

@@ -1,6 +1,7 @@
-"""What a decoder says of one message: row changes and control events, values as canonical text.
+"""What a decoder reads from one message: row changes and control events, with values as canonical text.
 
-They are `msgspec.Struct`s, which are made ten times as fast as frozen dataclasses: there is one a message, or one a value.
+The classes are `msgspec.Struct`s, which are created ten times as fast as frozen dataclasses: there is one for
+each message, or one for each value.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from framework.contracts.actions import Action
+from framework.contracts.ddl_actions import Action
 
 
 class Op(StrEnum):
@@ -23,14 +24,14 @@ class Op(StrEnum):
 
 
 class Half(StrEnum):
-    """Which half of an update that its feed sends as two messages."""
+    """The half of an update that its feed sends as two messages."""
 
     BEFORE = "before"
     AFTER = "after"
 
 
 class ControlKind(StrEnum):
-    """Events that are no row change. `HALF` is a message whose partner says the whole change, and waits for nothing."""
+    """Events that are no row change. A `HALF` does not wait: its partner has the whole change."""
 
     DDL = "ddl"
     TRUNCATE = "truncate"
@@ -41,7 +42,7 @@ class ControlKind(StrEnum):
 
 
 class Token(StrEnum):
-    """What the wire showed of a column that its feed does not declare; gold infers the type from all that it saw."""
+    """What a message shows of an undeclared column; gold infers the type from all values."""
 
     NUMBER = "number"
     TEXT = "text"
@@ -51,7 +52,7 @@ class Token(StrEnum):
 
 
 class Column(Struct, frozen=True):
-    """A column of an image: exactly one of `type` (declared, canonical, as Spark SQL writes it) and `token` is set.
+    """A column of an image: exactly one of `type` (declared, canonical) and `token` is set.
 
     `declared` is the source's own type text, None where the feed declares nothing.
     """
@@ -67,14 +68,28 @@ Image = Mapping[str, str | None]
 class RowChange(Struct, frozen=True):
     """One change of one row.
 
-    `before` and `after` map column names to canonical text; a None value is SQL NULL; an image is None where the event
-    has none. `partial` is true when columns missing from `after` are unchanged, false when they are null from now on.
-    `columns` describes the columns in the source's own order. `keys` is None where the feed names no key, and empty
-    never. `position` holds the numbers that order this change inside its source and epoch, the same count for every
-    message of a format, most significant first; it is None for a snapshot row without a position, which sorts first.
-    `is_time` says that this position is no more than a time, where the format's others may be more: several changes can
-    share it. `event_time` is in microseconds of the epoch, None where the feed has none. `half` is set on one message of
-    an update that arrives as two. `server` identifies the server that wrote the position, where the feed says it.
+    Attributes:
+        op: What happened to the row.
+        before: Column names and canonical texts before the change; a None value is SQL NULL. None without
+            such an image.
+        after: The same after the change.
+        partial: Columns missing from `after` are unchanged; otherwise they are null from now on.
+        columns: The columns in the source's own order.
+        keys: The key's columns, never empty; None where the feed names no key.
+        position: The numbers that order this change within its source and epoch, most significant first, as
+            many for every message of a format. None for a snapshot row without a position, which sorts first.
+        is_time: This position is only a time, where others of the format may be more: several changes can
+            share it.
+        is_shared: Several changes can share this position, which is a place in the source's log.
+        is_of_record: This shared position is that of a record which may hold several equal rows of a table
+            without a key.
+        event_time: Microseconds since the epoch; None where the feed has none.
+        half: The half of an update that arrives as two messages.
+        server: The server that wrote the position, where the feed names it.
+        evidence: What the row shows of how its source writes values, beyond what was known
+            (`silver/decoding/encoding_modes.py`).
+        committed: The position up to which the source's log was committed when it wrote this change, where
+            the feed has it: rows of a long transaction have older positions.
     """
 
     op: Op
@@ -92,15 +107,23 @@ class RowChange(Struct, frozen=True):
     half: Half | None = None
     server: str | None = None
     is_time: bool = False
+    is_shared: bool = False
+    evidence: tuple[str, ...] = ()
+    is_of_record: bool = False
+    committed: tuple[int, ...] | None = None
 
 
 class Control(Struct, frozen=True):
-    """A control event. `table` is None where the event speaks of no table; `statement` is the DDL's text.
+    """A control event.
 
-    `columns` is a structured table definition, where the feed sends one beside (or instead of) the text.
-    `position` and `is_time` as in `RowChange`; None where the event has no place in the order (a heartbeat). `dialect` is the SQL of
-    the statement (mysql, oracle, postgres, tsql, db2; empty: unknown). `actions` is what the event does, where the
-    decoder knows it without the text; None: the text tells.
+    Attributes:
+        table: None where the event concerns no table.
+        statement: The text of the DDL.
+        columns: A structured table definition, where the feed sends one beside the text or instead of it.
+        position: As in `RowChange`, with `is_time`; None where the event has no place in the order (a
+            heartbeat).
+        dialect: The SQL of the statement (mysql, oracle, postgres, tsql, db2; empty: unknown).
+        actions: What the event does, where the decoder knows it without the text; None: the text decides.
     """
 
     kind: ControlKind

@@ -1,4 +1,4 @@
-"""The quality results, `ops/quality_results`: one row a run, table and rule, append-only."""
+"""The quality results, `ops/quality_results`: one row for each run, table and rule, append-only."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-RESULTS_TABLE = "ops/quality_results"
 MOST_KEYS = 20
-"""How many failing keys a row of the results names at most; `failed_count` counts all."""
+"""The largest number of failing keys in a row of the results; `failed_count` counts all."""
 
 
 class Severity(StrEnum):
-    """What a failed rule means for the run: `error` ends it with exit code 3, `warn` is told and no more."""
+    """What a failed rule means for the run: `error` ends it with exit code 3, `warn` is only reported."""
 
     WARN = "warn"
     ERROR = "error"
@@ -20,33 +19,35 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QualityResult:
-    """What one rule came to in one run. The fields are the columns of `ops/quality_results`, in their order.
+    """The outcome of one rule in one run, with the columns of `ops/quality_results` in their order.
 
     Attributes:
         run_id: The run, as in `ops/runs`.
-        started_at: When the quality step of the run began; one value a run.
+        started_at: When the quality step of the run began; the same in all rows of a run.
         checked_at: When this rule was judged.
         layer: `bronze`, `silver`, `gold`, or `source` for what concerns a source as a whole.
         source: The configured source; None for a table that several sources write.
-        database: The table as the source names it, with `schema` and `table`; None for what concerns no replica.
+        database: The table as the source names it, with `schema` and `table`; None for what concerns no
+            replica.
         schema: None also where the source has two levels.
         table: In the layers bronze and silver the name of the layer's own table (`messages`, `changes`).
-        rule: The rule's name, unique within the table: `not_null(id)`, or the name that the configuration gives.
-        kind: What sort of rule it is: `not_null`, `unique`, `snapshot`, `freshness`, `accounted` …
-        columns: The columns that the rule speaks of; empty for rules about a whole table.
+        rule: The rule's name, unique within the table: `not_null(id)`, or the name in the configuration.
+        kind: The kind of rule: `not_null`, `unique`, `snapshot`, `freshness`, `accounted` …
+        columns: The columns of the rule; empty for rules about a whole table.
         severity: `warn` or `error`.
         success: Whether the rule holds; None where it could not be judged, and `detail` says why.
         expected: The rule in words: `between 0 and 100`.
         observed: What was found, in words: `3 of 1,204 rows`.
-        checked_count: How many rows, keys or messages the rule looked at.
+        checked_count: How many rows, keys or messages the rule read.
         failed_count: How many of them break it.
-        failing_keys: Some of these, at most MOST_KEYS, smallest first: `id=7`, or a message as `topic/partition/offset`.
+        failing_keys: Some of these, at most MOST_KEYS, smallest first: `id=7`, or a message as
+            `topic/partition/offset`.
         detail: More for people: how to trace it, what a difference is; None where there is nothing to add.
-        is_gate: The rule judged a batch's rows before they were merged.
-        engine: `great_expectations` where its verdict stands, else `mainstem`.
-        version: The Delta version of the table that was judged, None where there is no one table.
+        is_gate: The rule judged the rows of a batch before they were merged.
+        engine: `great_expectations` if that gave the verdict, else `mainstem`.
+        version: The Delta version of the table that was judged; None where there is no one table.
         batch: The silver batch up to which the table was applied.
-        suite: A digest of the table's rules; other rules are judged anew.
+        suite: A digest of the table's rules: when they change, the table is judged again.
     """
 
     run_id: str
@@ -73,3 +74,8 @@ class QualityResult:
     version: int | None
     batch: int | None
     suite: str
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this verdict makes the run end with exit code 3."""
+        return self.success is False and self.severity == Severity.ERROR

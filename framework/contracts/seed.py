@@ -1,42 +1,61 @@
-"""Rows of a dump on their way through the layers: each is a message of bronze whose header says of which table and position."""
+"""Rows of a dump on their way through the layers: messages of bronze whose header has table and position."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from typing import Annotated
+
+import msgspec
+
+from framework.contracts.canonical_types import is_canonical
 
 SEED = "mainstem.seed"
 """The header of a message that is a row of a dump."""
 SEEDED = "seeded"
-"""What `reason` holds in the changes that rows of dumps are."""
+"""The `reason` of changes that are rows of dumps."""
 TOPIC = "mainstem.seed:"
-"""How the topics of such messages begin; no broker's topic has a colon."""
+"""The start of the topics of such messages; no broker's topic has a colon."""
 NOTE = "silver.seeded"
-"""The file beside the checkpoints that says that this pipeline was ever seeded."""
+"""The file beside the checkpoints that records that this pipeline was seeded."""
 BEHIND = "~"
-"""Ends the sequence of a seed: behind the position and all that continues it, before the next one."""
+"""The end of a seed's sequence: it sorts after its position and all that extends it, before the next one."""
+FROM_A_DUMP = f"file IS NOT NULL AND line IS NULL AND startswith(topic, '{TOPIC}')"
+"""The rows of `bronze/messages` that the command `seed` landed: no other message has a file and no line."""
+
+_Sequence = Annotated[str, msgspec.Meta(pattern=r"(?s)\A[0-9]{3,}\.01[01](\..+)?~\Z")]
 
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A table as it stood at a position. `sequence` is the one of all its rows, `key` the columns that tell them apart.
+    """The rows of a table at a position.
 
-    `columns` are the dump's own canonical types, None where it has none (CSV).
+    Attributes:
+        source: The configured source.
+        database: The table as the source names it, with `schema` and `table`.
+        schema: None where the source has two levels.
+        table: The table.
+        sequence: The sequence of all the rows.
+        key: The columns that identify a row.
+        columns: The dump's own canonical types, None where it has none (CSV).
     """
 
     source: str
     database: str | None
     schema: str | None
     table: str
-    sequence: str
-    key: tuple[str, ...]
+    sequence: _Sequence
+    key: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
     columns: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
-    def place(self) -> tuple[str, str | None, str | None, str, str]:
-        """What tells one seed from another: the table and the position."""
+    def identity(self) -> tuple[str, str | None, str | None, str, str]:
+        """The table and the position, which identify a seed."""
         return self.source, self.database, self.schema, self.table, self.sequence
+
+
+_SEED = msgspec.json.Decoder(Seed)
 
 
 def header_text(seed: Seed) -> bytes:
@@ -45,12 +64,14 @@ def header_text(seed: Seed) -> bytes:
 
 
 def seed_of_header(text: bytes) -> Seed:
-    """The seed that a header's value tells. Raises ValueError where it tells none."""
+    """The seed in the value of a header. Raises ValueError if there is none."""
     try:
-        told = json.loads(text)
-        return Seed(**{**told, "key": tuple(told["key"])})
-    except (ValueError, TypeError, KeyError) as error:
+        seed = _SEED.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError("the header tells no seed") from error
+    if not all(kind is None or is_canonical(kind) for kind in seed.columns.values()):
+        raise ValueError("the header tells no seed: a column has no canonical type")
+    return seed
 
 
 def seed_in(headers: Iterable[tuple[str, bytes | None]]) -> bytes | None:

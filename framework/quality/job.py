@@ -1,4 +1,4 @@
-"""The quality step: every subject that has changed is judged, some at a time; the verdicts are written once."""
+"""The quality step: judges every target that has changed, and writes the verdicts once."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from framework.config_quality import QualityRule, Scan
-from framework.config_rules import matches
+from framework.config.quality import QualityRule, Scan
+from framework.config.tables import matches
+from framework.contracts.expectations import CheckTarget, Finding, PreviousResults
 from framework.contracts.quality import QualityResult
 from framework.errors import nearest
-from framework.layer import Layer, Run
-from framework.quality.finding import Finding
-from framework.quality.inquiry import findings_of
-from framework.quality.log import append_results, read_past
-from framework.quality.subject import Past, Subject
-from framework.quality.verdict import SCANNED_KINDS, Judge, counted
+from framework.pipeline.layer import Layer, Run
+from framework.quality.great_expectations import SCANNED_KINDS, GreatExpectations, counted
+from framework.quality.results import append_results, read_previous_results
+from framework.quality.runner import findings_of
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """What a run of the step came to: new verdicts, the failed ones that stand, old and new, and notes for people.
+class QualityOutcome:
+    """The outcome of the quality step.
 
-    `holds` says that every rule does, `replicas` at which places gold's tables are.
+    Attributes:
+        results: New verdicts.
+        failures: Failed verdicts that are valid, old and new.
+        notes: Notes for people.
+        holds: Every rule holds.
+        replicas: The locations of gold's tables.
     """
 
     results: tuple[QualityResult, ...] = ()
@@ -32,79 +36,113 @@ class Judged:
     replicas: tuple[str, ...] = ()
 
 
-def judge(run: Run, layers: Iterable[Layer]) -> Judged:
-    """Judge what has changed since it was judged; what has not keeps its verdicts, and a run without news writes none."""
-    past = read_past(run.spark, run.lake)
-    subjects = [subject for layer in layers if layer.expectations for subject in layer.expectations(run, past)]
-    changed = [subject for subject in subjects if not _is_known(subject, past)]
-    is_heavy = run.config.quality.scan is not Scan.COUNTED and any(subject.version is not None for subject in changed)
-    judge = Judge() if is_heavy else None
-    found = zip(changed, findings_of(run.spark, changed, past), strict=True)
-    news = [(subject, findings) for subject, findings in found if subject.version is not None or _is_news(subject, findings, past)]
-    results = _judged(run, news, judge) if news else ()
+def judge(run: Run, layers: Iterable[Layer]) -> QualityOutcome:
+    """Judge the targets that have changed since they were judged; the others keep their verdicts.
+
+    A run without new verdicts writes none.
+    """
+    previous = read_previous_results(run.spark, run.lake)
+    targets = [
+        target for layer in layers if layer.expectations for target in layer.expectations(run, previous)
+    ]
+    changed = [target for target in targets if not _is_unchanged(target, previous)]
+    is_heavy = run.config.quality.scan is not Scan.COUNTED and any(
+        target.version is not None for target in changed
+    )
+    judge = GreatExpectations() if is_heavy else None
+    found = zip(changed, findings_of(run.spark, changed, previous), strict=True)
+    news = [
+        (target, findings)
+        for target, findings in found
+        if target.version is not None or _is_new(target, findings, previous)
+    ]
+    results = _results(run, news, judge) if news else ()
     if results:
         append_results(run.spark, run.lake, results)
-    mine = {subject.place for subject, _ in news}
-    standing = [result for subject in subjects if subject.place not in mine for result in past.results.get(subject.place, ())]
+    mine = {target.id for target, _ in news}
+    standing = [
+        result
+        for target in targets
+        if target.id not in mine
+        for result in previous.results.get(target.id, ())
+    ]
     failures = tuple(result for result in (*results, *standing) if result.success is False)
-    notes = () if run.table else _unmatched(run.config.quality.rules, subjects)
+    notes = () if run.table else _unmatched(run.config.quality.rules, targets)
     holds = all(result.success for result in (*results, *standing)) and not notes
-    return Judged(results, failures, notes, holds, tuple(subject.replica for subject in subjects if subject.replica))
+    return QualityOutcome(
+        results, failures, notes, holds, tuple(target.replica for target in targets if target.replica)
+    )
 
 
-def _unmatched(rules: Sequence[QualityRule], subjects: Sequence[Subject]) -> tuple[str, ...]:
-    """Notes on rules that no table has: a misspelled name would be a rule that always holds."""
-    tables = {subject.name for subject in subjects if subject.name and subject.layer in ("gold", "source")}
+def _unmatched(rules: Sequence[QualityRule], targets: Sequence[CheckTarget]) -> tuple[str, ...]:
+    """Notes on rules that match no table: a misspelled name would be a rule that always holds."""
+    tables = {target.name for target in targets if target.name and target.layer in ("gold", "source")}
     found = []
     for pattern in dict.fromkeys(rule.match for rule in rules) if tables else ():
         if not any(matches(pattern, name.database, name.schema, name.table) for name in tables):
             near = nearest(pattern, [name.dotted for name in tables])
-            found.append(f"quality.rules: no table matches {pattern!r} so far" + (f"; did you mean {near!r}?" if near else ""))
+            found.append(
+                f"quality.rules: no table matches {pattern!r} so far"
+                + (f"; did you mean {near!r}?" if near else "")
+            )
     return tuple(found)
 
 
-def _is_known(subject: Subject, past: Past) -> bool:
-    if subject.version is None:
+def _is_unchanged(target: CheckTarget, previous: PreviousResults) -> bool:
+    if target.version is None:
         return False
-    last = past.results.get(subject.place, ())
-    return bool(last) and all((r.version, r.batch, r.suite) == (subject.version, subject.batch, subject.suite) for r in last)
+    last = previous.results.get(target.id, ())
+    return bool(last) and all(
+        (r.version, r.batch, r.suite) == (target.version, target.batch, target.suite) for r in last
+    )
 
 
-def _is_news(subject: Subject, findings: Sequence[Finding], past: Past) -> bool:
-    last = {result.rule: (result.success, result.failing_keys) for result in past.results.get(subject.place, ())}
+def _is_new(target: CheckTarget, findings: Sequence[Finding], previous: PreviousResults) -> bool:
+    last = {
+        result.rule: (result.success, result.failing_keys) for result in previous.results.get(target.id, ())
+    }
     return last != {f.rule.name: ((f.failed == 0 if f.is_judged else None), f.keys) for f in findings}
 
 
-def _judged(run: Run, measured_subjects: Sequence[tuple[Subject, list[Finding]]], judge: Judge | None) -> tuple[QualityResult, ...]:
+def _results(
+    run: Run, measured_subjects: Sequence[tuple[CheckTarget, list[Finding]]], judge: GreatExpectations | None
+) -> tuple[QualityResult, ...]:
     started = datetime.now(UTC)
     is_counted = run.config.quality.scan is Scan.COUNTED
-    judge = judge or (None if is_counted else Judge())
+    judge = judge or (None if is_counted else GreatExpectations())
     results: list[QualityResult] = []
-    for subject, found in measured_subjects:
-        findings = _scanned(run, subject, found, judge) if judge else found
-        verdicts = judge.verdicts(subject.title, findings) if judge and findings else counted(findings)
+    for target, found in measured_subjects:
+        findings = _scanned(run, target, found, judge) if judge else found
+        verdicts = judge.verdicts(target.title, findings) if judge and findings else counted(findings)
         engine = "great_expectations" if judge else "mainstem"
-        results += [_result(run, subject, finding, (held, engine), started) for finding, held in zip(findings, verdicts, strict=True)]
+        results += [
+            _result(run, target, finding, (holds, engine), started)
+            for finding, holds in zip(findings, verdicts, strict=True)
+        ]
     return tuple(results)
 
 
-def _scanned(run: Run, subject: Subject, findings: list[Finding], judge: Judge) -> list[Finding]:
-    """With `scan: full`, what Great Expectations finds itself stands in place of what was measured."""
-    if run.config.quality.scan is not Scan.FULL or subject.rows is None:
+def _scanned(
+    run: Run, target: CheckTarget, findings: list[Finding], judge: GreatExpectations
+) -> list[Finding]:
+    """The findings; with `scan: full`, those of Great Expectations replace the measured ones."""
+    if run.config.quality.scan is not Scan.FULL or target.rows is None:
         return findings
-    rules = [f.rule for f in findings if f.rule.kind in SCANNED_KINDS and not f.observed.startswith(("no column", "could not"))]
-    found = {f.rule.name: f for f in judge.scanned(subject.title, subject.rows(run.spark), rules, subject.keys)}
+    rules = [f.rule for f in findings if f.rule.kind in SCANNED_KINDS and f.is_measured]
+    found = {f.rule.name: f for f in judge.scanned(target.title, target.rows(run.spark), rules, target.keys)}
     return [found.get(f.rule.name, f) for f in findings]
 
 
-def _result(run: Run, subject: Subject, finding: Finding, verdict: tuple[bool | None, str], started: datetime) -> QualityResult:
-    rule, name, (held, engine) = finding.rule, subject.name, verdict
+def _result(
+    run: Run, target: CheckTarget, finding: Finding, verdict: tuple[bool | None, str], started: datetime
+) -> QualityResult:
+    rule, name, (holds, engine) = finding.rule, target.name, verdict
     return QualityResult(
         run_id=run.run_id,
         started_at=started,
         checked_at=datetime.now(UTC),
-        layer=subject.layer,
-        source=subject.source,
+        layer=target.layer,
+        source=target.source,
         database=name.database if name else None,
         schema=name.schema if name else None,
         table=name.table if name else None,
@@ -112,7 +150,7 @@ def _result(run: Run, subject: Subject, finding: Finding, verdict: tuple[bool | 
         kind=rule.kind,
         columns=rule.columns,
         severity=str(rule.severity),
-        success=held,
+        success=holds,
         expected=rule.expected,
         observed=finding.observed,
         checked_count=finding.checked,
@@ -120,8 +158,8 @@ def _result(run: Run, subject: Subject, finding: Finding, verdict: tuple[bool | 
         failing_keys=finding.keys,
         detail=finding.detail,
         is_gate=rule.is_gate,
-        engine=engine if held is not None else "mainstem",
-        version=subject.version,
-        batch=subject.batch,
-        suite=subject.suite,
+        engine=engine if holds is not None else "mainstem",
+        version=target.version,
+        batch=target.batch,
+        suite=target.suite,
     )

@@ -1,31 +1,34 @@
-"""The quality step as the command line sees it."""
+"""The quality step as a layer of the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from framework.alerts import ALERTS_TABLE
-from framework.contracts.quality import RESULTS_TABLE
+from framework.contracts.table_names import ALERTS_TABLE, QUALITY_RESULTS_TABLE, RUNS_TABLE
 from framework.errors import MainstemError, brief
-from framework.layer import Kept, Layer, LayerReport, Run, installed_layers
-from framework.quality.idle import is_idle, note_idle
+from framework.pipeline.layer import Layer, LayerReport, MaintainedTable, Run, installed_layers
+from framework.quality.erasure import erase
 from framework.quality.job import judge
-from framework.runs import RUNS_TABLE
+from framework.quality.unchanged import is_unchanged, note_unchanged
 
 
 def _run(run: Run) -> LayerReport:
-    if not run.config.is_judged or is_idle(run):
+    if not run.config.is_judged or is_unchanged(run):
         return LayerReport("quality")
     try:
-        judged = judge(run, list(installed_layers()))
-        if judged.holds:
-            note_idle(run, judged.replicas)
-    except Exception as error:  # what the layers before have done, and what they have to tell, is not lost with it
+        outcome = judge(run, list(installed_layers()))
+        if outcome.holds:
+            note_unchanged(run, outcome.replicas)
+    except Exception as error:
+        # the reports of the earlier layers must not be lost with this one
         return LayerReport("quality", errors=(_unjudged(error),))
-    failed = sum(result.success is False for result in judged.results)
+    failed = sum(result.success is False for result in outcome.results)
     return LayerReport(
-        "quality", {"rules_checked": len(judged.results), "rules_failed": failed}, failures=judged.failures, notes=judged.notes
+        "quality",
+        {"rules_checked": len(outcome.results), "rules_failed": failed},
+        failures=outcome.failures,
+        notes=outcome.notes,
     )
 
 
@@ -36,7 +39,8 @@ def _unjudged(error: Exception) -> MainstemError:
         "NOT_JUDGED",
         found=brief(error),
         where="the quality step, behind bronze, silver and gold",
-        action="mend what is named above, if anything is, and run again; `mainstem status --verify` checks the tables without it",
+        action="mend what is named above, if anything is, and run again; "
+        "`mainstem status --verify` checks the tables without it",
     )
 
 
@@ -44,11 +48,11 @@ def _status(run: Run) -> dict[str, Any]:
     return {}
 
 
-def _kept(run: Run) -> Iterator[Kept]:
+def _tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
     """The logs of whole runs, which belong to no other layer."""
-    for name in (RUNS_TABLE, RESULTS_TABLE, ALERTS_TABLE) if run.table is None else ():
+    for name in (RUNS_TABLE, QUALITY_RESULTS_TABLE, ALERTS_TABLE) if run.table is None else ():
         if run.lake.exists(run.spark, name):
-            yield Kept(name)
+            yield MaintainedTable(name)
 
 
-LAYER = Layer(name="quality", run=_run, status=_status, kept=_kept)
+LAYER = Layer(name="quality", run=_run, status=_status, tables_to_maintain=_tables_to_maintain, erase=erase)

@@ -1,4 +1,4 @@
-"""Reading a report's records from the operational tables: one small query each, a few at a time, none a replica."""
+"""Reads the records of a report from the operational tables with small queries, a few at a time."""
 
 from __future__ import annotations
 
@@ -12,45 +12,58 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pyspark.sql import Row, SparkSession
 
-from framework.config import Config
-from framework.contracts.quality import RESULTS_TABLE
-from framework.report import queries, rows
-from framework.report.file_rows import rows_by_log
-from framework.report.records import Report, Source, Table
-from framework.tables import Lakehouse, is_path
+from framework.config.model import Config
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, QUALITY_RESULTS_TABLE
+from framework.lakehouse.lakehouse import Lakehouse, is_path
+from framework.pipeline.message_counts import accounts
+from framework.report import queries, row_mapping
+from framework.report.delta_row_count import rows_by_log
+from framework.report.model import Report, Source, Table
+from framework.report.summary import unaccounted
 
 _THREADS = 4
-_MESSAGES = "bronze/messages"
+_MESSAGES, _CHANGES = MESSAGES_TABLE, CHANGES_TABLE
 
 
 def collect(spark: SparkSession, lake: Lakehouse, config: Config) -> Report:
-    """The report of a pipeline as it is now. Nothing is written, and no secret of the configuration is read."""
+    """The report on a pipeline as it is now. It writes nothing, and reads no secret of the configuration."""
     found = _read_all(spark, lake)
     changes = sorted(
-        [*map(rows.statement, found["statements"]), *map(rows.column_change, found["column_changes"])],
-        key=lambda change: (change.happened_at is not None, change.happened_at or datetime.min.replace(tzinfo=UTC)),
+        [
+            *map(row_mapping.statement, found["statements"]),
+            *map(row_mapping.column_change, found["column_changes"]),
+        ],
+        key=lambda change: (
+            change.happened_at is not None,
+            change.happened_at or datetime.min.replace(tzinfo=UTC),
+        ),
         reverse=True,
     )
     checks = found["checks"]
-    return Report(
+    report = Report(
         pipeline=config.pipeline,
-        lakehouse=shown_lakehouse(lake),
+        lakehouse=describe_lakehouse(lake),
         version=installed_version("mainstem"),
         generated_at=datetime.now(UTC),
         sources=tuple(_source(name, config) for name in sorted(config.sources)),
-        messages=_row_count(lake.place(_MESSAGES)) if found["runs"] or found["fates"] else 0,
-        runs=tuple(map(rows.past_run, found["runs"])),
-        fates=tuple(map(rows.fate, found["fates"])),
-        tables=tuple(_counted(rows.table(row)) for row in found["tables"]),
-        waiting=tuple(map(rows.waiting, found["waiting"])),
-        stops=rows.open_stops(found["epochs"]),
-        refusals=tuple(map(rows.refusal, found["refusals"])),
-        refused=tuple(map(rows.refused, found["refused"])),
+        messages=_row_count(lake.location(_MESSAGES)) if found["runs"] or found["fates"] else 0,
+        runs=tuple(map(row_mapping.past_run, found["runs"])),
+        fates=tuple(map(row_mapping.fate, found["fates"])),
+        tables=tuple(_counted(row_mapping.table(row)) for row in found["tables"]),
+        waiting=tuple(map(row_mapping.waiting, found["waiting"])),
+        stops=row_mapping.open_stops(found["epochs"]),
+        refusals=tuple(map(row_mapping.refusal, found["refusals"])),
+        refused=tuple(map(row_mapping.refused, found["refused"])),
         schema_changes=tuple(changes[: queries.MAX_CHANGES]),
-        bad_values=tuple(map(rows.bad_values, found["bad_values"])),
-        batches=tuple(map(rows.batch, found["batches"])),
-        checks=tuple(map(rows.check, checks)) if lake.exists(spark, RESULTS_TABLE) else None,
-        verdicts=tuple(map(rows.verdict, found["verdicts"])),
+        bad_values=tuple(map(row_mapping.bad_values, found["bad_values"])),
+        batches=tuple(map(row_mapping.batch, found["batches"])),
+        checks=tuple(map(row_mapping.check, checks)) if lake.exists(spark, QUALITY_RESULTS_TABLE) else None,
+        verdicts=tuple(map(row_mapping.verdict, found["verdicts"])),
+    )
+    if not unaccounted(report) or not lake.exists(spark, _CHANGES):
+        return report
+    return replace(
+        report, accounts=tuple(map(row_mapping.account, accounts(lake.read(spark, _CHANGES)).collect()))
     )
 
 
@@ -60,7 +73,9 @@ def _read_all(spark: SparkSession, lake: Lakehouse) -> dict[str, Sequence[Row]]:
 
     run: Callable[[queries.Query], Sequence[Row]] = one
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        return dict(zip((query.name for query in queries.QUERIES), pool.map(run, queries.QUERIES), strict=True))
+        return dict(
+            zip((query.name for query in queries.QUERIES), pool.map(run, queries.QUERIES), strict=True)
+        )
 
 
 def _source(name: str, config: Config) -> Source:
@@ -77,14 +92,22 @@ def _row_count(place: str) -> int | None:
     return rows_by_log(Path(place)) if is_path(place) and "://" not in place else None
 
 
-def shown_lakehouse(lake: Lakehouse) -> str:
-    """Where the tables are: a path or URL without secrets, or the catalog and what the names of its schemas begin with."""
-    return shown_place(lake.root) if lake.catalog is None else f"{lake.catalog}.{lake.schema_prefix}…"
+def describe_lakehouse(lake: Lakehouse) -> str:
+    """The place of the tables, without secrets: a path or URL, or the catalog and its schemas' prefix."""
+    return without_credentials(lake.root) if lake.catalog is None else f"{lake.catalog}.{lake.schema_prefix}…"
 
 
-def shown_place(place: str) -> str:
+def without_credentials(place: str) -> str:
     """A path or URL without what may be secret in it: user, password, query."""
     if "://" not in place:
         return place
     parts = urlsplit(place)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2] if ":" in parts.netloc else parts.netloc, parts.path, "", ""))
+    return urlunsplit(
+        (
+            parts.scheme,
+            parts.netloc.rpartition("@")[2] if ":" in parts.netloc else parts.netloc,
+            parts.path,
+            "",
+            "",
+        )
+    )

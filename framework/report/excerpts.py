@@ -1,10 +1,10 @@
-"""The beginning of raw bytes as text that can be stored and shown."""
+"""The beginning of raw bytes, as text that can be stored and shown."""
 
 from __future__ import annotations
 
 import codecs
 
-from framework.report.records import Excerpt
+from framework.report.model import Excerpt
 
 
 def excerpt(start: bytes | bytearray | None, byte_count: int | None) -> Excerpt | None:

@@ -1,5 +1,5 @@
 """SQL over a pipeline's tables: replicas, histories, silver, bronze and operations as views, read-only.
 
-`names` says how tables are called, `query` opens those that a query names and answers it, `answer` holds what came of
-it, `command` prints it.
+`names` maps names to tables, `guard` refuses everything but a query, `query` opens the tables of a query and
+runs it, and `result` formats the rows; the command line prints them.
 """

@@ -1,20 +1,23 @@
 """Arcion Replicant's JSON CDC format for Kafka: Debezium's MySQL envelope with every value as text.
 
     key    {"schema": {...}, "payload": {"id": "6"}}
-    value  {"schema": {...}, "payload": {"before": null, "after": {"id": "6", "name": "Ann"}, "op": "c", "ts_ms": 1677139769357,
+    value  {"schema": {...}, "payload": {"before": null, "after": {"id": "6", "name": "Ann"}, "op": "c",
+            "ts_ms": 1677139769357, "transaction": {"id": ""},
             "source": {"db": "shop", "table": "orders", "file": "log-bin.000001", "pos": 2690, "row": 1,
-                       "server_id": "1", "snapshot": "false", "ts_ms": 1677159568000}, "transaction": {"id": ""}}}
+                       "server_id": "1", "snapshot": "false", "ts_ms": 1677159568000}}}
 
-    op   becomes                         value `default`, bare or quoted, or null: tombstone of the delete before it
+    op   becomes
     c    insert
     u    update
     d    delete
     r    read: a row of the snapshot; `file`, `pos` and `ts_ms` are null, so it sorts first
 
-The schema's type wins over the wire (`"6"` under int32), and its order of columns over the payload's. A change of the
-key columns is a delete and an insert. A table without a key has the text `default` as message key. The event time is
-`source.ts_ms`, else the payload's `ts_ms`. Order is the number of the binlog `file`, `pos`, `row`; sources other than
-MySQL write their own numbers there, also as PostgreSQL's `16/B374D848`.
+A value that is `default`, bare or quoted, or null is the tombstone of the delete before it.
+
+The schema decides the type of a value (`"6"` under int32 is a number) and the order of the columns. A change
+of the key columns is a delete and an insert. A table without a key has the text `default` as message key. The
+event time is `source.ts_ms`, else the payload's `ts_ms`. The order is the number of the binlog `file`, then
+`pos`, then `row`; sources other than MySQL write their own numbers there, also as PostgreSQL's `16/B374D848`.
 """
 
 from __future__ import annotations
@@ -27,13 +30,24 @@ import msgspec
 from msgspec import Raw
 
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, Digits, Either, S, joined_columns
-from silver.connect import columns_of, envelope_fields, image_of, key_of
-from silver.connect_types import Field
-from silver.format import Context, Format
-from silver.wire import checked_keys, number_of, optional_text, required, time_of
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import (
+    C,
+    Context,
+    DualDecoder,
+    Format,
+    NumberText,
+    S,
+    checked_keys,
+    joined_columns,
+    number_of,
+    optional_text,
+    required,
+    time_of,
+)
+from silver.envelopes.connect.column_types import Field
+from silver.envelopes.connect.messages import columns_of, envelope_fields, image_of, key_of
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 
@@ -71,8 +85,9 @@ class _Message(msgspec.Struct, Generic[C, S]):
     schema: S = None  # type: ignore[assignment]  # no block, whatever one would be
 
 
-_MESSAGE: Either[_Message[Any, Any]] = Either(
-    msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, Field | None])
+_MESSAGE: DualDecoder[_Message[Any, Any]] = DualDecoder(
+    msgspec.json.Decoder(_Message[Any, Raw], float_hook=NumberText),
+    msgspec.json.Decoder(_Message[Raw, Field | None]),
 )
 
 
@@ -97,7 +112,7 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
         before, after = before if op is Op.UPDATE else None, required(after, Reason.MISSING_IMAGE, "after")
     database, schema = source.db or None, source.schema or None
     event_time = time_of(source.ts_ms, "source.ts_ms")
-    keys = _key_names(message.key) or context.keys_of(database, schema, table)
+    keys = _key_names(message.key) or context.keys_for(database, schema, table)
     return RowChange(
         op=op,
         database=database,
@@ -115,7 +130,7 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
 
 
 def _is_tombstone(message: RawMessage) -> bool:
-    return message.key is not None if message.value is None else message.value.strip() in _DEFAULT
+    return message.value is None or message.value.strip() in _DEFAULT
 
 
 def _key_names(key: bytes | None) -> tuple[str, ...] | None:
@@ -132,7 +147,11 @@ def _position(source: _Source, op: Op) -> tuple[int, ...] | None:
         if op is Op.READ:
             return None
         raise Malformed(Reason.MISSING_POSITION, "source.file and source.pos are missing")
-    return (_file_number(file or ""), _pos_number(source.pos, pos or ""), number_of(source.row, "source.row") or 0)
+    return (
+        _file_number(file or ""),
+        _pos_number(source.pos, pos or ""),
+        number_of(source.row, "source.row") or 0,
+    )
 
 
 def _file_number(text: str) -> int:

@@ -7,6 +7,7 @@
 
     op                                        becomes
     INSERT, DELETE                            insert, delete
+    INSERT with sequenceId -1                 read: a row of the full load, which has no position
     UPDATE_BEFOR, UPDATE_AFTER                the halves of one update; they share sequenceId
     UPDATE, an UPDATE_AFTER with both images  update
     TRUNCATE                                  truncate
@@ -16,14 +17,15 @@
 
     type     canonical   wire
     BOOLEAN  boolean     true, false
-    LONG     bigint      number or text; may exceed 64 bits, the column is widened then
+    LONG     bigint      number or text; may exceed 64 bits, then the column is widened
     DOUBLE   double      number or text
     STRING   string
     DATE     timestamp   milliseconds of the epoch, 13 digits
     BYTES    binary      base64
 
-`UPDATE_BEFOR` is the vendor's spelling; `UPDATE_BEFORE` is read too. `ddlMeta` is a serialized Java object in base64:
-it stays text in bronze and is never deserialized. DML and DDL share one sequence.
+`UPDATE_BEFOR` is the vendor's spelling; `UPDATE_BEFORE` is read too. A time of -1 means no time. `ddlMeta` is
+a serialized Java object in base64: it stays text in bronze and is never deserialized. DML and DDL share one
+sequence.
 """
 
 from __future__ import annotations
@@ -36,30 +38,34 @@ import msgspec
 from msgspec import Raw
 
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import (
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import (
     C,
-    Digits,
-    Either,
+    ColumnSet,
+    Context,
+    DualDecoder,
+    Format,
     Kinds,
-    Recipe,
+    NumberText,
+    RowPlan,
     S,
-    Shape,
     Step,
     Texts,
-    blocks,
+    cell_signature,
+    checked_keys,
+    image_cell_by_cell,
     is_narrow,
     is_plain,
     joined_columns,
-    one_by_one,
-    present,
-    signature,
+    number_of,
+    read_non_null_cell,
+    required,
+    schema_block_cache,
+    time_of,
 )
-from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
-from silver.format import Context, Format
-from silver.types import AS_SENT, declared_text, instant_of_epoch
-from silver.wire import checked_keys, number_of, required, time_of
+from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
+from silver.values.canonical import AS_SENT, declared_text, instant_of_epoch
 
 _ROWS = {
     "INSERT": (Op.INSERT, None),
@@ -69,9 +75,18 @@ _ROWS = {
     "UPDATE_AFTER": (Op.UPDATE, Half.AFTER),
     "DELETE": (Op.DELETE, None),
 }
+_NONE = (b"-1", b'"-1"')
+"""What the full load writes where it has no position or no time."""
 _CONTROLS = {"MHEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _DIALECTS = {"postgresql": "postgres", "sqlserver": "tsql", "oracle": "oracle", "db2": "db2"}
-_TYPES = {"BOOLEAN": "boolean", "LONG": "bigint", "DOUBLE": "double", "STRING": "string", "DATE": "timestamp", "BYTES": "binary"}
+_TYPES = {
+    "BOOLEAN": "boolean",
+    "LONG": "bigint",
+    "DOUBLE": "double",
+    "STRING": "string",
+    "DATE": "timestamp",
+    "BYTES": "binary",
+}
 
 
 class _Source(msgspec.Struct):
@@ -106,16 +121,17 @@ class _Message(msgspec.Struct, Generic[C, S]):
     version: str | None = None
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _SchemaBlock(msgspec.Struct, frozen=True):
     """What a schema block says; one object for all messages with the same block."""
 
     source: _Source
     keys: list[str] | None
-    columns: Shape
+    columns: ColumnSet
 
 
-_MESSAGE: Either[_Message[Any, Any]] = Either(
-    msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, _Schema | None])
+_MESSAGE: DualDecoder[_Message[Any, Any]] = DualDecoder(
+    msgspec.json.Decoder(_Message[Any, Raw], float_hook=NumberText),
+    msgspec.json.Decoder(_Message[Raw, _Schema | None]),
 )
 
 
@@ -125,14 +141,16 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
 
 
 def _event(envelope: _Message[Any, Any], context: Context) -> Event:
-    told = _told_by(envelope.schema)
+    block = _schema_of(envelope.schema)
     if envelope.version is not None and envelope.version.partition(".")[0] not in ("0", "1"):
         raise Malformed(Reason.UNSUPPORTED_VERSION, "version is neither 0.x nor 1.x")
-    payload, source = envelope.payload, told.source
-    changed_at = time_of(event_time(payload.timestamp), "timestamp.eventTime")
-    position = number_of(payload.sequenceId, "sequenceId")
+    payload, source = envelope.payload, block.source
+    time = event_time(payload.timestamp)
+    changed_at = None if bytes(time) in _NONE else time_of(time, "timestamp.eventTime")
+    is_loaded = payload.op == "INSERT" and bytes(payload.sequenceId) in _NONE
+    position = None if is_loaded else number_of(payload.sequenceId, "sequenceId")
     if payload.op in _ROWS:
-        return _row(payload, told, (changed_at, position), context)
+        return _row(payload, block, (changed_at, position, is_loaded), context)
     kind = _CONTROLS.get(payload.op)
     if kind is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
@@ -147,58 +165,69 @@ def _event(envelope: _Message[Any, Any], context: Context) -> Event:
         statement=payload.ddl.text if payload.ddl else None,
         position=None if position is None else (position,),
         event_time=changed_at,
-        keys=checked_keys(told.keys),
-        columns=told.columns,
+        keys=checked_keys(block.keys),
+        columns=block.columns,
         dialect=_DIALECTS.get((source.dbType or "").lower(), "mysql"),
     )
 
 
-def _told(read: _Schema | None) -> _Told:
+def _read_schema(read: _Schema | None) -> _SchemaBlock:
     schema = read or _Schema()
-    columns = ((c.name, Column(type=_TYPES.get(c.type or "", "string"), declared=c.type)) for c in schema.dataColumn or ())
-    return _Told(schema.source or _Source(), schema.primaryKey, Shape(columns))
+    columns = (
+        (c.name, Column(type=_TYPES.get(c.type or "", "string"), declared=c.type))
+        for c in schema.dataColumn or ()
+    )
+    return _SchemaBlock(schema.source or _Source(), schema.primaryKey, ColumnSet(columns))
 
 
-_told_by = blocks(msgspec.json.Decoder(_Schema | None), _told)
+_schema_of = schema_block_cache(msgspec.json.Decoder(_Schema | None), _read_schema)
 
 
-def _row(payload: _Payload[Any], told: _Told, at: tuple[int | None, int | None], context: Context) -> RowChange:
-    (changed_at, position), source = at, told.source
+def _row(
+    payload: _Payload[Any], block: _SchemaBlock, at: tuple[int | None, int | None, bool], context: Context
+) -> RowChange:
+    (changed_at, position, is_loaded), source = at, block.source
     table = required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName")
     op, half = _ROWS[payload.op]
-    before, shown_before = _image(payload.before, told.columns)
-    after, shown_after = _image(payload.after, told.columns)
+    before, shown_before = _image(payload.before, block.columns)
+    after, shown_after = _image(payload.after, block.columns)
     if half is Half.AFTER and before is not None:
         half = None
     needs_before = op is Op.DELETE or half is Half.BEFORE
     needs_after = op is not Op.DELETE and half is not Half.BEFORE
     if (needs_before and before is None) or (needs_after and after is None):
-        raise Malformed(Reason.MISSING_IMAGE, f"{payload.op} without its {'before' if needs_before else 'after'} image")
+        raise Malformed(
+            Reason.MISSING_IMAGE, f"{payload.op} without its {'before' if needs_before else 'after'} image"
+        )
     before, after = before if needs_before or op is Op.UPDATE else None, after if needs_after else None
     return RowChange(
-        op=op,
+        op=Op.READ if is_loaded else op,
         database=source.dbName,
         schema=source.schemaName or None,
         table=table,
-        keys=checked_keys(told.keys or context.keys_of(source.dbName, source.schemaName or None, table), before, after),
+        keys=checked_keys(
+            block.keys or context.keys_for(source.dbName, source.schemaName or None, table), before, after
+        ),
         before=before,
         after=after,
-        columns=joined_columns(told.columns, shown_before, shown_after) if shown_before or shown_after else told.columns,
-        position=(required(position, Reason.MISSING_POSITION, "sequenceId"),),
+        columns=joined_columns(block.columns, shown_before, shown_after)
+        if shown_before or shown_after
+        else block.columns,
+        position=None if is_loaded else (required(position, Reason.MISSING_POSITION, "sequenceId"),),
         event_time=changed_at,
         half=half,
     )
 
 
-def _image(image: _Image[Any] | None, declared: Shape) -> tuple[Texts | None, Mapping[str, Column]]:
-    """An image as canonical text, and the columns that it shows and its schema leaves out."""
+def _image(image: _Image[Any] | None, declared: ColumnSet) -> tuple[Texts | None, Mapping[str, Column]]:
+    """An image as canonical text, and its columns that the schema leaves out."""
     if image is None or image.dataColumn is None:
         return None, {}
     cells = image.dataColumn
     if is_narrow(cells, declared):
-        recipe = _recipe(*signature(cells), declared)
-        if recipe is not None:
-            return recipe.texts(cells), recipe.shape
+        plan = _row_plan(*cell_signature(cells), declared)
+        if plan is not None:
+            return plan.texts(cells), plan.columns
 
     def read(name: str, token: Token, text: str | None) -> tuple[str | None, Column | None]:
         column = declared.get(name)
@@ -206,25 +235,25 @@ def _image(image: _Image[Any] | None, declared: Shape) -> tuple[Texts | None, Ma
             return text, Column(token=token)
         return None if text is None else _canonical(column.type or "string", token, text), None
 
-    return one_by_one(cells, read)
+    return image_cell_by_cell(cells, read)
 
 
 @lru_cache(maxsize=1024)
-def _recipe(names: tuple[str, ...], kinds: Kinds, declared: Shape) -> Recipe | None:
-    """None where the cells are bytes, or the schema leaves a column out."""
+def _row_plan(names: tuple[str, ...], kinds: Kinds, declared: ColumnSet) -> RowPlan | None:
+    """The plan of an image; None where cells are bytes, or the schema leaves a column out."""
     if not is_plain(kinds) or any(name not in declared for name in names):
         return None
-    work: list[Step] = []
+    steps: list[Step] = []
     for name, kind in zip(names, kinds, strict=True):
         type_name = declared[name].type or "string"
         if kind is type(None) or (kind is str and type_name in AS_SENT):
             continue
-        work.append((name, partial(_text, type_name)))
-    return Recipe(tuple(work), Shape())
+        steps.append((name, partial(_text, type_name)))
+    return RowPlan(tuple(steps), ColumnSet())
 
 
 def _text(kind: str, cell: Any) -> str | None:
-    return _canonical(kind, *present(cell))
+    return _canonical(kind, *read_non_null_cell(cell))
 
 
 def _canonical(kind: str, token: Token, text: str) -> str | None:
@@ -232,7 +261,10 @@ def _canonical(kind: str, token: Token, text: str) -> str | None:
 
 
 def column_type(kind: str) -> str | None:
-    """The type that rows will declare for a column that a statement adds; None where DataHub's choice is not known."""
+    """The type that rows will declare for a column that a statement adds.
+
+    None where DataHub's choice is not known.
+    """
     if kind in ("tinyint", "smallint", "int", "bigint"):
         return "bigint"
     if kind in ("date", "timestamp", "timestamp_ntz"):
@@ -251,7 +283,7 @@ FORMAT = Format(
     keys_come_from="schema.primaryKey",
     order_comes_from="sequenceId",
     decode=decode,
-    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     halves=True,
     column_type=column_type,
 )

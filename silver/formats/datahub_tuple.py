@@ -9,9 +9,11 @@
     U                 N               Y               the after half; the halves share _sequence_id_
     D                 Y               N               delete
 
-The six metadata columns are never columns of the replica; `_excute_time_` (milliseconds) is the vendor's spelling.
-The feed names no database (the source's option `database`, else the source's name), no key (configure `keys`) and no
-types: gold infers them from the values. There are no DDL messages and no heartbeats.
+Metadata columns never become columns of the replica. `_excute_time_` (milliseconds) is the vendor's spelling,
+which newer writers correct to `_execute_time_`. Some writers leave `_source_table_` out; then the source's
+option `table` names the table. The feed names no database (the source's option `database`, else the source's
+name does), no key (configure `keys`) and no types: gold infers them from the values. There are no DDL
+messages and no heartbeats.
 """
 
 from __future__ import annotations
@@ -21,13 +23,24 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from pydantic import Field
 
 from framework.contracts.events import Event, Half, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import Digits, Either, number_in, text_of, time_in, undeclared_image
-from silver.format import Context, Format, Options
-from silver.wire import checked_keys, required
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import (
+    Context,
+    DualDecoder,
+    Format,
+    NumberText,
+    Options,
+    checked_keys,
+    number_in,
+    required,
+    text_in,
+    time_in,
+    undeclared_image,
+)
 
 _OPS = {
     ("I", "N", "Y"): (Op.INSERT, None),
@@ -36,17 +49,22 @@ _OPS = {
     ("D", "Y", "N"): (Op.DELETE, None),
 }
 _FLAGS = ("_operation_type_", "_before_image_", "_after_image_")
-_METADATA = frozenset((*_FLAGS, "_sequence_id_", "_excute_time_", "_source_table_"))
-_RECORD: Either[dict[str, Any]] = Either(
-    msgspec.json.Decoder(dict[str, Any], float_hook=Digits),
+_TIMES = ("_excute_time_", "_execute_time_")
+_METADATA = frozenset((*_FLAGS, *_TIMES, "_sequence_id_", "_source_table_"))
+_RECORD: DualDecoder[dict[str, Any]] = DualDecoder(
+    msgspec.json.Decoder(dict[str, Any], float_hook=NumberText),
     msgspec.json.Decoder(dict[str, Raw]),
 )
 
 
 class TupleOptions(Options):
-    """`database` stands in for the database name that the feed does not carry."""
+    """`database` is the database, which the feed never names.
+
+    `table` is the table, which it may leave out.
+    """
 
     database: str | None = None
+    table: str | None = Field(default=None, min_length=1)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -55,17 +73,28 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
 
 
 def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
-    table = required(text_of(record.get("_source_table_")), Reason.MISSING_TABLE, "_source_table_")
+    options = context.options if isinstance(context.options, TupleOptions) else TupleOptions()
+    table = text_in(record.get("_source_table_")) or options.table
+    if table is None:
+        raise Malformed(
+            Reason.MISSING_TABLE,
+            "_source_table_ is missing: set `table` for the source, beside `files` or `kafka`",
+        )
     flags = (_flag(record, _FLAGS[0]), _flag(record, _FLAGS[1]), _flag(record, _FLAGS[2]))
     if flags[0] not in ("I", "U", "D"):
         raise Malformed(Reason.UNKNOWN_OP, flags[0][:100])
     if flags not in _OPS:
-        raise Malformed(Reason.WRONG_SHAPE, f"_operation_type_ {flags[0]} with image flags {flags[1][:5]!r} and {flags[2][:5]!r}")
+        raise Malformed(
+            Reason.WRONG_SHAPE,
+            f"_operation_type_ {flags[0]} with image flags {flags[1][:5]!r} and {flags[2][:5]!r}",
+        )
     op, half = _OPS[flags]
-    position = required(number_in(record.get("_sequence_id_"), "_sequence_id_"), Reason.MISSING_POSITION, "_sequence_id_")
+    position = required(
+        number_in(record.get("_sequence_id_"), "_sequence_id_"), Reason.MISSING_POSITION, "_sequence_id_"
+    )
     image, columns = undeclared_image({name: cell for name, cell in record.items() if name not in _METADATA})
-    options = context.options
-    database = (options.database if isinstance(options, TupleOptions) else None) or context.source
+    database = options.database or context.source
+    time = next((name for name in _TIMES if record.get(name) is not None), _TIMES[0])
     is_before = flags[1] == "Y"
     return (
         RowChange(
@@ -73,19 +102,19 @@ def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
             database=database,
             schema=None,
             table=table,
-            keys=checked_keys(context.keys_of(database, None, table), image),
+            keys=checked_keys(context.keys_for(database, None, table), image),
             before=image if is_before else None,
             after=None if is_before else image,
             columns=columns,
             position=(position,),
-            event_time=time_in(record.get("_excute_time_"), "_excute_time_"),
+            event_time=time_in(record.get(time), time),
             half=half,
         ),
     )
 
 
 def _flag(record: Mapping[str, Any], name: str) -> str:
-    return required(text_of(record.get(name)), Reason.WRONG_SHAPE, name)
+    return required(text_in(record.get(name)), Reason.WRONG_SHAPE, name)
 
 
 FORMAT = Format(

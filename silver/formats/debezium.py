@@ -1,29 +1,36 @@
 """Debezium's change events as JSON: with a schema block, without, or flattened to rows with metadata.
 
     key    {"id": 7}
-    value  {"before": null, "after": {"id": 7, "name": "Ann"}, "op": "c", "ts_ms": 1465491411815, "transaction": null,
-            "source": {"connector": "mysql", "db": "shop", "table": "orders", "file": "bin.000003", "pos": 484, "row": 0,
-                       "server_id": 223344, "snapshot": "false", "ts_ms": 1465491411000}}
-    flat   {"id": 7, "name": "Ann", "__op": "c", "__deleted": "false", "__table": "orders", "__source_ts_ms": 1465491411000}
+    value  {"before": null, "after": {"id": 7, "name": "Ann"}, "op": "c", "ts_ms": 1465491411815,
+            "transaction": null, "source": {"connector": "mysql", "db": "shop", "table": "orders",
+            "file": "bin.000003", "pos": 484, "row": 0, "server_id": 223344, "snapshot": "false",
+            "ts_ms": 1465491411000}}
+    flat   {"id": 7, "name": "Ann", "__op": "c", "__deleted": "false", "__table": "orders",
+            "__source_ts_ms": 1465491411000}
 
     message                                                   becomes
-    c u d r                                                   insert, update, delete, read (a row of a snapshot)
+    c u d r                                                   insert, update, delete, read (of a snapshot)
     t                                                         truncate
-    d with header __debezium.newkey                           nothing by itself: the insert that follows is the whole key change
+    d with header __debezium.newkey                           nothing: the next insert is the whole key change
     c with header __debezium.oldkey                           update; the old key is its before image
     m (logical message), {"ts_ms": ...} (heartbeat topic)     heartbeat
     {"status": "BEGIN", "id": ...} (transaction topic)        transaction
-    {"ddl": ..., "tableChanges": ...} (schema-change topic)   ddl, see `silver/connect_schema_changes.py`
+    {"ddl": ..., "tableChanges": ...} (schema-change topic)   ddl, see `debezium/schema_changes.py` below
     {"source": ..., "historyRecord": "{...}"} (Flink CDC)     the same: such a message as text
-    null                                                      tombstone; with `tombstones: delete` the row's delete
+    null, with or without a key                               tombstone; a delete with `tombstones: delete`
 
-Members of `source` and the order that they give are in `silver/connect_source.py`, how rows are read in
-`silver/connect_rows.py`, types in `silver/connect_types.py`, placeholders in `silver/connect_unavailable.py`,
-MongoDB's documents in `silver/connect_documents.py`.
+In `silver/envelopes/`, `debezium/source_block.py` reads `source` and the order, `debezium/rows.py` the rows,
+`connect/column_types.py` the types, `debezium/placeholders.py` the placeholders, `debezium/mongodb.py` the
+documents of MongoDB, and `debezium/schema_changes.py` the schema-change topic.
 
-Flattened rows are told by their metadata. What they lack comes from the topic, `prefix.database.table` or
-`prefix.schema.table`, and the option `database`; without a position the time orders, then the offset. Rows with no
-metadata at all need `flattened: true`. Where deletes are tombstones (`tombstones: delete`) the offset alone orders.
+Some sinks write this envelope without a position, a connector or even `source` (Flink, RisingWave,
+SeaTunnel). Such messages are read if the source has `order: partition`: then the partition orders them, and
+the topic names their table.
+
+Flattened rows are recognized by their metadata, in the row or in its headers, not by the names of their
+columns. What they lack comes from the topic, `prefix.database.table` or `prefix.schema.table`, and from the
+option `database`. Without a position the time orders, then the offset. Rows without any metadata need
+`flattened: true`. Where deletes are tombstones (`tombstones: delete`), only the offset orders.
 """
 
 from __future__ import annotations
@@ -37,42 +44,75 @@ import msgspec
 from msgspec import Raw, structs
 
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import Inexact
-from silver.connect import EXACT, PLAIN, WHOLE, Parts, image_fields, members
-from silver.connect_documents import document_key, document_of, update_of
-from silver.connect_flat import METADATA, Flat, flat_of, topic_names
-from silver.connect_rows import (
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import (
+    BY_PARTITION,
+    Context,
+    Format,
+    NeedsExactDecoding,
+    Options,
+    optional_text,
+    read_json,
+    required,
+)
+from silver.envelopes.connect.column_types import Field, Fields
+from silver.envelopes.connect.messages import EXACT, PLAIN, WHOLE, Parts, image_fields, members
+from silver.envelopes.debezium.encoding_modes import KINDS
+from silver.envelopes.debezium.flattened import METADATA, flat_of, topic_names
+from silver.envelopes.debezium.images import ConnectRow, key_image, members_of
+from silver.envelopes.debezium.mongodb import document_key, document_of, update_of
+from silver.envelopes.debezium.placeholders import WORD
+from silver.envelopes.debezium.rows import (
     OPS,
-    ConnectRow,
     Reading,
     change_of,
     control_position,
-    key_image,
-    members_of,
-    offset_position,
+    time_position,
     transaction_id,
 )
-from silver.connect_schema_changes import Placed, SchemaChange, schema_events, transaction_event
-from silver.connect_source import Source, is_snapshot, moment_of, names_of, server_of, text_of
-from silver.connect_types import Field, Fields
-from silver.connect_unavailable import WORD
-from silver.format import Context, Format, Options
-from silver.wire import optional_text, read_json, required
+from silver.envelopes.debezium.schema_changes import (
+    Coordinates,
+    SchemaChange,
+    schema_events,
+    transaction_event,
+)
+from silver.envelopes.debezium.source_block import (
+    Source,
+    connector_of,
+    event_time_of,
+    is_snapshot,
+    member_text,
+    names_of,
+    server_of,
+)
 
 _HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns"})
+_TRANSACTION = frozenset({"status", "id", "event_count", "data_collections", "ts_ms"})
+_STATEMENT = frozenset({"source", "ts_ms", "databaseName", "schemaName", "ddl", "tableChanges"})
 _NULL = (b"", b"null")
 _MISSING = Raw()
+_IMAGES = frozenset({"before", "after"})
+_CAPITALS = "source.connector is in capitals: not Debezium's"
 
 
 class DebeziumOptions(Options):
-    """How the connector is set up, where messages do not say it themselves.
+    """How the connector is configured, as far as messages do not show it.
 
-    `database` is the database of flattened rows that name none. `unavailable_value` is the connector's own placeholder,
-    `metadata_prefix` what flattening puts before its metadata.
+    `decimals`, `binary` and `times` are the modes of rows without a schema block
+    (`silver/envelopes/debezium/encoding_modes.py`). `database` is the database of flattened rows that name
+    none. `unavailable_value` is the connector's placeholder, `metadata_prefix` the prefix of metadata in
+    flattened rows.
     """
 
+    decimals: Literal["base64", "text", "number"] | None = None
+    binary: Literal["base64", "base64url", "hex"] | None = None
+    times: (
+        Literal[
+            "adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"
+        ]
+        | None
+    ) = None
     database: str | None = None
     flattened: bool = False
     tombstones: Literal["ignore", "delete"] = "ignore"
@@ -87,37 +127,75 @@ _SCHEMA_CHANGE = msgspec.json.Decoder(SchemaChange)
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change, or the control event, of one message."""
     options = _options(context)
-    if message.value is None and message.key is not None:
+    if message.value is None:
         return (_tombstone(message, context, options),)
     try:
         return _events(WHOLE.plain_of(message.value), PLAIN, message, context)
-    except Inexact:
+    except NeedsExactDecoding:
         return _events(read_json(WHOLE.exact, message.value), EXACT, message, context)
 
 
 def _events(whole: dict[str, Raw], parts: Parts, message: RawMessage, context: Context) -> Sequence[Event]:
-    options = _options(context)
     payload, schema = whole, b""
-    if "payload" in whole and whole.keys() <= {"schema", "payload"}:
+    if _is_wrapper(whole):
         schema, inner = bytes(whole.get("schema", _MISSING)), bytes(whole["payload"])
-        if inner == b"null" and message.key is not None:
-            return (_tombstone(message, context, options),)
+        if inner == b"null" and (message.key is not None or schema in _NULL):
+            return (_tombstone(message, context, _options(context)),)
         payload = parts.members(inner)
-    if "op" in payload and "source" in payload:
+    if _is_flat(payload, message, context):
+        return (_flat_row(payload, _flat_fields(schema), message, context),)
+    if "op" in payload and (
+        "source" in payload or (context.needs_no_position and not payload.keys().isdisjoint(_IMAGES))
+    ):
         return (_envelope(payload, (_fields(schema), parts), message, context),)
     if "tableChanges" in payload or ("ddl" in payload and "source" in payload):
-        return _statement(read_json(_SCHEMA_CHANGE, message.value if payload is whole else bytes(whole["payload"])))
+        return _statement(
+            read_json(_SCHEMA_CHANGE, message.value if payload is whole else bytes(whole["payload"]))
+        )
     if "historyRecord" in payload and "source" in payload:
         record = read_json(_SCHEMA_CHANGE, (optional_text(payload["historyRecord"]) or "").encode())
-        return _statement(structs.replace(record, source={**record.source, **parts.members(bytes(payload["source"]))}))
+        return _statement(
+            structs.replace(record, source={**record.source, **parts.members(bytes(payload["source"]))})
+        )
     if payload and payload.keys() <= _HEARTBEAT:
-        return (Control(ControlKind.HEARTBEAT, "heartbeat", event_time=moment_of(payload)),)
-    if "status" in payload and "id" in payload and ("event_count" in payload or "data_collections" in payload):
-        return (transaction_event(optional_text(payload["status"]) or "", payload, moment_of(payload)),)
+        return (Control(ControlKind.HEARTBEAT, "heartbeat", event_time=event_time_of(payload)),)
+    if (
+        "status" in payload
+        and "id" in payload
+        and ("event_count" in payload or "data_collections" in payload)
+    ):
+        return (transaction_event(optional_text(payload["status"]) or "", payload, event_time_of(payload)),)
+    raise Malformed(
+        Reason.WRONG_SHAPE, "no envelope (op, source) and no flattened row (__op, __deleted, __table ...)"
+    )
+
+
+def _is_wrapper(whole: Mapping[str, Raw]) -> bool:
+    """Whether a message is a schema block with its payload, not a row whose columns have these names."""
+    parts = [bytes(raw) for raw in whole.values()]
+    return (
+        "payload" in whole
+        and whole.keys() <= {"schema", "payload"}
+        and all(part == b"null" or part[:1] == b"{" for part in parts)
+    )
+
+
+def _is_flat(payload: Mapping[str, Raw], message: RawMessage, context: Context) -> bool:
+    """Whether a message is a flattened row: by its metadata, else by the setting.
+
+    The connector's own messages never are.
+    """
+    options = _options(context)
     prefix = options.metadata_prefix
-    if options.flattened or any(name.startswith(prefix) and name[len(prefix) :] in METADATA for name in payload):
-        return (_flat_row(flat_of(payload, message.headers, prefix), _flat_fields(schema), message, context),)
-    raise Malformed(Reason.WRONG_SHAPE, "no envelope (op, source) and no flattened row (__op, __deleted, __table ...)")
+    names = (*payload, *(name for name, _ in message.headers))
+    if any(name.startswith(prefix) and name[len(prefix) :] in METADATA for name in names):
+        return True
+    is_control = (
+        payload.keys() <= _HEARTBEAT
+        or payload.keys() == _TRANSACTION
+        or {"source", "databaseName"} <= payload.keys() <= _STATEMENT
+    )
+    return options.flattened and not is_control
 
 
 def _options(context: Context) -> DebeziumOptions:
@@ -126,20 +204,41 @@ def _options(context: Context) -> DebeziumOptions:
 
 def _reading(context: Context) -> Reading:
     options = _options(context)
-    return Reading(options.unavailable_value, by_offset=options.tombstones == "delete")
+    return Reading(
+        options.unavailable_value,
+        by_offset=options.tombstones == "delete",
+        needs_no_position=context.needs_no_position,
+    )
 
 
-def _envelope(payload: Source, how: tuple[Mapping[str, Field], Parts], message: RawMessage, context: Context) -> Event:
+def _envelope(
+    payload: Source, how: tuple[Mapping[str, Field], Parts], message: RawMessage, context: Context
+) -> Event:
     fields, parts = how
     op = required(optional_text(payload["op"]), Reason.WRONG_SHAPE, "op")
-    source = parts.members(bytes(payload["source"]))
-    connector = text_of(source, "connector")
-    if connector is None or connector.isupper():
-        raise Malformed(Reason.WRONG_SHAPE, "source.connector is missing or in capitals: not Debezium's")
+    source = (
+        parts.members(bytes(payload["source"])) if bytes(payload.get("source", _MISSING)) not in _NULL else {}
+    )
+    connector = connector_of(source)
+    is_bare = connector is None and member_text(source, "connector") is None
+    if connector is None and not (is_bare and context.needs_no_position):
+        raise Malformed(
+            Reason.WRONG_SHAPE,
+            f"no position and no source.connector: {BY_PARTITION}" if is_bare else _CAPITALS,
+        )
     transaction = members_of(payload.get("transaction", _MISSING)) or {}
     if op == "m":
-        return Control(ControlKind.HEARTBEAT, op, position=control_position(source), event_time=moment_of(source) or moment_of(payload))
+        return Control(
+            ControlKind.HEARTBEAT,
+            op,
+            position=control_position(source),
+            event_time=event_time_of(source) or event_time_of(payload),
+        )
     database, schema, table = names_of(source)
+    if table is None and is_bare:
+        database, schema, table = topic_names(
+            source, message.topic, _options(context).database or context.source
+        )
     names = (database, schema, required(table, Reason.MISSING_TABLE, "source.table"))
     if op == "t":
         return Control(
@@ -148,8 +247,10 @@ def _envelope(payload: Source, how: tuple[Mapping[str, Field], Parts], message: 
             database=database,
             schema=schema,
             table=table,
-            position=control_position(source),
-            event_time=moment_of(source) or moment_of(payload),
+            position=control_position(source)
+            or (time_position(source, payload) if context.needs_no_position else None),
+            is_time=control_position(source) is None,
+            event_time=event_time_of(source) or event_time_of(payload),
             transaction_id=transaction_id(source, transaction),
             server=server_of(source),
         )
@@ -157,10 +258,12 @@ def _envelope(payload: Source, how: tuple[Mapping[str, Field], Parts], message: 
         raise Malformed(Reason.UNKNOWN_OP, op[:100])
     if connector == "mongodb":
         if parts is PLAIN:
-            raise Inexact
-        return change_of(_document(payload, op, names, source, message), message, context, _reading(context))
+            raise NeedsExactDecoding
+        return _in_order(
+            change_of(_document(payload, op, names, source, message), message, context, _reading(context))
+        )
     before, after = (_cells(payload.get(side, _MISSING), parts) for side in ("before", "after"))
-    row = ConnectRow(op, names, connector.lower(), source, before, after, fields, transaction, payload)
+    row = ConnectRow(op, names, connector or "", source, before, after, fields, transaction, payload)
     return change_of(row, message, context, _reading(context))
 
 
@@ -169,45 +272,94 @@ def _cells(image: Raw, parts: Parts) -> dict[str, Any] | None:
     return None if data in _NULL else parts.cells(data)
 
 
-def _document(payload: Source, op: str, names: tuple[str | None, str | None, str], source: Source, message: RawMessage) -> ConnectRow:
-    key, before, after = document_key(message.key), document_of(payload.get("before")), document_of(payload.get("after"))
+def _document(
+    payload: Source, op: str, names: tuple[str | None, str | None, str], source: Source, message: RawMessage
+) -> ConnectRow:
+    key, before, after = (
+        document_key(message.key),
+        document_of(payload.get("before")),
+        document_of(payload.get("after")),
+    )
     described = update_of(payload.get("updateDescription"), key) if after is None and op == "u" else None
-    row = ConnectRow(op, names, "mongodb", source, before, after or described, {}, {}, payload)
-    return replace(row, key=key, is_partial=described is not None)
+    images = [None if document is None else document.cells for document in (key, before, after or described)]
+    fields = {
+        name: field
+        for document in (key, before, after or described)
+        if document
+        for name, field in document.fields.items()
+    }
+    row = ConnectRow(op, names, "mongodb", source, images[1], images[2], fields, {}, payload)
+    return replace(row, key=images[0], is_partial=described is not None)
 
 
-def _flat_row(flat: Flat, fields: Mapping[str, Field], message: RawMessage, context: Context) -> Event:
+def _in_order(event: Event) -> Event:
+    """The change with its columns in the order of the document; extended JSON types only some of them."""
+    if not isinstance(event, RowChange):
+        return event
+    names = dict.fromkeys((*(event.after or event.before or {}), *event.columns))
+    return structs.replace(event, columns={name: event.columns[name] for name in names})
+
+
+def _flat_row(
+    payload: Mapping[str, Raw], fields: Mapping[str, Field], message: RawMessage, context: Context
+) -> Event:
     options = _options(context)
+    flat = flat_of(payload, message.headers, options.metadata_prefix)
     is_delete = flat.is_deleted or flat.op == "d"
     op = "d" if is_delete else flat.op or ("r" if is_snapshot(flat.source) else "u")
     if op not in OPS:
         raise Malformed(Reason.UNKNOWN_OP, op[:100])
     names = topic_names(flat.source, message.topic, options.database or context.source)
     before, after = (flat.cells, None) if is_delete else (None, flat.cells)
-    connector = text_of(flat.source, "connector") or ("postgresql" if "lsn" in flat.source else "")
+    connector = member_text(flat.source, "connector") or ("postgresql" if "lsn" in flat.source else "")
     fields = {name: field for name, field in fields.items() if name in flat.cells}
-    row = ConnectRow(op, names, connector.lower(), flat.source, before, after, fields, flat.transaction, flat.times, is_flat=True)
+    row = ConnectRow(
+        op,
+        names,
+        connector.lower(),
+        flat.source,
+        before,
+        after,
+        fields,
+        flat.transaction,
+        flat.times,
+        is_flat=True,
+    )
     return change_of(row, message, context, _reading(context))
 
 
 def _statement(change: SchemaChange) -> Sequence[Event]:
     source = change.source
     server = None if is_snapshot(source) else server_of(source)
-    return schema_events(change, Placed(control_position(source), moment_of(source) or moment_of({"ts_ms": change.ts_ms}), server))
+    return schema_events(
+        change,
+        Coordinates(
+            control_position(source), event_time_of(source) or event_time_of({"ts_ms": change.ts_ms}), server
+        ),
+    )
 
 
 def _tombstone(message: RawMessage, context: Context, options: DebeziumOptions) -> Event:
-    """A message without a value: the mark behind a delete, or where the connector is set so, the delete itself."""
-    key, columns = key_image(message.key)
+    """A message without a value: the mark after a delete or, with `tombstones: delete`, the delete itself."""
+    key, _ = key_image(message.key)
     if options.tombstones == "ignore" or key is None:
         return Control(ControlKind.TOMBSTONE, "tombstone", keys=tuple(key) if key else None)
-    database, schema, table = topic_names({}, message.topic, options.database or context.source)
-    return RowChange(Op.DELETE, database, schema, table, tuple(key), key, None, columns, offset_position(message), message.timestamp)
+    names = topic_names({}, message.topic, options.database or context.source)
+    found = change_of(
+        ConnectRow("d", names, "", {}, None, None, {}, {}, {}, is_flat=True),
+        message,
+        context,
+        _reading(context),
+    )
+    return structs.replace(found, event_time=message.timestamp)
 
 
 @lru_cache(maxsize=1024)
 def _fields(schema: bytes) -> Mapping[str, Field]:
-    """The columns that an envelope's schema block declares. Blocks are equal byte for byte until a table changes."""
+    """The columns that an envelope's schema block declares.
+
+    Blocks are equal byte for byte until a table changes.
+    """
     return Fields() if schema in _NULL else image_fields(read_json(_FIELD, schema))
 
 
@@ -217,7 +369,10 @@ def _flat_fields(schema: bytes) -> Mapping[str, Field]:
 
 
 def column_type(kind: str) -> str | None:
-    """The type that rows will declare for a column that a statement adds; None where the connector's settings decide."""
+    """The type that rows will declare for a column that a statement adds.
+
+    None where the connector's settings decide.
+    """
     return "smallint" if kind == "tinyint" else None if kind == "decimal(20,0)" else kind
 
 
@@ -231,7 +386,8 @@ FORMAT = Format(
     order_comes_from="the connector's position: binlog file, pos, row; LSN; SCN",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
-    has_structures=True,
+    has_table_definitions=True,
     options=DebeziumOptions,
     column_type=column_type,
+    modes=KINDS,
 )

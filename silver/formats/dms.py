@@ -2,8 +2,9 @@
 
     {"data": {"id": 42, "name": "Ann"}, "before-image": {"name": "Jane"},
      "metadata": {"timestamp": "2024-07-29T00:58:44.895275Z", "record-type": "data", "operation": "update",
-                  "partition-key-type": "schema-table", "schema-name": "public", "table-name": "orders", "transaction-id": 1140,
-                  "transaction-record-id": 1, "commit-timestamp": "2024-07-29T00:58:44.886717Z",
+                  "partition-key-type": "schema-table", "schema-name": "public", "table-name": "orders",
+                  "transaction-id": 1140, "transaction-record-id": 1,
+                  "commit-timestamp": "2024-07-29T00:58:44.886717Z",
                   "stream-position": "00000002/7C007328.2.00000002/7C007328"}}
 
     operation                                     becomes
@@ -12,38 +13,51 @@
     truncate-table                                truncate
     create-table drop-table                       ddl, with the columns and the key of `control.table-def`
     add-column drop-column change-columns         ddl; the rows that follow show the columns
-    rename-table rename-column                    ddl that is not understood: no record says what the old name was
+    rename-table rename-column                    ddl that is not supported: no record has the old name
     begin commit                                  transaction
 
-`data` is the whole row. Null columns may be left out of it. `before-image` holds the columns that the endpoint is set to
-send: the before image is `data` overlaid with it. Of a delete, columns that the source does not log are null.
+`data` is the whole row, but null columns may be left out. `before-image` has the columns that the endpoint is
+configured to send: the before image is `data` overlaid with it. In a delete, columns that the source does not
+log are null.
 
-Loads, control records and changes share one clock, the `timestamp` at which a record was written: it orders, then
-`stream-position` and `transaction-record-id` where the endpoint sends them, then the broker's coordinates. A stream
-position is a binlog file and place, an LSN, or hexadecimal digits. A task that is started anew writes changes again
-under later times. `schema-name` is the database; the option `database` names it where it is empty, else the source's
-name does. The key is configured, or that of the table's create-table record. Bytes are hexadecimal behind `0x`.
+Loads, control records and changes share one clock, the `timestamp` at which a record was written. It orders
+first, then `stream-position` and `transaction-record-id` if the endpoint sends them, then the broker's
+coordinates. A stream position is a binlog file and position, an LSN, or hexadecimal digits. A restarted task
+writes changes again with later times. `schema-name` is the database; where it is empty, the option `database`
+names it, else the source's name does. The key is configured, or comes from the table's create-table record.
+Bytes are hexadecimal after `0x`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Generic
 
 import msgspec
 from msgspec import Raw
 from pydantic import Field
 
-from framework.contracts.actions import Action, AddColumn, CreateTable, DropTable, NoEffect, NotUnderstood
+from framework.contracts.ddl_actions import Action, AddColumn, CreateTable, DropTable, NoEffect, Unsupported
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange, Token
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, Texts, either, joined_columns, undeclared_image
-from silver.connect import decoded_image
-from silver.format import BeforeImage, Context, Format, Options
-from silver.types import instant_of_wall, micros_of_instant
-from silver.wire import checked_keys, number_of, optional_text, required
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import (
+    C,
+    Context,
+    Format,
+    Options,
+    Texts,
+    checked_keys,
+    dual_decoder,
+    joined_columns,
+    number_of,
+    optional_text,
+    required,
+    undeclared_image,
+)
+from silver.envelopes.connect.messages import decoded_image
+from silver.values.canonical import instant_of_wall, micros_of_instant
 
 _ROWS = {"load": Op.READ, "insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE}
 _STRUCTURE = frozenset({"add-column", "drop-column", "change-columns", "column-type-change"})
@@ -54,13 +68,15 @@ _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})(?:\..*)?", re.DOTALL)
 _HEX_GROUPS = re.compile(r"[0-9A-Fa-f]{8}(?:[:.][0-9A-Fa-f]{1,8}){1,4}(?::.*)?", re.DOTALL)
 _HEX = re.compile(r"[0-9A-Fa-f]{1,80}")
 _INTEGER = re.compile(r"U?INT[0-9]{1,2}")
+_USUAL_PREFIX = "BI_"
 _INEXACT = re.compile(r"NUMERIC|REAL[48]?|DOUBLE|FLOAT|BOOLEAN")
 
 
 class DmsOptions(Options):
     """`database` is the database of tables without a schema name.
 
-    `before_image_prefix` is what a task's rule add-before-image-columns puts before a column's name for its old value.
+    `before_image_prefix` is the prefix of the columns with old values, which a task's rule
+    add-before-image-columns adds.
     """
 
     database: str | None = None
@@ -100,7 +116,7 @@ class _Message(msgspec.Struct, Generic[C], rename="kebab"):
 
 
 _Cells = dict[str, Any]
-_MESSAGE = either(_Message)
+_MESSAGE = dual_decoder(_Message)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -114,9 +130,18 @@ def _event(record: _Message[Any], context: Context) -> Event:
     operation = record.metadata.operation
     if operation in _MARKERS:
         moment = _time(record.metadata.commit_timestamp) or _time(record.metadata.timestamp)
-        return Control(ControlKind.TRANSACTION, operation, event_time=moment, transaction_id=_transaction(record.metadata))
+        return Control(
+            ControlKind.TRANSACTION,
+            operation,
+            event_time=moment,
+            transaction_id=_transaction(record.metadata),
+        )
     options = context.options
-    database = record.metadata.schema_name or (options.database if isinstance(options, DmsOptions) else None) or context.source
+    database = (
+        record.metadata.schema_name
+        or (options.database if isinstance(options, DmsOptions) else None)
+        or context.source
+    )
     table = required(record.metadata.table_name or None, Reason.MISSING_TABLE, "metadata.table-name")
     if operation in _ROWS:
         return _change(record, database, table, context)
@@ -126,49 +151,67 @@ def _event(record: _Message[Any], context: Context) -> Event:
 def _change(record: _Message[Any], database: str, table: str, context: Context) -> RowChange:
     op, metadata = _ROWS[record.metadata.operation], record.metadata
     options = context.options
-    data, old = _apart(record.data or {}, options.before_image_prefix if isinstance(options, DmsOptions) else None)
+    data, old = _split_images(
+        record.data or {}, options.before_image_prefix if isinstance(options, DmsOptions) else None
+    )
     whole, columns = undeclared_image(required(data or None, Reason.MISSING_IMAGE, "data"))
     before: Texts | None = whole if op is Op.DELETE else None
     if (old := {**old, **(record.before_image or {})}) and op in (Op.UPDATE, Op.DELETE):
         former, former_columns = undeclared_image(old)
         before, columns = {**whole, **former}, joined_columns(columns, former_columns)
-    codecs = context.codecs_of(database, None, table)
+    codecs = context.codecs_for(database, None, table)
     before, after = _decoded(before, codecs), _decoded(None if op is Op.DELETE else whole, codecs)
     return RowChange(
         op=op,
         database=database,
         schema=None,
         table=table,
-        keys=checked_keys(context.keys_of(database, None, table), before, after),
+        keys=checked_keys(context.keys_for(database, None, table), before, after),
         before=before,
         after=after,
-        columns={name: Column(type="string") if name in codecs else c for name, c in columns.items()} if codecs else columns,
+        columns={name: Column(type="string") if name in codecs else c for name, c in columns.items()}
+        if codecs
+        else columns,
         position=_position(metadata),
         event_time=_time(metadata.commit_timestamp) or _time(metadata.timestamp),
         transaction_id=_transaction(metadata),
     )
 
 
-def _apart(data: _Cells, prefix: str | None) -> tuple[_Cells, _Cells]:
-    """The row, and the old values that stand among its columns under names with the prefix."""
+def _split_images(data: _Cells, prefix: str | None) -> tuple[_Cells, _Cells]:
+    """The row, and the old values, which are among its columns under names with the prefix."""
     if prefix is None:
         return data, {}
-    old = {name: raw for name, raw in data.items() if name.startswith(prefix) and name.removeprefix(prefix) in data}
+    old = {
+        name: raw
+        for name, raw in data.items()
+        if name.startswith(prefix) and name.removeprefix(prefix) in data
+    }
     row = {name: raw for name, raw in data.items() if name not in old}
     return row, {name.removeprefix(prefix): raw for name, raw in old.items()}
 
 
-def _decoded(image: Mapping[str, str | None] | None, codecs: Mapping[str, str]) -> dict[str, str | None] | None:
-    """The image with the columns that have a codec as text: hexadecimal behind `0x`, else base64."""
+def _decoded(
+    image: Mapping[str, str | None] | None, codecs: Mapping[str, str]
+) -> dict[str, str | None] | None:
+    """The image with decoded text in the columns that have a codec: hexadecimal after `0x`, else base64."""
     if image is None or not codecs:
         return None if image is None else dict(image)
-    plain = {name: text for name, text in image.items() if name in codecs and text is not None and text.startswith("0x")}
-    found: dict[str, str | None] = dict(decoded_image({n: t for n, t in image.items() if n not in plain}, codecs) or {})
+    plain = {
+        name: text
+        for name, text in image.items()
+        if name in codecs and text is not None and text.startswith("0x")
+    }
+    found: dict[str, str | None] = dict(
+        decoded_image({n: t for n, t in image.items() if n not in plain}, codecs) or {}
+    )
     for name, text in plain.items():
         try:
             found[name] = bytes.fromhex(text[2:]).decode(codecs[name])
         except (ValueError, LookupError):
-            raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not hexadecimal of {codecs[name]} text") from None
+            raise Malformed(
+                Reason.ENCODING, f"column {name[:100]!r} is not hexadecimal of {codecs[name]} text"
+            ) from None
     return {name: found[name] for name in image}
 
 
@@ -194,7 +237,9 @@ def _statement(record: _Message[Any], database: str, table: str) -> Control:
     )
 
 
-def _actions(operation: str, columns: Mapping[str, Column], keys: tuple[str, ...] | None) -> tuple[Action, ...] | None:
+def _actions(
+    operation: str, columns: Mapping[str, Column], keys: tuple[str, ...] | None
+) -> tuple[Action, ...] | None:
     if operation == "create-table":
         return (CreateTable(tuple(AddColumn(name, c.type, c.declared) for name, c in columns.items()), keys),)
     if operation == "drop-table":
@@ -202,29 +247,37 @@ def _actions(operation: str, columns: Mapping[str, Column], keys: tuple[str, ...
     if operation in _STRUCTURE:
         return (NoEffect("structure"),)
     if operation in _RENAMES:
-        return (NotUnderstood(f"{operation} without the old name"),)
+        return (Unsupported(f"{operation} without the old name"),)
     if operation != "truncate-table":
         raise Malformed(Reason.UNKNOWN_OP, operation[:100])
     return None
 
 
 def _column(definition: _ColumnDefinition) -> Column:
-    """A column as its rows will show it, which declare nothing: a whole number, a number, or text."""
+    """A column as undeclared rows will show it: a whole number, a number, or text."""
     declared = definition.type or ""
     if _INTEGER.fullmatch(declared.upper()):
         return Column(type="bigint", declared=declared)
-    return Column(declared=declared or None, token=Token.NULL) if _INEXACT.match(declared.upper()) else Column("string", declared or None)
+    return (
+        Column(declared=declared or None, token=Token.NULL)
+        if _INEXACT.match(declared.upper())
+        else Column("string", declared or None)
+    )
 
 
 def _position(metadata: _Metadata) -> tuple[int, ...]:
     written = _time(metadata.timestamp)
-    moment = required(_time(metadata.commit_timestamp) if written is None else written, Reason.MISSING_POSITION, "metadata.timestamp")
+    moment = required(
+        _time(metadata.commit_timestamp) if written is None else written,
+        Reason.MISSING_POSITION,
+        "metadata.timestamp",
+    )
     record = number_of(metadata.transaction_record_id, "metadata.transaction-record-id") or 0
-    return (max(moment, 0), *_place(optional_text(metadata.stream_position)), record)
+    return (max(moment, 0), *_stream_position(optional_text(metadata.stream_position)), record)
 
 
-def _place(text: str | None) -> tuple[int, int]:
-    """A stream position as numbers; text of one width and hexadecimal digits sorts as its number does."""
+def _stream_position(text: str | None) -> tuple[int, int]:
+    """A stream position as numbers; hexadecimal digits of one width sort like their number."""
     if not text:
         return (0, 0)
     if found := _LSN.fullmatch(text):
@@ -252,6 +305,13 @@ def _transaction(metadata: _Metadata) -> str | None:
     return optional_text(metadata.transaction_id) or None
 
 
+def missing_options(columns: Collection[str]) -> Mapping[str, str]:
+    """The option for DMS's usual prefix, if each column of a table has a second one with this prefix."""
+    old = {name.removeprefix(_USUAL_PREFIX) for name in columns if name.startswith(_USUAL_PREFIX)}
+    own = {name for name in columns if not name.startswith(_USUAL_PREFIX)}
+    return {"before_image_prefix": _USUAL_PREFIX} if own and own == old else {}
+
+
 FORMAT = Format(
     name="dms",
     title="AWS DMS",
@@ -262,7 +322,7 @@ FORMAT = Format(
     order_comes_from="timestamp, then stream-position, transaction-record-id",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
-    before_image=BeforeImage.CHANGED,
     positions_are_unique=False,
     options=DmsOptions,
+    missing_options=missing_options,
 )

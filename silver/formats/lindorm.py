@@ -2,7 +2,8 @@
 
     {"schema": {}, "payload": {"op": "u", "ts_ms": 1465491411815, "before": {"id": "1004", "name": "Jane"},
      "after": {"id": "1004", "name": "Anne"},
-     "source": {"version": "v1.0", "db": "ld-xxxx", "namespace": "default", "table": "customers", "ts_ms": 1465491411807}}}
+     "source": {"version": "v1.0", "db": "ld-xxxx", "namespace": "default", "table": "customers",
+                "ts_ms": 1465491411807}}}
 
     op   before    after     becomes
     c    null      the row   insert
@@ -12,14 +13,14 @@
     d    the row   null      delete
     r    null      the row   read (documented as not available)
 
-A column that neither image has is unchanged. `source.namespace` is the database; a message without it is another
-writer's. The key is named by the message key (a JSON object, with or without `payload`), else by the configuration; in
-an HBase table it is `ROW`.
+A column that neither image has is unchanged. `source.namespace` is the database; a message without it comes
+from another writer. The message key (a JSON object, with or without `payload`) names the key columns, else
+the configuration does; in an HBase table the key is `ROW`.
 
-An HBase table is told by its images: a column `ROW`, every other one `family_qualifier`, all values text. They are
-base64 of bytes, so the columns are binary; a column for which the configuration names a codec (`decode: utf8`) is
-text. A SQL table's columns have the types of the schema block, and those that the wire shows where the block is empty.
-`source.ts_ms` alone orders messages: the broker's coordinates break ties.
+The images show an HBase table: a column `ROW`, all others `family_qualifier`, and all values text. These are
+base64, so the columns are binary; a column with a configured codec (`decode: utf8`) is text. The columns of a
+SQL table have the types of the schema block or, where it is empty, the types that their JSON values show.
+Only `source.ts_ms` orders messages; the broker's coordinates break ties.
 """
 
 from __future__ import annotations
@@ -31,13 +32,25 @@ import msgspec
 from msgspec import Raw
 
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, Digits, Either, S, joined_columns, plain_cells
-from silver.connect import columns_of, decoded_image, envelope_fields, image_of, key_of
-from silver.connect_types import Field
-from silver.format import Context, Format
-from silver.wire import checked_keys, number_of, read_json, required, time_of
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import (
+    C,
+    Context,
+    DualDecoder,
+    Format,
+    NumberText,
+    S,
+    checked_keys,
+    joined_columns,
+    number_of,
+    plain_cells,
+    read_json,
+    required,
+    time_of,
+)
+from silver.envelopes.connect.column_types import Field
+from silver.envelopes.connect.messages import columns_of, decoded_image, envelope_fields, image_of, key_of
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 _ROW = "ROW"
@@ -65,15 +78,20 @@ class _Message(msgspec.Struct, Generic[C, S]):
     schema: S = None  # type: ignore[assignment]  # no block, whatever one would be
 
 
-_MESSAGE: Either[_Message[Any, Any]] = Either(
-    msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, Field | None]), is_nested=True
+_MESSAGE: DualDecoder[_Message[Any, Any]] = DualDecoder(
+    msgspec.json.Decoder(_Message[Any, Raw], float_hook=NumberText),
+    msgspec.json.Decoder(_Message[Raw, Field | None]),
+    is_nested=True,
 )
 _CELLS = msgspec.json.Decoder(dict[str, Raw])
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
-    """The change of one Lindorm message; a null value with a key is a tombstone."""
-    if message.value is None and message.key is not None:
+    """The change of one Lindorm message.
+
+    A null value is a tombstone, that of a table without a key has no key.
+    """
+    if message.value is None:
         return (Control(kind=ControlKind.TOMBSTONE, op="tombstone"),)
     return _MESSAGE.events(message.value, lambda envelope: (_change(envelope, message, context),))
 
@@ -86,7 +104,7 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
     table = required(source.table or None, Reason.MISSING_TABLE, "source.table")
     namespace = required(source.namespace or None, Reason.MISSING_TABLE, "source.namespace")
-    codecs = context.codecs_of(namespace, None, table)
+    codecs = context.codecs_for(namespace, None, table)
     before_cells, after_cells = _cells(payload.before), _cells(payload.after)
     is_hbase = _is_hbase((before_cells, after_cells))
     before, before_columns = image_of(before_cells, fields)
@@ -96,14 +114,21 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
     if is_hbase:
         columns = {name: Column(type="binary") for name in columns}
     if codecs:
-        columns = {name: Column(type="string", declared=c.declared) if name in codecs else c for name, c in columns.items()}
-    before, after, key = decoded_image(before, codecs), decoded_image(after, codecs), decoded_image(key, codecs)
+        columns = {
+            name: Column(type="string", declared=c.declared) if name in codecs else c
+            for name, c in columns.items()
+        }
+    before, after, key = (
+        decoded_image(before, codecs),
+        decoded_image(after, codecs),
+        decoded_image(key, codecs),
+    )
     if op is Op.DELETE:
         before, after = required(before or key, Reason.MISSING_IMAGE, "before"), None
     else:
         after = _with_removed(required(after, Reason.MISSING_IMAGE, "after"), before)
         before = before if op is Op.UPDATE else None
-    configured = (_ROW,) if is_hbase else context.keys_of(namespace, None, table)
+    configured = (_ROW,) if is_hbase else context.keys_for(namespace, None, table)
     return RowChange(
         op=op,
         database=namespace,
@@ -115,7 +140,8 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
         columns=columns,
         position=_position(source.ts_ms, op),
         event_time=time_of(source.ts_ms, "source.ts_ms"),
-        partial=op is Op.UPDATE or (op is Op.INSERT and isinstance(payload.before, Raw) and bytes(payload.before) == _MISSING),
+        partial=op is Op.UPDATE
+        or (op is Op.INSERT and isinstance(payload.before, Raw) and bytes(payload.before) == _MISSING),
     )
 
 
@@ -148,8 +174,10 @@ def _with_removed(after: _Image, before: _Image | None) -> _Image:
     return after if before is None or before.keys() <= after.keys() else {**dict.fromkeys(before), **after}
 
 
-def _key(key: bytes | None, before: _Image | None, after: _Image | None) -> tuple[_Image | None, Mapping[str, Column]]:
-    """The columns of a message key that names columns of the row; None where it is another kind of key."""
+def _key(
+    key: bytes | None, before: _Image | None, after: _Image | None
+) -> tuple[_Image | None, Mapping[str, Column]]:
+    """The columns of a message key that names columns of the row; None for any other key."""
     if not key:
         return None, {}
     try:
@@ -157,7 +185,9 @@ def _key(key: bytes | None, before: _Image | None, after: _Image | None) -> tupl
     except Malformed:
         return None, {}
     images = [image for image in (before, after) if image is not None]
-    return (named, columns) if named and all(name in image for image in images for name in named) else (None, {})
+    return (
+        (named, columns) if named and all(name in image for image in images for name in named) else (None, {})
+    )
 
 
 def _position(ts_ms: Raw, op: Op) -> tuple[int, ...] | None:

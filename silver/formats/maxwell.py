@@ -1,4 +1,4 @@
-"""Maxwell's daemon: rows of MySQL's binlog as JSON, one a message.
+"""Maxwell's daemon: rows of MySQL's binlog as JSON, one row in each message.
 
     {"database": "shop", "table": "orders", "type": "update", "ts": 1709200800, "xid": 7125, "commit": true,
      "position": "master.000006:800911", "server_id": 23042, "primary_key_columns": ["id"],
@@ -8,19 +8,20 @@
     insert update delete                             insert, update, delete
     bootstrap-insert                                 read: a row of a snapshot; it has no position
     bootstrap-start bootstrap-complete               transaction
-    table-create table-alter table-drop              ddl, see `silver/maxwell_definitions.py`
+    table-create table-alter table-drop              ddl, see `silver/envelopes/maxwell_tables.py`
     database-create database-alter database-drop     ddl without effect on tables
 
-`old` holds the changed columns alone: the before image is `data` overlaid with it. No types are declared with rows: values
-are what the wire shows, binary as base64 (`decode` makes it text), a SET as a JSON array. A null value may be left out
-of `data`; an image is whole all the same. `ts` is seconds on rows and milliseconds on statements.
+`old` has only the changed columns: the before image is `data` overlaid with it. Rows declare no types: values
+are what the JSON shows, binary is base64 (`decode` makes it text), a SET is a JSON array. A null value may be
+left out of `data`; the image is complete all the same. `ts` is seconds in rows and milliseconds in
+statements.
 
-The order is `position` where it is sent, then `xid` and `xoffset`. The last row of a transaction has `commit` and no
-`xoffset`, and comes after the others. Where `xoffset` is not sent (`output_xoffset`), rows of one transaction, or of one
-binlog event, share a position: the broker's coordinates order them. Rows with neither `position` nor `xid` are ordered by
-time. A statement has its place by `position` alone, which Maxwell writes with `output_binlog_position`; without it the
-statement is refused as `missing_position`.
-The key is `primary_key_columns`, else the `pk.` members of the message key (`_uuid`: none).
+The order is `position` if it is sent, then `xid` and `xoffset`. The last row of a transaction has `commit`
+and no `xoffset`, and comes after the others. Where `xoffset` is not sent (`output_xoffset`), rows of one
+transaction, or of one binlog event, share a position, and the broker's coordinates order them. Rows with
+neither `position` nor `xid` are ordered by time. Only `position`, which Maxwell writes with
+`output_binlog_position`, orders a statement; without it the statement is refused as `missing_position`. The
+key is `primary_key_columns`, else the `pk.` members of the message key (`_uuid` means no key).
 """
 
 from __future__ import annotations
@@ -32,15 +33,29 @@ from typing import Any, Generic
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.actions import Action, DropTable, NoEffect, has_no_effect
+from framework.contracts.ddl_actions import Action, DropTable, NoEffect, has_no_effect
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, Inexact, Texts, either, joined_columns, plain_cells, undeclared_image
-from silver.connect import decoded_image
-from silver.format import BeforeImage, Context, Format
-from silver.maxwell_definitions import Definition, alteration, columns_of, creation, keys_of
-from silver.wire import checked_keys, number_of, optional_text, read_json, required, time_of
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import (
+    C,
+    Context,
+    Format,
+    NeedsExactDecoding,
+    Texts,
+    checked_keys,
+    dual_decoder,
+    joined_columns,
+    number_of,
+    optional_text,
+    plain_cells,
+    read_json,
+    required,
+    time_of,
+    undeclared_image,
+)
+from silver.envelopes.connect.messages import decoded_image
+from silver.envelopes.maxwell_tables import Definition, alteration, columns_of, creation, primary_key_of
 
 _ROWS = {"insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE, "bootstrap-insert": Op.READ}
 _MARKERS = ("bootstrap-start", "bootstrap-complete")
@@ -69,7 +84,7 @@ class _Message(msgspec.Struct, Generic[C]):
     primary_key_columns: list[str] | None = None
 
 
-_MESSAGE = either(_Message, is_nested=True)
+_MESSAGE = dual_decoder(_Message, is_nested=True)
 _IMAGE = msgspec.json.Decoder(dict[str, Raw])
 _DEFINITION = msgspec.json.Decoder(Definition)
 
@@ -102,9 +117,11 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
     if op is Op.UPDATE and (old := _old(found.old)) is not None:
         former, former_columns = undeclared_image(old)
         before, columns = {**whole, **former}, joined_columns(columns, former_columns)
-    codecs = context.codecs_of(database, None, table)
+    codecs = context.codecs_for(database, None, table)
     images = decoded_image(before, codecs), decoded_image(None if op is Op.DELETE else whole, codecs)
-    keys = found.primary_key_columns or _key_names(message.key, whole) or context.keys_of(database, None, table)
+    keys = (
+        found.primary_key_columns or _key_names(message.key, whole) or context.keys_for(database, None, table)
+    )
     position = None if op is Op.READ else _position(found)
     return RowChange(
         op=op,
@@ -114,12 +131,15 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
         keys=checked_keys(keys, *images),
         before=images[0],
         after=images[1],
-        columns={name: Column(type="string") if name in codecs else c for name, c in columns.items()} if codecs else columns,
+        columns={name: Column(type="string") if name in codecs else c for name, c in columns.items()}
+        if codecs
+        else columns,
         position=position,
         event_time=time_of(found.ts, "ts", "s"),
         transaction_id=found.gtid or optional_text(found.xid) or None,
         server=None if op is Op.READ else optional_text(found.server_id) or None,
-        is_time=position is not None and (not any(position[:4]) or not _has_place(found)),
+        is_time=position is not None and not any(position[:4]),
+        is_shared=position is not None and any(position[:4]) and not _has_place(found),
     )
 
 
@@ -131,7 +151,10 @@ def _old(part: Any) -> dict[str, Any] | None:
 
 
 def _key_names(key: bytes | None, image: Mapping[str, str | None]) -> Sequence[str]:
-    """The columns of a message key such as `{"database": "shop", "table": "orders", "pk.id": 1}`; none for other keys."""
+    """The columns of a message key such as `{"database": "shop", "table": "orders", "pk.id": 1}`.
+
+    None for other keys.
+    """
     try:
         members = read_json(_IMAGE, key)
     except Malformed:
@@ -141,18 +164,24 @@ def _key_names(key: bytes | None, image: Mapping[str, str | None]) -> Sequence[s
 
 
 def _position(found: _Message[Any]) -> tuple[int, ...]:
-    """File, position, transaction, place in the transaction; the time where there is none of them."""
+    """File, position, transaction, and place in the transaction; the time where all of them are missing."""
     file, pos = _binlog(found.position) or (0, 0)
     xid, xoffset = number_of(found.xid, "xid"), number_of(found.xoffset, "xoffset")
     if found.commit and xoffset is None:
         xoffset = _LAST_OF_TRANSACTION
     if file or xid is not None:
         return (file, pos, xid or 0, xoffset or 0, 0)
-    return (0, 0, 0, 0, required(time_of(found.ts, "ts", "s"), Reason.MISSING_POSITION, "position, xid and ts"))
+    return (
+        0,
+        0,
+        0,
+        0,
+        required(time_of(found.ts, "ts", "s"), Reason.MISSING_POSITION, "position, xid and ts"),
+    )
 
 
 def _has_place(found: _Message[Any]) -> bool:
-    """Whether a row says which of its transaction it is: without that, several of them share a position."""
+    """Whether a row has its place in the transaction; without it, several rows share a position."""
     return bool(found.commit) or number_of(found.xoffset, "xoffset") is not None
 
 
@@ -179,7 +208,10 @@ def _statement(found: _Message[Any]) -> Control:
     elif new is not None and old is not None:
         actions = alteration(old, new, found.sql)
     if binlog is None and not has_no_effect(actions or ()):
-        raise Malformed(Reason.MISSING_POSITION, "a statement without `position`: run Maxwell with output_binlog_position=true")
+        raise Malformed(
+            Reason.MISSING_POSITION,
+            "a statement without `position`: run Maxwell with output_binlog_position=true",
+        )
     named = old or new
     return Control(
         kind=ControlKind.DDL,
@@ -192,7 +224,7 @@ def _statement(found: _Message[Any]) -> Control:
         position=None if binlog is None else (*binlog, 0, 0, 0),
         event_time=time_of(found.ts, "ts"),
         transaction_id=found.gtid or None,
-        keys=keys_of(new) if new else None,
+        keys=primary_key_of(new) if new else None,
         columns=columns_of(new) if new else {},
         server=optional_text(found.server_id) or None,
         dialect="mysql",
@@ -202,13 +234,16 @@ def _statement(found: _Message[Any]) -> Control:
 
 def _definition(part: Any) -> Definition | None:
     if part is not None and not isinstance(part, Raw):
-        raise Inexact
+        raise NeedsExactDecoding
     data = b"" if part is None else bytes(part)
     return None if data in _NULL else read_json(_DEFINITION, data)
 
 
 def column_type(kind: str) -> str | None:
-    """What rows, which declare nothing, will show of a column that a statement adds; None where the values tell."""
+    """What rows, which declare nothing, will show of a column that a statement adds.
+
+    None where the values tell.
+    """
     if kind in ("tinyint", "smallint", "int", "bigint"):
         return "bigint"
     return None if kind in ("float", "double") or kind.startswith("decimal") else "string"
@@ -224,6 +259,5 @@ FORMAT = Format(
     order_comes_from="position, else xid and xoffset, else ts",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
-    before_image=BeforeImage.CHANGED,
     column_type=column_type,
 )

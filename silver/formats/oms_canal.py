@@ -1,59 +1,71 @@
-"""OceanBase OMS, Canal-compatible messages: flat messages with native JSON numbers, as OMS writes them to Kafka.
+"""OceanBase OMS, Canal-compatible messages: flat messages with native JSON numbers.
 
     {"database": "shop", "table": "orders", "type": "UPDATE", "es": 1609344671000, "isDdl": false, "sql": "",
      "pkNames": ["id"], "mysqlType": {"id": "int", "paid": "timestamp"},
      "data": [{"id": 1, "paid": "1606233662.012345"}], "old": [{"paid": "1606233661.000001"}]}
 
-What the members mean is `silver/canal_wire.py`; the values are those of `silver/oms.py`:
+For the members see `silver/envelopes/canal.py`, for the values `silver/envelopes/oms/values.py`:
 
     mysqlType                    canonical        wire
-    tinyint to bigint, int64     the same         number; bigint may exceed 64 bits, the column is widened then
+    tinyint to bigint, int64     the same         number; a bigint may exceed 64 bits, then the column is
+                                                  widened
     decimal without digits       undeclared       number of any length
     float, double                the same         number of any length
-    timestamp                    timestamp        seconds of the epoch with a fraction, as text; once whole seconds
-    datetime                     timestamp_ntz    `YYYY-MM-DD HH:mm:ss[.n] [zone]`; before OMS 3.3.0 `YYYY-MM-DDTHH:mm[:ss]`
+    timestamp                    timestamp        seconds since the epoch with a fraction, as text;
+                                                  formerly whole seconds
+    datetime                     timestamp_ntz    `YYYY-MM-DD HH:mm:ss[.n] [zone]`; before OMS 3.3.0
+                                                  `YYYY-MM-DDTHH:mm[:ss]`
     date, time                   date, string     text
     blob, binary                 binary           base64
     bit                          decimal(20,0)    base64; a number before OMS 3.3.0
 
-The tenant is stripped from `database`. An invalid date or time arrives as its text (`0000-00-00 00:00:00`) and keeps
-it. The time `es` is all that orders messages: the broker's coordinates break ties. `sql` is documented as empty.
+The tenant is removed from `database`. An invalid date or time comes as its text (`0000-00-00 00:00:00`) and
+stays so. Only the time `es` orders messages; the broker's coordinates break ties. `sql` is documented as
+empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from framework.contracts.events import Event, Op, Token
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Reason
-from silver.canal_wire import Declared, Dialect, Envelope, decode_flat
-from silver.format import BeforeImage, Context, Format
-from silver.oms import coded_text, declared_conversion, declared_value
-from silver.wire import number_of, required
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import BY_PARTITION, Context, Format, number_of
+from silver.envelopes.canal import ColumnDeclaration, Dialect, Envelope, decode_flat
+from silver.envelopes.oms.values import coded_text, declared_conversion, declared_value
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The row changes of one message, or its control event."""
-    return decode_flat(message, context, _DIALECT)
+    return decode_flat(message, context, _WITHOUT_POSITIONS if context.needs_no_position else _DIALECT)
 
 
 def _position(envelope: Envelope[Any]) -> tuple[int, ...]:
-    return (required(number_of(envelope.es, "es"), Reason.MISSING_POSITION, "es"),)
+    time = number_of(envelope.es, "es")
+    if time is None:
+        raise Malformed(Reason.MISSING_POSITION, f"es is missing: {BY_PARTITION}")
+    return (time,)
 
 
-def _text(declared: Declared, token: Token, text: str, zone: str) -> str:
+def _position_or_none(envelope: Envelope[Any]) -> tuple[int, ...]:
+    return (number_of(envelope.es, "es") or 0,)
+
+
+def _text(declared: ColumnDeclaration, token: Token, text: str, zone: str) -> str:
     if declared.codec is not None:
         return coded_text(declared.name, text, declared.codec)
     return declared_value(declared.column, token, text, zone)
 
 
-def _conversion(declared: Declared, kind: type, zone: str) -> Callable[[Any], str] | None:
+def _conversion(declared: ColumnDeclaration, kind: type, zone: str) -> Callable[[Any], str] | None:
     return declared_conversion(declared.column, kind, zone)
 
 
 _DIALECT = Dialect(position_of=_position, text_of=_text, conversion_of=_conversion)
+_WITHOUT_POSITIONS = replace(_DIALECT, position_of=_position_or_none, names_from_topic=True)
 
 FORMAT = Format(
     name="oms_canal",
@@ -65,6 +77,5 @@ FORMAT = Format(
     order_comes_from="es (milliseconds), then broker position",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
-    before_image=BeforeImage.CHANGED,
     positions_are_unique=False,
 )

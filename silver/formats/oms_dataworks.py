@@ -1,8 +1,10 @@
 """OceanBase OMS, DataWorks-compatible messages, protocol 2.0.
 
     {"version": "2.0",
-     "schema": {"source": {"dbType": "ob_mysql", "dbVersion": null, "dbName": "shop", "schema": null, "table": "orders"},
-                "column": [{"name": "id", "type": "BIGINT"}, {"name": "paid", "type": "TIMESTAMP"}], "pk": ["id"]},
+     "schema": {"source": {"dbType": "ob_mysql", "dbVersion": null, "dbName": "shop", "schema": null,
+                           "table": "orders"},
+                "column": [{"name": "id", "type": "BIGINT"}, {"name": "paid", "type": "TIMESTAMP"}],
+                "pk": ["id"]},
      "payload": {"before": null, "after": {"data": {"id": 1, "paid": "1606233662.012345"}}, "op": "INSERT",
                  "timestamp": {"eventTime": 1647581000000}, "ddl": null, "scn": "164758100000001"}}
 
@@ -14,7 +16,7 @@
     HEARTBEAT                                                    heartbeat (no schema)
 
     type                                                    canonical
-    TINYINT SMALLINT INT BIGINT, INT8 to INT64              tinyint to bigint (a BIGINT may exceed 64 bits, it is widened then)
+    TINYINT SMALLINT INT BIGINT, INT8 to INT64              tinyint to bigint (more than 64 bits: widened)
     BOOLEAN                                                 boolean (sent as 1 and 0)
     FLOAT DOUBLE                                            float, double
     DECIMAL without digits                                  undeclared; with digits decimal(p,s)
@@ -22,10 +24,11 @@
     BLOB BINARY                                             binary
     DATE DATETIME TIMESTAMP                                 date, timestamp_ntz, timestamp
 
-Values are those of `silver/oms.py`. Names in `schema.column` that no image has are ignored (in the vendor's samples
-all), a column that it does not name is undeclared. `scn` rises, but it can be the text `null` (it is in every sample of
-the vendor): the position is `eventTime`, then `scn` or 0. A transaction mark without `scn` has no place in the order.
-`ddl.text` may be a fragment (`ADD COLUMN ...`). `extend` is free and not read.
+For the values see `silver/envelopes/oms/values.py`. Names in `schema.column` that no image has are ignored
+(in the vendor's samples these are all names); a column that it does not name is undeclared. `scn` rises, but
+it can be the text `null`, as in every sample of the vendor. Therefore the position is `eventTime`, then `scn`
+or 0. A transaction mark without `scn` has no position. `ddl.text` may be a fragment (`ADD COLUMN ...`).
+`extend` has no fixed content and is not read.
 """
 
 from __future__ import annotations
@@ -37,13 +40,27 @@ import msgspec
 from msgspec import Raw
 
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, Digits, Either, S, Shape, Texts, blocks, joined_columns
-from silver.dataworks_wire import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
-from silver.format import Context, Format
-from silver.oms import Reading, declared_columns, dialect_of, in_order_of, read_image
-from silver.wire import checked_keys, number_of, optional_text, required, time_of
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import (
+    C,
+    ColumnSet,
+    Context,
+    DualDecoder,
+    Format,
+    NumberText,
+    S,
+    Texts,
+    checked_keys,
+    joined_columns,
+    number_of,
+    optional_text,
+    required,
+    schema_block_cache,
+    time_of,
+)
+from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
+from silver.envelopes.oms.values import Reading, declared_columns, dialect_of, in_order_of, read_image
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
 _CONTROLS = {"HEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
@@ -82,16 +99,17 @@ class _Message(msgspec.Struct, Generic[C, S]):
     version: Raw = Raw()
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _SchemaBlock(msgspec.Struct, frozen=True):
     """What the schema block says; one object for all messages with the same block."""
 
     source: _Source
-    declared: Shape
+    declared: ColumnSet
     keys: list[str] | None
 
 
-_MESSAGE: Either[_Message[Any, Any]] = Either(
-    msgspec.json.Decoder(_Message[Any, Raw], float_hook=Digits), msgspec.json.Decoder(_Message[Raw, _Schema | None])
+_MESSAGE: DualDecoder[_Message[Any, Any]] = DualDecoder(
+    msgspec.json.Decoder(_Message[Any, Raw], float_hook=NumberText),
+    msgspec.json.Decoder(_Message[Raw, _Schema | None]),
 )
 
 
@@ -101,16 +119,16 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
 
 
 def _event(envelope: _Message[Any, Any], context: Context) -> Event:
-    told = _told_by(envelope.schema)
+    block = _schema_of(envelope.schema)
     if (optional_text(envelope.version) or "").partition(".")[0] != "2":
         raise Malformed(Reason.UNSUPPORTED_VERSION, "version is not 2.x")
     payload = envelope.payload
     if payload.op in _ROWS:
-        return _row(payload, told, context)
+        return _row(payload, block, context)
     kind = _CONTROLS.get(payload.op)
     if kind is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
-    source = told.source
+    source = block.source
     is_mark = kind is ControlKind.HEARTBEAT or (kind is ControlKind.TRANSACTION and _scn(payload) is None)
     table = source.table or None
     return Control(
@@ -118,30 +136,32 @@ def _event(envelope: _Message[Any, Any], context: Context) -> Event:
         op=payload.op,
         database=source.dbName or None,
         schema=source.schema or None,
-        table=required(table, Reason.MISSING_TABLE, "schema.source.table") if kind is ControlKind.TRUNCATE else table,
+        table=required(table, Reason.MISSING_TABLE, "schema.source.table")
+        if kind is ControlKind.TRUNCATE
+        else table,
         statement=payload.ddl.text if payload.ddl else None,
         position=None if is_mark else _position(payload),
         event_time=time_of(event_time(payload.timestamp), "timestamp.eventTime"),
-        keys=checked_keys(told.keys),
+        keys=checked_keys(block.keys),
         dialect=dialect_of(source.dbType),
     )
 
 
-def _told(read: _Schema | None) -> _Told:
+def _read_schema(read: _Schema | None) -> _SchemaBlock:
     schema = read or _Schema()
     source = schema.source or _Source()
     types = tuple((column.name, column.type) for column in schema.column or ())
-    return _Told(source, declared_columns(types, dialect_of(source.dbType)), schema.pk)
+    return _SchemaBlock(source, declared_columns(types, dialect_of(source.dbType)), schema.pk)
 
 
-_told_by = blocks(msgspec.json.Decoder(_Schema | None), _told)
+_schema_of = schema_block_cache(msgspec.json.Decoder(_Schema | None), _read_schema)
 
 
-def _row(payload: _Payload[Any], told: _Told, context: Context) -> RowChange:
-    op, source, declared = _ROWS[payload.op], told.source, told.declared
+def _row(payload: _Payload[Any], block: _SchemaBlock, context: Context) -> RowChange:
+    op, source, declared = _ROWS[payload.op], block.source, block.declared
     database, owner = source.dbName or None, source.schema or None
     table = required(source.table or None, Reason.MISSING_TABLE, "schema.source.table")
-    reading = Reading(context.timezone, declared, context.codecs_of(database, owner, table))
+    reading = Reading(context.timezone, declared, context.codecs_for(database, owner, table))
     before, before_columns = _image(None if op is Op.INSERT else payload.before, reading)
     after, after_columns = _image(None if op is Op.DELETE else payload.after, reading)
     if (before if op is Op.DELETE else after) is None:
@@ -151,7 +171,7 @@ def _row(payload: _Payload[Any], told: _Told, context: Context) -> RowChange:
         database=database,
         schema=owner,
         table=table,
-        keys=checked_keys(told.keys or context.keys_of(database, owner, table), before, after),
+        keys=checked_keys(block.keys or context.keys_for(database, owner, table), before, after),
         before=before,
         after=after,
         columns=in_order_of(declared, joined_columns(after_columns, before_columns)),

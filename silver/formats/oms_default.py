@@ -14,10 +14,10 @@
     DDL          either one: {"ddl": "..."}     ddl
     HEARTBEAT    -            -                 heartbeat
 
-The envelope is `silver/oms_records.py`. Nothing says what a text is: times, dates and base64 stay the text that was
-sent and gold types what it sees, numbers exactly. `dbType` (MYSQL, OCEANBASE in old releases, OB_MYSQL) says which SQL
-a DDL statement is. The vendor's text prints `{tenant}.{database}` for OceanBase; two tenants with databases of one
-name are two sources.
+For the envelope see `silver/envelopes/oms/records.py`. Nothing declares the type of a text: times, dates and
+base64 stay the text that was sent, and gold infers types from the values, numbers exactly. `dbType` (MYSQL,
+OCEANBASE in old releases, OB_MYSQL) gives the SQL dialect of a DDL statement. The vendor documents
+`{tenant}.{database}` for OceanBase; two tenants with databases of the same name are two sources.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from framework.contracts.events import Event, Op
-from framework.contracts.raw import RawMessage
-from silver.cells import either
-from silver.format import Context, Format
-from silver.oms import Types
-from silver.oms_records import Record, decode_record
+from framework.contracts.messages import RawMessage
+from silver.decoding import Context, Format, dual_decoder
+from silver.envelopes.oms.records import Record, decode_record
+from silver.envelopes.oms.values import Types
 
-_RECORD = either(Record)
+_RECORD = dual_decoder(Record)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -45,7 +44,7 @@ def _undeclared(cells: dict[str, Any]) -> tuple[dict[str, Any], Types]:
 
 
 def column_type(kind: str) -> str | None:
-    """The type that a statement's column has in rows; None where OMS writes its values as another text."""
+    """The type that a statement's column has in rows; None where OMS writes its values differently."""
     return None if kind in ("timestamp", "timestamp_ntz", "decimal(20,0)") else kind
 
 
@@ -56,7 +55,8 @@ FORMAT = Format(
     reference="https://en.oceanbase.com/docs/enterprise-oms-doc-en-10000000000833999",
     update_arrives_as="one message with both images",
     keys_come_from="record_primary_key and record_primary_value, else configuration (`keys`)",
-    order_comes_from="storeDataSequence (seconds and counter), else timestamp (seconds), then broker position",
+    order_comes_from="storeDataSequence (seconds and counter), else timestamp (seconds), "
+    "then broker position",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     positions_are_unique=False,

@@ -1,21 +1,23 @@
 """OceanBase OMS, SharePlex-compatible messages: the changed columns, and the row as it was before.
 
     {"data": {"name": "Ann"}, "key": {"id": 1, "name": "Jane", "price": 1.10},
-     "meta": {"op": "upd", "table": "shop.orders", "rowid": "shop.orders-1", "scn": "160934467100003", "seq": 1,
-              "idx": "1/1", "trans": "tx-7", "time": "2020-12-30T16:11:11", "posttime": "2020-12-30T16:11:12", "size": 1}}
+     "meta": {"op": "upd", "table": "shop.orders", "rowid": "shop.orders-1", "scn": "160934467100003",
+              "seq": 1, "idx": "1/1", "trans": "tx-7", "time": "2020-12-30T16:11:11",
+              "posttime": "2020-12-30T16:11:12", "size": 1}}
 
     meta.op   data                 key                    becomes
     ins       the row              -                      insert
-    upd       the changed columns  the whole row before   update: the after image is `key` overlaid with `data`
+    upd       the changed columns  the whole row before   update; after image: `key` overlaid with `data`
     upd       {}                   the whole row before   update that changed nothing
     del       the row              -                      delete
 
-A column of `data` that is null was set to null; one that is not there is unchanged. An update without `key` is a
-partial image. `meta.table` is `database.table`. The feed names no key: `meta.rowid` holds the values alone (one
-printed sample lost the separator U+0001 between them), so the columns are configured (`keys`), or the table is
-append-only. As many columns must be configured as there are values: fewer would make one row of several.
-It declares no types either: gold infers them from the values. `time` is a wall time of the source's `timezone`. Order
-is `scn` (seconds, then a counter), then `seq`, as numbers. There are no DDL messages and no heartbeats.
+A null column of `data` was set to null; a missing one is unchanged. An update without `key` has a partial
+image. `meta.table` is `database.table`. The feed names no key columns: `meta.rowid` has only the values (one
+printed sample lost the separator U+0001 between them), so the columns are configured (`keys`), or the table
+is append-only. The number of configured columns must equal the number of values: with fewer, several rows
+would become one. The feed declares no types either: gold infers them from the values. `time` is a wall time
+in the source's `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. There are no
+DDL messages and no heartbeats.
 """
 
 from __future__ import annotations
@@ -27,13 +29,21 @@ import msgspec
 from msgspec import Raw
 
 from framework.contracts.events import Event, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import C, either, joined_columns, undeclared_image
-from silver.format import Context, Format
-from silver.oms import SEPARATOR
-from silver.types import instant_of_wall, micros_of_instant
-from silver.wire import checked_keys, number_of, required
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding import (
+    C,
+    Context,
+    Format,
+    checked_keys,
+    dual_decoder,
+    joined_columns,
+    number_of,
+    required,
+    undeclared_image,
+)
+from silver.envelopes.oms.values import SEPARATOR
+from silver.values.canonical import instant_of_wall, micros_of_instant
 
 _OPS = {"ins": Op.INSERT, "upd": Op.UPDATE, "del": Op.DELETE}
 
@@ -54,7 +64,7 @@ class _Message(msgspec.Struct, Generic[C]):
     key: dict[str, C] | None = None
 
 
-_MESSAGE = either(_Message)
+_MESSAGE = dual_decoder(_Message)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -68,9 +78,11 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
     if op is None:
         raise Malformed(Reason.UNKNOWN_OP, meta.op[:100])
     database, table = _names(meta.table)
-    former, former_columns = undeclared_image(envelope.key) if op is Op.UPDATE and envelope.key else (None, {})
+    former, former_columns = (
+        undeclared_image(envelope.key) if op is Op.UPDATE and envelope.key else (None, {})
+    )
     data, data_columns = undeclared_image(required(envelope.data, Reason.MISSING_IMAGE, "data"))
-    keys = context.keys_of(database, None, table)
+    keys = context.keys_for(database, None, table)
     _check_rowid(keys, meta)
     before = data if op is Op.DELETE else former
     after = None if op is Op.DELETE else {**(former or {}), **data}
@@ -96,7 +108,7 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
 
 
 def _names(qualified: str | None) -> tuple[str | None, str]:
-    """Database and table of `database.table`; a table's name may hold further dots."""
+    """Database and table of `database.table`; the name of a table may contain further dots."""
     database, dot, table = (qualified or "").partition(".")
     if not dot:
         database, table = "", database
@@ -104,16 +116,21 @@ def _names(qualified: str | None) -> tuple[str | None, str]:
 
 
 def _check_rowid(keys: Sequence[str] | None, meta: _Meta) -> None:
-    """Raises when the configuration names another number of key columns than the row id has values."""
+    """Raises `Malformed` when the row id has more or fewer values than there are configured key columns."""
     values = len(SEPARATOR.split((meta.rowid or "").removeprefix(f"{meta.table}-")))
     if keys and values > 1 and values != len(set(keys)):
-        raise Malformed(Reason.KEY_NOT_IN_IMAGE, f"the configured key has {len(set(keys))} columns, meta.rowid has {values} values")
+        raise Malformed(
+            Reason.KEY_NOT_IN_IMAGE,
+            f"the configured key has {len(set(keys))} columns, meta.rowid has {values} values",
+        )
 
 
 def _event_time(text: str | None, zone: str) -> int | None:
     if not text:
         return None
-    return required(micros_of_instant(instant_of_wall(text, zone)), Reason.BAD_POSITION, "a time in meta.time")
+    return required(
+        micros_of_instant(instant_of_wall(text, zone)), Reason.BAD_POSITION, "a time in meta.time"
+    )
 
 
 FORMAT = Format(

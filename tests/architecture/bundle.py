@@ -1,4 +1,4 @@
-"""A Databricks bundle, read without a workspace: includes, targets and references as Databricks' command line resolves them."""
+"""Reads a Databricks bundle without a workspace: resolves includes, targets and references."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _COMPUTED = {"jobs": {"id"}, "schemas": {"id"}, "volumes": {"id"}}
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle under one target; `content` has its references resolved, `problems` are those of reading it."""
+    """A bundle for one target: `content` with resolved references, and the `problems` of reading it."""
 
     root: Path
     target: str
@@ -63,18 +63,30 @@ def read_bundle(root: Path, target: str) -> Bundle:
     for kind, entries in whole["targets"][target].get("resources", {}).items():
         for name in entries.keys() - whole["resources"].get(kind, {}).keys():
             problems.append(f"targets.{target}: overrides resources.{kind}.{name}, which is not there")
-    settings = {key: value for key, value in whole["targets"][target].items() if key not in ("default", "variables")}
+    settings = {
+        key: value for key, value in whole["targets"][target].items() if key not in ("default", "variables")
+    }
     for name, value in whole["targets"][target].get("variables", {}).items():
-        whole["variables"].setdefault(name, {})["default"] = value["default"] if isinstance(value, dict) else value
+        whole["variables"].setdefault(name, {})["default"] = (
+            value["default"] if isinstance(value, dict) else value
+        )
     resolution = _Resolution(merged(whole, settings), target, problems)
-    content = {key: resolution.resolved(value, key) for key, value in resolution.content.items() if key != "targets"}
+    content = {
+        key: resolution.resolved(value, key) for key, value in resolution.content.items() if key != "targets"
+    }
     return Bundle(root, target, content, tuple(problems), frozenset(resolution.used))
 
 
 def merged(base: Any, over: Any, key: str = "") -> Any:
     """What a target makes of a part of the bundle."""
     if isinstance(base, dict) and isinstance(over, dict):
-        return {**base, **{name: merged(base[name], value, name) if name in base else value for name, value in over.items()}}
+        return {
+            **base,
+            **{
+                name: merged(base[name], value, name) if name in base else value
+                for name, value in over.items()
+            },
+        }
     if isinstance(base, list) and isinstance(over, list):
         if key not in _KEYED:
             return base + over
@@ -93,7 +105,11 @@ def computed_id(content: dict[str, Any], kind: str, name: str) -> int | str:
 
 def _with_included(root: Path, problems: list[str]) -> dict[str, Any]:
     whole = loaded(root / BUNDLE)
-    places = {name: [f"{kind} in {BUNDLE}"] for kind, entries in whole.get("resources", {}).items() for name in entries}
+    places = {
+        name: [f"{kind} in {BUNDLE}"]
+        for kind, entries in whole.get("resources", {}).items()
+        for name in entries
+    }
     for pattern in whole.get("include", ()):
         files = sorted(root.glob(pattern))
         if not files:
@@ -105,7 +121,11 @@ def _with_included(root: Path, problems: list[str]) -> dict[str, Any]:
                 for name in entries:
                     places.setdefault(name, []).append(f"{kind} in {file.name}")
             whole["resources"] = merged(whole.get("resources", {}), part.get("resources", {}))
-    problems += [f"resources: more than one is named {name}: {', '.join(found)}" for name, found in places.items() if len(found) > 1]
+    problems += [
+        f"resources: more than one is named {name}: {', '.join(found)}"
+        for name, found in places.items()
+        if len(found) > 1
+    ]
     return whole
 
 

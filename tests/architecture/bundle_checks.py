@@ -18,7 +18,7 @@ from databricks.bundles.jobs import Job
 from databricks.bundles.schemas import Schema
 from databricks.bundles.volumes import Volume
 
-from framework.cli import command_line
+from framework.cli.parser import command_line
 from tests.architecture.bundle import BUNDLE, Bundle, computed_id, loaded
 from tests.architecture.dashboard_checks import dashboard_problems
 
@@ -40,7 +40,9 @@ _SHAPE: dict[str, Any] = {
     "include": [str],
     "sync": {"exclude": [str]},
     "artifacts": {"*": {"type": str, "build": str, "path": str}},
-    "variables": {"*": {"description": str, "default": (str, int, list), "type": str, "lookup": {"warehouse": str}}},
+    "variables": {
+        "*": {"description": str, "default": (str, int, list), "type": str, "lookup": {"warehouse": str}}
+    },
     "resources": _RESOURCES,
     "targets": {"*": _TARGET},
 }
@@ -64,12 +66,20 @@ _FIELDS = (
 def problems(bundle: Bundle) -> list[str]:
     """All that is wrong with a bundle under one target."""
     outside = (reference_problems, shape_problems, resource_problems, dashboards_problems)
-    inside = (job_problems, task_problems, entry_point_problems, wheel_problems, schedule_problems, command_problems, hand_over_problems)
+    inside = (
+        job_problems,
+        task_problems,
+        entry_point_problems,
+        wheel_problems,
+        schedule_problems,
+        command_problems,
+        hand_over_problems,
+    )
     return [problem for check in (*outside, *inside) for problem in check(bundle)]
 
 
 def reference_problems(bundle: Bundle) -> Iterator[str]:
-    """Includes without files, names that are taken twice, references to nothing, variables that nothing uses."""
+    """Includes without files, duplicate names, references to nothing, unused variables."""
     yield from bundle.problems
     declared = bundle.content["variables"]
     whole = (bundle.root / BUNDLE).read_text(encoding="utf-8")
@@ -127,7 +137,7 @@ def resource_problems(bundle: Bundle) -> Iterator[str]:
 
 
 def dashboards_problems(bundle: Bundle) -> Iterator[str]:
-    """Dashboards whose file is not there or does not hold together, or that do not look into the schema `ops`."""
+    """Dashboards whose file is missing or invalid, or that do not read the schema `ops`."""
     schema = bundle.content["resources"]["schemas"]["ops"]
     for name, dashboard in bundle.content["resources"].get("dashboards", {}).items():
         place = (schema.get("catalog_name"), schema.get("name"))
@@ -139,7 +149,9 @@ def dashboards_problems(bundle: Bundle) -> Iterator[str]:
         if not file.is_file():
             yield f"{name}: there is no {dashboard['file_path']}"
         else:
-            yield from (f"{file.name}: {problem}" for problem in dashboard_problems(file.read_text(encoding="utf-8")))
+            yield from (
+                f"{file.name}: {problem}" for problem in dashboard_problems(file.read_text(encoding="utf-8"))
+            )
 
 
 def job_problems(bundle: Bundle) -> Iterator[str]:
@@ -161,7 +173,9 @@ def job_problems(bundle: Bundle) -> Iterator[str]:
         for task in job["tasks"]:
             if task["task_key"] not in before and task not in leaves:
                 yield f"{name}.{task['task_key']}: the run may end well though the last task does not follow it"
-            if "outcome" in str(task.get("depends_on")) and "on_failure" not in task.get("email_notifications", {}):
+            if "outcome" in str(task.get("depends_on")) and "on_failure" not in task.get(
+                "email_notifications", {}
+            ):
                 yield f"{name}.{task['task_key']}: fails in silence, for the run ends as its last task does"
 
 
@@ -186,7 +200,9 @@ def task_problems(bundle: Bundle) -> Iterator[str]:
             places = [task[key] for key in ("environment_key", "job_cluster_key") if key in task]
             if len(places) != 1 or places[0] not in (environments if "environment_key" in task else clusters):
                 yield f"{at}: not one place to run that the job has"
-            for key in () if "continuous" in job else sorted({"max_retries", "timeout_seconds"} - task.keys()):
+            for key in (
+                () if "continuous" in job else sorted({"max_retries", "timeout_seconds"} - task.keys())
+            ):
                 yield f"{at}: no {key}"
 
 
@@ -204,7 +220,7 @@ def entry_point_problems(bundle: Bundle) -> Iterator[str]:
         module, _, function = entry.partition(":")
         if not callable(getattr(importlib.import_module(module), function, None)):
             yield f"{task['task_key']}: there is no {entry}"
-        if entry != "framework.cli:job":
+        if entry not in ("framework.cli:job", "framework.cli:step"):
             yield f"{task['task_key']}: {entry} returns an exit code, which is lost in a job"
 
 
@@ -217,7 +233,10 @@ def wheel_problems(bundle: Bundle) -> Iterator[str]:
             yield f"artifacts.{name}: not a wheel built by uv"
         folders.append(PurePosixPath(artifact["path"]) / "dist")
     for job, task in bundle.wheel_tasks:
-        environments = {entry["environment_key"]: entry["spec"].get("dependencies", []) for entry in job.get("environments", ())}
+        environments = {
+            entry["environment_key"]: entry["spec"].get("dependencies", [])
+            for entry in job.get("environments", ())
+        }
         libraries = [library["whl"] for library in task.get("libraries", ()) if "whl" in library]
         wheels = environments.get(task.get("environment_key"), []) + libraries
         if not wheels:
@@ -254,7 +273,9 @@ def quartz_problems(expression: str) -> list[str]:
     if (parts[3] == "?") == (parts[5] == "?"):
         found.append(f"'{expression}' needs `?` for one of day of month and day of week")
     for part, (name, least, most, words) in zip(parts, _FIELDS, strict=False):
-        if not all(_is_quartz(item, least, most, words) for item in part.split(",")) and not (part == "?" and name.startswith("day")):
+        if not all(_is_quartz(item, least, most, words) for item in part.split(",")) and not (
+            part == "?" and name.startswith("day")
+        ):
             found.append(f"'{part}' is no {name}")
     return found
 
@@ -267,7 +288,11 @@ def _is_quartz(item: str, least: int, most: int, words: tuple[str, ...]) -> bool
     match = re.fullmatch(r"(\*|(\w+)(?:-(\w+))?)(?:/(\d+))?", item)
     if match is None or (match[4] is not None and not 0 < int(match[4]) <= most):
         return False
-    bounds = [words.index(word) + 1 if word in words else int(word) if word.isdigit() else -1 for word in match.group(2, 3) if word]
+    bounds = [
+        words.index(word) + 1 if word in words else int(word) if word.isdigit() else -1
+        for word in match.group(2, 3)
+        if word
+    ]
     return all(least <= bound <= most for bound in bounds)
 
 
@@ -295,12 +320,17 @@ def arguments(job: Mapping[str, Any], task: Mapping[str, Any], table: str = "sho
 
     Raises KeyError for a reference to a parameter that the job does not have.
     """
-    values = {f"job.parameters.{each['name']}": each["default"] for each in job.get("parameters", ())} | {"input": table}
-    return [_DYNAMIC.sub(lambda found: str(values[found[1]]), str(each)) for each in task["python_wheel_task"]["parameters"]]
+    values = {f"job.parameters.{each['name']}": each["default"] for each in job.get("parameters", ())} | {
+        "input": table
+    }
+    return [
+        _DYNAMIC.sub(lambda found: str(values[found[1]]), str(each))
+        for each in task["python_wheel_task"]["parameters"]
+    ]
 
 
 def hand_over_problems(bundle: Bundle) -> Iterator[str]:
-    """Parameters of other jobs that these do not have, and references to parameters that the own job does not have."""
+    """Parameters that other jobs do not have, and references to missing parameters of the own job."""
     jobs = {computed_id(bundle.content, "jobs", name): job for name, job in bundle.jobs.items()}
     for name, job in bundle.jobs.items():
         own = {each["name"] for each in job.get("parameters", ())}

@@ -1,4 +1,4 @@
-"""What must hold for a dashboard (`.lvdash.json`) before it is deployed: its queries parse, and its tiles show what they give."""
+"""Checks of a dashboard (`.lvdash.json`): its queries parse, and its tiles show columns of the queries."""
 
 from __future__ import annotations
 
@@ -40,15 +40,25 @@ def _problems(text: str) -> Iterator[str]:
             found = [f"{type(error).__name__} {str(error).splitlines()[0]}"]
         yield from (f"dataset {dataset.get('name')}: {problem}" for problem in found)
     tiles = [tile for page in content["pages"] for tile in page["layout"]]
-    for kind, entries in (("dataset", content["datasets"]), ("page", content["pages"]), ("tile", [tile["widget"] for tile in tiles])):
+    for kind, entries in (
+        ("dataset", content["datasets"]),
+        ("page", content["pages"]),
+        ("tile", [tile["widget"] for tile in tiles]),
+    ):
         names = [entry["name"] for entry in entries]
-        yield from (f"{kind} {name}: more than one has this name" for name in sorted({name for name in names if names.count(name) > 1}))
+        yield from (
+            f"{kind} {name}: more than one has this name"
+            for name in sorted({name for name in names if names.count(name) > 1})
+        )
     shown = {query["query"]["datasetName"] for tile in tiles for query in tile["widget"].get("queries", ())}
     yield from (f"dataset {name}: no tile shows it" for name in sorted(columns.keys() - shown))
     for page in content["pages"]:
         yield from _place_problems(page["layout"])
         for tile in page["layout"]:
-            yield from (f"tile {tile['widget']['name']}: {problem}" for problem in _tile_problems(tile["widget"], columns))
+            yield from (
+                f"tile {tile['widget']['name']}: {problem}"
+                for problem in _tile_problems(tile["widget"], columns)
+            )
 
 
 def _query_problems(query: str) -> Iterator[str]:
@@ -108,7 +118,9 @@ def _place_problems(layout: list[dict[str, Any]]) -> Iterator[str]:
         place, name = tile["position"], tile["widget"]["name"]
         if place["x"] + place["width"] > _COLUMNS:
             yield f"tile {name}: beyond the page's {_COLUMNS} columns"
-        for cell in itertools.product(range(place["x"], place["x"] + place["width"]), range(place["y"], place["y"] + place["height"])):
+        for cell in itertools.product(
+            range(place["x"], place["x"] + place["width"]), range(place["y"], place["y"] + place["height"])
+        ):
             if cells.setdefault(cell, name) != name:
                 yield f"tile {name}: lies on {cells[cell]}"
                 break

@@ -1,9 +1,9 @@
-"""What keeps changes from being lost, doubled or misordered, switched off one at a time: a named test fails each time.
+"""Switches off each guard against lost, doubled or misordered changes: a named test must fail.
 
     MAINSTEM_MUTATIONS=1 python -m pytest tests/architecture/test_mutations.py
 
-Each guard is taken out of a copy of the project, where the tests run that must notice. By default it is only checked that
-the guards and the tests still stand where this list says.
+Each guard is taken out of a copy of the project, where the tests run that must notice. By default it is only
+checked that the guards and the tests still stand where this list says.
 """
 
 from __future__ import annotations
@@ -35,79 +35,89 @@ TO_REPLICA = "tests/end_to_end/test_blob_to_replica.py"
 GUARDS = "tests/gold/test_guards.py::test_old_work_late_changes_and_odd_keys_do_no_harm"
 MUTATIONS = {
     "ties of positions that are only times": Mutation(
-        "silver/normalize.py",
-        "if position is None or event.is_time or not fmt.positions_are_unique:",
+        "silver/changes/decode.py",
+        "if position is None or is_time or (isinstance(event, RowChange) and event.is_shared):",
         "if position is None:",
-        ("tests/silver/test_normalize.py::test_positions_that_are_only_times_take_broker_coordinates_as_tie_breakers",),
+        (
+            "tests/silver/changes/test_decode.py::test_positions_that_are_only_times_take_broker_coordinates_as_tie_breakers",
+        ),
+    ),
+    "a value that can be read in several ways waits": Mutation(
+        "silver/envelopes/debezium/encoding_modes.py",
+        'if len({_READ[cell.field.name or ""](cell.field, mode, cell.text) for mode in left}) > 1:',
+        "if False:",
+        (
+            "tests/silver/envelopes/debezium/test_encoding_modes.py::test_a_row_that_no_mode_or_more_than_one_reads_is_refused_with_the_setting_to_write",
+        ),
     ),
     "ties of effects on one key": Mutation(
-        "gold/latest.py",
+        "gold/changes/latest.py",
         '_ORDER = ("sequence", "rank", "is_whole_change", "change_id")',
         '_ORDER = ("sequence",)',
-        ("tests/gold/test_latest.py::test_histories_end_as_in_the_source",),
+        ("tests/gold/changes/test_latest.py::test_histories_end_as_in_the_source",),
     ),
     "deleted stays deleted": Mutation(
-        "gold/apply.py",
+        "gold/writing/apply.py",
         "return top is not None and low is not None and low <= top",
         "return False",
         (GUARDS, f"{TO_REPLICA}::test_late_changes_repeats_deletes_and_truncate_end_as_in_order"),
     ),
     "a key with a null part": Mutation(
-        "gold/merge.py",
+        "gold/writing/merge.py",
         'on = " AND ".join(f"t.{quoted(names[k])} <=> s.k{i}" for i, k in enumerate(layout.keys))\n    newer',
         'on = " AND ".join(f"t.{quoted(names[k])} = s.k{i}" for i, k in enumerate(layout.keys))\n    newer',
         (GUARDS,),
     ),
     "the higher sequence wins": Mutation(
-        "gold/merge.py",
+        "gold/writing/merge.py",
         'newer = "s._cdc_sequence > t._cdc_sequence"',
         'newer = "true"',
         (GUARDS,),
     ),
     "halves that wait": Mutation(
-        "silver/derived.py",
-        'merge.delete("s.is_gone").insert(values, "NOT s.is_gone").execute()',
+        "silver/batches/pending.py",
+        'merge.delete("s.is_gone").insert(WAITING_VALUES, "NOT s.is_gone").execute()',
         'merge.delete("s.is_gone").execute()',
         (f"{TO_REPLICA}::test_halves_in_any_order_and_run_lead_to_one_update",),
     ),
     "one run at a time": Mutation(
-        "framework/lease.py",
+        "framework/lakehouse/lease.py",
         "fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)",
         "pass",
-        ("tests/framework/test_lease.py::test_second_run_learns_who_holds_the_lease",),
+        ("tests/framework/lakehouse/test_lease.py::test_second_run_learns_who_holds_the_lease",),
     ),
     "the JVM of a killed run ends first": Mutation(
-        "framework/lease.py",
+        "framework/lakehouse/lease.py",
         "        _await_orphan(earlier, path)\n",
         "",
-        ("tests/framework/test_lease.py::test_next_holder_waits_for_the_child_of_a_killed_owner",),
+        ("tests/framework/lakehouse/test_lease.py::test_next_holder_waits_for_the_child_of_a_killed_owner",),
     ),
     "a batch that is committed is not told again": Mutation(
-        "silver/batch.py",
-        "if _is_committed(spark, desk, batch):",
+        "silver/batches/process.py",
+        "if is_committed(spark, state.lake, batch):",
         "if False:",
         ("tests/silver/test_guards.py::test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone",),
     ),
     "what was derived of a batch is not derived again": Mutation(
-        "silver/batch.py",
-        "counts = derived.counts_of(spark, desk.lake, batch)",
+        "silver/batches/process.py",
+        "counts = batch_counts.counts_of(spark, state.lake, batch)",
         "counts = []",
         ("tests/silver/test_guards.py::test_a_batch_again_leaves_alone_what_batches_behind_it_have_paired",),
     ),
     "the mark of silver's write": Mutation(
-        "silver/batch.py",
-        'lake.append(changes, derived.CHANGES_TABLE, desk.transaction("changes", batch), derived.CHANGES_PROPERTIES | note)',
-        "lake.append(changes, derived.CHANGES_TABLE, None, derived.CHANGES_PROPERTIES | note)",
+        "silver/batches/process.py",
+        'state.transaction("changes", batch)',
+        "None",
         ("tests/silver/test_guards.py::test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone",),
     ),
     "the mark of bronze's write": Mutation(
-        "bronze/land.py",
+        "bronze/landing.py",
         "feed.lake.append(part.rows, MESSAGES_TABLE, transaction,",
         "feed.lake.append(part.rows, MESSAGES_TABLE, None,",
-        ("tests/bronze/test_land.py::test_repeated_batch_lands_nothing_twice",),
+        ("tests/bronze/test_landing.py::test_repeated_batch_lands_nothing_twice",),
     ),
     "repeats": Mutation(
-        "silver/fates.py",
+        "silver/batches/outcomes.py",
         'marked = counted.join(earlier, "change_id", "left").where(F.col("n").__gt__(1) | F.col("is_known"))',
         'marked = counted.join(earlier, "change_id", "left").where("n > 1")',
         (f"{TO_REPLICA}::test_late_changes_repeats_deletes_and_truncate_end_as_in_order",),
@@ -131,7 +141,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in COPIED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, folder / name)
-    code, told = outcome(folder, sorted({test for mutation in MUTATIONS.values() for test in mutation.noticed_by}))
+    code, told = outcome(
+        folder, sorted({test for mutation in MUTATIONS.values() for test in mutation.noticed_by})
+    )
     assert code == 0, told
     return folder
 
@@ -140,11 +152,15 @@ def outcome(project: Path, tests: list[str]) -> tuple[int, str]:
     """The exit code of these tests of the copy: 0 all pass, 1 some fail; and what they said."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     environment = {**os.environ, "PYTHONPATH": str(project)}
-    done = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False, timeout=1800)
+    done = subprocess.run(
+        command, cwd=project, env=environment, capture_output=True, text=True, check=False, timeout=1800
+    )
     return done.returncode, done.stdout[-5000:] + done.stderr[-2000:]
 
 
-@pytest.mark.skipif(not os.environ.get("MAINSTEM_MUTATIONS"), reason="guards are switched off by make mutations")
+@pytest.mark.skipif(
+    not os.environ.get("MAINSTEM_MUTATIONS"), reason="guards are switched off by make mutations"
+)
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_without_the_guard_a_named_test_fails(project: Path, name: str) -> None:
     mutation = MUTATIONS[name]

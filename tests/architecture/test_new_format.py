@@ -1,4 +1,4 @@
-"""A stranger adds a format with one module, one fixture folder and one line: the one that CONTRIBUTING.md shows."""
+"""Adds the format of CONTRIBUTING.md to a copy of the project: a module, a fixture folder and a line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,16 @@ EVENTS = [
             "partial": True,
         }
     ],
-    [{**SAME, "op": "delete", "before": {"id": "1"}, "after": None, "columns": {"id": NUMBER}, "position": [9]}],
+    [
+        {
+            **SAME,
+            "op": "delete",
+            "before": {"id": "1"},
+            "after": None,
+            "columns": {"id": NUMBER},
+            "position": [9],
+        }
+    ],
     {"malformed": "unknown_op"},
 ]
 
@@ -55,7 +64,9 @@ def project(tmp_path: Path) -> Path:
     for name in COPIED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, tmp_path / name)
-    module = re.search(r"   ```python\n(.*?)   ```\n", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+    module = re.search(
+        r"   ```python\n(.*?)   ```\n", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert module is not None
     (tmp_path / "silver" / "formats" / "acme.py").write_text(textwrap.dedent(module[1]), encoding="utf-8")
     fixtures = tmp_path / "tests" / "fixtures" / "formats" / "acme"
@@ -77,7 +88,12 @@ def output_of(project: Path, *command: str) -> str:
 
 
 def test_the_generic_tests_hold_for_the_new_format(project: Path) -> None:
-    tests = ("tests/silver/test_fixtures.py", "tests/silver/test_poison.py", "tests/silver/test_totality.py", "tests/silver/test_detect.py")
+    tests = (
+        "tests/silver/formats/test_fixtures.py",
+        "tests/silver/formats/test_poison.py",
+        "tests/silver/formats/test_totality.py",
+        "tests/silver/detection/test_detect.py",
+    )
     shown = output_of(project, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "acme", *tests)
     found = re.search(r"(\d+) passed", shown)
     assert found is not None
@@ -90,5 +106,5 @@ def test_the_command_line_knows_the_new_format(project: Path) -> None:
     output_of(project, "-m", "framework.cli", "formats", "--into", "README.md")
     assert "| `acme` | Acme's exporter |" in (project / "README.md").read_text(encoding="utf-8")
     shown = output_of(project, "-m", "framework.cli", "detect", "tests/fixtures/formats/acme/rows.raw")
-    assert "acme: 3 messages, confidence 1.00" in shown
+    assert "acme: 3 messages, confidence 0.75" in shown  # the fourth line is malformed
     assert "unknown_op (as acme)" in shown

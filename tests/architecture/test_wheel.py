@@ -30,8 +30,15 @@ def test_the_wheel_has_the_name_that_the_bundle_expects(wheel: Path) -> None:
 
 
 def test_the_wheel_holds_every_file_of_the_four_packages_and_nothing_else(names: set[str]) -> None:
-    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file() and path.parent.name != "__pycache__")
-    assert {name for name in names if ".dist-info/" not in name} == {path.relative_to(ROOT).as_posix() for path in files}
+    files = (
+        path
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and path.parent.name != "__pycache__"
+    )
+    assert {name for name in names if ".dist-info/" not in name} == {
+        path.relative_to(ROOT).as_posix() for path in files
+    }
     assert {f"{package}/__init__.py" for package in PACKAGES} <= names
 
 
@@ -48,16 +55,19 @@ def test_the_entry_points_of_the_wheel_lead_to_modules_in_it(wheel: Path, names:
     points.read_string(zipfile.ZipFile(wheel).read(entry).decode())
     assert dict(points["console_scripts"]) == PROJECT["scripts"]
     assert dict(points["mainstem.layers"]) == PROJECT["entry-points"]["mainstem.layers"]
-    assert {"mainstem", "mainstem-job"} <= points["console_scripts"].keys()
+    assert {"mainstem", "mainstem-job", "mainstem-step"} <= points["console_scripts"].keys()
     for section in points.sections():
         for value in points[section].values():
-            assert value.partition(":")[0].replace(".", "/") + ".py" in names
+            module = value.partition(":")[0].replace(".", "/")
+            assert {f"{module}.py", f"{module}/__init__.py"} & names
 
 
 def test_the_wheel_brings_no_spark_unless_it_is_asked_to(wheel: Path, names: set[str]) -> None:
     (entry,) = (name for name in names if name.endswith(".dist-info/METADATA"))
     needs = [
-        line.partition(": ")[2] for line in zipfile.ZipFile(wheel).read(entry).decode().splitlines() if line.startswith("Requires-Dist")
+        line.partition(": ")[2]
+        for line in zipfile.ZipFile(wheel).read(entry).decode().splitlines()
+        if line.startswith("Requires-Dist")
     ]
     spark = sorted(need.replace(" ", "") for need in needs if need.startswith(("pyspark", "delta-spark")))
     assert spark == ["delta-spark==4.4.0;extra=='local'", "pyspark==4.1.*;extra=='local'"]

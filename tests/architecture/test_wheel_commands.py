@@ -1,6 +1,7 @@
-"""Each task of the bundle's jobs works by its own command line, from the wheel alone in an environment of its own.
+"""Each task of the bundle's jobs runs by its own command line, from the wheel alone in a new environment.
 
-A wheel that is only read costs little; `make test-wheel` installs it with Spark into an empty environment and runs the tasks.
+A wheel that is only read costs little; `make test-wheel` installs it with Spark into an empty environment and
+runs the tasks.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def commands(table: str) -> dict[str, list[str]]:
-    """The arguments of each task, in the order of a run that was asked for all; the same in every target but for rounds."""
+    """The arguments of each task, in the order of a complete run; equal in all targets except for rounds."""
     found: dict[str, list[str]] = {}
     for target in target_names(ROOT):
         for job, task in read_bundle(ROOT, target).wheel_tasks:
@@ -53,7 +54,7 @@ def commands(table: str) -> dict[str, list[str]]:
 
 def test_the_wheel_reads_the_command_line_of_each_task(wheel: Path, tmp_path: Path) -> None:
     script = (
-        "import json, sys, framework.cli as cli; assert '.whl' in cli.__file__, cli.__file__; "
+        "import json, sys, framework.cli.parser as cli; assert '.whl' in cli.__file__, cli.__file__; "
         "[cli.command_line().parse_args(each) for each in json.loads(sys.argv[1])]; assert callable(cli.job)"
     )
     every = json.dumps(list(commands(TABLE).values()))
@@ -69,7 +70,7 @@ def test_the_wheel_reads_the_command_line_of_each_task(wheel: Path, tmp_path: Pa
 
 
 class Installed:
-    """The wheel in an environment of its own, with nothing of this project on its path, and a pipeline to work on."""
+    """The wheel in a new environment, without this project on its path, and a pipeline to run."""
 
     def __init__(self, wheel: Path, folder: Path) -> None:
         self.folder, self.bin = folder, folder / "env" / "bin"
@@ -78,17 +79,29 @@ class Installed:
         self._uv("pip", "install", "--quiet", "--python", str(self.bin / "python"), f"{wheel}[local]")
 
     def _uv(self, *words: str) -> None:
-        done = subprocess.run([uv_program(), *words], cwd=self.folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [uv_program(), *words], cwd=self.folder, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "SPARK", "PYSPARK"))}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTHON", "VIRTUAL_ENV", "SPARK", "PYSPARK"))
+        }
         return {**kept, "PATH": f"{self.bin}:{kept['PATH']}"}
 
     def run(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self.bin / program, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=900
+            [self.bin / program, *words],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
         )
 
     def task(self, words: list[str]) -> subprocess.CompletedProcess[str]:
@@ -121,14 +134,23 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
 
 
 def test_each_task_of_the_bundle_works_from_the_wheel_alone(installed: Installed) -> None:
-    whose = installed.run("python", "-c", "import framework, importlib.metadata as m; print(framework.__file__, m.version('pyspark'))")
+    whose = installed.run(
+        "python",
+        "-c",
+        "import framework, importlib.metadata as m; print(framework.__file__, m.version('pyspark'))",
+    )
     assert whose.stdout.startswith(str(installed.folder)), whose
     tasks = commands(TABLE)
     appeared: dict[str, list[str]] = {}
     for name in ("bronze", "silver", "gold"):
         ran(installed, name, tasks[name])
-        appeared[name] = sorted(path.parent.relative_to(installed.folder / "lakehouse").as_posix() for path in tables(installed))
-    assert appeared["bronze"] == ["bronze/messages", *(name for name in appeared["bronze"] if name.startswith("ops/"))]
+        appeared[name] = sorted(
+            path.parent.relative_to(installed.folder / "lakehouse").as_posix() for path in tables(installed)
+        )
+    assert appeared["bronze"] == [
+        "bronze/messages",
+        *(name for name in appeared["bronze"] if name.startswith("ops/")),
+    ]
     assert {"silver/changes", "silver/schemas", "ops/batches"} <= set(appeared["silver"])
     status = installed.status()
     replicas = {f"{table['database']}.{table['table']}": table for table in status["tables"]}
@@ -156,7 +178,11 @@ def test_rounds_go_on_until_the_job_is_cancelled(installed: Installed) -> None:
     landed.write_text((landed.parent / "part-1.jsonl").read_text(encoding="utf-8"), encoding="utf-8")
     time.sleep(STILL_SECONDS)
     process = subprocess.Popen(
-        [installed.bin / "mainstem-job", *words], cwd=installed.folder, env=installed.environment, stdout=subprocess.PIPE, text=True
+        [installed.bin / "mainstem-job", *words],
+        cwd=installed.folder,
+        env=installed.environment,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout is not None
@@ -179,4 +205,6 @@ def tables(installed: Installed) -> Iterator[Path]:
 
 
 def counts(status: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{table['database']}.{table['table']}": (table["state"], table["rows"]) for table in status["tables"]}
+    return {
+        f"{table['database']}.{table['table']}": (table["state"], table["rows"]) for table in status["tables"]
+    }

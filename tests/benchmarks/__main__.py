@@ -1,4 +1,7 @@
-"""All goals of performance, measured: `make benchmark`, or `python -m tests.benchmarks --scale 0.001` to see that it works."""
+"""Measures all performance goals: `make benchmark`.
+
+`python -m tests.benchmarks --scale 0.001` only tries it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from framework.session import local_settings, start_local
+from framework.spark.session import local_settings, start_local
 from tests.benchmarks import gold_goals, silver_goals, whole_goals
 from tests.benchmarks.measure import Result, table
 
@@ -19,7 +22,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="make benchmark")
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes that the goals speak of")
     parser.add_argument("--rounds", type=int, default=5, help="behind one that warms up")
-    parser.add_argument("--only", choices=("silver", "gold", "tables", "whole", "idle", "quality", "memory"), help="one group of goals")
+    parser.add_argument(
+        "--only",
+        choices=("silver", "gold", "tables", "whole", "idle", "quality", "memory"),
+        help="one group of goals",
+    )
     parser.add_argument("--into", metavar="FILE", help="write the table between the markers in a file")
     options = parser.parse_args()
     scale, rounds, results = options.scale, options.rounds, list[Result]()

@@ -1,4 +1,4 @@
-"""Feeds of any size for the benchmarks: rows of ten columns, as messages in bronze or as changes in silver."""
+"""Feeds of any size for the benchmarks: rows of ten columns, as messages in bronze or changes in silver."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config import Config, load_config
-from framework.contracts.tables import CHANGES, MESSAGES, SCHEMAS
-from framework.tables import Lakehouse
-from silver import derived
+from framework.config.model import Config, load_config
+from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGES, SCHEMAS
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.batches import batch_counts, changes_table
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.random_wires import blob
-from tests.framework.demo_story import Change, Table
-from tests.framework.demo_wires import WIRES, Wire
+from tests.framework.demo.story import Change, Table
+from tests.framework.demo.wires import WIRES, Wire
 
-TYPES = {"id": "bigint", "n": "bigint", "amount": "double", "at": "timestamp_ntz", **{f"s{i}": "string" for i in range(6)}}
+TYPES = {
+    "id": "bigint",
+    "n": "bigint",
+    "amount": "double",
+    "at": "timestamp_ntz",
+    **{f"s{i}": "string" for i in range(6)},
+}
 SIX = ("canal", "oms_canal", "oms_default", "oms_default_extend", "oms_dataworks", "oms_shareplex")
 _WRITERS: dict[str, Wire] = {**dict(WIRES.values()), "datahub_blob": blob}
 _START = 1_700_000_000_000
@@ -32,26 +39,53 @@ def config(folder: Path, formats: Iterable[str]) -> Config:
     for name in formats:
         (folder / "landing" / name).mkdir(parents=True)
     rules = "tables:\n  - {match: '*.*', keys: [id]}\n"
-    (folder / "mainstem.yml").write_text(f"pipeline: bench\nlakehouse: ./lakehouse\nsources:\n{sources}{rules}")
+    (folder / "mainstem.yml").write_text(
+        f"pipeline: bench\nlakehouse: ./lakehouse\nsources:\n{sources}{rules}"
+    )
     return load_config(folder / "mainstem.yml", formats=SILVER.options())
 
 
 def changes(count: int, first: int, op: str = "update", tables: int = 1) -> Iterator[Change]:
-    """So many changes, each of a key of its own, to the tables in turn; `first` keeps feeds of several rounds apart."""
+    """`count` changes with different keys, to the tables in turn.
+
+    `first` separates the feeds of several rounds.
+    """
     shops = [Table("bench", "shop", f"item_{n}" if n else "item", ("id",), TYPES) for n in range(tables)]
     for number in range(first, first + count):
         before, after = _row(number, "before"), _row(number, "after")
-        yield Change(shops[number % tables], op, None if op == "insert" else before, after, TYPES, number + 1, _START + number * 1000, 1)
+        yield Change(
+            shops[number % tables],
+            op,
+            None if op == "insert" else before,
+            after,
+            TYPES,
+            number + 1,
+            _START + number * 1000,
+            1,
+        )
 
 
 def _row(number: int, word: str) -> dict[str, str | None]:
     texts: dict[str, str | None] = {f"s{i}": f"{word} of column {i} in row {number}" for i in range(6)}
-    return {"id": str(number), "n": str(number * 7), "amount": f"{number}.25", "at": "2024-02-29T10:00:00", **texts}
+    return {
+        "id": str(number),
+        "n": str(number * 7),
+        "amount": f"{number}.25",
+        "at": "2024-02-29T10:00:00",
+        **texts,
+    }
 
 
-def bronze(spark: SparkSession, file: Path, feeds: Iterable[tuple[str, Iterable[Change]]], bad: float = 0.0) -> DataFrame:
-    """Rows of `bronze/messages` with these changes, format by format; of each the share `bad` is no message."""
-    columns: dict[str, list[object]] = {name: [] for name in ("source", "topic", "partition", "offset", "value")}
+def bronze(
+    spark: SparkSession, file: Path, feeds: Iterable[tuple[str, Iterable[Change]]], bad: float = 0.0
+) -> DataFrame:
+    """Rows of `bronze/messages` with these changes, format by format.
+
+    The share `bad` of them cannot be read.
+    """
+    columns: dict[str, list[object]] = {
+        name: [] for name in ("source", "topic", "partition", "offset", "value")
+    }
     for name, told in feeds:
         lines = [line for change in told for line in _WRITERS[name](change)]
         every = round(1 / bad) if bad else len(lines) + 1
@@ -69,7 +103,10 @@ def bronze(spark: SparkSession, file: Path, feeds: Iterable[tuple[str, Iterable[
     have = set(columns)
     given = {"ingested_at": F.lit("2026-01-01").cast("timestamp")}
     frame = rows.select(
-        *(F.col(f.name) if f.name in have else given.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in MESSAGES)
+        *(
+            F.col(f.name) if f.name in have else given.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name)
+            for f in MESSAGES
+        )
     )
     place = str(file.with_suffix(".delta"))
     frame.write.format("delta").save(place)
@@ -82,17 +119,27 @@ def types(extra: int) -> dict[str, str]:
 
 
 def silver(lake: Lakehouse, rows: DataFrame, batch: int, tables: Mapping[str, int]) -> None:
-    """Publish a batch of changes to each table as silver would: rows of `id` and `version`, the whole row being the after image.
+    """Publishes a batch of changes to each table as silver would, from rows of `id` and `version`.
+
+    The whole row is the after image.
 
     `tables` says how many columns each has beyond those that all have: no two tables of a database are alike.
     """
     spark = rows.sparkSession
-    rows = rows.crossJoin(F.broadcast(spark.createDataFrame(list(tables.items()), "`table` string, extra int")))
-    if not lake.exists(spark, derived.SCHEMAS_TABLE):
-        schemas = [(f"s{n}", [(name, kind, kind, None) for name, kind in types(n).items()], 0) for n in set(tables.values())]
-        lake.append(spark.createDataFrame(schemas, SCHEMAS), derived.SCHEMAS_TABLE)
+    rows = rows.crossJoin(
+        F.broadcast(spark.createDataFrame(list(tables.items()), "`table` string, extra int"))
+    )
+    if not lake.exists(spark, SCHEMAS_TABLE):
+        schemas = [
+            (f"s{n}", [(name, kind, kind, None) for name, kind in types(n).items()], 0)
+            for n in set(tables.values())
+        ]
+        lake.append(spark.createDataFrame(schemas, SCHEMAS), SCHEMAS_TABLE)
     position = F.col("version").cast("string")
-    names = F.filter(F.transform(F.sequence(F.lit(0), "extra"), lambda i: F.concat(F.lit("e"), i)), lambda n, i: i < F.col("extra"))
+    names = F.filter(
+        F.transform(F.sequence(F.lit(0), "extra"), lambda i: F.concat(F.lit("e"), i)),
+        lambda n, i: i < F.col("extra"),
+    )
     more = F.map_from_arrays(names, F.transform(names, lambda name: F.concat(name, F.lit(" at "), "version")))
     given = {
         "change_id": F.concat_ws("/", "table", "id", "version"),
@@ -110,20 +157,30 @@ def silver(lake: Lakehouse, rows: DataFrame, batch: int, tables: Mapping[str, in
         "offset": F.col("id"),
         "ordinal": F.lit(0),
         "keys": F.array(F.lit("id")),
-        "after": F.map_concat(F.create_map(*(part for n, cell in cells().items() for part in (F.lit(n), cell.cast("string")))), more),
+        "after": F.map_concat(
+            F.create_map(*(part for n, cell in cells().items() for part in (F.lit(n), cell.cast("string")))),
+            more,
+        ),
         "partial": F.lit(False),
         "schema_id": F.concat(F.lit("s"), "extra"),
     }
     blank = F.lit(None)
     frame = rows.select(*(given.get(f.name, blank).cast(f.dataType).alias(f.name) for f in CHANGES))
-    lake.append(frame, derived.CHANGES_TABLE, None, derived.CHANGES_PROPERTIES)
-    mine = lake.read(spark, derived.CHANGES_TABLE).where(F.col("batch") == batch)
-    derived.append_counts(lake, spark, derived.count_rows(mine, None), None, None)
+    lake.append(frame, CHANGES_TABLE, None, changes_table.CHANGES_PROPERTIES)
+    mine = lake.read(spark, CHANGES_TABLE).where(F.col("batch") == batch)
+    batch_counts.append_counts(lake, spark, batch_counts.count_rows(mine, None), None, None)
 
 
 def cells(extra: int = 0) -> dict[str, Column]:
-    """The columns of a row, from `id` and `version`; the typed values that gold makes of them are these, too."""
+    """The columns of a row, from `id` and `version`; gold's typed values are equal to these."""
     texts = {f"s{i}": F.concat(F.lit(f"value {i} of "), "id", F.lit(" at "), "version") for i in range(6)}
     stamp = F.lit("2024-02-29T10:00:00")
     more = {f"e{i}": F.concat(F.lit(f"e{i} at "), "version") for i in range(extra)}
-    return {"id": F.col("id"), "n": F.col("version"), "amount": F.concat("id", F.lit(".25")), "at": stamp, **texts, **more}
+    return {
+        "id": F.col("id"),
+        "n": F.col("version"),
+        "amount": F.concat("id", F.lit(".25")),
+        "at": stamp,
+        **texts,
+        **more,
+    }

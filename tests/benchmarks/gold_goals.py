@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import gold.job
-from framework.tables import Lakehouse
+from framework.lakehouse.lakehouse import Lakehouse
 from gold.job import run_gold
 from tests.benchmarks import feeds
 from tests.benchmarks.measure import Result, Sides, side_by_side
@@ -25,14 +25,18 @@ _SHAPES = 40
 class Replica:
     """A pipeline with tables of `size` rows, and hand-written twins of them."""
 
-    def __init__(self, spark: SparkSession, folder: Path, size: int, tables: Mapping[str, int] = _ONE) -> None:
+    def __init__(
+        self, spark: SparkSession, folder: Path, size: int, tables: Mapping[str, int] = _ONE
+    ) -> None:
         self.spark, self.folder, self.size, self.tables, self.batch = spark, folder, size, tables, 0
         self.config = feeds.config(folder, ("datahub_blob",))
         self.lake = Lakehouse(self.config.root)
         rows = spark.range(size).withColumn("version", F.lit(1))
         feeds.silver(self.lake, rows, 0, tables)
         for table, extra in tables.items():
-            typed(rows, extra).write.format("delta").option("delta.enableChangeDataFeed", "true").save(self.twin(table))
+            typed(rows, extra).write.format("delta").option("delta.enableChangeDataFeed", "true").save(
+                self.twin(table)
+            )
         self.apply()
 
     def twin(self, table: str) -> str:
@@ -56,14 +60,18 @@ class Replica:
             target = DeltaTable.forPath(session, self.twin(table)).alias("t")
             rows = session.read.parquet(str(self.folder / f"reduced-{self.batch}-{self.tables[table]}"))
             same = f"t.id = s.id AND t.id BETWEEN {max(self.size - count, 0)} AND {self.size - 1}"
-            target.merge(rows.alias("s"), same).whenMatchedUpdateAll("t.n <= s.n").whenNotMatchedInsertAll().execute()
+            target.merge(rows.alias("s"), same).whenMatchedUpdateAll(
+                "t.n <= s.n"
+            ).whenNotMatchedInsertAll().execute()
 
         with ThreadPoolExecutor(max_workers=threads) as pool:
             list(pool.map(one, self.tables))
 
     def reduce(self, count: int) -> None:
         for extra in set(self.tables.values()):
-            typed(self.newest(count), extra).write.mode("overwrite").parquet(str(self.folder / f"reduced-{self.batch}-{extra}"))
+            typed(self.newest(count), extra).write.mode("overwrite").parquet(
+                str(self.folder / f"reduced-{self.batch}-{extra}")
+            )
 
 
 def typed(rows: DataFrame, extra: int) -> DataFrame:
@@ -77,7 +85,14 @@ def goals(spark: SparkSession, folder: Path, size: int, rounds: int) -> Iterator
     for share, limit, stretch in ((20, 1.3, 1.15), (2000, 1.5, 1.25)):
         count = max(size // share, 10)
         found = _against_hand(replica, count, rounds)
-        yield Result("P5", f"gold, {count:,} rows into {size:,}, against a MERGE", found.ratio, limit, stretch, found.note)
+        yield Result(
+            "P5",
+            f"gold, {count:,} rows into {size:,}, against a MERGE",
+            found.ratio,
+            limit,
+            stretch,
+            found.note,
+        )
     small = Replica(spark, folder / "p6", max(size // 10, 10))
     count = max(size // 100, 10)
     found = _twice(replica, count, small, count, rounds)
@@ -97,7 +112,9 @@ def _against_hand(replica: Replica, count: int, rounds: int, threads: int = 1) -
             replica.publish(count)
             replica.reduce(count)
 
-    return side_by_side(lambda n: replica.apply(), lambda n: replica.merge_by_hand(count, threads), rounds, (prepare, prepare))
+    return side_by_side(
+        lambda n: replica.apply(), lambda n: replica.merge_by_hand(count, threads), rounds, (prepare, prepare)
+    )
 
 
 def _twice(big: Replica, big_count: int, small: Replica, small_count: int, rounds: int) -> Sides:
@@ -109,7 +126,14 @@ def many_tables(spark: SparkSession, folder: Path, tables: int, rounds: int) -> 
     """P7 with so many tables."""
     replica = Replica(spark, folder / "p7", 2_000, {f"t{n:03d}": n % _SHAPES for n in range(tables)})
     found = _against_hand(replica, 500, rounds, gold.job.THREADS)
-    yield Result("P7", f"{tables} tables of 500 changes against as many MERGEs by hand", found.ratio, 1.15, 0.7, found.note)
+    yield Result(
+        "P7",
+        f"{tables} tables of 500 changes against as many MERGEs by hand",
+        found.ratio,
+        1.15,
+        0.7,
+        found.note,
+    )
 
     def with_threads(threads: int) -> None:
         before, gold.job.THREADS = gold.job.THREADS, threads

@@ -1,4 +1,4 @@
-"""Two ways of doing one thing, side by side: interleaved, medians after a warm-up, with the CPU that each took."""
+"""Compares two ways of doing one thing: interleaved, medians after a warm-up, with the CPU time of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Result:
-    """One line of the table. `ratio` is ours over the other's; `limit` and `stretch` are what it may be at most."""
+    """One line of the table.
+
+    `ratio` is ours divided by the other's; `limit` and `stretch` are its upper bounds.
+    """
 
     goal: str
     what: str
@@ -45,7 +48,9 @@ class Sides:
 
     @property
     def note(self) -> str:
-        return f"CPU {self.ours_cpu / max(self.other_cpu, 0.01):.2f}; {self.ours:.2f} s and {self.other:.2f} s"
+        return (
+            f"CPU {self.ours_cpu / max(self.other_cpu, 0.01):.2f}; {self.ours:.2f} s and {self.other:.2f} s"
+        )
 
 
 Work = Callable[[int], object]
@@ -55,8 +60,12 @@ def _nothing(number: int) -> None:
     return None
 
 
-def side_by_side(ours: Work, other: Work, rounds: int, prepare: tuple[Work, Work] = (_nothing, _nothing)) -> Sides:
-    """Both in turn, once to warm up and then `rounds` times; who begins changes. Each is given the round's number.
+def side_by_side(
+    ours: Work, other: Work, rounds: int, prepare: tuple[Work, Work] = (_nothing, _nothing)
+) -> Sides:
+    """Runs both in turn, once to warm up and then `rounds` times; each is given the number of the round.
+
+    They begin in turn, too.
 
     What is to be prepared for either side is not measured.
     """
@@ -70,12 +79,17 @@ def side_by_side(ours: Work, other: Work, rounds: int, prepare: tuple[Work, Work
             (ours, other)[side](number)
             if number:
                 times[side].append((time.perf_counter() - started, cpu_seconds(seen) - cpu))
-    (wall, cpu), (other_wall, other_cpu) = ([statistics.median(column) for column in zip(*times[s], strict=True)] for s in (0, 1))
+    (wall, cpu), (other_wall, other_cpu) = (
+        [statistics.median(column) for column in zip(*times[s], strict=True)] for s in (0, 1)
+    )
     return Sides(wall, other_wall, cpu, other_cpu)
 
 
 def cpu_seconds(seen: dict[int, int]) -> float:
-    """What this process, the JVM and Python's workers have used; `seen` keeps what those used that have ended."""
+    """The CPU seconds of this process, the JVM and Python's workers.
+
+    `seen` keeps the seconds of processes that have ended.
+    """
     for pid in family(os.getpid()):
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -88,4 +102,7 @@ def cpu_seconds(seen: dict[int, int]) -> float:
 def table(results: list[Result]) -> list[str]:
     """The results as Markdown."""
     lines = ["| goal | what | ratio | at most | stretch | | measured |", "|---|---|---|---|---|---|---|"]
-    return lines + [f"| {r.goal} | {r.what} | {r.ratio:.2f} | {r.limit:.2f} | {r.stretch:.2f} | {r.verdict} | {r.note} |" for r in results]
+    return lines + [
+        f"| {r.goal} | {r.what} | {r.ratio:.2f} | {r.limit:.2f} | {r.stretch:.2f} | {r.verdict} | {r.note} |"
+        for r in results
+    ]

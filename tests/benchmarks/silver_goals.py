@@ -8,10 +8,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.tables import Lakehouse
-from silver.batch import normalize_batch
-from silver.desk import STRIDE, Desk, source_plans
-from silver.job import _open_desk
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.batches.process import process_batch
+from silver.batches.run_state import BATCH_ID_STEP, RunState, source_plans
+from silver.job import _open_state
 from tests.benchmarks import feeds
 from tests.benchmarks.measure import Result, side_by_side
 
@@ -27,11 +27,11 @@ class Silver:
         config = feeds.config(folder, formats)
         self.batch = 0
         self.spark = spark
-        self.desk: Desk = _open_desk(spark, Lakehouse(config.root), config)
+        self.state: RunState = _open_state(spark, Lakehouse(config.root), config)[0]
         assert source_plans(config)
 
     def normalize(self, messages: DataFrame) -> None:
-        normalize_batch(messages, self.batch * STRIDE, self.desk)
+        process_batch(messages, self.batch * BATCH_ID_STEP, self.state)
         self.batch += 1
 
 
@@ -39,37 +39,75 @@ def goals(spark: SparkSession, folder: Path, count: int, rounds: int) -> Iterato
     """P1 to P4 with batches of `count` messages."""
     each = range(rounds + 1)
     inserts = [
-        feeds.bronze(spark, folder / f"insert{n}.parquet", [("datahub_blob", feeds.changes(count, n * count, "insert"))]) for n in each
+        feeds.bronze(
+            spark,
+            folder / f"insert{n}.parquet",
+            [("datahub_blob", feeds.changes(count, n * count, "insert"))],
+        )
+        for n in each
     ]
     blob = Silver(spark, folder / "p1", ("datahub_blob",))
 
     def lossy(n: int) -> None:
-        parsed = inserts[n].select("topic", "partition", "offset", F.from_json(F.col("value").cast("string"), _LOSSY).alias("m"))
+        parsed = inserts[n].select(
+            "topic", "partition", "offset", F.from_json(F.col("value").cast("string"), _LOSSY).alias("m")
+        )
         images = (F.col(f"m.payload.{side}.dataColumn").alias(side) for side in ("before", "after"))
-        mapped = parsed.select("topic", "partition", "offset", "m.schema.source.*", "m.payload.op", "m.payload.sequenceId", *images)
+        mapped = parsed.select(
+            "topic",
+            "partition",
+            "offset",
+            "m.schema.source.*",
+            "m.payload.op",
+            "m.payload.sequenceId",
+            *images,
+        )
         mapped.write.format("delta").mode("append").save(str(folder / "lossy"))
 
     found = side_by_side(lambda n: blob.normalize(inserts[n]), lossy, rounds)
-    yield Result("P1", "silver against from_json that loses digits", found.ratio, 1 / 0.65, 1 / 0.9, found.note)
+    yield Result(
+        "P1", "silver against from_json that loses digits", found.ratio, 1 / 0.65, 1 / 0.9, found.note
+    )
 
     share = max(count // len(feeds.SIX), 1)
     mixed = [_of_six(spark, folder / f"six{n}.parquet", share, n) for n in each]
-    one = [feeds.bronze(spark, folder / f"one{n}.parquet", [("oms_default", feeds.changes(share * 6, n * share * 6))]) for n in each]
+    one = [
+        feeds.bronze(
+            spark, folder / f"one{n}.parquet", [("oms_default", feeds.changes(share * 6, n * share * 6))]
+        )
+        for n in each
+    ]
     six, single = Silver(spark, folder / "p2", feeds.SIX), Silver(spark, folder / "p2one", ("oms_default",))
     found = side_by_side(lambda n: six.normalize(mixed[n]), lambda n: single.normalize(one[n]), rounds)
     yield Result("P2", "six formats in a batch against one", found.ratio, 1.25, 1.1, found.note)
 
     bad = [
-        feeds.bronze(spark, folder / f"bad{n}.parquet", [("datahub_blob", feeds.changes(count, n * count, "insert"))], bad=0.01)
+        feeds.bronze(
+            spark,
+            folder / f"bad{n}.parquet",
+            [("datahub_blob", feeds.changes(count, n * count, "insert"))],
+            bad=0.01,
+        )
         for n in each
     ]
-    refusing, sound = Silver(spark, folder / "p3", ("datahub_blob",)), Silver(spark, folder / "p3sound", ("datahub_blob",))
+    refusing, sound = (
+        Silver(spark, folder / "p3", ("datahub_blob",)),
+        Silver(spark, folder / "p3sound", ("datahub_blob",)),
+    )
     found = side_by_side(lambda n: refusing.normalize(bad[n]), lambda n: sound.normalize(inserts[n]), rounds)
     yield Result("P3", "1 % bad messages against none", found.ratio, 1.2, 1.1, found.note)
 
-    halves = [feeds.bronze(spark, folder / f"half{n}.parquet", [("datahub_blob", feeds.changes(count, n * count))]) for n in each]
-    pairing, whole = Silver(spark, folder / "p4", ("datahub_blob",)), Silver(spark, folder / "p4whole", ("datahub_blob",))
-    found = side_by_side(lambda n: pairing.normalize(halves[n]), lambda n: whole.normalize(inserts[n]), rounds)
+    halves = [
+        feeds.bronze(spark, folder / f"half{n}.parquet", [("datahub_blob", feeds.changes(count, n * count))])
+        for n in each
+    ]
+    pairing, whole = (
+        Silver(spark, folder / "p4", ("datahub_blob",)),
+        Silver(spark, folder / "p4whole", ("datahub_blob",)),
+    )
+    found = side_by_side(
+        lambda n: pairing.normalize(halves[n]), lambda n: whole.normalize(inserts[n]), rounds
+    )
     yield Result("P4", "updates in two halves against single messages", found.ratio, 2.2, 1.8, found.note)
 
 

@@ -17,9 +17,9 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from bronze.layer import LAYER as BRONZE
-from framework.layer import Run
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.layer import Run
 from framework.quality.layer import LAYER as QUALITY
-from framework.tables import Lakehouse
 from gold.layer import LAYER as GOLD
 from silver.layer import LAYER as SILVER
 from tests.benchmarks import feeds
@@ -57,7 +57,7 @@ class Pipeline:
             layer.run(self.work)
 
     def notebook(self) -> None:
-        """What one would write for one feed: lossy, without quarantine, halves, late changes or a second table."""
+        """A script for one feed alone: lossy, without quarantine, halves, late changes or a second table."""
         target, raw = str(self.folder / "notebook"), str(self.folder / "notebook-raw")
         if not DeltaTable.isDeltaTable(self.spark, target):
             empty = ", ".join(f"{name} {kind}" for name, kind in feeds.TYPES.items())
@@ -67,11 +67,25 @@ class Pipeline:
             batch.write.format("delta").mode("append").save(raw)
 
         def apply(batch: DataFrame, number: int) -> None:
-            parsed = batch.select(F.from_json("value", f"payload {_PAYLOAD}").alias("m")).select("m.payload.*")
-            newest = F.row_number().over(Window.partitionBy(F.col("after.dataColumn.id")).orderBy(F.desc("sequenceId")))
-            cells = [F.col(f"after.dataColumn.{name}").cast(kind).alias(name) for name, kind in feeds.TYPES.items()]
-            rows = parsed.withColumn("n", newest).where("n = 1").select(*cells, F.col("sequenceId").alias("_sequence"))
-            merge = DeltaTable.forPath(batch.sparkSession, target).alias("t").merge(rows.alias("s"), "t.id = s.id")
+            parsed = batch.select(F.from_json("value", f"payload {_PAYLOAD}").alias("m")).select(
+                "m.payload.*"
+            )
+            newest = F.row_number().over(
+                Window.partitionBy(F.col("after.dataColumn.id")).orderBy(F.desc("sequenceId"))
+            )
+            cells = [
+                F.col(f"after.dataColumn.{name}").cast(kind).alias(name) for name, kind in feeds.TYPES.items()
+            ]
+            rows = (
+                parsed.withColumn("n", newest)
+                .where("n = 1")
+                .select(*cells, F.col("sequenceId").alias("_sequence"))
+            )
+            merge = (
+                DeltaTable.forPath(batch.sparkSession, target)
+                .alias("t")
+                .merge(rows.alias("s"), "t.id = s.id")
+            )
             merge.whenMatchedUpdateAll("t._sequence <= s._sequence").whenNotMatchedInsertAll().execute()
 
         landing = self.spark.readStream.schema("value string").text(str(self.landing))
@@ -79,7 +93,9 @@ class Pipeline:
         self._streamed(self.spark.readStream.format("delta").load(raw), apply, "apply")
 
     def _streamed(self, frame: DataFrame, write: Callable[[DataFrame, int], None], name: str) -> None:
-        writer = frame.writeStream.trigger(availableNow=True).option("checkpointLocation", str(self.folder / f"checkpoint-{name}"))
+        writer = frame.writeStream.trigger(availableNow=True).option(
+            "checkpointLocation", str(self.folder / f"checkpoint-{name}")
+        )
         writer.foreachBatch(write).start().awaitTermination()
 
     def idle_streams(self) -> None:
@@ -100,7 +116,9 @@ def goals(spark: SparkSession, folder: Path, count: int, rounds: int) -> Iterato
             pipeline.land(count)
 
     found = side_by_side(lambda n: pipeline.run(), lambda n: pipeline.notebook(), rounds, (prepare, prepare))
-    yield Result("P8", "bronze to gold against a notebook for one feed", found.ratio, 1 / 0.85, 1 / 1.2, found.note)
+    yield Result(
+        "P8", "bronze to gold against a notebook for one feed", found.ratio, 1 / 0.85, 1 / 1.2, found.note
+    )
 
 
 def idle(spark: SparkSession, folder: Path, count: int, rounds: int) -> Iterator[Result]:
@@ -110,11 +128,13 @@ def idle(spark: SparkSession, folder: Path, count: int, rounds: int) -> Iterator
     pipeline.run()
     pipeline.idle_streams()
     found = side_by_side(lambda n: pipeline.run(), lambda n: pipeline.idle_streams(), rounds)
-    yield Result("P10", "a run with nothing new against three empty streams", found.ratio, 1.3, 1.1, found.note)
+    yield Result(
+        "P10", "a run with nothing new against three empty streams", found.ratio, 1.3, 1.1, found.note
+    )
 
 
 def quality(spark: SparkSession, folder: Path, count: int) -> Iterator[Result]:
-    """The quality step's share of a run: of the first one, and of one with a hundredth as much new. A small run warms up."""
+    """The quality step's share of a first run, and of one with a hundredth of its changes."""
     for name, changes in (("warm", max(count // 100, 1)), ("quality", count)):
         pipeline = Pipeline(spark, folder / name, tables=20)
         times, seen = [], dict[int, int]()
@@ -126,15 +146,22 @@ def quality(spark: SparkSession, folder: Path, count: int) -> Iterator[Result]:
             report = QUALITY.run(pipeline.work)
             assert not report.failures, report.failures
             marks.append((time.perf_counter(), cpu_seconds(seen)))
-            times.append([[after - before for before, after in zip(one, other, strict=True)] for one, other in pairwise(marks)])
-    for what, (layers, step) in zip((f"{count:,} changes to 20 tables", "a hundredth as many behind them"), times, strict=True):
+            times.append(
+                [
+                    [after - before for before, after in zip(one, other, strict=True)]
+                    for one, other in pairwise(marks)
+                ]
+            )
+    for what, (layers, step) in zip(
+        (f"{count:,} changes to 20 tables", "a hundredth as many behind them"), times, strict=True
+    ):
         others, mine = layers[0], step[0]
         note = f"CPU {step[1] / (layers[1] + step[1]):.2f}; {mine:.2f} s of {others + mine:.2f} s"
         yield Result("Q", f"quality's share of a run with {what}", mine / (others + mine), 0.25, 0.15, note)
 
 
 def memory(folder: Path, size: int) -> Iterator[Result]:
-    """P12: the peak of driver and workers while a file of `size` bytes becomes a table, as a share of 4 GB."""
+    """P12: the peak of driver and workers while a file of `size` bytes becomes a table, relative to 4 GB."""
     config = feeds.config(folder / "p12", ("datahub_blob",))
     file = folder / "p12" / "landing" / "datahub_blob" / "big.jsonl"
     with file.open("w") as stream:
@@ -142,7 +169,15 @@ def memory(folder: Path, size: int) -> Iterator[Result]:
             stream.writelines(f"{line}\n" for line in blob(change))
             if stream.tell() >= size:
                 break
-    command = [sys.executable, "-m", "framework.cli", "run", "--json", "-c", str(folder / "p12" / "mainstem.yml")]
+    command = [
+        sys.executable,
+        "-m",
+        "framework.cli",
+        "run",
+        "--json",
+        "-c",
+        str(folder / "p12" / "mainstem.yml"),
+    ]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     peak, ended = 0, threading.Event()
 
@@ -159,4 +194,11 @@ def memory(folder: Path, size: int) -> Iterator[Result]:
     assert running.returncode == 0, config.root
     messages = json.loads(told)["counts"]["messages"]
     note = f"{peak / 1024**3:.2f} GB, {messages:,} messages"
-    yield Result("P12", f"peak memory for a file of {size / 1024**2:,.0f} MB, share of 4 GB", peak / LIMIT_BYTES, 1.0, 0.5, note)
+    yield Result(
+        "P12",
+        f"peak memory for a file of {size / 1024**2:,.0f} MB, share of 4 GB",
+        peak / LIMIT_BYTES,
+        1.0,
+        0.5,
+        note,
+    )

@@ -1,4 +1,4 @@
-"""A feed of files in a temporary folder, and the few ways in which tests look at what it has landed."""
+"""A feed of files in a temporary folder, and helpers to run it and to read what has landed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from pydantic import BaseModel
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from bronze.source import MESSAGES_TABLE, Feed
-from framework.config_sources import Source
-from framework.tables import Lakehouse
+from bronze.job import SourceResult, land_sources
+from bronze.source import Feed
+from framework.config.sources import Source
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.lakehouse.lakehouse import Lakehouse
 
 Drop = Callable[..., Path]
 Landed = Callable[..., list[tuple[object, ...]]]
@@ -22,6 +24,11 @@ LONG_AGO = 1_700_000_000
 
 class NoOptions(BaseModel):
     """A format without settings."""
+
+
+def run_source(spark: SparkSession, feed: Feed) -> SourceResult:
+    """Lands what is new in one source."""
+    return land_sources(spark, [feed]).sources[0]
 
 
 @pytest.fixture
@@ -33,7 +40,7 @@ def landing(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def drop(landing: Path) -> Drop:
-    """Puts a file that was finished long ago into the landing folder."""
+    """Writes a file with an old modification time into the landing folder."""
 
     def put(name: str, content: bytes, modified: float = LONG_AGO) -> Path:
         path = landing / name
@@ -53,15 +60,20 @@ def feed(tmp_path: Path, landing: Path) -> Feed:
 
 @pytest.fixture
 def landed(spark: SparkSession) -> Landed:
-    """Shows columns of the messages that a source has in bronze, by file and line."""
+    """Reads columns of the messages of a source in bronze, in the order of file and line."""
 
-    def look(feed: Feed, *columns: str) -> list[tuple[object, ...]]:
+    def read(feed: Feed, *columns: str) -> list[tuple[object, ...]]:
         if not feed.lake.exists(spark, MESSAGES_TABLE):
             return []
-        messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name).orderBy("file", "line")
-        return [tuple(_plain(value) for value in row) for row in messages.selectExpr(*(columns or ("file", "line", "value"))).collect()]
+        messages = (
+            feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name).orderBy("file", "line")
+        )
+        return [
+            tuple(_plain(value) for value in row)
+            for row in messages.selectExpr(*(columns or ("file", "line", "value"))).collect()
+        ]
 
-    return look
+    return read
 
 
 def _plain(value: object) -> object:

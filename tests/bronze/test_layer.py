@@ -1,10 +1,10 @@
-"""What a run says of its sources, beside numbers."""
+"""The notes of a run about its sources."""
 
 from __future__ import annotations
 
 from bronze.job import SourceResult
 from bronze.layer import notes_of
-from framework.config_sources import Kafka, Source
+from framework.config.sources import Kafka, Source
 from framework.errors import MainstemError
 from tests.bronze.conftest import NoOptions
 
@@ -29,7 +29,9 @@ def test_sources_that_have_never_given_a_message_are_named() -> None:
         "source b: nothing has come yet from topic t1, t2",
         "source c: nothing has come yet from topics like t.*",
     ]
-    assert list(notes_of([SourceResult("d")], SOURCES, is_empty=True)) == ["source d: nothing has come yet from table main.raw.messages"]
+    assert list(notes_of([SourceResult("d")], SOURCES, is_empty=True)) == [
+        "source d: nothing has come yet from table main.raw.messages"
+    ]
     assert list(notes_of(results, SOURCES, is_empty=False)) == []
 
 

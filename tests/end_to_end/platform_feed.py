@@ -1,7 +1,7 @@
-"""One small feed, and each command on it once, for every kind of platform; run as a program it prints what they answer.
+"""One small feed, and each command on it once, for each platform; as a program it prints their outputs.
 
-The feed has what platforms could treat differently: halves, a history, odd names of tables and columns, a table without a key,
-a new column and a wider type after the first run, a quarantined message, a delete.
+The feed has what platforms could treat differently: halves, a history, odd names of tables and columns, a
+table without a key, a new column and a wider type after the first run, a quarantined message, a delete.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from framework.cli import main
-from framework.session import local_settings, start_local, stop_session
+from framework.spark.session import local_settings, start_local, stop_session
 
 ITEM = [
     {"name": "id", "type": "LONG"},
@@ -42,7 +42,13 @@ PARTS = (
     [
         ("UPDATE_AFTER", 6, None, {"id": 8, "name": "本", "unit price": "3.00"}, ODD),
         ("DELETE", 7, {"id": 2, "name": "ink", "unit price": "9.90"}, None, {}),
-        ("INSERT", 8, None, {"id": 3, "name": "nib", "unit price": "1234567.25", "note": "wide"}, {"columns": WIDER}),
+        (
+            "INSERT",
+            8,
+            None,
+            {"id": 3, "name": "nib", "unit price": "1234567.25", "note": "wide"},
+            {"columns": WIDER},
+        ),
         ("INSERT", 9, None, {"id": 1, "name": "again", "unit price": "2.00"}, LOG),
     ],
 )
@@ -75,7 +81,10 @@ ALL = (
 
 def land(folder: Path, number: int) -> None:
     """Drop one part of the feed into the landing folder."""
-    lines = [text if isinstance(text, str) else json.dumps(message(*text), ensure_ascii=False) for text in PARTS[number]]
+    lines = [
+        text if isinstance(text, str) else json.dumps(message(*text), ensure_ascii=False)
+        for text in PARTS[number]
+    ]
     hidden = folder / "landing" / f".part-{number}"
     hidden.parent.mkdir(parents=True, exist_ok=True)
     hidden.write_text("\n".join(lines), encoding="utf-8")
@@ -83,12 +92,24 @@ def land(folder: Path, number: int) -> None:
 
 
 def message(op: str, sequence: int, before: Any, after: Any, more: Mapping[str, Any]) -> dict[str, Any]:
-    source = {"dbType": "mysql", "dbName": "shop", "tableName": "item", **{k: v for k, v in more.items() if k != "columns"}}
+    source = {
+        "dbType": "mysql",
+        "dbName": "shop",
+        "tableName": "item",
+        **{k: v for k, v in more.items() if k != "columns"},
+    }
     keys = [] if source["tableName"] == "log" else ["id"]
     schema = {"dataColumn": more.get("columns", ITEM), "primaryKey": keys, "source": source}
-    images = {side: None if image is None else {"dataColumn": sized(image)} for side, image in (("before", before), ("after", after))}
+    images = {
+        side: None if image is None else {"dataColumn": sized(image)}
+        for side, image in (("before", before), ("after", after))
+    }
     time = {"eventTime": 1_700_000_000_000 + sequence * 1000}
-    return {"schema": schema, "payload": {"op": op, "sequenceId": sequence, "timestamp": time, **images}, "version": "1.0.0"}
+    return {
+        "schema": schema,
+        "payload": {"op": op, "sequenceId": sequence, "timestamp": time, **images},
+        "version": "1.0.0",
+    }
 
 
 def sized(image: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,7 +122,10 @@ def configure(folder: Path, lakehouse: str) -> Path:
     file = folder / "mainstem.yml"
     folder.mkdir(parents=True, exist_ok=True)
     source = "sources:\n  feed: {format: datahub_blob, files: ./landing, pairing_timeout: 10 minutes}\n"
-    file.write_text(f"pipeline: shop\n{lakehouse}\n{source}tables:\n  - match: '*.*'\n    history: true\nquality: {{}}\n", encoding="utf-8")
+    file.write_text(
+        f"pipeline: shop\n{lakehouse}\n{source}tables:\n  - match: '*.*'\n    history: true\nquality: {{}}\n",
+        encoding="utf-8",
+    )
     return file
 
 
@@ -124,8 +148,12 @@ def _answer(folder: Path, command: Sequence[str]) -> tuple[int, Any]:
 
 
 if __name__ == "__main__":
-    session = start_local(local_settings("platforms", cores=2))  # one for all commands: each would start its own
+    session = start_local(
+        local_settings("platforms", cores=2)
+    )  # one for all commands: each would start its own
     for answer in follow(Path(sys.argv[1]), {"all": ALL, "at once": AT_ONCE}[sys.argv[2]]):
         print(json.dumps(answer), flush=True)
     stop_session(session)
-    faulthandler.dump_traceback_later(120, exit=True)  # a client that is left open would now ask for ten minutes
+    faulthandler.dump_traceback_later(
+        120, exit=True
+    )  # a client that is left open would now ask for ten minutes

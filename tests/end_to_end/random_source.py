@@ -13,7 +13,7 @@ from decimal import Decimal
 from random import Random
 
 from tests.end_to_end.random_statements import STATEMENTS, RandomTable, as_it_is, recreated
-from tests.framework.demo_story import START, Change, Marker, Row
+from tests.framework.demo.story import START, Change, Marker, Row
 
 WORDS = (
     "",
@@ -36,23 +36,36 @@ WORDS = (
 KEY_WORDS = ("A", "a", "b b", "数", "007", "")
 MICROS_OF_A_CENTURY = 3_155_760_000_000_000
 
+A_WHILE = 3_600_000
+"""Milliseconds, longer than halves wait: what is later at a lower position belongs to another life."""
+_MOST_OF_A_STEP = (9, 6_000)
+"""How many events and milliseconds a step takes at most."""
+
 Key = tuple[str | None, ...]
 
 
 @dataclass
 class Told:
-    """One thing that happened. Those of one transaction share it, and their time; `is_tied` says that there are several."""
+    """An event. Those of one transaction share it and its time; `is_tied` says that there are several.
+
+    `life` counts how often positions had begun anew before it, `born` is when they last did; what `shows`
+    that is the first that a table then tells.
+    """
 
     event: Change | Marker
     transaction: int
     is_tied: bool = False
+    life: int = 0
+    born: int = START * 1000
+    shows: bool = False
 
 
 @dataclass(frozen=True)
 class Abilities:
     """What a feed can say: kinds of columns, key changes as updates, swaps, truncates.
 
-    `ddl` are the statements that it tells, `shown` those on its tables that it does not tell: its rows show them.
+    `ddl` are the statements that it tells, `shown` those on its tables that it does not tell: its rows show
+    them.
     """
 
     kinds: Sequence[str]
@@ -68,8 +81,14 @@ def value(kind: str, draw: Random) -> str:
     if kind == "boolean":
         return draw.choice(("true", "false"))
     if kind in ("int", "bigint", "unsigned"):
-        low, high = {"int": (-(2**31), 2**31 - 1), "bigint": (-(2**63), 2**63 - 1), "unsigned": (0, 2**64 - 1)}[kind]
-        return str(draw.choice((0, 1, 7, low, high, 2**53 + 1 if kind != "int" else 11, draw.randint(low, high))))
+        low, high = {
+            "int": (-(2**31), 2**31 - 1),
+            "bigint": (-(2**63), 2**63 - 1),
+            "unsigned": (0, 2**64 - 1),
+        }[kind]
+        return str(
+            draw.choice((0, 1, 7, low, high, 2**53 + 1 if kind != "int" else 11, draw.randint(low, high)))
+        )
     if kind == "double":
         return repr(draw.choice((0.1, -2.5, 1e300, 5e-324, 123456789.125, draw.uniform(-1e6, 1e6))))
     if kind.startswith("decimal"):
@@ -77,13 +96,22 @@ def value(kind: str, draw: Random) -> str:
         return f"{'-' if cents < 0 else ''}{abs(cents) // 100}.{abs(cents) % 100:02d}"
     if kind == "date":
         return (
-            (datetime(1970, 1, 1) + timedelta(days=draw.choice((0, -141_427, 2_932_896, draw.randint(-20_000, 40_000))))).date().isoformat()
+            (
+                datetime(1970, 1, 1)
+                + timedelta(days=draw.choice((0, -141_427, 2_932_896, draw.randint(-20_000, 40_000))))
+            )
+            .date()
+            .isoformat()
         )
     if kind == "binary":
         return base64.b64encode(draw.choice((b"", b"\x00\xff", draw.randbytes(9)))).decode()
     if kind in ("milliseconds", "timestamp", "timestamp_ntz"):
-        micros = draw.choice((0, 1_709_210_096_123_456, draw.randint(-MICROS_OF_A_CENTURY // 3, MICROS_OF_A_CENTURY)))
-        moment = datetime(1970, 1, 1) + timedelta(microseconds=micros // 1000 * 1000 if kind == "milliseconds" else micros)
+        micros = draw.choice(
+            (0, 1_709_210_096_123_456, draw.randint(-MICROS_OF_A_CENTURY // 3, MICROS_OF_A_CENTURY))
+        )
+        moment = datetime(1970, 1, 1) + timedelta(
+            microseconds=micros // 1000 * 1000 if kind == "milliseconds" else micros
+        )
         return moment.isoformat(timespec="milliseconds" if kind == "milliseconds" else "microseconds") + (
             "" if kind == "timestamp_ntz" else "Z"
         )
@@ -99,13 +127,56 @@ class RandomSource:
         self.told: list[Told] = []
         self.tables: list[RandomTable] = []
         self.number, self.now, self.transaction = 0, START * 1000, 0
+        self.life, self.born = 0, self.now
+        self.ceiling: tuple[int, int] | None = None
 
-    def play(self, tables: int, steps: int) -> RandomSource:
+    def play(self, tables: int, steps: int, lives: int = 1) -> RandomSource:
+        """The events of these tables.
+
+        In each later life positions start again, below those of the life before.
+        """
         for number in range(tables):
             self._create(number)
-        can: list[Callable[[RandomTable], None]] = [self._insert] * 4 + [self._update] * 6 + [self._delete] * 2 + [self._again]
+        shares = range(lives + 1, 1, -1)
+        for life, share in enumerate(shares):
+            if life:
+                self._begin_anew()
+            self._live(steps * share // sum(shares) if lives > 1 else steps)
+        return self
+
+    def _begin_anew(self) -> None:
+        """Another server, or a topic created again: tables continue, positions and offsets start again."""
+        for table in self.tables:
+            self._show(table)
+        last = {
+            told.event.table.name: told
+            for told in self.told
+            if isinstance(told.event, Change) and told.life == self.life
+        }
+        tops = [last[table.name].event for table in self.tables]
+        self.ceiling = (min(top.number for top in tops), min(top.at for top in tops) - self.born)
+        self.number, self.transaction, self.now, self.life = 0, 0, self.now + A_WHILE, self.life + 1
+        self.born = self.now
+        for table in self.tables:
+            self.now += 5
+            self._show(table)
+            self.told[-1].shows = True
+
+    def _has_room(self) -> bool:
+        """Whether all that a step may tell stays below what each table had told in the life before."""
+        if self.ceiling is None:
+            return True
+        ends = (self.number + _MOST_OF_A_STEP[0], self.now - self.born + _MOST_OF_A_STEP[1])
+        return ends[0] < self.ceiling[0] and ends[1] < self.ceiling[1]
+
+    def _live(self, steps: int) -> None:
+        can: list[Callable[[RandomTable], None]] = (
+            [self._insert] * 4 + [self._update] * 6 + [self._delete] * 2 + [self._again]
+        )
         can += [self._move] * 2 + [self._swap] * (2 if self.abilities.swaps else 0)
         for _ in range(steps):
+            if not self._has_room():
+                return
             self.transaction += 1
             self.now += self.draw.choice((1, 40, 1_000, 2_000))
             self.draw.choice(can)(self.draw.choice(self.tables))
@@ -113,16 +184,22 @@ class RandomSource:
                 self._alter(self.draw.choice(self.tables))
             if self.abilities.truncates and self.draw.random() < 0.02:
                 self._truncate(self.draw.choice(self.tables))
-        return self
 
     def changes(self) -> Iterator[Change]:
         return (told.event for told in self.told if isinstance(told.event, Change))
 
     def _create(self, number: int) -> None:
         keys = {"id": "bigint"} if number % 2 == 0 else {"code": "string", "no": "bigint"}
-        kinds = {**keys, **{f"c{i}_{kind.partition('(')[0]}": kind for i, kind in enumerate(self.abilities.kinds)}}
+        kinds = {
+            **keys,
+            **{f"c{i}_{kind.partition('(')[0]}": kind for i, kind in enumerate(self.abilities.kinds)},
+        }
         if number:
-            some = {name: kind for name, kind in kinds.items() if name not in keys and (kind == "string" or self.draw.random() < 0.5)}
+            some = {
+                name: kind
+                for name, kind in kinds.items()
+                if name not in keys and (kind == "string" or self.draw.random() < 0.5)
+            }
             kinds = {**keys, **some}
         name = f"{self.feed}_{number}"
         table = RandomTable(self.feed, self.database, name, tuple(keys), {}, kinds=kinds)
@@ -131,7 +208,10 @@ class RandomSource:
         self._show(table)
 
     def _row(self, table: RandomTable, key: Key) -> Row:
-        cells = {name: None if self.draw.random() < 0.2 else value(kind, self.draw) for name, kind in table.kinds.items()}
+        cells = {
+            name: None if self.draw.random() < 0.2 else value(kind, self.draw)
+            for name, kind in table.kinds.items()
+        }
         return {**cells, **dict(zip(table.keys, key, strict=True))}
 
     def _free_key(self, table: RandomTable) -> Key | None:
@@ -193,7 +273,7 @@ class RandomSource:
             table.rows[table.key_of(after)] = self._as_it_stands(table, after)
 
     def _changed(self, table: RandomTable, row: Row) -> Row:
-        """The row with another value in some column: an update that changes nothing could not be told from a repeat."""
+        """The row with another value in a column: an update without a change would look like a duplicate."""
         name = self.draw.choice([name for name in table.kinds if name not in table.keys])
         choices = [None, *(value(table.kinds[name], self.draw) for _ in range(4))]
         return {**row, name: self.draw.choice([text for text in choices if text != row[name]])}
@@ -221,7 +301,9 @@ class RandomSource:
         while key is None or key in table.rows:
             key = tuple(value(table.kinds[name], self.draw) for name in table.keys)
         row = {name: value(kind, self.draw) for name, kind in table.kinds.items()}
-        row.update({name: str(2**64 - 1) for name, kind in table.kinds.items() if kind == "unsigned"})  # shows how wide it is
+        row.update(
+            {name: str(2**64 - 1) for name, kind in table.kinds.items() if kind == "unsigned"}
+        )  # shows how wide it is
         row.update({name: "text" for name, kind in table.kinds.items() if kind == "string"})
         self._write(table, "insert", None, {**row, **dict(zip(table.keys, key, strict=True))})
 
@@ -233,7 +315,14 @@ class RandomSource:
         self.number += 1
         self.now += 3
         told = replace(was, becomes=self._as_told(table))
-        self.told.append(Told(Marker(kind, self.feed, told, text, self.number, self.now, 1), self.transaction))
+        self.told.append(
+            Told(
+                Marker(kind, self.feed, told, text, self.number, self.now, 1),
+                self.transaction,
+                life=self.life,
+                born=self.born,
+            )
+        )
         self.now += 3
 
     def _write(self, table: RandomTable, op: str, before: Row | None, after: Row | None) -> None:
@@ -250,13 +339,15 @@ class RandomSource:
     def _tell(self, table: RandomTable, op: str, before: Row | None, after: Row | None) -> None:
         self.number += 1
         told = self._as_told(table)
-        images = [None if row is None else {name: row[name] for name in table.kinds} for row in (before, after)]
+        images = [
+            None if row is None else {name: row[name] for name in table.kinds} for row in (before, after)
+        ]
         change = Change(told, op, *images, told.types, self.number, self.now, 1)
         previous = self.told[-1] if self.told else None
         is_tied = previous is not None and previous.event.at == self.now
         if is_tied and previous is not None:
             previous.is_tied = True
-        self.told.append(Told(change, self.transaction, is_tied))
+        self.told.append(Told(change, self.transaction, is_tied, self.life, self.born))
 
 
 def wire_type(kind: str) -> str:

@@ -1,7 +1,8 @@
-"""Statements on the tables of a random source: what a source says of each, and what it makes of the rows that are there.
+"""Statements on the tables of a random source: their text, and their effect on existing rows.
 
-A statement is a marker whose table is the one before it; `becomes` is the table after it. Feeds that tell no statements
-show what became of a table by its rows alone: there a column that was added is null in the rows that were there.
+A statement is a marker whose table is the one before it; `becomes` is the table after it. Feeds that tell no
+statements show what became of a table by its rows alone: there a column that was added is null in the rows
+that were there.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.framework.demo_story import Table
+from tests.framework.demo.story import Table
 
 ADDED = {"string": "varchar(40)", "bigint": "bigint"}
 """Kinds of columns that statements add, and how the source declares them."""
@@ -22,9 +23,10 @@ SHOWN = ("add", "drop", "retype")
 
 @dataclass
 class RandomTable(Table):
-    """A table whose columns may change: the kinds of those it has today, and of those that were dropped, by their names in gold.
+    """A table whose columns may change: the kinds of its present and dropped columns, by their names in gold.
 
-    `former` are the names that it had, `becomes` the table after a statement where this one is as it was before it.
+    `former` are the names that it had, `becomes` the table after a statement where this one is as it was
+    before it.
     """
 
     kinds: dict[str, str] = field(default_factory=dict)
@@ -60,7 +62,13 @@ def _added(table: RandomTable, name: str, kind: str, value: str | None) -> str:
     table.kinds[name] = kind
     for row in table.rows.values():
         row[name] = value
-    literal = "" if value is None else f" NOT NULL DEFAULT '{value}'" if kind == "string" else f" NOT NULL DEFAULT {value}"
+    literal = (
+        ""
+        if value is None
+        else f" NOT NULL DEFAULT '{value}'"
+        if kind == "string"
+        else f" NOT NULL DEFAULT {value}"
+    )
     return f"ALTER TABLE `{table.name}` ADD COLUMN `{name}` {ADDED[kind]}{literal}"
 
 
@@ -75,7 +83,10 @@ def rename(table: RandomTable, draw: Random, number: int) -> str:
 
 
 def _call_anew(table: RandomTable, old: str, new: str) -> None:
-    table.rows = {key: {new if name == old else name: text for name, text in row.items()} for key, row in table.rows.items()}
+    table.rows = {
+        key: {new if name == old else name: text for name, text in row.items()}
+        for key, row in table.rows.items()
+    }
 
 
 def drop(table: RandomTable, draw: Random, number: int) -> str | None:
@@ -113,7 +124,7 @@ def retype(table: RandomTable, draw: Random, number: int) -> str | None:
 
 
 def rekey(table: RandomTable, draw: Random, number: int) -> str:
-    """Another key: the columns of the old one in another order, or with one more that a statement has added."""
+    """Another key: the old key's columns in another order, or with one more that a statement has added."""
     if len(table.keys) > 1 and draw.random() < 0.3:
         table.keys, text = table.keys[::-1], f"ALTER TABLE `{table.name}` "
     else:

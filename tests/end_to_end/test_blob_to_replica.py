@@ -13,13 +13,18 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from bronze.layer import LAYER as BRONZE
-from framework.config import Config, load_config
-from framework.layer import Run
-from framework.tables import Lakehouse
+from framework.cli.output import account_line
+from framework.config.model import Config, load_config
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.layer import Run
 from gold.layer import LAYER as GOLD
 from silver.layer import LAYER as SILVER
 
-COLUMNS = [{"name": "id", "type": "LONG"}, {"name": "name", "type": "STRING"}, {"name": "price", "type": "DOUBLE"}]
+COLUMNS = [
+    {"name": "id", "type": "LONG"},
+    {"name": "name", "type": "STRING"},
+    {"name": "price", "type": "DOUBLE"},
+]
 
 
 class Shop:
@@ -30,7 +35,9 @@ class Shop:
         (folder / "landing").mkdir()
         source = "  feed: {format: datahub_blob, files: ./landing, pairing_timeout: 10 minutes}\n"
         more += "" if "quality:" in more else "quality: false\n"
-        (folder / "mainstem.yml").write_text(f"pipeline: shop\nlakehouse: ./lakehouse\nsources:\n{source}{more}", encoding="utf-8")
+        (folder / "mainstem.yml").write_text(
+            f"pipeline: shop\nlakehouse: ./lakehouse\nsources:\n{source}{more}", encoding="utf-8"
+        )
         self.config: Config = load_config(folder / "mainstem.yml", formats=SILVER.options())
         self.lake = Lakehouse(self.config.root)
 
@@ -61,8 +68,14 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
     return Shop(spark, tmp_path)
 
 
-def message(op: str, sequence: int | str, before: Any = None, after: Any = None, **more: Any) -> dict[str, Any]:
-    payload = {"op": op, "sequenceId": sequence, "timestamp": {"eventTime": 1700000000000 + int(sequence) % 10**6 * 1000}}
+def message(
+    op: str, sequence: int | str, before: Any = None, after: Any = None, **more: Any
+) -> dict[str, Any]:
+    payload = {
+        "op": op,
+        "sequenceId": sequence,
+        "timestamp": {"eventTime": 1700000000000 + int(sequence) % 10**6 * 1000},
+    }
     for side, image in (("before", before), ("after", after)):
         payload[side] = None if image is None else {"dataColumn": image}
     payload.update(more.pop("payload", {}))
@@ -103,7 +116,14 @@ def test_halves_in_any_order_and_run_lead_to_one_update(shop: Shop) -> None:
 
     assert shop.rows("shop/item") == {1: item(1, "pen", 1.75), 22: item(22, "ink", 9.9)}
     status = shop.status()
-    assert (status["messages"], status["changes"], status["duplicates"], status["pending_halves"]) == (7, 4, 1, 0)
+    assert (status["messages"], status["changes"], status["duplicates"], status["pending_halves"]) == (
+        7,
+        4,
+        1,
+        0,
+    )
+    assert (status["merged_halves"], status["without_fate"], status["further_rows"]) == (2, 0, 0)
+    assert account_line(status).endswith("2 halves merged into the changes of their other halves")
 
 
 def test_late_changes_repeats_deletes_and_truncate_end_as_in_order(shop: Shop) -> None:
@@ -144,8 +164,18 @@ def test_a_rename_and_a_new_column_take_effect_at_their_position(shop: Shop) -> 
     shop.land(
         [
             message("INSERT", 1, after=item(1, "old name", 1)),
-            message("ALTER", 3, payload={"ddl": {"text": "ALTER TABLE item RENAME COLUMN name TO title, ADD COLUMN n bigint DEFAULT 7"}}),
-            message("INSERT", 4, columns=renamed, after={"id": 3, "title": "new name", "price": 1, "n": 2**63 + 5}),
+            message(
+                "ALTER",
+                3,
+                payload={
+                    "ddl": {
+                        "text": "ALTER TABLE item RENAME COLUMN name TO title, ADD COLUMN n bigint DEFAULT 7"
+                    }
+                },
+            ),
+            message(
+                "INSERT", 4, columns=renamed, after={"id": 3, "title": "new name", "price": 1, "n": 2**63 + 5}
+            ),
         ]
     )
     shop.run()
@@ -166,7 +196,11 @@ def test_bad_messages_cells_and_names_do_no_harm(shop: Shop) -> None:
         [
             "<html>",
             message(
-                "INSERT", 1, columns=columns, after={"id": 1, "name": "数量", "price": "abc", "x; DROP TABLE y": 1700000000123}, **names
+                "INSERT",
+                1,
+                columns=columns,
+                after={"id": 1, "name": "数量", "price": "abc", "x; DROP TABLE y": 1700000000123},
+                **names,
             ),
             '{"payload": {"op": "EXPLODE"}}',
             "   ",
@@ -181,7 +215,11 @@ def test_bad_messages_cells_and_names_do_no_harm(shop: Shop) -> None:
     assert table["bad_values"] == 1
     assert Path(table["replica"]).is_relative_to(shop.folder / "lakehouse" / "gold")
     [row] = shop.spark.read.format("delta").load(table["replica"]).collect()
-    assert (row["name"], row["price"], row["x; DROP TABLE y"].isoformat()) == ("数量", None, "2023-11-14T22:13:20.123000")
+    assert (row["name"], row["price"], row["x; DROP TABLE y"].isoformat()) == (
+        "数量",
+        None,
+        "2023-11-14T22:13:20.123000",
+    )
     assert not (shop.folder / "z").exists()
 
 

@@ -1,4 +1,4 @@
-"""Bronze compacted is harmless; bronze changed, emptied or replaced by hand is refused by name, and the advice repairs it."""
+"""Compaction of bronze is harmless; bronze that was changed by hand is refused, and the advice repairs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.tables import sql_name
+from framework.lakehouse.lakehouse import sql_name
 from tests.end_to_end.test_blob_to_replica import Shop, item
 from tests.end_to_end.test_crashes import CHAOS
 from tests.end_to_end.test_faults import check, failed, insert
@@ -28,8 +28,10 @@ def delete(shop: Shop, table: str) -> None:
 
 
 def overwrite(shop: Shop, table: str) -> None:
-    rows = shop.spark.read.format("delta").option("versionAsOf", 1).load(shop.lake.place("bronze/messages"))
-    rows.write.format("delta").mode("overwrite").save(shop.lake.place("bronze/messages"))
+    rows = (
+        shop.spark.read.format("delta").option("versionAsOf", 1).load(shop.lake.location("bronze/messages"))
+    )
+    rows.write.format("delta").mode("overwrite").save(shop.lake.location("bronze/messages"))
 
 
 def follow(shop: Shop, table: str, told: str) -> None:
@@ -37,15 +39,18 @@ def follow(shop: Shop, table: str, told: str) -> None:
     version = re.search(r"TO VERSION AS OF (\d+)", told)
     assert version is not None, told
     shop.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version[1]}").collect()
-    for checkpoint in (shop.folder / "lakehouse/_mainstem/bronze/feed", shop.folder / "lakehouse/_mainstem/silver"):
+    for checkpoint in (
+        shop.folder / "lakehouse/_mainstem/bronze/feed",
+        shop.folder / "lakehouse/_mainstem/silver",
+    ):
         assert str(checkpoint) in told.replace("<source>", "feed")
         shutil.rmtree(checkpoint)
         checkpoint.with_name(f"{checkpoint.name}.reset").touch()
 
 
 def rewritten(shop: Shop, capsys: pytest.CaptureFixture[str], rewrite: Rewrite) -> None:
-    """Messages have been read, and one more lands after the table was rewritten: the run is refused and repaired."""
-    table = sql_name(shop.lake.place("bronze/messages"))
+    """One more message lands after a rewrite: the run is refused, and the advice repairs it."""
+    table = sql_name(shop.lake.location("bronze/messages"))
     shop.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
     rewrite(shop, table)
     shop.land([insert(shop.files + 1)])
@@ -62,9 +67,9 @@ def test_compacted_bronze_is_read_on_and_an_updated_one_refused(
     for number in (1, 2):
         shop.land([insert(number)])
         assert command(shop, capsys, "run", "--through", "bronze")[0] == 0
-    spark.sql(f"OPTIMIZE {sql_name(shop.lake.place('bronze/messages'))}")
+    spark.sql(f"OPTIMIZE {sql_name(shop.lake.location('bronze/messages'))}")
     assert command(shop, capsys, "run")[0] == 0
-    spark.sql(f"OPTIMIZE {sql_name(shop.lake.place('bronze/messages'))}")
+    spark.sql(f"OPTIMIZE {sql_name(shop.lake.location('bronze/messages'))}")
     rewritten(shop, capsys, update)
 
 
@@ -72,7 +77,11 @@ def test_compacted_bronze_is_read_on_and_an_updated_one_refused(
 @pytest.mark.parametrize("rewrite", [delete, overwrite])
 @pytest.mark.parametrize("has_forgotten", [False, True])
 def test_bronze_rewritten_in_any_way_is_refused(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], rewrite: Rewrite, has_forgotten: bool
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    rewrite: Rewrite,
+    has_forgotten: bool,
 ) -> None:
     shop = Shop(spark, tmp_path)
     shop.land([insert(1)])
@@ -82,7 +91,7 @@ def test_bronze_rewritten_in_any_way_is_refused(
         shop.land([insert(3)])
         check(shop, capsys, 3)
         assert command(shop, capsys, "forget", "shop.item", "id=3")[0] == 0
-        table = sql_name(shop.lake.place("bronze/messages"))
+        table = sql_name(shop.lake.location("bronze/messages"))
         shop.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
         rewrite(shop, table)
         shop.land([insert(4)])

@@ -1,4 +1,4 @@
-"""What is lost or damaged between runs is noticed and named, and the advice of the error repairs it: nothing lost, nothing twice."""
+"""Files that are lost or damaged between runs are named, and the advice repairs them without loss."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def test_damaged_state_is_named_and_repaired_as_the_error_says(
     check(shop, capsys, 2)
 
     for checkpoint in (of_silver, of_bronze):
-        newest = max((file for file in (checkpoint / "offsets").iterdir() if file.name.isdigit()), key=lambda file: int(file.name))
+        newest = max(
+            (file for file in (checkpoint / "offsets").iterdir() if file.name.isdigit()),
+            key=lambda file: int(file.name),
+        )
         newest.write_text(newest.read_text()[:-5])
         shop.land([insert(shop.files + 1)])
         told = failed(shop, capsys)

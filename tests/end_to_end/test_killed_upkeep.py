@@ -1,4 +1,4 @@
-"""`maintain` killed at any moment: no value changes, what a stream still reads stays, and the next one ends its work.
+"""`maintain` is killed at any moment: no value changes, streams keep their files, the next one finishes.
 
 MAINSTEM_CHAOS=5 MAINSTEM_SEED=7 python -m pytest tests/end_to_end/test_killed_upkeep.py -s
 """
@@ -18,8 +18,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.crash import VARIABLE
-from framework.tables import sql_name
+from framework.lakehouse.lakehouse import sql_name
+from framework.pipeline.fault_injection import VARIABLE
 from tests.end_to_end.test_blob_to_replica import item, message
 from tests.end_to_end.test_crashes import CHAOS, ROOT, SEED, Place, compare
 from tests.end_to_end.test_kills import CONFIG, land
@@ -72,7 +72,9 @@ def test_upkeep_that_is_killed_changes_no_value_and_is_ended_by_the_next(
     compare(undisturbed.contents(spark), expected)
     kept = unknown(undisturbed)
     assert kept
-    assert all(file.parent.parent.name == "bronze" for file in kept)  # a message of bronze waits for the stream
+    assert all(
+        file.parent.parent.name == "bronze" for file in kept
+    )  # a message of bronze waits for the stream
     killed = 0
     for _ in range(CHAOS):
         process = start(place)

@@ -1,8 +1,9 @@
-"""One pipeline whose runs are killed at any moment while its feed grows: the tables end as its dictionary, nothing twice.
+"""Runs of one pipeline are killed at any moment while its feed grows: the tables equal the expected rows.
 
     MAINSTEM_CHAOS=20 MAINSTEM_SEED=7 python -m pytest tests/end_to_end/test_kills.py -s
 
-Unlike `test_crashes.py` nothing is undone between the kills: each run meets what the ones before it have left behind.
+Unlike `test_crashes.py` nothing is undone between the kills: each run meets what the ones before it have left
+behind.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ tables:
 
 
 class Growing:
-    """A table that changes at random, and its feed: updates as halves that may come in other files, and repeats."""
+    """A table that changes at random, and its feed: halves of updates in different files, and duplicates."""
 
     def __init__(self, seed: str) -> None:
         self.draw, self.rows, self.sequence = Random(seed), dict[int, dict[str, Any]](), 0
@@ -63,7 +64,10 @@ class Growing:
             del self.rows[key]
             return [message("DELETE", self.sequence, before=old)]
         self.rows[key] = new
-        return [message("UPDATE_BEFOR", self.sequence, before=old), message("UPDATE_AFTER", self.sequence, after=new)]
+        return [
+            message("UPDATE_BEFOR", self.sequence, before=old),
+            message("UPDATE_AFTER", self.sequence, after=new),
+        ]
 
 
 def land(place: Place, number: int, messages: list[dict[str, Any]]) -> None:
@@ -75,7 +79,9 @@ def land(place: Place, number: int, messages: list[dict[str, Any]]) -> None:
 
 
 @pytest.mark.skipif(not CHAOS, reason="kills at random moments are for make chaos")
-def test_runs_that_are_killed_again_and_again_lead_to_the_right_tables(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_runs_that_are_killed_again_and_again_lead_to_the_right_tables(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     place, table, draw = Place(tmp_path), Growing(SEED), Random(f"kills {SEED}")
     place.config.write_text(CONFIG, encoding="utf-8")
     land(place, 0, table.part(60))

@@ -1,4 +1,4 @@
-"""Feeds far beyond the usual: a message of 500 MB, one busy table among fifty new ones. Memory and threads stay bounded.
+"""Extreme feeds: a message of 500 MB, one busy table among fifty new ones. Memory and threads stay bounded.
 
 MAINSTEM_LIMITS=1 python -m pytest -s tests/end_to_end/test_limits.py
 """
@@ -47,7 +47,9 @@ def run_watched(command: Sequence[str], log: Path) -> tuple[int, int]:
 
 
 @pytest.mark.skipif(not IS_ON, reason="huge messages are for make limits")
-def test_a_message_of_500_mb_is_quarantined_and_one_of_60_is_a_row(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_message_of_500_mb_is_quarantined_and_one_of_60_is_a_row(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "landing").mkdir()
     config = tmp_path / "mainstem.yml"
     source = "  feed: {format: datahub_blob, files: ./landing, pairing_timeout: 10 minutes}\n"
@@ -62,17 +64,25 @@ def test_a_message_of_500_mb_is_quarantined_and_one_of_60_is_a_row(tmp_path: Pat
         print(rest, file=file)
         print(json.dumps(message("INSERT", 3, after=item(3, "behind", 1.0))), file=file)
     (tmp_path / "landing" / "other.jsonl").write_text(
-        "\n".join(json.dumps(message("INSERT", n, after=item(n, name, 1.0), tableName="line")) for n, name in ((1, large), (2, "small"))),
+        "\n".join(
+            json.dumps(message("INSERT", n, after=item(n, name, 1.0), tableName="line"))
+            for n, name in ((1, large), (2, "small"))
+        ),
         encoding="utf-8",
     )
     log = tmp_path / "run.log"
-    code, most = run_watched([sys.executable, "-m", "framework.cli", "run", "--through", "gold", "-c", str(config)], log)
+    code, most = run_watched(
+        [sys.executable, "-m", "framework.cli", "run", "--through", "gold", "-c", str(config)], log
+    )
     print(f"at most {most / MB:,.0f} MB")
     assert code == 0, log.read_text()
     assert most < MOST_BYTES
     names = {
         table: {
-            row["id"]: len(row["name"]) for row in DeltaTable(str(tmp_path / "lakehouse/gold/shop" / table)).to_pyarrow_table().to_pylist()
+            row["id"]: len(row["name"])
+            for row in DeltaTable(str(tmp_path / "lakehouse/gold/shop" / table))
+            .to_pyarrow_table()
+            .to_pylist()
         }
         for table in ("item", "line")
     }
@@ -101,7 +111,9 @@ def test_fifty_new_tables_beside_a_busy_one_are_all_right_in_bounded_threads(
                 at_once.pop()
 
     monkeypatch.setattr(gold.job, "apply_table", counted)
-    busy = [message("INSERT", n, after=item(n % 2000, f"row {n}", 1.0), tableName="busy") for n in range(1, 5001)]
+    busy = [
+        message("INSERT", n, after=item(n % 2000, f"row {n}", 1.0), tableName="busy") for n in range(1, 5001)
+    ]
     new = [message("INSERT", n, after=item(n, "new", 1.0), tableName=f"new_{n}") for n in range(1, 51)]
     shop.land([*busy[:2500], *new, *busy[2500:]])
     assert command(shop, capsys, "run")[0] == 0

@@ -1,4 +1,4 @@
-"""A Python worker that is killed while it decodes: the task is tried again, or the run, and the rows are the same."""
+"""A Python worker is killed while it decodes: task or run is repeated, and the rows are the same."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.contracts.events import Event
-from framework.contracts.raw import RawMessage
-from silver.desk import source_plans
-from silver.format import Context
-from silver.normalize import normalizer
-from silver.rows import STAGED_DDL
+from framework.contracts.messages import RawMessage
+from silver.batches.run_state import source_plans
+from silver.changes.decode import arrow_decoder
+from silver.changes.staged_rows import STAGED_DDL
+from silver.decoding.format import Context
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_crashes import CHAOS, ROOT, Place, compare
 from tests.processes import family, kill_tree
 
 
-def test_messages_decoded_again_after_their_worker_was_killed_give_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_messages_decoded_again_after_their_worker_was_killed_give_the_same_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     shop = Shop(spark, tmp_path)
     (plan,) = source_plans(shop.config).values()
     decode, marker = plan.format.decode, str(tmp_path / "killed")
@@ -38,15 +40,17 @@ def test_messages_decoded_again_after_their_worker_was_killed_give_the_same_rows
         return decode(raw, context)
 
     values = [json.dumps(message("INSERT", n, after=item(n, "pen", 1.5))).encode() for n in range(1, 60)]
-    rows = [("feed", "orders", 0, n, None, None, value, None, None, None, None) for n, value in enumerate(values)]
+    rows = [
+        ("feed", "orders", 0, n, None, None, value, None, None, None, None) for n, value in enumerate(values)
+    ]
     schema = (
         "source string, topic string, `partition` int, offset bigint, timestamp timestamp, key binary, value binary, "
         "headers array<struct<key:string,value:binary>>, file string, line bigint, ingested_at timestamp"
     )
     messages = spark.createDataFrame(rows, schema).coalesce(1)
-    undisturbed = messages.mapInArrow(normalizer({"feed": plan}), STAGED_DDL).collect()
+    undisturbed = messages.mapInArrow(arrow_decoder({"feed": plan}), STAGED_DDL).collect()
     plans = {"feed": replace(plan, format=replace(plan.format, decode=killed_once))}
-    decoded = messages.mapInArrow(normalizer(plans), STAGED_DDL)
+    decoded = messages.mapInArrow(arrow_decoder(plans), STAGED_DDL)
     with pytest.raises(Exception, match="exited unexpectedly"):  # a local session tries a task once
         decoded.collect()
     assert os.path.exists(marker)
@@ -68,7 +72,9 @@ def workers(process: int) -> Iterator[int]:
 
 @pytest.mark.skipif(not CHAOS, reason="workers that are killed in a run are for make chaos")
 @pytest.mark.parametrize("tries", [1, 4])
-def test_a_run_whose_workers_are_killed_ends_as_one_that_was_left_alone(spark: SparkSession, tmp_path: Path, tries: int) -> None:
+def test_a_run_whose_workers_are_killed_ends_as_one_that_was_left_alone(
+    spark: SparkSession, tmp_path: Path, tries: int
+) -> None:
     (tmp_path / "before").mkdir()
     before = Place(tmp_path / "before")
     before.config.write_text(

@@ -1,4 +1,4 @@
-"""`plan` says what `run` then does and writes nothing; `maintain` changes no value, and runs go on after it."""
+"""`plan` says what `run` then does and writes nothing; `maintain` changes no value, and later runs work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from tests.end_to_end.test_repair import command
 def tree(folder: Path) -> dict[str, str]:
     """Every file below a folder with its content's hash and its time."""
     return {
-        str(file.relative_to(folder)): f"{file.stat().st_mtime_ns} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        str(
+            file.relative_to(folder)
+        ): f"{file.stat().st_mtime_ns} {hashlib.sha256(file.read_bytes()).hexdigest()}"
         for file in sorted(folder.rglob("*"))
         if file.is_file()
     }
@@ -35,7 +37,9 @@ def test_plan_says_what_run_does_and_maintain_leaves_all_values(
 ) -> None:
     shop = Shop(spark, tmp_path)
     assert planned(shop, capsys)[1]["tables"] == []
-    shop.land([message("INSERT", 1, after=item(1, "pen", 1.0)), message("INSERT", 2, after=item(2, "ink", 2.0))])
+    shop.land(
+        [message("INSERT", 1, after=item(1, "pen", 1.0)), message("INSERT", 2, after=item(2, "ink", 2.0))]
+    )
     code, first = planned(shop, capsys)
     assert code == 0
     (table,) = first["tables"]
@@ -45,11 +49,20 @@ def test_plan_says_what_run_does_and_maintain_leaves_all_values(
     assert command(shop, capsys, "run")[0] == 0
 
     shop.land([message("UPDATE_BEFOR", 3, before=item(1, "pen", 1.0)), "no message"])
-    shop.land([message("UPDATE_AFTER", 3, after=item(1, "pen", 9.0)), message("DELETE", 4, before=item(2, "ink", 2.0))])
+    shop.land(
+        [
+            message("UPDATE_AFTER", 3, after=item(1, "pen", 9.0)),
+            message("DELETE", 4, before=item(2, "ink", 2.0)),
+        ]
+    )
     code, second = planned(shop, capsys)
     assert (code, second["silver"]["messages"], second["silver"]["quarantined"]) == (0, 4, {"not_json": 1})
     (table,) = second["tables"]
-    assert (table["action"], table["changes"], table["columns_added"]) == ("merge", {"update": 1, "delete": 1}, [])
+    assert (table["action"], table["changes"], table["columns_added"]) == (
+        "merge",
+        {"update": 1, "delete": 1},
+        [],
+    )
     code, ran = command(shop, capsys, "run")
     assert code == 0
     line = ran["tables"][0]
@@ -59,7 +72,9 @@ def test_plan_says_what_run_does_and_maintain_leaves_all_values(
     rows = shop.rows("shop/item")
     code, tended = command(shop, capsys, "maintain")
     assert code == 0
-    assert {"bronze/messages", "silver/changes", "gold/shop/item", "ops/tables"} <= {each["table"] for each in tended["tables"]}
+    assert {"bronze/messages", "silver/changes", "gold/shop/item", "ops/tables"} <= {
+        each["table"] for each in tended["tables"]
+    }
     assert all(each["note"] is None for each in tended["tables"])
     assert shop.rows("shop/item") == rows == {1: item(1, "pen", 9.0)}
     shop.land([message("INSERT", 5, after=item(3, "cap", 3.0))])

@@ -1,4 +1,4 @@
-"""The same answers and the same tables on each platform: classic Spark and folders, a catalog, Spark Connect."""
+"""The same outputs and tables on each platform: classic Spark with folders, a catalog, Spark Connect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.tables import Lakehouse, read_table, table_properties
+from framework.lakehouse.lakehouse import Lakehouse, read_table, table_properties
 from tests.end_to_end import platform_feed
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,10 @@ OWN = {
 
 # the replicas without columns of our own, and how many rows of silver have which fate
 ROWS = {
-    "gold/shop/item": [(1, "pen", "1.75", Decimal(1), None), (3, "nib", "1234567.25", Decimal(2**66), "wide")],
+    "gold/shop/item": [
+        (1, "pen", "1.75", Decimal(1), None),
+        (3, "nib", "1234567.25", Decimal(2**66), "wide"),
+    ],
     "gold/Sh-op/line__items": [(8, "本", "3.00", 8)],
     "gold/shop/log": [(1, "again", "2.00", 1), (1, "first", None, 1)],
     "fates": [("quarantined", 1), ("row", 9)],
@@ -52,13 +55,22 @@ def contents(spark: SparkSession, lake: Lakehouse) -> dict[str, Any]:
         found[name] = (frame.dtypes, sorted((tuple(row) for row in frame.collect()), key=repr))
     changes = lake.read(spark, "silver/changes")
     counts = changes.where("kind <> 'half'").groupBy("kind").count().collect()
-    return found | {"fates": sorted((row["kind"], row["count"]) for row in counts), "changes": changes.schema.simpleString()}
+    return found | {
+        "fates": sorted((row["kind"], row["count"]) for row in counts),
+        "changes": changes.schema.simpleString(),
+    }
 
 
 def rows_of(spark: SparkSession, lake: Lakehouse) -> dict[str, Any]:
     found = contents(spark, lake)
-    mine = {name: sum(not column.startswith("_cdc_") for column, _ in found[name][0]) for name in ROWS if name in TABLES}
-    return {name: sorted((row[:width] for row in found[name][1]), key=repr) for name, width in mine.items()} | {"fates": found["fates"]}
+    mine = {
+        name: sum(not column.startswith("_cdc_") for column, _ in found[name][0])
+        for name in ROWS
+        if name in TABLES
+    }
+    return {
+        name: sorted((row[:width] for row in found[name][1]), key=repr) for name, width in mine.items()
+    } | {"fates": found["fates"]}
 
 
 def told(found: Any) -> Any:
@@ -74,14 +86,18 @@ def on_connect(folder: Path, steps: str) -> Answers:
     # the variable for tests lets the server choose a free port
     environment = {**os.environ, "SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"}
     command = [sys.executable, "-m", "tests.end_to_end.platform_feed", str(folder), steps]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1500)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=1500
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
 
 
 def in_catalog(folder: Path, steps: Sequence[Sequence[str]]) -> Answers:
     """The answers of commands whose tables are in Spark's own catalog."""
-    platform_feed.configure(folder, f"lakehouse: {{catalog: spark_catalog, schema_prefix: {PREFIX}}}\ncheckpoints: ./checkpoints")
+    platform_feed.configure(
+        folder, f"lakehouse: {{catalog: spark_catalog, schema_prefix: {PREFIX}}}\ncheckpoints: ./checkpoints"
+    )
     return list(platform_feed.follow(folder, steps))
 
 
@@ -93,20 +109,29 @@ def catalog(spark: SparkSession, tmp_path: Path) -> Iterator[Lakehouse]:
         spark.sql(f"DROP SCHEMA IF EXISTS spark_catalog.{PREFIX}{layer} CASCADE")
 
 
-def test_a_catalog_holds_the_same_tables_as_a_folder(spark: SparkSession, catalog: Lakehouse, tmp_path: Path) -> None:
+def test_a_catalog_holds_the_same_tables_as_a_folder(
+    spark: SparkSession, catalog: Lakehouse, tmp_path: Path
+) -> None:
     answers = in_catalog(tmp_path, (("status",), *platform_feed.STEPS))
 
     assert [(command, code) for command, code, _ in answers if code] == []
     assert rows_of(spark, catalog) == ROWS
-    assert {name: catalog.place(name) for name in TABLES} == {name: f"spark_catalog.{PREFIX}{table}" for name, table in TABLES.items()}
-    places = {place for entry in answers[-1][-1]["tables"] for place in (entry["replica"], entry["history"]) if place}
-    assert places == {catalog.place(name) for name in TABLES}
+    assert {name: catalog.location(name) for name in TABLES} == {
+        name: f"spark_catalog.{PREFIX}{table}" for name, table in TABLES.items()
+    }
+    places = {
+        place
+        for entry in answers[-1][-1]["tables"]
+        for place in (entry["replica"], entry["history"])
+        if place
+    }
+    assert places == {catalog.location(name) for name in TABLES}
     assert all(read_table(spark, place).columns for place in places)
 
-    detail = spark.sql(f"DESCRIBE DETAIL {catalog.place('silver/changes')}").first()
+    detail = spark.sql(f"DESCRIBE DETAIL {catalog.location('silver/changes')}").first()
     assert detail is not None
     assert detail["description"] == "The unified change table: one row for each fate of each message."
-    assert table_properties(spark, catalog.place("gold/shop/item"))["delta.enableChangeDataFeed"] == "true"
+    assert table_properties(spark, catalog.location("gold/shop/item"))["delta.enableChangeDataFeed"] == "true"
     assert not (tmp_path / "checkpoints" / "bronze").exists()  # checkpoints alone, no tables
 
 
@@ -117,8 +142,12 @@ def test_spark_connect_leads_to_the_same_tables(spark: SparkSession, tmp_path: P
     assert rows_of(spark, Lakehouse(str(tmp_path / "lakehouse"))) == ROWS
 
 
-@pytest.mark.skipif("MAINSTEM_PLATFORMS" not in os.environ, reason="every command, three times: make test-connect")
-def test_every_command_answers_the_same_on_each_platform(spark: SparkSession, catalog: Lakehouse, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    "MAINSTEM_PLATFORMS" not in os.environ, reason="every command, three times: make test-connect"
+)
+def test_every_command_answers_the_same_on_each_platform(
+    spark: SparkSession, catalog: Lakehouse, tmp_path: Path
+) -> None:
     for name in ("classic", "connect"):
         platform_feed.configure(tmp_path / name, "lakehouse: ./lakehouse")
     answers = list(platform_feed.follow(tmp_path / "classic", platform_feed.ALL))

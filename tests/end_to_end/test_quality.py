@@ -12,14 +12,18 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.layer import Run, installed_layers
-from framework.quality import inquiry
+from framework.pipeline.layer import Run, installed_layers
+from framework.quality import runner
 from framework.quality.job import judge
 from framework.quality.layer import LAYER as QUALITY_STEP
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
-from tests.framework.test_alerts import webhook
+from tests.framework.pipeline.test_alerts import webhook
 
-LINES = [{"name": "id", "type": "LONG"}, {"name": "item_id", "type": "LONG"}, {"name": "state", "type": "STRING"}]
+LINES = [
+    {"name": "id", "type": "LONG"},
+    {"name": "item_id", "type": "LONG"},
+    {"name": "state", "type": "STRING"},
+]
 QUALITY = """
 quality:
   sources: {feed: AGE}
@@ -71,22 +75,32 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
     rules = QUALITY.replace("SNAPSHOT", str(snapshot))
     shop = Shop(spark, tmp_path, rules.replace("AGE", "40000 days"))
     rows = [item(1, "pen", 1.5), item(2, "ink", 9.9), item(3, "nib", 0.25), item(4, "cap", 3)]
-    shop.land([message("INSERT", n, after=row) for n, row in enumerate(rows, 1)] + [line_message("INSERT", 9, line(1, 2))])
+    shop.land(
+        [message("INSERT", n, after=row) for n, row in enumerate(rows, 1)]
+        + [line_message("INSERT", 9, line(1, 2))]
+    )
 
     code, found = run(shop, capsys)
     assert (code, failed(found)) == (0, {})
-    assert "note: quality.rules: no table matches 'shop.itme' so far; did you mean 'shop.item'?" in found["notes"]
+    assert (
+        "note: quality.rules: no table matches 'shop.itme' so far; did you mean 'shop.item'?"
+        in found["notes"]
+    )
     first = version(shop)
     code, found = run(shop, capsys)
     assert (code, failed(found), found["counts"]["rules_checked"], version(shop)) == (0, {}, 0, first)
 
     path = f"delta.`{shop.folder}/lakehouse"
     spark.sql(f"INSERT INTO {path}/gold/shop/item` SELECT * FROM {path}/gold/shop/item` WHERE id = 1")
-    spark.sql(f"INSERT INTO {path}/gold/shop/item` SELECT null, * EXCEPT (id) FROM {path}/gold/shop/item` WHERE id = 2")
+    spark.sql(
+        f"INSERT INTO {path}/gold/shop/item` SELECT null, * EXCEPT (id) FROM {path}/gold/shop/item` WHERE id = 2"
+    )
     spark.sql(f"UPDATE {path}/gold/shop/item` SET price = 9.91 WHERE id = 2")
     spark.sql(f"DELETE FROM {path}/gold/shop/item` WHERE id = 4")
     spark.sql(f"DELETE FROM {path}/silver/changes` WHERE `after`['name'] = 'nib'")
-    (tmp_path / "mainstem.yml").write_text((tmp_path / "mainstem.yml").read_text().replace("40000 days", "1 hour"))
+    (tmp_path / "mainstem.yml").write_text(
+        (tmp_path / "mainstem.yml").read_text().replace("40000 days", "1 hour")
+    )
     bad = message("INSERT", 12, after={**item(5, "Quill", 200), "price": "abc"}, columns=[*COLUMNS])
     shop.land([line_message("INSERT", 10, line(2, 99)), line_message("INSERT", 11, line(3, 1, "lost")), bad])
 
@@ -103,13 +117,21 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
     assert faults.pop("gold shop.item regex(name)") == ["id=5"]
     assert faults.pop("gold shop.item bad_values") == ["id=5: price bad_value"]
     compared = faults.pop("gold shop.item snapshot")
-    assert {"id=2: differs in price", "id=4: not in the replica", "id=5: not in the snapshot"} <= set(compared)
+    assert {"id=2: differs in price", "id=4: not in the replica", "id=5: not in the snapshot"} <= set(
+        compared
+    )
     implied = faults.pop("gold shop.item implied_keys")
-    assert {"id=3: no change put it there", "id=4: missing in the replica", "id=null: no change put it there"} <= set(implied)
+    assert {
+        "id=3: no change put it there",
+        "id=4: missing in the replica",
+        "id=null: no change put it there",
+    } <= set(implied)
     assert faults == {}
 
     with webhook() as (address, received):
-        (tmp_path / "mainstem.yml").write_text((tmp_path / "mainstem.yml").read_text() + f"\nalerts: [{{webhook: '{address}'}}]\n")
+        (tmp_path / "mainstem.yml").write_text(
+            (tmp_path / "mainstem.yml").read_text() + f"\nalerts: [{{webhook: '{address}'}}]\n"
+        )
         code, again = run(shop, capsys)
         assert (code, failed(again)) == (3, failed(found))
         assert again["counts"]["rules_checked"] == 0
@@ -120,9 +142,13 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
     spark.sql(f"ALTER TABLE {path}/bronze/messages` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
     spark.sql(f"DELETE FROM {path}/bronze/messages` WHERE offset = 2 AND topic LIKE '%part-001%'")
     lines = spark.read.format("delta").load(f"{shop.folder}/lakehouse/gold/shop/line")
-    retyped = lines.withColumn("item_id", lines["item_id"].cast("string")).write.format("delta").mode("overwrite")
+    retyped = (
+        lines.withColumn("item_id", lines["item_id"].cast("string")).write.format("delta").mode("overwrite")
+    )
     retyped.option("overwriteSchema", "true").save(f"{shop.folder}/lakehouse/gold/shop/line")
-    report = QUALITY_STEP.run(Run(spark, shop.lake, shop.config, "judged alone"))  # silver itself would refuse such a bronze
+    report = QUALITY_STEP.run(
+        Run(spark, shop.lake, shop.config, "judged alone")
+    )  # silver itself would refuse such a bronze
     broken = {result.rule: result.failing_keys for result in report.failures}
     assert broken["every_fate_has_its_message"] == (f"{part}/2",)
     assert broken["types"] == ("item_id: string, applied as bigint",)
@@ -166,7 +192,9 @@ def _held_back(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 3
     assert failed(found)["source shop.item applied"] == ["id=2"]
     assert failed(found)["silver quarantine nothing_quarantined"] == ["feed/part-001.jsonl/0/4: rule_broken"]
-    assert failed(found)["silver changes change range(item_id)"][0].startswith("source=feed, topic=part-001.jsonl, partition=0, offset=5")
+    assert failed(found)["silver changes change range(item_id)"][0].startswith(
+        "source=feed, topic=part-001.jsonl, partition=0, offset=5"
+    )
     assert set(shop.rows("shop/line")) == {1, 3}
     assert not (shop.folder / "lakehouse/gold/shop/item").exists()
 
@@ -184,21 +212,35 @@ def _held_back(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
 def test_of_a_large_table_the_new_keys_alone_are_compared_until_somebody_else_writes_to_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inquiry, "SMALL_ROWS", -1)
+    monkeypatch.setattr(runner, "SMALL_ROWS", -1)
     shop = Shop(spark, tmp_path, "quality: {scan: counted}\n")
 
     def judged() -> list[tuple[str, str, tuple[str, ...]]]:
         results = judge(Run(spark, shop.lake, shop.config, "judged alone"), installed_layers()).results
-        found = {r.rule: (r.observed.partition(",")[0], r.engine, r.failing_keys) for r in results if r.layer == "gold"}
+        found = {
+            r.rule: (r.observed.partition(",")[0], r.engine, r.failing_keys)
+            for r in results
+            if r.layer == "gold"
+        }
         return [found[rule] for rule in ("not_null(id)", "unique(id)", "implied_keys")]
 
     shop.land([message("INSERT", n, after=item(n, "pen", 1.5)) for n in (1, 2, 3)])
     shop.run()
-    good = [("0 of 3 rows", "mainstem", ()), ("0 of 3 rows", "mainstem", ()), ("all keys as implied", "mainstem", ())]
+    good = [
+        ("0 of 3 rows", "mainstem", ()),
+        ("0 of 3 rows", "mainstem", ()),
+        ("all keys as implied", "mainstem", ()),
+    ]
     assert judged() == good
 
     changed = message("UPDATE", 5, before=item(1, "pen", 1.5), after=item(1, "ink", 1.5))
-    shop.land([message("DELETE", 4, before=item(2, "pen", 1.5)), changed, message("INSERT", 6, after=item(4, "cap", 3.0))])
+    shop.land(
+        [
+            message("DELETE", 4, before=item(2, "pen", 1.5)),
+            changed,
+            message("INSERT", 6, after=item(4, "cap", 3.0)),
+        ]
+    )
     shop.run()
     new = "0 of 2 new rows"
     assert judged() == [(new, "mainstem", ()), (new, "mainstem", ()), ("new keys as implied", "mainstem", ())]

@@ -3,7 +3,8 @@
     MAINSTEM_SEED=7 MAINSTEM_SIZE=large python -m pytest tests/end_to_end/test_random_feeds.py -s
 
 The seed is printed. The size `all` takes every format, `large` more of everything as well; without
-one a few formats are drawn by the seed.
+one the seed draws a format beside DataHub Blob. `large` makes all moves of `random_moves.py`, `all` one that the seed draws;
+MAINSTEM_MOVES="restart loss" says which.
 """
 
 from __future__ import annotations
@@ -20,20 +21,29 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from bronze.layer import LAYER as BRONZE
-from framework.config import load_config
-from framework.layer import LayerReport, Run
-from framework.tables import Lakehouse
+from framework.config.model import Config, load_config
+from framework.errors import MainstemError
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.layer import LayerReport, Run
 from gold.layer import LAYER as GOLD
 from silver.formats import FORMATS
 from silver.layer import LAYER as SILVER
-from tests.end_to_end.random_feeds import FEEDS, Feed, arranged, configuration, land
+from tests.end_to_end.random_feeds import FEEDS, Feed, arranged, land
+from tests.end_to_end.random_moves import LOSS, MOVES, RESTART, SETTING, Detours, Losses, Restarts
+from tests.end_to_end.random_repairs import RandomRepairs
+from tests.end_to_end.random_settings import Settings
 from tests.end_to_end.random_source import RandomSource, typed, types_in_gold
 from tests.end_to_end.random_statements import RandomTable
-from tests.framework.demo_story import Change
+from tests.framework.demo.story import Change
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
 SIZE = os.environ.get("MAINSTEM_SIZE") or "small"
-PARTS, TABLES, STEPS, DRAWN = {"small": (2, 1, 60, 2), "all": (2, 1, 60, 99), "large": (4, 3, 250, 99)}[SIZE]
+GIVEN_MOVES = (os.environ.get("MAINSTEM_MOVES") or "").split()
+PARTS, TABLES, STEPS, DRAWN, REPAIRS = {
+    "small": (2, 1, 60, 1, 1),
+    "all": (2, 1, 60, 99, 2),
+    "large": (4, 3, 250, 99, 4),
+}[SIZE]
 
 
 class Pipeline:
@@ -44,28 +54,78 @@ class Pipeline:
         always = [feed for feed in FEEDS if feed.format == "datahub_blob"]
         others = [feed for feed in FEEDS if feed not in always]
         drawn = always + (Random(seed).sample(others, min(DRAWN, len(others))))
+        moves = Random(f"{seed} moves")
+        by_size = {"small": [], "all": [moves.choice(MOVES)], "large": MOVES}
+        self.moves = GIVEN_MOVES or by_size[SIZE]
         self.feeds: dict[str, tuple[Feed, RandomSource]] = {}
         for feed in drawn:
-            source = RandomSource(feed.format, feed.database, feed.abilities, seed).play(TABLES, STEPS)
+            lives = moves.choice((1, 2, 2, *((3, 3) if PARTS > 2 else ()))) if RESTART in self.moves else 1
+            source = RandomSource(feed.format, feed.database, feed.abilities, seed).play(TABLES, STEPS, lives)
             self.feeds[feed.format] = (feed, source)
-        (folder / "mainstem.yml").write_text(configuration(self.feeds), encoding="utf-8")
-        self.config = load_config(folder / "mainstem.yml", formats=SILVER.options())
+        self.settings = Settings(folder / "mainstem.yml", self.feeds)
+        self.settings.write()
         self.lake = Lakehouse(self.config.root)
-        self.landed = 0
+        self.repairs = RandomRepairs(self.settings, self.feeds, seed)
+        self.restarts = Restarts(self.feeds, PARTS, seed)
+        self.losses = Losses(folder, self.settings, self.repairs, seed)
+        self.detours = Detours(self.settings, self.repairs, seed)
+        self.landed, self.again = 0, 0
+
+    @property
+    def config(self) -> Config:
+        return load_config(self.folder / "mainstem.yml", formats=SILVER.options())
 
     def deliver(self) -> None:
-        parts = {name: arranged(feed, source, PARTS) for name, (feed, source) in self.feeds.items()}
+        """Land the parts and run; repairs come between them, and while the last one is read a table is left out."""
+        foretold = self.restarts.foretold
+        parts = {
+            name: arranged(feed, source, PARTS, name in foretold)
+            for name, (feed, source) in self.feeds.items()
+        }
+        self.again = sum(
+            line.is_again for deliveries in parts.values() for part in deliveries for line in part
+        )
         for part in range(PARTS):
+            if part == PARTS - 1:
+                self.repairs.exclude(self.feeds.keys() - self.restarts.parts[part].keys())
+            self.restarts.foretell(part, self.settings)
             for name, deliveries in parts.items():
                 self.landed += land(self.folder / "landing" / name, part, deliveries[part])
-            self.run()
+            if SETTING in self.moves and part < PARTS - 1:
+                self.detours.leave()
+            self.run(part)
+            if part < PARTS - 1:
+                if LOSS in self.moves:
+                    self.losses.lose()
+                self.repairs.repair(REPAIRS)
+                self.detours.come_back()
+        self.repairs.include()
+        self.repairs.forget()
+        self.repairs.repair(REPAIRS - 1)
+        self.run()
 
-    def run(self) -> list[LayerReport]:
+    def run(self, part: int | None = None) -> list[LayerReport]:
+        """One run, and another one where sources have stopped with what is new in a part."""
+        reports = self._run()
+        errors = [error for report in reports for error in report.errors]
+        stops = [
+            error
+            for error in errors
+            if isinstance(error, MainstemError) and error.condition == "SOURCE_RESET"
+        ]
+        if stops and part is not None:
+            assert len(stops) == len(errors), errors
+            self.restarts.follow(part, stops, self.settings, self.repairs)
+            reports = self._run()
+            errors = [error for report in reports for error in report.errors]
+        assert errors == []
+        assert [line for report in reports for line in report.tables if line.state != "ok"] == []
+        return reports
+
+    def _run(self) -> list[LayerReport]:
         started = time.monotonic()
         work = Run(self.spark, self.lake, self.config, f"run-{time.time_ns()}")
         reports = [layer.run(work) for layer in (BRONZE, SILVER, GOLD)]
-        assert [error for report in reports for error in report.errors] == []
-        assert [line for report in reports for line in report.tables if line.state != "ok"] == []
         print(f"run: {time.monotonic() - started:.1f} s")
         return reports
 
@@ -83,17 +143,28 @@ class Pipeline:
 def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     print(f"\nMAINSTEM_SEED={SEED}" + f" MAINSTEM_SIZE={SIZE}")
     made = Pipeline(spark, tmp_path_factory.mktemp("random"), SEED)
-    print("formats:", *made.feeds)
+    print(
+        "formats:",
+        *(f"{name} ({source.life + 1})" for name, (_, source) in made.feeds.items()),
+        "moves:",
+        *made.moves,
+    )
     made.deliver()
     return made
 
 
 def differences(pipeline: Pipeline, feed: Feed, table: RandomTable, replica: str) -> list[str]:
     frame = pipeline.spark.read.format("delta").load(replica)
-    names = [name for name in frame.columns if not name.startswith("_cdc_") or name.startswith("_cdc_dropped_")]
+    names = [
+        name for name in frame.columns if not name.startswith("_cdc_") or name.startswith("_cdc_dropped_")
+    ]
     kinds = {f.name: f.dataType.simpleString() for f in frame.schema.fields if f.name in names}
     expected = types_in_gold(table, feed.gold_types)
-    wrong = [f"{n}: {kinds.get(n)}, expected {expected.get(n)}" for n in kinds.keys() | expected.keys() if kinds.get(n) != expected.get(n)]
+    wrong = [
+        f"{n}: {kinds.get(n)}, expected {expected.get(n)}"
+        for n in kinds.keys() | expected.keys()
+        if kinds.get(n) != expected.get(n)
+    ]
     found = frame.select(*(F.col(f"`{n}`") for n in names)).toArrow().to_pylist()
     rows = {repr([row[k] for k in table.keys]): row for row in found}
     if len(rows) != len(found):
@@ -105,7 +176,11 @@ def differences(pipeline: Pipeline, feed: Feed, table: RandomTable, replica: str
     for key in sorted(rows.keys() | truth.keys()):
         if rows.get(key) != truth.get(key):
             one, other = rows.get(key), truth.get(key)
-            cells = {n: (one[n], other[n]) for n in one if one[n] != other.get(n)} if one and other else (one, other)
+            cells = (
+                {n: (one[n], other[n]) for n in one if one[n] != other.get(n)}
+                if one and other
+                else (one, other)
+            )
             wrong.append(f"{table.name} {key}: found and expected: {cells}")
     return wrong
 
@@ -113,12 +188,21 @@ def differences(pipeline: Pipeline, feed: Feed, table: RandomTable, replica: str
 def test_replicas_are_the_tables_of_the_sources(pipeline: Pipeline) -> None:
     entries = {(t["source"], t["table"]): t for t in pipeline.status()["tables"]}
     tables = [(feed, table) for feed, source in pipeline.feeds.values() for table in source.tables]
-    assert entries.keys() == {(feed.format, name) for feed, table in tables for name in (*table.former, table.name)}
-    assert {entries[feed.format, name]["state"] for feed, table in tables for name in table.former} <= {"dropped"}
+    assert entries.keys() == {
+        (feed.format, name) for feed, table in tables for name in (*table.former, table.name)
+    }
+    assert {entries[feed.format, name]["state"] for feed, table in tables for name in table.former} <= {
+        "dropped"
+    }
     wrong = []
     for feed, table in tables:
         entry = entries[feed.format, table.name]
-        assert (entry["state"], entry["behind"], entry["rows"], entry["bad_values"]) == ("active", 0, len(table.rows), 0), (
+        assert (entry["state"], entry["behind"], entry["rows"], entry["bad_values"]) == (
+            "active",
+            0,
+            len(table.rows),
+            0,
+        ), (
             pipeline.seed,
             entry,
         )
@@ -130,39 +214,64 @@ def test_replicas_are_the_tables_of_the_sources(pipeline: Pipeline) -> None:
 def test_changes_hold_each_change_once_with_both_images(pipeline: Pipeline) -> None:
     changes = pipeline.lake.read(pipeline.spark, "silver/changes").where("kind = 'row'")
     rows = changes.select(
-        "source", "table", "op", "change_id", "half", F.col("before").isNotNull().alias("b"), F.col("after").isNotNull().alias("a")
+        "source",
+        "table",
+        "op",
+        "change_id",
+        "half",
+        F.col("before").isNotNull().alias("b"),
+        F.col("after").isNotNull().alias("a"),
     )
     found = rows.collect()
     whole = [row for row in found if row["half"] is None]
     expected: Counter[tuple[str, str, str]] = Counter()
     for name, (_, source) in pipeline.feeds.items():
-        expected.update((name, change.table.name, change.op) for change in source.changes())
-    assert Counter((row["source"], row["table"], row["op"]) for row in whole) == expected, f"MAINSTEM_SEED={pipeline.seed}"
+        told = (change for change in source.changes() if not pipeline.repairs.is_forgotten(change))
+        expected.update((name, change.table.name, change.op) for change in told)
+    assert Counter((row["source"], row["table"], row["op"]) for row in whole) == expected, (
+        f"MAINSTEM_SEED={pipeline.seed}"
+    )
     assert len({row["change_id"] for row in whole}) == len(whole)
     assert {row["change_id"] for row in found if row["half"]} <= {row["change_id"] for row in whole}
     bare = {name for name, (feed, _) in pipeline.feeds.items() if not feed.has_before}
     images = {"insert": (False, True), "update": (True, True), "delete": (True, False)}
-    assert [row for row in whole if (row["b"] or (row["source"] in bare and row["op"] == "update"), row["a"]) != images[row["op"]]] == []
+    assert [
+        row
+        for row in whole
+        if (row["b"] or (row["source"] in bare and row["op"] == "update"), row["a"]) != images[row["op"]]
+    ] == []
 
 
 def test_every_message_has_its_fate(pipeline: Pipeline) -> None:
     at = ("source", "topic", "partition", "offset")
-    messages = pipeline.lake.read(pipeline.spark, "bronze/messages").select(*at)
+    messages = pipeline.lake.read(pipeline.spark, "bronze/messages").select(*at, "timestamp", "value")
     changes = pipeline.lake.read(pipeline.spark, "silver/changes")
-    met = changes.where("paired_with is not null").select("source", *(F.col(f"paired_with.{n}").alias(n) for n in at[1:]))
-    fates = changes.select(*at).unionByName(met).distinct()
-    counts = messages.agg(F.count("*"), F.countDistinct(*at)).first()
-    assert counts is not None
-    assert tuple(counts) == (pipeline.landed, pipeline.landed)
+    met = changes.where("paired_with is not null").select(
+        "source", *(F.col(f"paired_with.{n}").alias(n) for n in at[1:]), "epoch"
+    )
+    fates = changes.select(*at, "epoch").unionByName(met).distinct().select(*at)
+    assert messages.count() == pipeline.landed
+    messages = messages.distinct().select(
+        *at
+    )  # a topic that began anew has other messages at the same coordinates
+    assert messages.count() == pipeline.landed - pipeline.again
     assert messages.exceptAll(fates).isEmpty()
+    landed_again = changes.where("kind = 'duplicate' AND startswith(detail, 'landed again') AND ordinal = 0")
+    assert landed_again.count() == pipeline.again
     assert fates.exceptAll(messages).isEmpty()
     status = pipeline.status()
     poison = sum(max(1, len(source.told) // 100) for _, source in pipeline.feeds.values())
-    assert (status["messages"], status["pending_halves"], sum(status["quarantined"].values())) == (pipeline.landed, 0, poison), (
+    assert (status["messages"], status["pending_halves"], sum(status["quarantined"].values())) == (
+        pipeline.landed,
+        0,
+        poison,
+    ), (
         pipeline.seed,
         status,
     )
-    statements = sum(not isinstance(told.event, Change) for _, source in pipeline.feeds.values() for told in source.told)
+    statements = sum(
+        not isinstance(told.event, Change) for _, source in pipeline.feeds.values() for told in source.told
+    )
     kinds = {row[0]: row[1] for row in changes.groupBy("kind").count().collect()}
     assert kinds.get("ddl", 0) + kinds.get("truncate", 0) == statements
     assert kinds["duplicate"] > 0

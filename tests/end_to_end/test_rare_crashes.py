@@ -2,7 +2,7 @@
 
     MAINSTEM_CHAOS=1 python -m pytest tests/end_to_end/test_rare_crashes.py -s
 
-A source begins its second epoch, a table's messages are decoded again, a dump lands.
+A source begins its second epoch, a table's messages are decoded again, a dump lands, a row is forgotten.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.crash import VARIABLE
+from framework.pipeline.fault_injection import VARIABLE
 from tests.end_to_end.test_blob_to_replica import item, message
 from tests.end_to_end.test_crashes import CHAOS, RARE, ROOT, Place, compare, ended
 from tests.end_to_end.test_kills import CONFIG, land
@@ -26,9 +26,13 @@ from tests.end_to_end.test_repair import later
 
 DUMP = "id,name,price\n1,of the dump,0.5\n7,box,7.0\n"
 AGAIN, EPOCH = ("rebuild", "shop.item", "--from", "bronze"), ("run", "--through", "gold")
+FORGET = ("forget", "shop.item", "id=2")
 COMMANDS = {
     "silver.before_again": AGAIN,
     "silver.after_again": AGAIN,
+    "silver.between_derived_again": AGAIN,
+    "forget.after_note": FORGET,
+    "forget.between_layers": FORGET,
     "silver.after_begun": EPOCH,
     "silver.before_resumed": EPOCH,
     "bronze.before_seed": ("seed", "shop.item", "--position", "501"),
@@ -42,13 +46,30 @@ def do(place: Place, words: tuple[str, ...]) -> int:
 
 @pytest.fixture(scope="module")
 def before(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A pipeline whose source stands still, for its positions have begun anew; the next epoch is configured."""
+    """A pipeline whose source has stopped because its positions have started again.
+
+    The next epoch is configured.
+    """
     place = Place(tmp_path_factory.mktemp("rare") / "before")
     place.folder.mkdir()
     (place.folder.parent / "item.csv").write_text(DUMP, encoding="utf-8")
     place.config.write_text(CONFIG, encoding="utf-8")
-    land(place, 1, [message("INSERT", 500, after=item(1, "pen", 1.0)), message("INSERT", 502, after=item(2, "ink", 2.0))])
-    land(place, 2, [message("UPDATE_BEFOR", 503, before=item(2, "ink", 2.0)), message("UPDATE_AFTER", 503, after=item(2, "ink", 2.5))])
+    land(
+        place,
+        1,
+        [
+            message("INSERT", 500, after=item(1, "pen", 1.0)),
+            message("INSERT", 502, after=item(2, "ink", 2.0)),
+        ],
+    )
+    land(
+        place,
+        2,
+        [
+            message("UPDATE_BEFOR", 503, before=item(2, "ink", 2.0)),
+            message("UPDATE_AFTER", 503, after=item(2, "ink", 2.5)),
+        ],
+    )
     assert place.run() == 0
     return place
 
@@ -56,7 +77,11 @@ def before(tmp_path_factory: pytest.TempPathFactory) -> Place:
 @pytest.fixture(scope="module")
 def stopped(before: Place) -> Place:
     place = before.copy("stopped")
-    land(place, 3, [later("DELETE", 1, 5, before=item(1, "pen", 1.0)), later("INSERT", 2, 5, after=item(3, "cap", 3.0))])
+    land(
+        place,
+        3,
+        [later("DELETE", 1, 5, before=item(1, "pen", 1.0)), later("INSERT", 2, 5, after=item(3, "cap", 3.0))],
+    )
     assert place.run() == 1
     place.config.write_text(CONFIG.replace("pairing_timeout", "epoch: 2, pairing_timeout"), encoding="utf-8")
     return place
@@ -67,7 +92,9 @@ def of_seed(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
 
 
 @pytest.fixture(scope="module")
-def expected(spark: SparkSession, before: Place, stopped: Place) -> dict[tuple[str, ...], dict[str, Counter[str]]]:
+def expected(
+    spark: SparkSession, before: Place, stopped: Place
+) -> dict[tuple[str, ...], dict[str, Counter[str]]]:
     """What each command leads to when nothing kills it."""
     found = {}
     for words in set(COMMANDS.values()):
@@ -80,7 +107,11 @@ def expected(spark: SparkSession, before: Place, stopped: Place) -> dict[tuple[s
 @pytest.mark.skipif(not CHAOS, reason="commands that are killed are for make chaos")
 @pytest.mark.parametrize("point", sorted(RARE))
 def test_a_command_that_died_is_repeated_as_if_it_had_not(
-    spark: SparkSession, before: Place, stopped: Place, expected: dict[tuple[str, ...], dict[str, Counter[str]]], point: str
+    spark: SparkSession,
+    before: Place,
+    stopped: Place,
+    expected: dict[tuple[str, ...], dict[str, Counter[str]]],
+    point: str,
 ) -> None:
     words = COMMANDS[point]
     place = (stopped if words == EPOCH else before).copy(f"at {point}")

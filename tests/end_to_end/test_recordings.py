@@ -27,7 +27,9 @@ quality: false
 """
 
 
-def test_replicas_of_recorded_feeds_equal_the_tables(tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replicas_of_recorded_feeds_equal_the_tables(
+    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     for source, prefix in (("maria", "mn"), ("postgres", "p")):
         (tmp_path / "landing" / source).mkdir(parents=True)
         shutil.copy(FOLDER / f"{prefix}.jsonl.gz", tmp_path / "landing" / source)

@@ -25,7 +25,9 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
 def command(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
     capsys.readouterr()
     code = main([*words, "-c", str(shop.folder / "mainstem.yml"), "--json"])
-    return code, json.loads(capsys.readouterr().out)
+    told = capsys.readouterr()
+    assert told.out, told.err
+    return code, json.loads(told.out)
 
 
 def changes_of(shop: Shop) -> set[str]:
@@ -33,7 +35,9 @@ def changes_of(shop: Shop) -> set[str]:
     changes = shop.lake.read(shop.spark, "silver/changes")
     met = changes.where("paired_with IS NOT NULL").select("paired_with.*")
     at = ["topic", "partition", "offset"]
-    return {repr(row) for row in changes.join(met, at, "left_anti").select(*changes.columns).toArrow().to_pylist()}
+    return {
+        repr(row) for row in changes.join(met, at, "left_anti").select(*changes.columns).toArrow().to_pylist()
+    }
 
 
 def broken(status: dict[str, Any]) -> list[str]:
@@ -47,17 +51,29 @@ def later(op: str, sequence: int, hours: float, **images: Any) -> dict[str, Any]
     return found
 
 
-def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epoch(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    shop.land([message("INSERT", 500, after=item(1, "pen", 1.0)), message("INSERT", 501, after=item(2, "ink", 2.0))])
+def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epoch(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.land(
+        [message("INSERT", 500, after=item(1, "pen", 1.0)), message("INSERT", 501, after=item(2, "ink", 2.0))]
+    )
     shop.land([message("UPDATE_BEFOR", 502, before=item(2, "ink", 2.0))])
     assert command(shop, capsys, "run")[0] == 0
     late = message("UPDATE", 499, before=item(1, "pen", 0.9), after=item(1, "pen", 0.5))
-    shop.land([late, later("DELETE", 1, 5, before=item(1, "pen", 1.0)), later("INSERT", 2, 5, after=item(3, "cap", 3.0))])
+    shop.land(
+        [
+            late,
+            later("DELETE", 1, 5, before=item(1, "pen", 1.0)),
+            later("INSERT", 2, 5, after=item(3, "cap", 3.0)),
+        ]
+    )
     code, _ = command(shop, capsys, "run")
     assert code == 1
     assert shop.rows("shop/item") == {1: item(1, "pen", 1.0), 2: item(2, "ink", 2.0)}
     shop.land([later("INSERT", 3, 6, after=item(4, "map", 4.0))])
-    shop.land([message("UPDATE_AFTER", 502, after=item(2, "ink", 2.5))])  # from before the reset, by a slow shard
+    shop.land(
+        [message("UPDATE_AFTER", 502, after=item(2, "ink", 2.5))]
+    )  # from before the reset, by a slow shard
     assert command(shop, capsys, "run")[0] == 1
     (stop,) = command(shop, capsys, "status")[1]["stopped"]
     assert (stop["source"], stop["epoch"], stop["reason"]) == ("feed", 1, "position_restarted")
@@ -68,11 +84,19 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
     assert shop.rows("shop/item") == {2: item(2, "ink", 2.5), 3: item(3, "cap", 3.0), 4: item(4, "map", 4.0)}
     found = command(shop, capsys, "status")[1]
     assert (found["stopped"], found["messages"], found["changes"], found["pending_halves"]) == ([], 8, 7, 0)
-    shop.land([later("INSERT", 4, 7, after=item(5, "box", 5.0)), "no message", later("UPDATE_BEFOR", 5, 7, before=item(5, "box", 5.0))])
+    shop.land(
+        [
+            later("INSERT", 4, 7, after=item(5, "box", 5.0)),
+            "no message",
+            later("UPDATE_BEFOR", 5, 7, before=item(5, "box", 5.0)),
+        ]
+    )
     assert command(shop, capsys, "run")[0] == 0
     code, verified = command(shop, capsys, "status", "--verify")
     assert (code, broken(verified)) == (0, [])
-    assert {"one_fate", "pending", "quarantine", "rows shop.item"} <= {check["name"] for check in verified["checks"]}
+    assert {"one_fate", "pending", "quarantine", "rows shop.item"} <= {
+        check["name"] for check in verified["checks"]
+    }
     assert shop.rows("shop/item")[5] == item(5, "box", 5.0)
     rows, told = shop.rows("shop/item"), changes_of(shop)
     assert set(rows) == {2, 3, 4, 5}
@@ -80,8 +104,12 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
     assert (shop.rows("shop/item"), changes_of(shop)) == (rows, told)
     assert broken(command(shop, capsys, "status", "--verify")[1]) == []
 
-    shop.spark.sql(f"ALTER TABLE delta.`{shop.lake.place('bronze/messages')}` SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
-    shop.spark.sql(f"DELETE FROM delta.`{shop.lake.place('bronze/messages')}` WHERE topic = 'part-001.jsonl' AND offset = 1")
+    shop.spark.sql(
+        f"ALTER TABLE delta.`{shop.lake.location('bronze/messages')}` SET TBLPROPERTIES ('delta.appendOnly' = 'false')"
+    )
+    shop.spark.sql(
+        f"DELETE FROM delta.`{shop.lake.location('bronze/messages')}` WHERE topic = 'part-001.jsonl' AND offset = 1"
+    )
     assert main(["rebuild", "shop.item", "--from", "bronze", "-c", str(file)]) == 1
     refused = capsys.readouterr().err
     assert "BRONZE_TOO_SHORT" in refused
@@ -89,9 +117,21 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
     assert (shop.rows("shop/item"), changes_of(shop)) == (rows, told)
 
 
-def test_trace_tells_each_change_of_a_row_with_its_messages(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
-    shop.land([message("INSERT", 1, after=item(1, "pen", 1.0)), message("UPDATE_BEFOR", 5, before=item(1, "pen", 1.0))])
-    shop.land([message("UPDATE_AFTER", 5, after=item(1, "pen", 2.0)), message("INSERT", 1, after=item(1, "pen", 1.0))])
+def test_trace_tells_each_change_of_a_row_with_its_messages(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.land(
+        [
+            message("INSERT", 1, after=item(1, "pen", 1.0)),
+            message("UPDATE_BEFOR", 5, before=item(1, "pen", 1.0)),
+        ]
+    )
+    shop.land(
+        [
+            message("UPDATE_AFTER", 5, after=item(1, "pen", 2.0)),
+            message("INSERT", 1, after=item(1, "pen", 1.0)),
+        ]
+    )
     shop.run()
     shop.land([message("UPDATE", 3, before=item(1, "pen", 1.0), after=item(1, "pen", 1.5))])
     shop.run()
@@ -99,7 +139,11 @@ def test_trace_tells_each_change_of_a_row_with_its_messages(shop: Shop, capsys: 
     assert code == 0
     assert found["row"]["price"] == 2.0
     told = [(change["fate"], len(change["messages"])) for change in found["changes"]]
-    assert told == [("applied", 2), ("late", 1), *sorted([("superseded", 1), ("duplicate", 1)], key=lambda t: t[0] == "duplicate")]
+    assert told == [
+        ("applied", 2),
+        ("late", 1),
+        *sorted([("superseded", 1), ("duplicate", 1)], key=lambda t: t[0] == "duplicate"),
+    ]
     assert json.loads(found["changes"][0]["messages"][0]["value"])["payload"]["op"] == "UPDATE_BEFOR"
     assert command(shop, capsys, "trace", "shop.item", "id=77")[0] == 1
     assert main(["trace", "shop.itme", "id=1", "-c", str(shop.folder / "mainstem.yml")]) == 2
@@ -107,7 +151,9 @@ def test_trace_tells_each_change_of_a_row_with_its_messages(shop: Shop, capsys: 
     assert main(["trace", "shop.item", "di=1", "-c", str(shop.folder / "mainstem.yml")]) == 2
 
 
-def test_replay_takes_messages_out_of_quarantine_once(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_takes_messages_out_of_quarantine_once(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "landing").mkdir()
     file = tmp_path / "mainstem.yml"
     text = (
@@ -144,7 +190,9 @@ def test_replay_takes_messages_out_of_quarantine_once(spark: SparkSession, tmp_p
     assert (found["changes"], found["quarantined"], found["messages"]) == (2, {"not_json": 1}, 3)
 
 
-def test_messages_of_a_source_that_is_not_configured_wait_until_it_is(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_of_a_source_that_is_not_configured_wait_until_it_is(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
     shop.land([message("INSERT", 1, after=item(1, "pen", 1.0))])
     assert command(shop, capsys, "run", "--through", "bronze")[0] == 0
     file = shop.folder / "mainstem.yml"
@@ -162,7 +210,9 @@ def test_messages_of_a_source_that_is_not_configured_wait_until_it_is(shop: Shop
     assert (found["left_out"], found["messages"], found["changes"]) == ([], 1, 1)
 
 
-def test_a_lost_checkpoint_of_silver_is_told_and_repaired_without_a_second_fate(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lost_checkpoint_of_silver_is_told_and_repaired_without_a_second_fate(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
     shop.land([message("INSERT", 1, after=item(1, "pen", 1.0))])
     assert command(shop, capsys, "run")[0] == 0
     checkpoint = shop.folder / "lakehouse/_mainstem/silver"
@@ -184,13 +234,18 @@ def test_a_lost_checkpoint_of_silver_is_told_and_repaired_without_a_second_fate(
     assert command(shop, capsys, "run")[0] == 0
     assert shop.rows("shop/item") == {1: item(1, "pen", 1.0), 2: item(2, "ink", 3.0)}
     found = command(shop, capsys, "status")[1]
-    assert (found["messages"], found["changes"], found["duplicates"], found["tables"][0]["behind"]) == (3, 3, 0, 0)
+    assert (found["messages"], found["changes"], found["duplicates"], found["tables"][0]["behind"]) == (
+        3,
+        3,
+        0,
+        0,
+    )
 
     for name, gone in {
         "gold/shop/item": "id = 1",
         "silver/changes": "after['id'] = '2' AND op = 'insert'",
         "silver/schemas": "true",
     }.items():
-        shop.spark.sql(f"DELETE FROM delta.`{shop.lake.place(name)}` WHERE {gone}")
+        shop.spark.sql(f"DELETE FROM delta.`{shop.lake.location(name)}` WHERE {gone}")
     code, verified = command(shop, capsys, "status", "--verify")
     assert (code, broken(verified)) == (1, ["every_fate", "schemas_known", "batches", "rows shop.item"])

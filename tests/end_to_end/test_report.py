@@ -14,10 +14,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.contracts.quality import RESULTS_TABLE, QualityResult
-from framework.contracts.tables import QUALITY_RESULTS
+from framework.contracts.quality import QualityResult
+from framework.contracts.table_names import CHANGES_TABLE, QUALITY_RESULTS_TABLE, STATEMENTS_TABLE
+from framework.contracts.table_schemas import QUALITY_RESULTS
 from framework.report.notebook import report as notebook_report
-from silver.derived import CHANGES_TABLE, STATEMENTS_TABLE, statements_of
+from silver.batches.changes_table import statements_of
 from tests.architecture.dashboard_checks import TABLES, queries
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 
@@ -28,12 +29,20 @@ HARM = "<script>alert(1)</script></pre>\u2028"
 def quality(rule: str, success: bool, suite: str, minute: int, failed: int = 0) -> QualityResult:
     moment = datetime(2024, 3, 1, 9, minute, tzinfo=UTC)
     keys = tuple(f"id={at}" for at in range(failed))
-    place: dict[str, Any] = {"layer": "gold", "source": "feed", "database": "shop", "schema": None, "table": "item"}
+    place: dict[str, Any] = {
+        "layer": "gold",
+        "source": "feed",
+        "database": "shop",
+        "schema": None,
+        "table": "item",
+    }
     said = {"expected": "every row has one", "observed": f"{failed} rows", "detail": None}
     where = {"is_gate": False, "engine": "mainstem", "version": 1, "batch": 0, "suite": suite}
     counts = {"checked_count": 3, "failed_count": failed, "failing_keys": keys}
     what = {"rule": rule, "kind": rule, "columns": ("id",), "severity": "error", "success": success}
-    return QualityResult(run_id=f"r{minute}", started_at=moment, checked_at=moment, **place, **what, **said, **counts, **where)
+    return QualityResult(
+        run_id=f"r{minute}", started_at=moment, checked_at=moment, **place, **what, **said, **counts, **where
+    )
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +53,10 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
         [
             message("INSERT", 1, after=item(1, "pen", 1.5)),
             message(
-                "INSERT", 2, after={**item(2, "ink", 9.9), "bought": "31 February"}, columns=[*COLUMNS, {"name": "bought", "type": "DATE"}]
+                "INSERT",
+                2,
+                after={**item(2, "ink", 9.9), "bought": "31 February"},
+                columns=[*COLUMNS, {"name": "bought", "type": "DATE"}],
             ),
             message("UPDATE_AFTER", 3, after=item(1, "pen", 1.75)),
             HARM + " \x00",
@@ -58,7 +70,10 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
         quality("not_null", True, "new", 2),
         quality("unique", False, "new", 2, 3),
     ]
-    shop.lake.append(spark.createDataFrame([dataclasses.astuple(result) for result in results], QUALITY_RESULTS), RESULTS_TABLE)
+    shop.lake.append(
+        spark.createDataFrame([dataclasses.astuple(result) for result in results], QUALITY_RESULTS),
+        QUALITY_RESULTS_TABLE,
+    )
     return shop
 
 
@@ -68,12 +83,27 @@ def test_the_report_tells_what_the_tables_hold(shop: Shop, capsys: pytest.Captur
     assert main(["report", "-c", config, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
 
-    assert found["files"] == {"html": str(shop.folder / "mainstem-report.html"), "json": str(shop.folder / "mainstem-report.json")}
+    assert found["files"] == {
+        "html": str(shop.folder / "mainstem-report.html"),
+        "json": str(shop.folder / "mainstem-report.json"),
+    }
     page = Path(found["files"]["html"]).read_text()
     assert json.loads(Path(found["files"]["json"]).read_text())["tables"] == found["tables"]
-    assert (found["pipeline"], found["verdict"], found["totals"]["messages"], found["totals"]["rows"]) == ("shop", "fail", 5, 2)
+    assert (found["pipeline"], found["verdict"], found["totals"]["messages"], found["totals"]["rows"]) == (
+        "shop",
+        "fail",
+        5,
+        2,
+    )
     (table,) = found["tables"]
-    assert (table["table"], table["state"], table["rows"], table["changes"], table["bad_values"], table["behind"]) == (
+    assert (
+        table["table"],
+        table["state"],
+        table["rows"],
+        table["changes"],
+        table["bad_values"],
+        table["behind"],
+    ) == (
         "item",
         "active",
         2,
@@ -91,7 +121,10 @@ def test_the_report_tells_what_the_tables_hold(shop: Shop, capsys: pytest.Captur
     (bad,) = found["bad_values"]
     assert (bad["column"], bad["rows"], bad["sample"]) == ("bought", 1, "31 February")
     assert found["waiting"][0]["rows"] == 1
-    assert {(check["rule"], check["success"]) for check in found["quality"]} == {("not_null", True), ("unique", False)}
+    assert {(check["rule"], check["success"]) for check in found["quality"]} == {
+        ("not_null", True),
+        ("unique", False),
+    }
     assert found["quality"][0]["failing_keys"] == ["id=0", "id=1", "id=2"]
     seen = notebook_report(config)
     assert seen.data["totals"] == found["totals"]
@@ -118,10 +151,20 @@ def test_the_dashboard_asks_the_operational_tables_what_they_hold(shop: Shop, sp
     (run,) = found["runs"]
     assert (run["outcome"], run["messages"], run["tables_written"], run["error_count"]) == ("ok", 5, 1, 0)
     (state,) = found["states"]
-    assert (state["table_name"], state["state"], state["batches_behind"], state["changes_applied"]) == ("shop.item", "active", 0, 2)
+    assert (state["table_name"], state["state"], state["batches_behind"], state["changes_applied"]) == (
+        "shop.item",
+        "active",
+        0,
+        2,
+    )
     (totals,) = found["totals"]
     assert totals == {"parked_tables": 0, "all_tables": 1, "bad_values": 1, "quarantined_this_week": 1}
-    assert {row["kind"]: row["row_count"] for row in found["fates"]} == {"row": 2, "half": 1, "quarantined": 1, "duplicate": 1}
+    assert {row["kind"]: row["row_count"] for row in found["fates"]} == {
+        "row": 2,
+        "half": 1,
+        "quarantined": 1,
+        "duplicate": 1,
+    }
     assert [(row["source"], row["row_count"]) for row in found["sources"]] == [("feed", 5)]
     assert [(row["reason"], row["row_count"]) for row in found["quarantined"]] == [("not_json", 1)]
     assert [(row["column_name"], row["cell_count"]) for row in found["bad_values"]] == [("bought", 1)]
@@ -132,12 +175,28 @@ def test_the_dashboard_asks_the_operational_tables_what_they_hold(shop: Shop, sp
     assert found["schema_changes"] == []
 
 
-def test_a_report_that_cannot_be_written_says_so(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_written_says_so(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shop = Shop(spark, tmp_path)
     (shop.folder / "file").write_text("")
-    assert main(["report", "-c", str(shop.folder / "mainstem.yml"), "--output", str(shop.folder / "file" / "report.html")]) == 1
+    assert (
+        main(
+            [
+                "report",
+                "-c",
+                str(shop.folder / "mainstem.yml"),
+                "--output",
+                str(shop.folder / "file" / "report.html"),
+            ]
+        )
+        == 1
+    )
     assert "REPORT_NOT_WRITTEN" in capsys.readouterr().err
-    assert main(["report", "-c", str(shop.folder / "mainstem.yml"), "--output", str(shop.folder / "page.html")]) == 0
+    assert (
+        main(["report", "-c", str(shop.folder / "mainstem.yml"), "--output", str(shop.folder / "page.html")])
+        == 0
+    )
     assert "Nothing has run yet" in (shop.folder / "page.html").read_text()
 
 
@@ -147,7 +206,9 @@ def ask(shop: Shop, capsys: pytest.CaptureFixture[str], query: str, *words: str)
     return code, *capsys.readouterr()
 
 
-def test_tables_are_queried_by_their_names(shop: Shop, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_are_queried_by_their_names(
+    shop: Shop, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
     joined = """SELECT item.id, c.id, item.price, c._cdc_event_time, count(*) OVER () AS n
                 FROM shop.item JOIN `SHOP.item` c ON c.id = item.id
                 JOIN silver.changes s ON s.change_id = c._cdc_change_id AND s.kind = 'row'
@@ -156,12 +217,27 @@ def test_tables_are_queried_by_their_names(shop: Shop, spark: SparkSession, caps
     found = json.loads(out)
     assert (code, found["has_more"]) == (0, False)
     assert [column["name"] for column in found["columns"]] == ["id", "id_2", "price", "_cdc_event_time", "n"]
-    assert found["rows"][0] == {"id": 2, "id_2": 2, "price": 9.9, "_cdc_event_time": "2023-11-14T22:13:22Z", "n": 2}
+    assert found["rows"][0] == {
+        "id": 2,
+        "id_2": 2,
+        "price": 9.9,
+        "_cdc_event_time": "2023-11-14T22:13:22Z",
+        "n": 2,
+    }
 
     with pytest.raises(AnalysisException):  # the names are those of one pipeline, and gone with the answer
         spark.sql("SELECT * FROM shop.item")
-    code, out, _ = ask(shop, capsys, "VALUES (1, CAST(2.50 AS DECIMAL(9,2)), X'00FF'), (2, null, null) -- two", "--limit", "1")
-    assert (code, out.splitlines()[1:]) == (0, ["1     2.50  AP8=", "(1 row, and there are more: --limit 10)"])
+    code, out, _ = ask(
+        shop,
+        capsys,
+        "VALUES (1, CAST(2.50 AS DECIMAL(9,2)), X'00FF'), (2, null, null) -- two",
+        "--limit",
+        "1",
+    )
+    assert (code, out.splitlines()[1:]) == (
+        0,
+        ["1     2.50  AP8=", "(1 row, and there are more: --limit 10)"],
+    )
 
 
 def test_anything_but_a_query_is_refused(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""A feed that begins mid-way and a dump lead to the source's table: what the dump holds counts as of its position."""
+"""A feed that begins mid-way and a dump lead to the source's table; the dump counts from its position."""
 
 from __future__ import annotations
 
@@ -25,11 +25,16 @@ class PowerCut(Exception):
 
 def history(shop: Shop) -> list[tuple[Any, ...]]:
     rows = DeltaTable(str(shop.folder / "lakehouse/gold/shop/item__history")).to_pyarrow_table().to_pylist()
-    return sorted((row["id"], row["_cdc_sequence"], row["name"], row["_cdc_op"], row["_cdc_is_current"]) for row in rows)
+    return sorted(
+        (row["id"], row["_cdc_sequence"], row["name"], row["_cdc_op"], row["_cdc_is_current"]) for row in rows
+    )
 
 
 def versions(shop: Shop) -> list[int]:
-    return [DeltaTable(str(shop.folder / "lakehouse" / name)).version() for name in ("bronze/messages", "silver/changes", "gold/shop/item")]
+    return [
+        DeltaTable(str(shop.folder / "lakehouse" / name)).version()
+        for name in ("bronze/messages", "silver/changes", "gold/shop/item")
+    ]
 
 
 def refused(shop: Shop, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -49,14 +54,19 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_has_told_before_and_
     shop, dump = Shop(spark, tmp_path, HISTORY), tmp_path / "item.csv"
     shop.land(
         [
-            message("UPDATE", 8, before=item(1, "pen", 0.5), after=item(1, "pen", 0.75)),  # told before the position: no effect
+            message(
+                "UPDATE", 8, before=item(1, "pen", 0.5), after=item(1, "pen", 0.75)
+            ),  # told before the position: no effect
             message("UPDATE", 12, before=item(2, "ink", 2.0), after=item(2, "ink", 2.5)),
             message("DELETE", 13, before=item(3, "cap", 3.0)),
             message("INSERT", 14, after=item(9, "box", 9.0)),
         ]
     )
     assert command(shop, capsys, "run")[0] == 0
-    dump.write_text('id,name,price\n1,"pen, ""blue""",1.0\n2,ink,2.0\n3,cap,3.0\n4,,4.0\n5,"",5.0\n5,twice,5.0\n', encoding="utf-8")
+    dump.write_text(
+        'id,name,price\n1,"pen, ""blue""",1.0\n2,ink,2.0\n3,cap,3.0\n4,,4.0\n5,"",5.0\n5,twice,5.0\n',
+        encoding="utf-8",
+    )
     arguments = ("shop.item", "--from", str(dump), "--position", "10")
     before = versions(shop)
     assert "2 rows with id=5" in refused(shop, capsys, *arguments)
@@ -80,7 +90,12 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_has_told_before_and_
     assert command(shop, capsys, "seed", *arguments)[0] == 0
     assert versions(shop) == before
 
-    shop.land([message("UPDATE", 11, before=item(4, "", 4.0), after=item(4, "map", 4.5)), message("INSERT", 7, after=item(5, "old", 0.1))])
+    shop.land(
+        [
+            message("UPDATE", 11, before=item(4, "", 4.0), after=item(4, "map", 4.5)),
+            message("INSERT", 7, after=item(5, "old", 0.1)),
+        ]
+    )
     dump.write_text("id,name,price\n5,another dump of that position,0.0\n6,six,6.0\n", encoding="utf-8")
     code, found = command(shop, capsys, "seed", *arguments)
     assert (code, found["counts"]["changes"], found["counts"]["duplicates"]) == (0, 1, 1)
@@ -90,7 +105,10 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_has_told_before_and_
     told = history(shop)
     assert command(shop, capsys, "rebuild", "shop.item", "--from", "bronze")[0] == 0
     assert (shop.rows("shop/item"), history(shop)) == (expected, told)
-    assert [row[1:4] for row in history(shop) if row[0] == 4] == [("011.011.0210~", None, "read"), ("011.011.0211", "map", "update")]
+    assert [row[1:4] for row in history(shop) if row[0] == 4] == [
+        ("011.011.0210~", None, "read"),
+        ("011.011.0211", "map", "update"),
+    ]
 
     code, found = command(shop, capsys, "trace", "shop.item", "id=4")
     assert [change["op"] for change in found["changes"]] == ["update", "read"]
@@ -108,18 +126,31 @@ def test_a_replica_starts_from_a_dump_before_its_feed_and_takes_over_the_feeds_t
     shop, dump = Shop(spark, tmp_path), str(tmp_path / "item.parquet")
     moment = datetime(2024, 2, 29, 10, 0, 0, 500000)
     rows = [(1, "pen", Decimal("1.50"), moment, True), (2, "ink", Decimal("2.00"), None, False)]
-    spark.createDataFrame(rows, "id bigint, name string, price decimal(10,2), sold timestamp_ntz, is_new boolean").coalesce(
-        1
-    ).write.parquet(dump)
+    spark.createDataFrame(
+        rows, "id bigint, name string, price decimal(10,2), sold timestamp_ntz, is_new boolean"
+    ).coalesce(1).write.parquet(dump)
     arguments = ("shop.item", "--from", dump, "--position", "1000")
     assert "SEED_NEEDS_KEY" in refused(shop, capsys, *arguments)
     file = shop.folder / "mainstem.yml"
-    file.write_text(file.read_text(encoding="utf-8") + "tables:\n  - {match: shop.item, keys: [id]}\n", encoding="utf-8")
+    file.write_text(
+        file.read_text(encoding="utf-8") + "tables:\n  - {match: shop.item, keys: [id]}\n", encoding="utf-8"
+    )
     code, found = command(shop, capsys, "seed", *arguments)
     assert (code, found["counts"]["seeded"]) == (0, 2)
-    assert shop.rows("shop/item")[1] == {"id": 1, "name": "pen", "price": Decimal("1.50"), "sold": moment, "is_new": True}
+    assert shop.rows("shop/item")[1] == {
+        "id": 1,
+        "name": "pen",
+        "price": Decimal("1.50"),
+        "sold": moment,
+        "is_new": True,
+    }
 
-    columns = [*COLUMNS[:2], {"name": "price", "type": "DOUBLE"}, {"name": "sold", "type": "STRING"}, {"name": "is_new", "type": "LONG"}]
+    columns = [
+        *COLUMNS[:2],
+        {"name": "price", "type": "DOUBLE"},
+        {"name": "sold", "type": "STRING"},
+        {"name": "is_new", "type": "LONG"},
+    ]
     new = {"name": "n", "price": 0.5, "sold": "s", "is_new": 0}
     # hours lie between these two, and both lie below the position of the dump: that is no reset of the source
     same = {"before": {"id": 1, **new}, "after": {"id": 1, **new}, "columns": columns}
@@ -129,6 +160,12 @@ def test_a_replica_starts_from_a_dump_before_its_feed_and_takes_over_the_feeds_t
     assert command(shop, capsys, "run")[0] == 0
     assert set(shop.rows("shop/item")) == {1, 3}
     assert command(shop, capsys, "rebuild", "shop.item", "--from", "bronze")[0] == 0
-    assert shop.rows("shop/item")[1] == {"id": 1, "name": "pen", "price": 1.5, "sold": "2024-02-29T10:00:00.5", "is_new": 1}
+    assert shop.rows("shop/item")[1] == {
+        "id": 1,
+        "name": "pen",
+        "price": 1.5,
+        "sold": "2024-02-29T10:00:00.5",
+        "is_new": 1,
+    }
     code, found = command(shop, capsys, "status", "--verify")
     assert (code, broken(found)) == (0, [])

@@ -2,7 +2,8 @@
 
     MAINSTEM_SOAK=1000 python -m pytest -s tests/end_to_end/test_soak.py
 
-Prints the driver's heap after a collection, its threads and open files, and what Spark keeps cached, every so often.
+Prints the driver's heap after a collection, its threads and open files, and what Spark keeps cached, every so
+often.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.commands import _reports
-from framework.continuous import repeat
-from framework.layer import Run
-from framework.session import jvm_process
+from framework.pipeline.continuous import repeat
+from framework.pipeline.layer import Run
+from framework.pipeline.run import run_layers
+from framework.spark.session import jvm_process
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 
 ROUNDS = int(os.environ.get("MAINSTEM_SOAK") or 0)
@@ -102,17 +103,28 @@ def test_what_a_process_holds_does_not_grow_with_its_rounds(spark: SparkSession,
     shop = Shop(spark, tmp_path)
     feed, ended, found, spent = Feed(shop), threading.Event(), list[Held](), list[float]()
     every = max(1, ROUNDS // SAMPLES)
-    print(f"\nMAINSTEM_SEED={SEED} MAINSTEM_SOAK={ROUNDS}\n" + " ".join(f"{field.name:>14}" for field in fields(Held)))
+    print(
+        f"\nMAINSTEM_SEED={SEED} MAINSTEM_SOAK={ROUNDS}\n"
+        + " ".join(f"{field.name:>14}" for field in fields(Held))
+    )
 
     def work() -> int:
         feed.land()
-        reports, seconds = _reports(Run(spark, shop.lake, shop.config, f"round-{feed.rounds}"), "gold", time.monotonic())
+        reports, seconds = run_layers(
+            Run(spark, shop.lake, shop.config, f"round-{feed.rounds}"), "gold", time.monotonic()
+        )
         assert [report.errors for report in reports] == [()] * 3
         spent.append(seconds)
         if feed.rounds % every == 0:
             found.append(held(spark, feed.rounds, statistics.mean(spent)))
             spent.clear()
-            print(" ".join(f"{value:>14.1f}" if isinstance(value, float) else f"{value:>14}" for value in astuple(found[-1])), flush=True)
+            print(
+                " ".join(
+                    f"{value:>14.1f}" if isinstance(value, float) else f"{value:>14}"
+                    for value in astuple(found[-1])
+                ),
+                flush=True,
+            )
         if feed.rounds == ROUNDS:
             ended.set()
         return 0
@@ -121,7 +133,10 @@ def test_what_a_process_holds_does_not_grow_with_its_rounds(spark: SparkSession,
     for name in TABLES:
         assert shop.rows(f"shop/{name}") == feed.rows[name], name
     settled = found[len(found) // 3 :]
-    (slope, _), typical = statistics.linear_regression([one.round for one in settled], [one.heap for one in settled]), settled[0].heap
+    (slope, _), typical = (
+        statistics.linear_regression([one.round for one in settled], [one.heap for one in settled]),
+        settled[0].heap,
+    )
     print(f"the heap grows by {100 * slope:+.2f} MB a hundred rounds, {100 * slope / typical:+.1%}")
     assert 100 * slope < GROWTH * typical + 1
     for one in settled:

@@ -1,4 +1,4 @@
-"""A disk that is full, a target that may not be written or is gone: the run says so, shows nothing half, and goes on later."""
+"""A full disk, or a target that cannot be written or is gone: the run says so, and continues later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import gold.apply
+import gold.writing.apply
 from framework.cli import main
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_crashes import CHAOS
@@ -26,7 +26,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A folder with a file system of its own, of 32 MB."""
     folder = tmp_path / "lakehouse"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", folder], capture_output=True, check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", folder], capture_output=True, check=False
+    ).returncode:
         pytest.skip("a full disk needs the right to mount a small one")
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
@@ -100,7 +102,12 @@ def test_a_table_that_cannot_be_written_is_parked_and_the_others_go_on(
     shop, place = Shop(spark, tmp_path), tmp_path / "lakehouse/gold/shop/item"
 
     def land(number: int) -> None:
-        shop.land([message("INSERT", number, after=item(number, table, 1.0), tableName=table) for table in ("item", "line")])
+        shop.land(
+            [
+                message("INSERT", number, after=item(number, table, 1.0), tableName=table)
+                for table in ("item", "line")
+            ]
+        )
 
     def check(count: int, table: str) -> None:
         assert shop.rows(f"shop/{table}") == {n: item(n, table, 1.0) for n in range(1, count + 1)}
@@ -119,7 +126,7 @@ def test_a_table_that_cannot_be_written_is_parked_and_the_others_go_on(
 
     land(3)
 
-    merge = gold.apply._merge
+    merge = gold.writing.apply._merge
 
     def take_away(changes: Any, named: Any, plan: Any, target: Any, truncates: Any) -> None:
         if plan.task.name.table == "item":
@@ -127,7 +134,7 @@ def test_a_table_that_cannot_be_written_is_parked_and_the_others_go_on(
         merge(changes, named, plan, target, truncates)
 
     with monkeypatch.context() as patched:
-        patched.setattr(gold.apply, "_merge", take_away)
+        patched.setattr(gold.writing.apply, "_merge", take_away)
         code, told = run(shop, capsys)
     assert (code, place.exists()) == (3, False), told
     check(3, "line")

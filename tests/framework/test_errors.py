@@ -17,7 +17,13 @@ def test_configuration_error_leaves_with_2() -> None:
 def test_error_survives_the_way_back_from_a_worker() -> None:
     error = pickle.loads(pickle.dumps(ConfigurationError("X", found="a", where="b", action="c")))
 
-    assert (type(error), error.condition, error.found, error.where, error.action) == (ConfigurationError, "X", "a", "b", "c")
+    assert (type(error), error.condition, error.found, error.where, error.action) == (
+        ConfigurationError,
+        "X",
+        "a",
+        "b",
+        "c",
+    )
 
 
 def test_nearest_name_ignores_case_and_gives_none_for_strangers() -> None:
@@ -35,10 +41,15 @@ def test_an_error_in_brief_is_its_three_parts_or_its_first_line() -> None:
 
 
 def test_the_innermost_cause_of_a_jvm_error_is_its_line() -> None:
-    told = "An error occurred while calling o3.execute.\n: org.apache.spark.SparkException: aborted\n\tat a.b\n"
+    told = (
+        "An error occurred while calling o3.execute.\n: org.apache.spark.SparkException: aborted\n\tat a.b\n"
+    )
     told += "Caused by: java.io.IOException: No space left\n\tat c"
     assert cause_of(Exception(told)) == "java.io.IOException: No space left"
-    assert cause_of(Exception("An error occurred while calling o3.load.\n: x.Gone: away\n\tat a.b")) == "x.Gone: away"
+    assert (
+        cause_of(Exception("An error occurred while calling o3.load.\n: x.Gone: away\n\tat a.b"))
+        == "x.Gone: away"
+    )
     assert (cause_of(ValueError("one\ntwo")), cause_of(ValueError())) == ("one", "ValueError")
 
 

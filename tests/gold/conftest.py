@@ -1,18 +1,18 @@
-"""Gold's tests read silver as a large pipeline does; those of the whole pipeline hold the changes of their small tables."""
+"""Gold's tests read silver as a large pipeline does: without the cache for the changes of small tables."""
 
 from __future__ import annotations
 
 import pytest
 
-from gold import held
+from gold.writing import change_cache
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_held(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "is_held" not in request.fixturenames:
-        monkeypatch.setattr(held, "HELD_ROWS", -1)
+def _no_cache(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "with_cache" not in request.fixturenames:
+        monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", -1)
 
 
 @pytest.fixture
-def is_held() -> None:
-    """Asked for by the tests of what is held."""
+def with_cache() -> None:
+    """Requested by tests of the cache."""

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from gold.apply import apply_table
-from gold.state import State
-from gold.tasks import Desk, known_schemas, waiting_tasks
-from tests.gold.told import Gold, Image, delete, insert, row, truncate, update
+from framework.pipeline.layer import Run
+from gold.planning.discovery import known_schemas, waiting_tasks
+from gold.planning.table_state import State
+from gold.writing.apply import apply_table
+from tests.gold.silver_builder import GoldPipeline, Image, delete, insert, row, truncate, update
 
 PAIR = ("id", "part")
 
@@ -20,8 +21,8 @@ def spelled(text: str, **values: str) -> Image:
 
 def test_old_work_late_changes_and_odd_keys_do_no_harm(spark: SparkSession, tmp_path: Path) -> None:
     """A run that was overtaken writes nothing older; a deleted row stays deleted; a key with a null part is one key."""
-    gold = Gold(spark, tmp_path)
-    gold.tell(
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(
         insert("overtaken", 1, row(1, a="first")),
         insert("deleted", 1, row(1, a="x")),
         insert("pair", 1, row(1, part=None, a="one"), keys=PAIR),
@@ -33,21 +34,30 @@ def test_old_work_late_changes_and_odd_keys_do_no_harm(spark: SparkSession, tmp_
         delete("keys_alone", 3, row(1)),
     )
     gold.apply()
-    gold.tell(
+    gold.add_batch(
         update("overtaken", 3, row(1, a="first"), row(1, a="second")),
         delete("deleted", 5, row(1, a="x")),
         update("pair", 3, row(1, part=None, a="one"), row(1, part=None, a="changed"), keys=PAIR),
         insert("keyless", 4, row(1, a="x"), keys=None),
         insert("keyless", 5, row(1, a="x"), keys=None),
     )
-    (old,) = (task for task in waiting_tasks(Desk(spark, gold.lake, gold.config)) if task.name.table == "overtaken")
+    (old,) = (
+        task
+        for task in waiting_tasks(Run(spark, gold.lake, gold.config, "test"))
+        if task.name.table == "overtaken"
+    )
     gold.apply()
-    gold.tell(update("overtaken", 7, row(1, a="second"), row(1, a="third")), update("deleted", 4, row(1, a="x"), row(1, a="late")))
+    gold.add_batch(
+        update("overtaken", 7, row(1, a="second"), row(1, a="third")),
+        update("deleted", 4, row(1, a="x"), row(1, a="late")),
+    )
     gold.apply()
 
     apply_table(spark, gold.lake, old, known_schemas(spark, gold.lake))
 
-    assert gold.rows("overtaken", "_cdc_sequence") == [{"id": 1, "a": "third", "_cdc_sequence": gold.state("overtaken").sequence}]
+    assert gold.rows("overtaken", "_cdc_sequence") == [
+        {"id": 1, "a": "third", "_cdc_sequence": gold.state("overtaken").sequence}
+    ]
     assert gold.rows("deleted") == []
     pairs = [(r["id"], r.get("part"), r["a"]) for r in gold.rows("pair")]
     assert (len(pairs), set(pairs)) == (2, {(1, None, "changed"), (1, "", "another")})
@@ -59,15 +69,17 @@ def test_old_work_late_changes_and_odd_keys_do_no_harm(spark: SparkSession, tmp_
 
 def test_a_truncate_concerns_the_merge_that_brings_it_alone(spark: SparkSession, tmp_path: Path) -> None:
     """A clause for rows that no change names has Delta read the whole replica, again and again."""
-    gold = Gold(spark, tmp_path, "  - {match: db.marked, deletes: soft}\n")
+    gold = GoldPipeline(spark, tmp_path, "  - {match: db.marked, deletes: soft}\n")
     for at, batch in enumerate(([3, 4], [6], [2, 7])):
         told = [insert(table, n, row(n)) for table in ("emptied", "marked") for n in batch]
-        gold.tell(*told, *([truncate("emptied", 5), truncate("marked", 5)] if at == 1 else []))
+        gold.add_batch(*told, *([truncate("emptied", 5), truncate("marked", 5)] if at == 1 else []))
         gold.apply()
 
     def clauses(table: str) -> list[bool]:
         found = gold.lake.history(spark, f"gold/db/{table}").where("operation = 'MERGE'").orderBy("version")
-        return [told["operationParameters"]["notMatchedBySourcePredicates"] != "[]" for told in found.collect()]
+        return [
+            told["operationParameters"]["notMatchedBySourcePredicates"] != "[]" for told in found.collect()
+        ]
 
     assert (clauses("emptied"), clauses("marked")) == ([True, False], [True, False])
     assert [r["id"] for r in gold.rows("emptied")] == [6, 7]

@@ -1,4 +1,4 @@
-"""Two databases under a random workload, captured by six connectors: MariaDB and PostgreSQL, in three styles of messages each."""
+"""MariaDB and PostgreSQL under a random workload, each captured by connectors in three styles of messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class Captured:
     def __init__(self, broker: Broker, workloads: dict[str, Workload]) -> None:
         self.broker = broker
         self.workloads = workloads
-        self.cells = {letter: {t.name: workload.cells(t) for t in workload.tables.values()} for letter, workload in workloads.items()}
+        self.cells = {
+            letter: {t.name: workload.cells(t) for t in workload.tables.values()}
+            for letter, workload in workloads.items()
+        }
 
     def rows(self, letter: str, table: Table) -> list[dict[str, Any]]:
         """The rows of a table at the end, as plain values."""
@@ -32,11 +35,25 @@ class Captured:
 
     def topics(self, prefix: str) -> list[str]:
         """The topics that one connector writes."""
-        return [t for t in self.broker.topics() if t.removeprefix("__debezium-heartbeat.").split(".")[0] == prefix]
+        return [
+            t for t in self.broker.topics() if t.removeprefix("__debezium-heartbeat.").split(".")[0] == prefix
+        ]
 
 
-def capture(place: Path, jars: str, broker: Broker, databases: tuple[MariaDb, Postgres], *, seed: str, steps: int, body: int) -> Captured:
-    """Run the workload while the connectors stream; the databases and the worker are stopped then, the broker stays."""
+def capture(
+    place: Path,
+    jars: str,
+    broker: Broker,
+    databases: tuple[MariaDb, Postgres],
+    *,
+    seed: str,
+    steps: int,
+    body: int,
+) -> Captured:
+    """Runs the workload while the connectors stream.
+
+    Then stops the databases and the worker, but not the broker.
+    """
     mariadb, postgres = databases
     workloads = {
         "m": Workload(mariadb, Random(f"{seed}m"), body_length=body),
@@ -44,7 +61,9 @@ def capture(place: Path, jars: str, broker: Broker, databases: tuple[MariaDb, Po
     }
     for workload in workloads.values():
         workload.create()
-    connectors = {prefix: connector(prefix, workloads[prefix[0]].database, broker.address) for prefix in PREFIXES}
+    connectors = {
+        prefix: connector(prefix, workloads[prefix[0]].database, broker.address) for prefix in PREFIXES
+    }
     worker = Worker(place / "connect", jars, broker, connectors)
     try:
         worker.start()

@@ -1,7 +1,7 @@
-"""Every column type of MariaDB and PostgreSQL that Debezium sends, with values at its edges, as literals of SQL.
+"""Every column type of MariaDB and PostgreSQL that Debezium sends, with extreme values as SQL literals.
 
-`kind` says how a value of the database is compared with the replica's (see `tables.py`); `hint` is what a pipeline without
-schema blocks has to be told of the column.
+`kind` says how a value of the database is compared with the replica's (see `tables.py`); `hint` is what a
+pipeline without schema blocks has to be told of the column.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its name, its declaration, how its values compare, and literals to choose from (NULL is always one)."""
+    """A column: its name, its declaration, how its values compare, and its literals (always with NULL)."""
 
     name: str
     declared: str
@@ -33,10 +33,26 @@ def _decimals(precision: int, scale: int) -> tuple[str, ...]:
 
 def _decimal(name: str, declared: str, precision: int, scale: int) -> Column:
     kind = f"decimal({precision},{scale})" if precision <= 38 else "string"
-    return Column(name, declared, "number", _decimals(precision, scale), {"type": kind, "encoding": "base64"} if precision <= 38 else None)
+    return Column(
+        name,
+        declared,
+        "number",
+        _decimals(precision, scale),
+        {"type": kind, "encoding": "base64"} if precision <= 38 else None,
+    )
 
 
-TEXTS = ("''", "'plain'", "'Grüße aus Köln'", "'emoji 🙂 日本語'", "'a\tb'", "'quote '' and \"'", "'  spaces  '", "'null'", "'007'")
+TEXTS = (
+    "''",
+    "'plain'",
+    "'Grüße aus Köln'",
+    "'emoji 🙂 日本語'",
+    "'a\tb'",
+    "'quote '' and \"'",
+    "'  spaces  '",
+    "'null'",
+    "'007'",
+)
 BYTES = ("''", "'00ff10'", "'e29882'", "'" + "ab" * 40 + "'")
 _UNIX = {"type": "timestamp_ntz"}
 
@@ -69,7 +85,13 @@ MARIADB = (
     Column("bit_9", "BIT(9)", "bits", ("b'0'", "b'100000001'", "b'111111111'")),
     Column("bit_64", "BIT(64)", "bits", ("b'0'", "b'1'", f"b'{'1' * 64}'", f"b'1{'0' * 63}'"), None),
     Column("made_in", "YEAR", "number", ("1901", "2155", "2024")),
-    Column("born", "DATE", "date", ("'2024-02-29'", "'1969-12-31'", "'1000-01-01'", "'9999-12-31'", "'0000-00-00'"), {"type": "date"}),
+    Column(
+        "born",
+        "DATE",
+        "date",
+        ("'2024-02-29'", "'1969-12-31'", "'1000-01-01'", "'9999-12-31'", "'0000-00-00'"),
+        {"type": "date"},
+    ),
     Column("at_0", "TIME", "time", ("'00:00:00'", "'23:59:59'", "'838:59:59'", "'-12:30:00'")),
     Column("at_6", "TIME(6)", "time", ("'10:00:00.000001'", "'-00:00:00.5'", "'837:00:00.123456'")),
     Column(
@@ -79,8 +101,16 @@ MARIADB = (
         ("'2024-02-29 10:00:00'", "'1000-01-01 00:00:00'", "'9999-12-31 23:59:59'", "'0000-00-00 00:00:00'"),
         _UNIX,
     ),
-    Column("wall_3", "DATETIME(3)", "wall", ("'2024-02-29 10:00:00.123'", "'1969-12-31 23:59:59.999'"), _UNIX),
-    Column("wall_6", "DATETIME(6)", "wall", ("'2024-02-29 10:00:00.123456'", "'2024-03-31 02:30:00.000001'"), _UNIX),
+    Column(
+        "wall_3", "DATETIME(3)", "wall", ("'2024-02-29 10:00:00.123'", "'1969-12-31 23:59:59.999'"), _UNIX
+    ),
+    Column(
+        "wall_6",
+        "DATETIME(6)",
+        "wall",
+        ("'2024-02-29 10:00:00.123456'", "'2024-03-31 02:30:00.000001'"),
+        _UNIX,
+    ),
     Column(
         "instant_0",
         "TIMESTAMP NULL",
@@ -88,24 +118,55 @@ MARIADB = (
         ("'2024-02-29 10:00:00'", "'1970-01-01 00:00:01'", "'2038-01-19 03:14:07'"),
         {"type": "timestamp"},
     ),
-    Column("instant_6", "TIMESTAMP(6) NULL", "instant", ("'2024-10-27 01:30:00.123456'", "'2001-01-01 00:00:00.5'"), {"type": "timestamp"}),
+    Column(
+        "instant_6",
+        "TIMESTAMP(6) NULL",
+        "instant",
+        ("'2024-10-27 01:30:00.123456'", "'2001-01-01 00:00:00.5'"),
+        {"type": "timestamp"},
+    ),
     Column("letters", "CHAR(20)", "text", ("''", "'abc'", "'ä🙂'")),
     Column("name", "VARCHAR(200)", "text", TEXTS),
     Column("latin", "VARCHAR(50) CHARACTER SET latin1", "text", ("'caf\u00e9'", "'plain'")),
     Column("body", "LONGTEXT", "text", (*TEXTS, "REPEAT('long ', 3000)")),
-    Column("fixed", "BINARY(4)", "bytes", ("x'00000000'", "x'ffffffff'", "x'01020304'"), {"type": "binary", "encoding": "base64"}),
-    Column("var_bytes", "VARBINARY(100)", "bytes", tuple(f"x{b}" for b in BYTES), {"type": "binary", "encoding": "base64"}),
-    Column("photo", "BLOB", "bytes", (*(f"x{b}" for b in BYTES), "REPEAT(x'00fe', 2000)"), {"type": "binary", "encoding": "base64"}),
+    Column(
+        "fixed",
+        "BINARY(4)",
+        "bytes",
+        ("x'00000000'", "x'ffffffff'", "x'01020304'"),
+        {"type": "binary", "encoding": "base64"},
+    ),
+    Column(
+        "var_bytes",
+        "VARBINARY(100)",
+        "bytes",
+        tuple(f"x{b}" for b in BYTES),
+        {"type": "binary", "encoding": "base64"},
+    ),
+    Column(
+        "photo",
+        "BLOB",
+        "bytes",
+        (*(f"x{b}" for b in BYTES), "REPEAT(x'00fe', 2000)"),
+        {"type": "binary", "encoding": "base64"},
+    ),
     Column("state", "ENUM('new','paid','sent''d','ü,x')", "text", ("'new'", "'paid'", "'sent''d'", "'ü,x'")),
     Column("tags", "SET('a','b','c')", "text", ("''", "'a'", "'a,c'", "'a,b,c'")),
-    Column("doc", "JSON", "json", ('\'{"a": 12345678901234567890, "b": [1.10, null]}\'', "'[]'", "'\"text\"'", "'{}'")),
-    Column("place", "POINT", "geometry", ("ST_GeomFromText('POINT(1 2)')", "ST_GeomFromText('POINT(-0.5 1e10)')")),
+    Column(
+        "doc",
+        "JSON",
+        "json",
+        ('\'{"a": 12345678901234567890, "b": [1.10, null]}\'', "'[]'", "'\"text\"'", "'{}'"),
+    ),
+    Column(
+        "place", "POINT", "geometry", ("ST_GeomFromText('POINT(1 2)')", "ST_GeomFromText('POINT(-0.5 1e10)')")
+    ),
     Column("area", "GEOMETRY", "geometry", ("ST_GeomFromText('LINESTRING(0 0,1 1,2 5)')",)),
     Column("token", "UUID", "text", ("'123e4567-e89b-12d3-a456-426655440001'",)),
 )
 
 UNTOLD = frozenset({"at_6", "at_3", "bit_9", "amounts", "days", "rounded", "huge"})
-"""Columns of PostgreSQL whose values without a schema say nothing of their encoding, and for which there is no setting."""
+"""Columns of PostgreSQL whose values do not show their encoding without a schema, and without a setting."""
 
 POSTGRES = (
     _integers("small_s", "smallint", -32768, 32767),
@@ -116,17 +177,38 @@ POSTGRES = (
     _decimal("huge", "numeric(50,20)", 50, 20),
     Column("rounded", "numeric(6,-2)", "number", ("123400", "-99900", "0")),
     Column(
-        "open_number", "numeric", "number", ("0", "1.10", "-123456789012345678901234567890.123", "1000", "'NaN'"), {"type": "decimal(38,3)"}
+        "open_number",
+        "numeric",
+        "number",
+        ("0", "1.10", "-123456789012345678901234567890.123", "1000", "'NaN'"),
+        {"type": "decimal(38,3)"},
     ),
     Column("real_4", "real", "float", ("0", "1.5", "'NaN'", "'Infinity'", "'-Infinity'", "0.1")),
-    Column("real_8", "double precision", "double", ("0", "1e308", "'NaN'", "'Infinity'", "'-Infinity'", "0.1", "-2.5e-300")),
-    Column("cash", "money", "money", ("'1234.56'", "'-0.01'", "'987654321.09'"), {"type": "decimal(20,2)", "encoding": "base64"}),
+    Column(
+        "real_8",
+        "double precision",
+        "double",
+        ("0", "1e308", "'NaN'", "'Infinity'", "'-Infinity'", "0.1", "-2.5e-300"),
+    ),
+    Column(
+        "cash",
+        "money",
+        "money",
+        ("'1234.56'", "'-0.01'", "'987654321.09'"),
+        {"type": "decimal(20,2)", "encoding": "base64"},
+    ),
     Column("flag", "boolean", "boolean", ("true", "false")),
     Column("letters", "char(5)", "text", ("''", "'ab'", "'äöü'")),
     Column("name", "varchar(200)", "text", TEXTS),
     Column("body", "text", "text", (*TEXTS, "repeat('long ', 3000)")),
     Column("folded", "citext", "text", ("'MiXeD'", "'plain'")),
-    Column("raw", "bytea", "bytes", tuple(f"decode({b}, 'hex')" for b in BYTES), {"type": "binary", "encoding": "base64"}),
+    Column(
+        "raw",
+        "bytea",
+        "bytes",
+        tuple(f"decode({b}, 'hex')" for b in BYTES),
+        {"type": "binary", "encoding": "base64"},
+    ),
     Column(
         "born",
         "date",
@@ -141,7 +223,13 @@ POSTGRES = (
         "wall_6",
         "timestamp",
         "wall",
-        ("'2024-02-29 10:00:00.123456'", "'1965-12-31 23:59:59'", "'9999-12-31 23:59:59.999999'", "'infinity'", "'-infinity'"),
+        (
+            "'2024-02-29 10:00:00.123456'",
+            "'1965-12-31 23:59:59'",
+            "'9999-12-31 23:59:59.999999'",
+            "'infinity'",
+            "'-infinity'",
+        ),
         _UNIX,
     ),
     Column("wall_3", "timestamp(3)", "wall", ("'2024-02-29 10:00:00.123'", "'2024-03-31 02:30:00'"), _UNIX),
@@ -155,19 +243,36 @@ POSTGRES = (
     Column("span", "interval", "interval", ("'1 day 02:03:04.5'", "'-3 hours'", "'0'", "'1 year 2 mons'")),
     Column("token", "uuid", "text", ("'123e4567-e89b-12d3-a456-426655440001'",)),
     Column("doc", "json", "text", ('\'{"a":  1.10, "a": 2}\'', "'[12345678901234567890]'", "'null'")),
-    Column("doc_b", "jsonb", "json", ('\'{"b": 12345678901234567890.10, "a": null}\'', "'[]'", "'\"text\"'", "'1'")),
+    Column(
+        "doc_b",
+        "jsonb",
+        "json",
+        ('\'{"b": 12345678901234567890.10, "a": null}\'', "'[]'", "'\"text\"'", "'1'"),
+    ),
     Column("page", "xml", "text", ("'<a b=\"1\">ü</a>'",)),
     Column("ip", "inet", "text", ("'10.0.0.1'", "'10.1.0.0/16'", "'2001:db8::1'")),
     Column("net", "cidr", "text", ("'10.0.0.0/8'", "'2001:db8::/32'")),
     Column("mac", "macaddr", "text", ("'08:00:2b:01:02:03'",)),
     Column("bit_1", "bit(1)", "pg_bits", ("B'0'", "B'1'")),
     Column("bit_9", "bit(9)", "pg_bits", ("B'000000000'", "B'100000001'")),
-    Column("bit_var", "bit varying(70)", "pg_bits_wide", ("B'1'", "B'101'", f"B'{'1' * 70}'"), {"type": "binary", "encoding": "base64"}),
+    Column(
+        "bit_var",
+        "bit varying(70)",
+        "pg_bits_wide",
+        ("B'1'", "B'101'", f"B'{'1' * 70}'"),
+        {"type": "binary", "encoding": "base64"},
+    ),
     Column("place", "point", "point", ("'(1,2)'", "'(-0.5,1e10)'")),
     Column("few", "int4range", "text", ("'[1,5)'", "'empty'", "'(,3]'")),
     Column("span_of", "tstzrange", "text", ("'[2024-01-01 00:00+00, 2024-01-02 00:00+00)'",)),
     Column("mood", "mood", "text", ("'sad'", "'o''k'", "'happy'")),
-    Column("positive", "positive_price", "number", ("1.10", "99999.99"), {"type": "decimal(8,2)", "encoding": "base64"}),
+    Column(
+        "positive",
+        "positive_price",
+        "number",
+        ("1.10", "99999.99"),
+        {"type": "decimal(8,2)", "encoding": "base64"},
+    ),
     Column("numbers", "integer[]", "json", ("'{}'", "'{1,2,NULL}'", "'{-2147483648}'")),
     Column("amounts", "numeric(10,2)[]", "numbers", ("'{1.10,-2.00,NULL}'", "'{}'")),
     Column("days", "date[]", "json", ("'{2024-02-29,NULL}'",)),

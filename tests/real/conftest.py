@@ -1,4 +1,4 @@
-"""One broker, one MariaDB, one PostgreSQL and one Connect worker for all tests that need them; each starts when it is asked for."""
+"""One broker, MariaDB, PostgreSQL and Connect worker for all tests; each starts when it is needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.session import local_settings, start_local
+from framework.spark.session import local_settings, start_local
 from tests.real.capture import Captured, capture
 from tests.real.databases import MariaDb, Postgres
 from tests.real.kafka import Broker, classpath

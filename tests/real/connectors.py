@@ -17,14 +17,22 @@ FLAT = {
     "transforms.flat.replace.null.with.default": "false",
     "transforms.flat.delete.tombstone.handling.mode": "rewrite",
 }
-FLAT_FIELDS = {"m": "op,db,table,source.ts_ms,source.file,source.pos,source.row", "p": "op,db,schema,table,source.ts_ms,source.lsn"}
+FLAT_FIELDS = {
+    "m": "op,db,table,source.ts_ms,source.file,source.pos,source.row",
+    "p": "op,db,schema,table,source.ts_ms,source.lsn",
+}
 STYLES = {"": (True, False), "n": (False, False), "f": (True, True), "g": (False, True)}
 """The second letter of a prefix: with a schema block or not, flattened or not."""
 
 
-def connector(prefix: str, database: MariaDb | Postgres, broker: str) -> dict[str, str]:
-    """The configuration of a connector; the prefix says the database (m, p) and the style of its messages."""
-    has_schema, is_flat = STYLES[prefix[1:]]
+def connector(
+    prefix: str, database: MariaDb | Postgres, broker: str, style: str | None = None
+) -> dict[str, str]:
+    """The configuration of a connector.
+
+    Its prefix names the database (m, p) and, without `style`, the style.
+    """
+    has_schema, is_flat = STYLES[prefix[1:] if style is None else style]
     given = {
         "topic.prefix": prefix,
         "database.hostname": LOCAL,
@@ -42,15 +50,21 @@ def connector(prefix: str, database: MariaDb | Postgres, broker: str) -> dict[st
         "poll.interval.ms": "50",
     }
     if is_flat:
-        is_row = {"predicates": "row", "predicates.row.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"}
-        pattern = {"predicates.row.pattern": rf"{prefix}\.(shop|public)\..*", "transforms.flat.predicate": "row"}
+        is_row = {
+            "predicates": "row",
+            "predicates.row.type": "org.apache.kafka.connect.transforms.predicates.TopicNameMatches",
+        }
+        pattern = {
+            "predicates.row.pattern": rf"{prefix}\.(shop|public)\..*",
+            "transforms.flat.predicate": "row",
+        }
         given |= {**FLAT, **is_row, **pattern, "transforms.flat.add.fields": FLAT_FIELDS[prefix[0]]}
     if isinstance(database, MariaDb):
         return given | {
             "connector.class": "io.debezium.connector.mariadb.MariaDbConnector",
             "database.user": "root",
             "database.password": "",
-            "database.server.id": str(5000 + sum(prefix.encode())),
+            "database.server.id": str(5000 + int.from_bytes(prefix.encode(), "big")),
             "database.include.list": "shop",
             "driver.yearIsDateType": "false",
             "schema.history.internal.kafka.bootstrap.servers": broker,
@@ -69,7 +83,7 @@ def connector(prefix: str, database: MariaDb | Postgres, broker: str) -> dict[st
 
 
 def table_rules(prefix: str, workload: Workload) -> list[dict[str, Any]]:
-    """What a pipeline has to be told of columns: nothing where messages describe them, or a topic of schema changes does."""
+    """The columns to configure; none where messages or a topic of schema changes describe them."""
     has_schema, _ = STYLES[prefix[1:]]
     if has_schema or prefix[0] == "m":
         return []
@@ -96,5 +110,9 @@ def pipeline(folder: Path, prefix: str, broker: str, rules: list[dict[str, Any]]
         source = {**source, "database": "shop"}
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "mainstem.yml"
-    file.write_text(yaml.safe_dump({"pipeline": "real", "lakehouse": "./lakehouse", "sources": {"feed": source}, "tables": rules}))
+    file.write_text(
+        yaml.safe_dump(
+            {"pipeline": "real", "lakehouse": "./lakehouse", "sources": {"feed": source}, "tables": rules}
+        )
+    )
     return file

@@ -34,7 +34,9 @@ class MariaDb:
                 shutil.chown(self.folder, "mysql")
             install = program("mariadb-install-db")
             options = ["--auth-root-authentication-method=normal", "--skip-test-db"]
-            subprocess.run([install, f"--defaults-file={settings}", *user, *options], check=True, capture_output=True)
+            subprocess.run(
+                [install, f"--defaults-file={settings}", *user, *options], check=True, capture_output=True
+            )
         self.server = start([program("mariadbd"), f"--defaults-file={settings}", *user], self.folder / "log")
         wait_until(lambda: self._client(["-e", "SELECT 1"]).returncode == 0, self.server, "MariaDB")
         assert data.exists()
@@ -62,7 +64,13 @@ class MariaDb:
         return "[mariadbd]\n" + "".join(f"{key}={value}\n" for key, value in given.items())
 
     def _client(self, options: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
-        command = [program("mariadb"), "--no-defaults", f"--socket={self.folder / 'sock'}", "-uroot", "--default-character-set=utf8mb4"]
+        command = [
+            program("mariadb"),
+            "--no-defaults",
+            f"--socket={self.folder / 'sock'}",
+            "-uroot",
+            "--default-character-set=utf8mb4",
+        ]
         return subprocess.run([*command, *options], input=text, capture_output=True, text=True, check=False)
 
     def run(self, statements: str) -> None:
@@ -77,7 +85,7 @@ class MariaDb:
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def revived(self) -> str | None:
-        """The end of the log of a server that has died, of a statement for instance; it runs again then. None while it lives."""
+        """The end of the log of a server that has died, and restarts it; None while it runs."""
         assert self.server is not None
         if self.server.process.poll() is None:
             return None
@@ -122,15 +130,29 @@ class Postgres:
             with (data / "postgresql.conf").open("a") as settings:
                 settings.write(
                     f"listen_addresses='{LOCAL}'\nport={self.port}\nunix_socket_directories='{self.folder}'\nwal_level=logical\n"
-                    "max_wal_senders=10\nmax_replication_slots=10\ntimezone='UTC'\nshared_buffers='32MB'\nfsync=off\n"
+                    "max_wal_senders=40\nmax_replication_slots=40\nmax_connections=200\ntimezone='UTC'\nshared_buffers='32MB'\nfsync=off\n"
                 )
         command = [*user, program("postgres", *PG_FOLDERS), "-D", str(data)]
-        self.server = start(command, self.folder.parent / f"{self.folder.name}.log", stop_signal=signal.SIGINT)
+        self.server = start(
+            command, self.folder.parent / f"{self.folder.name}.log", stop_signal=signal.SIGINT
+        )
         wait_until(lambda: self._client(["-c", "SELECT 1"]).returncode == 0, self.server, "PostgreSQL")
         return self
 
     def _client(self, options: Sequence[str], text: str | None = None) -> subprocess.CompletedProcess[str]:
-        command = [program("psql", *PG_FOLDERS), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", LOCAL, "-p", str(self.port), "-U", "postgres"]
+        command = [
+            program("psql", *PG_FOLDERS),
+            "-X",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-h",
+            LOCAL,
+            "-p",
+            str(self.port),
+            "-U",
+            "postgres",
+        ]
         return subprocess.run([*command, *options], input=text, capture_output=True, text=True, check=False)
 
     def run(self, statements: str) -> None:

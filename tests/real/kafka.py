@@ -20,7 +20,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from framework.jars import cache_folder
+from framework.spark.jars import cache_folder
 from tests.real.processes import Server, free_ports, program, start, wait_until
 
 ARTIFACTS = (
@@ -38,7 +38,9 @@ LOCAL = "127.0.0.1"
 def classpath() -> str:
     """All jars of the broker and the connectors, from Maven Central or where an earlier test has put them."""
     names = "".join(
-        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(*a.split(":"))
+        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>".format(
+            *a.split(":")
+        )
         for a in ARTIFACTS
     )
     pom = (
@@ -49,7 +51,14 @@ def classpath() -> str:
     if not (folder / "complete").exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "pom.xml").write_text(pom)
-        command = [program("mvn"), "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=lib"]
+        command = [
+            program("mvn"),
+            "-q",
+            "-B",
+            "dependency:copy-dependencies",
+            "-DincludeScope=runtime",
+            "-DoutputDirectory=lib",
+        ]
         subprocess.run(command, cwd=folder, check=True)
         (folder / "complete").touch()
     return f"{folder / 'lib'}/*"
@@ -57,7 +66,7 @@ def classpath() -> str:
 
 @dataclass
 class Broker:
-    """One node that is broker and controller; `folder` keeps its data, so that it can be stopped and started again."""
+    """One node as broker and controller; `folder` keeps its data, so that it can be restarted."""
 
     folder: Path
     jars: str
@@ -75,12 +84,32 @@ class Broker:
             self.folder.mkdir(parents=True)
             settings.write_text(self._properties())
             name = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-            command = ["java", "-cp", self.jars, "kafka.tools.StorageTool", "format", "-t", name, "-c", str(settings)]
+            command = [
+                "java",
+                "-cp",
+                self.jars,
+                "kafka.tools.StorageTool",
+                "format",
+                "-t",
+                name,
+                "-c",
+                str(settings),
+            ]
             subprocess.run(command, check=True, capture_output=True)
-        command = ["java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", self.jars, "kafka.Kafka", str(settings)]
+        command = [
+            "java",
+            "-Xmx512m",
+            "-XX:TieredStopAtLevel=1",
+            "-cp",
+            self.jars,
+            "kafka.Kafka",
+            str(settings),
+        ]
         log = self.folder / f"log-{time.monotonic_ns()}"
         self.server = start(command, log)
-        wait_until(lambda: "Kafka Server started" in log.read_text(errors="replace"), self.server, "the broker")
+        wait_until(
+            lambda: "Kafka Server started" in log.read_text(errors="replace"), self.server, "the broker"
+        )
         return self
 
     def _properties(self) -> str:
@@ -99,8 +128,14 @@ class Broker:
             "log.retention.check.interval.ms": "300",
             "log.segment.delete.delay.ms": "100",
             "group.initial.rebalance.delay.ms": "0",
-            **{f"{topic}.replication.factor": "1" for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")},
-            **{f"{topic}.min.isr": "1" for topic in ("transaction.state.log", "share.coordinator.state.topic")},
+            **{
+                f"{topic}.replication.factor": "1"
+                for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+            },
+            **{
+                f"{topic}.min.isr": "1"
+                for topic in ("transaction.state.log", "share.coordinator.state.topic")
+            },
         }
         return "".join(f"{key}={value}\n" for key, value in given.items())
 
@@ -110,9 +145,18 @@ class Broker:
 
     def create(self, topic: str, partitions: int = 1, **config: str) -> None:
         """A new topic; dots in the names of settings are written as underscores."""
-        new = NewTopic(topic, partitions, 1, config={key.replace("_", "."): value for key, value in config.items()})
+        new = NewTopic(
+            topic, partitions, 1, config={key.replace("_", "."): value for key, value in config.items()}
+        )
         admin = self.admin()
         admin.create_topics([new])[topic].result(30)
+
+    def drop(self, topic: str) -> None:
+        """Delete a topic, and wait until the broker has forgotten it."""
+        assert self.server is not None
+        admin = self.admin()
+        admin.delete_topics([topic])[topic].result(30)
+        wait_until(lambda: topic not in self.topics(), self.server, "the topic to go")
 
     def add_partitions(self, topic: str, total: int) -> None:
         """More partitions for a topic."""
@@ -128,7 +172,11 @@ class Broker:
         """A client that the caller keeps until its answers are there."""
         return AdminClient({"bootstrap.servers": self.address})
 
-    def produce(self, topic: str, messages: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]]) -> None:
+    def produce(
+        self,
+        topic: str,
+        messages: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
+    ) -> None:
         """Messages as (partition, key, value, headers), acknowledged."""
         producer = Producer({"bootstrap.servers": self.address, "acks": "all", "linger.ms": 5})
         for partition, key, value, headers in messages:
@@ -149,8 +197,12 @@ class Broker:
 
     def read(self, topics: list[str]) -> Iterator[dict[str, Any]]:
         """Every message of the topics as `kcat -J` prints it."""
-        consumer = Consumer({"bootstrap.servers": self.address, "group.id": "read", "enable.partition.eof": True})
-        places = [TopicPartition(t, p, low) for t in topics for p, (low, high) in self.ends(t).items() if high > low]
+        consumer = Consumer(
+            {"bootstrap.servers": self.address, "group.id": "read", "enable.partition.eof": True}
+        )
+        places = [
+            TopicPartition(t, p, low) for t in topics for p, (low, high) in self.ends(t).items() if high > low
+        ]
         consumer.assign(places)
         open_places = {(place.topic, place.partition) for place in places}
         try:
@@ -199,6 +251,7 @@ class Worker:
     jars: str
     broker: Broker
     connectors: Mapping[str, Mapping[str, str]]
+    heap: str = "700m"
     port: int = field(default_factory=lambda: free_ports(1)[0])
     server: Server | None = None
 
@@ -221,7 +274,7 @@ class Worker:
             file = self.folder / f"{name}.json"
             file.write_text(json.dumps({"name": name, "config": {"name": name, **config}}))
             files.append(str(file))
-        java = ["java", "-Xmx700m", "-XX:TieredStopAtLevel=1", "-cp", self.jars]
+        java = ["java", f"-Xmx{self.heap}", "-XX:TieredStopAtLevel=1", "-cp", self.jars]
         command = [*java, "org.apache.kafka.connect.cli.ConnectStandalone", str(settings), *files]
         self.server = start(command, self.folder / "log", env={"TZ": "UTC"})
         wait_until(self._runs, self.server, "the connectors", 180)
@@ -229,7 +282,11 @@ class Worker:
 
     def _runs(self) -> bool:
         status = self._status()
-        tasks = [task for name in self.connectors for task in status.get(name, {}).get("status", {}).get("tasks", ())]
+        tasks = [
+            task
+            for name in self.connectors
+            for task in status.get(name, {}).get("status", {}).get("tasks", ())
+        ]
         failed = next((task["trace"] for task in tasks if task["state"] == "FAILED"), None)
         if failed:
             pytest.fail(f"a connector failed: {failed[:3000]}", pytrace=False)
@@ -241,7 +298,9 @@ class Worker:
 
     def _status(self) -> dict[str, Any]:
         try:
-            with urllib.request.urlopen(f"http://{LOCAL}:{self.port}/connectors?expand=status", timeout=5) as answer:
+            with urllib.request.urlopen(
+                f"http://{LOCAL}:{self.port}/connectors?expand=status", timeout=5
+            ) as answer:
                 found = json.load(answer)
                 return found if isinstance(found, dict) else {}
         except (OSError, urllib.error.URLError, ValueError):
@@ -253,4 +312,6 @@ class Worker:
 
 
 def java_is_there() -> bool:
-    return any(os.access(Path(folder) / "java", os.X_OK) for folder in os.environ.get("PATH", "").split(os.pathsep))
+    return any(
+        os.access(Path(folder) / "java", os.X_OK) for folder in os.environ.get("PATH", "").split(os.pathsep)
+    )

@@ -1,4 +1,4 @@
-"""Servers that a test starts by itself: each with a folder and a log of its own, on loopback, stopped when the test ends."""
+"""Servers that a test starts, each with its own folder and log, on loopback; they stop when the test ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from pathlib import Path
 
 import pytest
 
-DEBIAN = {"mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server", "mariadb": "mariadb-client", "mvn": "maven"}
+DEBIAN = {
+    "mariadbd": "mariadb-server",
+    "mariadb-install-db": "mariadb-server",
+    "mariadb": "mariadb-client",
+    "mvn": "maven",
+}
 
 
 def free_ports(count: int) -> list[int]:
@@ -65,11 +70,21 @@ class Server:
         return self.log.read_text(errors="replace")[-3000:]
 
 
-def start(arguments: Sequence[str], log: Path, *, env: Mapping[str, str] | None = None, stop_signal: int = signal.SIGTERM) -> Server:
+def start(
+    arguments: Sequence[str],
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    stop_signal: int = signal.SIGTERM,
+) -> Server:
     """A process whose output goes to the log."""
     with log.open("ab") as out:
         process = subprocess.Popen(
-            list(arguments), stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}
+            list(arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(env or {})},
         )
     return Server(process, log, stop_signal)
 

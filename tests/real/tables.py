@@ -1,4 +1,4 @@
-"""What a database holds and what a replica holds, in one form: a row as a mapping of columns to plain values."""
+"""The rows of a database and of a replica in one form: a mapping of columns to plain values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def postgres_cell(column: Column) -> str:
 
 def database_row(columns: Sequence[Column], cells: Sequence[str]) -> dict[str, Any]:
     """A row of the database by the texts of its cells."""
-    return {c.name: None if cell == "-" else FROM_TEXT[c.kind](bytes.fromhex(cell)) for c, cell in zip(columns, cells, strict=True)}
+    return {
+        c.name: None if cell == "-" else FROM_TEXT[c.kind](bytes.fromhex(cell))
+        for c, cell in zip(columns, cells, strict=True)
+    }
 
 
 def _text(data: bytes) -> str:
@@ -135,11 +138,19 @@ FROM_TEXT: Mapping[str, Callable[[bytes], Any]] = {
 """A cell of the database as a plain value, by the column's kind."""
 
 
-def replica_rows(spark: SparkSession, path: str, columns: Sequence[Column]) -> tuple[list[str], list[dict[str, Any]]]:
-    """The replica's own columns in their order, and its rows as plain values; what the source does not have stays as it is."""
+def replica_rows(
+    spark: SparkSession, path: str, columns: Sequence[Column]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """The replica's columns in their order, and its rows as plain values.
+
+    Columns that the source lacks are unchanged.
+    """
     table = spark.read.format("delta").load(path).toArrow()
     kinds = {c.name: c.kind for c in columns}
-    rows = [{name: _plain(kinds.get(name, ""), row[name]) for name in row if name not in OWN} for row in table.to_pylist()]
+    rows = [
+        {name: _plain(kinds.get(name, ""), row[name]) for name in row if name not in OWN}
+        for row in table.to_pylist()
+    ]
     return [name for name in table.column_names if name not in OWN], rows
 
 
@@ -172,7 +183,9 @@ def _wkb(value: str) -> str:
     return base64.b64decode(json.loads(value)["wkb"]).hex()
 
 
-def differences(wanted: Iterable[Mapping[str, Any]], found: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
+def differences(
+    wanted: Iterable[Mapping[str, Any]], found: Iterable[Mapping[str, Any]], keys: Sequence[str]
+) -> list[str]:
     """Every cell that differs, and every row that one side alone has. NaN equals NaN."""
     mine = {repr([row[k] for k in keys]): row for row in wanted}
     theirs: dict[str, Mapping[str, Any]] = {}
@@ -182,7 +195,9 @@ def differences(wanted: Iterable[Mapping[str, Any]], found: Iterable[Mapping[str
         if key in theirs:
             faults.append(f"{key}: two rows")
         theirs[key] = row
-    faults += [f"{key}: missing" for key in mine.keys() - theirs.keys()] + [f"{key}: too many" for key in theirs.keys() - mine.keys()]
+    faults += [f"{key}: missing" for key in mine.keys() - theirs.keys()] + [
+        f"{key}: too many" for key in theirs.keys() - mine.keys()
+    ]
     for key in mine.keys() & theirs.keys():
         for name in mine[key]:
             one, other = mine[key][name], theirs[key].get(name)

@@ -1,4 +1,4 @@
-"""What Debezium captured of real databases, by way of a real broker: every replica equals its table, value by value."""
+"""Debezium captures real databases through a real broker: every replica equals its table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def status_of(config: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any
     return found
 
 
-def check_replicas(config: Path, prefix: str, captured: Captured, capsys: pytest.CaptureFixture[str], spark: SparkSession) -> None:
+def check_replicas(
+    config: Path, prefix: str, captured: Captured, capsys: pytest.CaptureFixture[str], spark: SparkSession
+) -> None:
     """Every table of the database, cell by cell, and a fate for every message."""
     found = status_of(config, capsys)
     entries = {entry["table"]: entry for entry in found["tables"] if entry["state"] == "active"}
@@ -39,14 +41,21 @@ def check_replicas(config: Path, prefix: str, captured: Captured, capsys: pytest
             faults.append(f"{table.name}: no active replica")
             continue
         untold = UNTOLD if prefix == "pn" else frozenset()
-        names, rows = replica_rows(spark, entries[table.name]["replica"], [c for c in table.all_columns if c.name not in untold])
-        wanted = [{own_name(n): v for n, v in row.items() if n not in untold} for row in captured.rows(prefix[0], table)]
+        names, rows = replica_rows(
+            spark, entries[table.name]["replica"], [c for c in table.all_columns if c.name not in untold]
+        )
+        wanted = [
+            {own_name(n): v for n, v in row.items() if n not in untold}
+            for row in captured.rows(prefix[0], table)
+        ]
         faults += [f"{table.name}: {d}" for d in differences(wanted, rows, [k.name for k in table.keys])]
         missing = {own_name(c.name) for c in table.all_columns} - set(names)
         faults += [f"{table.name}: no column {name}" for name in sorted(missing)]
     assert not faults, "\n".join(faults[:60])
     assert found["quarantined"] == {}
-    messages = sum(high - low for t in captured.topics(prefix) for low, high in captured.broker.ends(t).values())
+    messages = sum(
+        high - low for t in captured.topics(prefix) for low, high in captured.broker.ends(t).values()
+    )
     assert found["messages"] == messages
 
 
@@ -58,6 +67,8 @@ def own_name(name: str) -> str:
 def test_replicas_equal_the_tables(
     prefix: str, captured: Captured, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    config = pipeline(tmp_path, prefix, captured.broker.address, table_rules(prefix, captured.workloads[prefix[0]]))
+    config = pipeline(
+        tmp_path, prefix, captured.broker.address, table_rules(prefix, captured.workloads[prefix[0]])
+    )
     assert main(["run", "-c", str(config)]) == 0, capsys.readouterr().err
     check_replicas(config, prefix, captured, capsys, spark)

@@ -1,9 +1,10 @@
-"""The Kafka source against a real broker: what is in the topics is in bronze, once, whatever happens to broker and run."""
+"""The Kafka source with a real broker: bronze has each message once, whatever happens to broker and run."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import yaml
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.tables import Lakehouse
+from framework.lakehouse.lakehouse import Lakehouse
 from tests.real.capture import Captured
 from tests.real.conftest import SEED
 from tests.real.connectors import pipeline, table_rules
@@ -27,14 +28,23 @@ from tests.real.test_debezium import check_replicas
 
 pytestmark = pytest.mark.real
 ROOT = Path(__file__).parents[2]
-IMPATIENT = {"kafka.request.timeout.ms": "3000", "kafka.default.api.timeout.ms": "5000", "fetchOffset.numRetries": "1"}
+IMPATIENT = {
+    "kafka.request.timeout.ms": "3000",
+    "kafka.default.api.timeout.ms": "5000",
+    "fetchOffset.numRetries": "1",
+}
 Message = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
 
 
 def config_file(folder: Path, broker: Broker, **kafka: Any) -> Path:
-    source = {"format": "canal", "kafka": {"bootstrap_servers": broker.address, "kafka.metadata.max.age.ms": "1000", **kafka}}
+    source = {
+        "format": "canal",
+        "kafka": {"bootstrap_servers": broker.address, "kafka.metadata.max.age.ms": "1000", **kafka},
+    }
     file = folder / "mainstem.yml"
-    file.write_text(yaml.safe_dump({"pipeline": "topics", "lakehouse": "./lakehouse", "sources": {"feed": source}}))
+    file.write_text(
+        yaml.safe_dump({"pipeline": "topics", "lakehouse": "./lakehouse", "sources": {"feed": source}})
+    )
     return file
 
 
@@ -42,18 +52,42 @@ def row(number: int, op: str = "INSERT", name: str = "Ann") -> bytes:
     """A change of one row, as Canal writes it."""
     data = [{"id": str(number), "name": name}]
     return json.dumps(
-        {"type": op, "database": "shop", "table": "t", "es": 1709200800000 + number, "id": number, "pkNames": ["id"], "data": data}
+        {
+            "type": op,
+            "database": "shop",
+            "table": "t",
+            "es": 1709200800000 + number,
+            "id": number,
+            "pkNames": ["id"],
+            "data": data,
+        }
     ).encode()
 
 
 def messages(start: int, count: int, partitions: int = 3) -> list[Message]:
-    return [(n % partitions, b"k%d" % n, row(n), [("h", b"%d" % n), ("none", None)]) for n in range(start, start + count)]
+    return [
+        (n % partitions, b"k%d" % n, row(n), [("h", b"%d" % n), ("none", None)])
+        for n in range(start, start + count)
+    ]
 
 
 def landed(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:
-    table = spark.read.format("delta").load(str(folder / "lakehouse" / "bronze" / "messages")).toArrow().to_pylist()
+    table = (
+        spark.read.format("delta")
+        .load(str(folder / "lakehouse" / "bronze" / "messages"))
+        .toArrow()
+        .to_pylist()
+    )
     found = [
-        (m["topic"], m["partition"], m["offset"], m["key"], m["value"], [(h["key"], h["value"]) for h in m["headers"] or ()]) for m in table
+        (
+            m["topic"],
+            m["partition"],
+            m["offset"],
+            m["key"],
+            m["value"],
+            [(h["key"], h["value"]) for h in m["headers"] or ()],
+        )
+        for m in table
     ]
     return sorted(found, key=lambda m: m[:3])
 
@@ -62,15 +96,22 @@ def held(broker: Broker, topics: Sequence[str]) -> list[tuple[Any, ...]]:
     found = []
     for m in broker.read(list(topics)):
         flat = m.get("headers", [])
-        pairs = [(name, None if value is None else value.encode()) for name, value in zip(flat[::2], flat[1::2], strict=True)]
+        pairs = [
+            (name, None if value is None else value.encode())
+            for name, value in zip(flat[::2], flat[1::2], strict=True)
+        ]
         key, value = (None if m[part] is None else m[part].encode() for part in ("key", "payload"))
         found.append((m["topic"], m["partition"], m["offset"], key, value, pairs))
     return sorted(found, key=lambda m: m[:3])
 
 
-def test_topics_land_as_they_are_and_late_topics_and_partitions_too(broker: Broker, tmp_path: Path, spark: SparkSession) -> None:
+def test_topics_land_as_they_are_and_late_topics_and_partitions_too(
+    broker: Broker, tmp_path: Path, spark: SparkSession
+) -> None:
     broker.create("land.one", 3)
-    broker.produce("land.one", [*messages(0, 20), (0, b"gone", None, []), (1, None, b"no json", []), (2, b"", b"", [])])
+    broker.produce(
+        "land.one", [*messages(0, 20), (0, b"gone", None, []), (1, None, b"no json", []), (2, b"", b"", [])]
+    )
     broker.create("other.land.one", 1)
     broker.produce("other.land.one", messages(0, 1, 1))
     config = config_file(tmp_path, broker, topic_pattern=r"land\..*")
@@ -114,8 +155,50 @@ def test_offsets_that_the_broker_has_lost_are_an_error_that_names_them(
     assert [m[2] for m in landed(spark, tmp_path)] == [0, 1, 2, 3, 8, 9]
 
 
-def test_a_compacted_topic_has_gaps_and_loses_nothing_that_it_holds(broker: Broker, tmp_path: Path, spark: SparkSession) -> None:
-    broker.create("compact", 1, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01", max_compaction_lag_ms="200")
+def test_a_topic_that_was_created_anew_and_has_grown_beyond_the_old_one(
+    broker: Broker, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Spark alone continues at the old offset: the first messages of the new topic would be lost silently."""
+    broker.create("anew", 2)
+    broker.produce("anew", messages(0, 8, 2))
+    config = config_file(tmp_path, broker, topics=["anew"])
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
+    broker.produce("anew", messages(8, 4, 2))
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
+    old = landed(spark, tmp_path)
+    assert old == held(broker, ["anew"])
+    broker.drop("anew")
+    broker.create("anew", 2)
+    broker.produce("anew", messages(100, 30, 2))
+    capsys.readouterr()
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 1
+    error = capsys.readouterr().err
+    assert "KAFKA_TOPIC_RECREATED" in error
+    assert landed(spark, tmp_path) == old
+    checkpoint = tmp_path / "lakehouse" / "_mainstem" / "bronze" / "feed"
+    assert f"delete {checkpoint}," in error
+    shutil.rmtree(checkpoint)
+    Path(f"{checkpoint}.reset").touch()
+    config.write_text(config.read_text().replace("    format: canal", "    format: canal\n    epoch: 2"))
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
+    assert sorted(map(repr, landed(spark, tmp_path))) == sorted(map(repr, [*old, *held(broker, ["anew"])]))
+    broker.produce("anew", messages(200, 2, 2))
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
+    assert len(landed(spark, tmp_path)) == 12 + 32
+
+
+def test_a_compacted_topic_has_gaps_and_loses_nothing_that_it_holds(
+    broker: Broker, tmp_path: Path, spark: SparkSession
+) -> None:
+    broker.create(
+        "compact",
+        1,
+        cleanup_policy="compact",
+        segment_ms="100",
+        min_cleanable_dirty_ratio="0.01",
+        max_compaction_lag_ms="200",
+    )
     for part in range(5):
         broker.produce("compact", [(0, b"k%d" % (n % 3), row(100 * part + n), []) for n in range(10)])
         time.sleep(0.3)
@@ -160,7 +243,9 @@ def test_killed_runs_and_a_broker_that_comes_and_goes_change_nothing(
     config = pipeline(tmp_path, "m", broker.address, rules, maxOffsetsPerTrigger="150", **IMPATIENT)
     for kill in range(3):
         with (tmp_path / f"killed-{kill}").open("w") as log:
-            process = subprocess.Popen(command(config), cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                command(config), cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+            )
             try:
                 process.wait(random.uniform(20, 60))
             except subprocess.TimeoutExpired:
@@ -174,12 +259,16 @@ def test_killed_runs_and_a_broker_that_comes_and_goes_change_nothing(
     check_replicas(config, "m", captured, capsys, spark)
 
 
-def test_a_continuous_run_takes_up_what_comes_and_ends_in_good_order(broker: Broker, tmp_path: Path, spark: SparkSession) -> None:
+def test_a_continuous_run_takes_up_what_comes_and_ends_in_good_order(
+    broker: Broker, tmp_path: Path, spark: SparkSession
+) -> None:
     broker.create("steady", 3)
     config = config_file(tmp_path, broker, topics=["steady"])
     broker.produce("steady", messages(0, 6))
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(command(config, "--continuous", "1s", "--json"), cwd=ROOT, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command(config, "--continuous", "1s", "--json"), cwd=ROOT, stdout=log, stderr=log
+        )
     try:
         wait_for_rows(spark, tmp_path, process, 6)
         broker.produce("steady", messages(6, 6))
@@ -189,7 +278,9 @@ def test_a_continuous_run_takes_up_what_comes_and_ends_in_good_order(broker: Bro
     finally:
         if process.poll() is None:
             process.kill()
-    rounds = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line.startswith("{")]
+    rounds = [
+        json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line.startswith("{")
+    ]
     assert sum(r["counts"].get("landed", 0) for r in rounds) == 12
     assert main(["run", "-c", str(config)]) == 0  # the lease is free
 

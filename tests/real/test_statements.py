@@ -10,8 +10,17 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from framework.contracts.actions import Action, AddColumn, ChangeType, DropColumn, NotUnderstood, RenameColumn, SetKeys, TableName
-from silver.ddl import understand
+from framework.contracts.ddl_actions import (
+    Action,
+    AddColumn,
+    ChangeType,
+    DropColumn,
+    RenameColumn,
+    SetKeys,
+    TableName,
+    Unsupported,
+)
+from silver.ddl.parser import parse_ddl
 from tests.real.conftest import SEED
 from tests.real.databases import MariaDb
 
@@ -99,7 +108,9 @@ def quoted(name: str) -> str:
     return "`" + bare(name).replace("`", "``") + "`"
 
 
-_COLUMNS = "SELECT column_name FROM information_schema.columns WHERE table_schema = 'w' ORDER BY ordinal_position"
+_COLUMNS = (
+    "SELECT column_name FROM information_schema.columns WHERE table_schema = 'w' ORDER BY ordinal_position"
+)
 _KEY = "SELECT column_name FROM information_schema.statistics WHERE table_schema = 'w' AND index_name = 'PRIMARY' ORDER BY seq_in_index"
 
 
@@ -147,7 +158,10 @@ class Writer:
         while True:
             have = ["`id`", *map(quoted, self.random.sample(NAMES, 4))]
             clauses = ", ".join(self.clause(have) for _ in range(self.random.choice((1, 1, 2, 3))))
-            yield have, f"ALTER {self.random.choice(('', 'IGNORE '))}TABLE {self.random.choice(('t', '`w`.`t`'))} {clauses}"
+            yield (
+                have,
+                f"ALTER {self.random.choice(('', 'IGNORE '))}TABLE {self.random.choice(('t', '`w`.`t`'))} {clauses}",
+            )
 
 
 class Model:
@@ -192,7 +206,13 @@ class Model:
 def value_of(mariadb: MariaDb, column: AddColumn) -> str:
     """What the row holds in the column, as canonical text."""
     name = quoted(column.name)
-    shown = f"TO_BASE64({name})" if column.type == "binary" else f"{name}+0" if (column.declared or "").startswith("bit") else name
+    shown = (
+        f"TO_BASE64({name})"
+        if column.type == "binary"
+        else f"{name}+0"
+        if (column.declared or "").startswith("bit")
+        else name
+    )
     (row,) = mariadb.rows(f"SELECT IF({name} IS NULL, '<null>', {shown}) FROM w.t")
     text = row[0] if row else ""
     return text.replace(" ", "T") if column.type == "timestamp_ntz" else text
@@ -213,7 +233,9 @@ def test_statements_are_read_as_the_server_reads_them(mariadb: MariaDb) -> None:
     done, faults = 0, list[str]()
     for have, statement in Writer(SEED).statements():
         columns = ", ".join(("id int PRIMARY KEY", *(f"{name} int" for name in have[1:])))
-        mariadb.run(f"DROP DATABASE IF EXISTS w; CREATE DATABASE w; USE w; CREATE TABLE t ({columns}); INSERT INTO t (id) VALUES (1);")
+        mariadb.run(
+            f"DROP DATABASE IF EXISTS w; CREATE DATABASE w; USE w; CREATE TABLE t ({columns}); INSERT INTO t (id) VALUES (1);"
+        )
         try:
             mariadb.run(f"USE w;\n{statement};\n")
         except AssertionError:
@@ -221,10 +243,14 @@ def test_statements_are_read_as_the_server_reads_them(mariadb: MariaDb) -> None:
                 print(f"the server died, perhaps of: {statement}\n{last_words}")
             continue  # the server refuses it, as it would have refused it at the source
         model = Model(have)
-        actions = [action for one in understand(statement, dialect="mysql", table=TableName("w", None, "t")) for action in one.actions]
+        actions = [
+            action
+            for one in parse_ddl(statement, dialect="mysql", table=TableName("w", None, "t"))
+            for action in one.actions
+        ]
         for action in actions:
             model.apply(action)
-        told = [action.reason for action in actions if isinstance(action, NotUnderstood)]
+        told = [action.reason for action in actions if isinstance(action, Unsupported)]
         if told == ["it alters a column that it adds"]:
             continue  # reported: its default may be another
         faults += [f"{statement}: {reason}" for reason in told]
@@ -232,9 +258,15 @@ def test_statements_are_read_as_the_server_reads_them(mariadb: MariaDb) -> None:
             faults.append(f"{statement}: {model.columns}")
         if [row[0].lower() for row in mariadb.rows(_KEY)] != [name.lower() for name in model.keys]:
             faults.append(f"{statement}: key {model.keys}")
-        for column in (c for c in model.added.values() if c.name in model.columns and not c.has_expression_default):
+        for column in (
+            c for c in model.added.values() if c.name in model.columns and not c.has_expression_default
+        ):
             text = value_of(mariadb, column)
-            faults += [] if is_same(column, text) else [f"{statement}: {column.name} holds {text!r}, not {column.default!r}"]
+            faults += (
+                []
+                if is_same(column, text)
+                else [f"{statement}: {column.name} holds {text!r}, not {column.default!r}"]
+            )
         done += 1
         if done == STATEMENTS:
             break

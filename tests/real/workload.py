@@ -1,4 +1,4 @@
-"""A random workload: tables of all types, keys that change, statements that change tables, the same on two databases.
+"""A random workload on two databases: tables of all types, key changes, statements that change tables.
 
 Each step is one transaction. What it does is drawn from a seed, so that a run can be repeated.
 """
@@ -27,7 +27,10 @@ def _number(name: str) -> Column:
 
 @dataclass
 class Table:
-    """A table of the source as it is now; `keys` empty: it has none. `is_wide` tables may grow and lose columns."""
+    """The present state of a source table, perhaps without `keys`.
+
+    `is_wide` tables may gain and lose columns.
+    """
 
     name: str
     keys: tuple[Column, ...]
@@ -71,7 +74,14 @@ class Workload:
         region = Column("region", "VARCHAR(20)", "text", ())
         q = self.quote
         kinds = MARIADB if is_mariadb else POSTGRES
-        weird = [_text("select", q), _number("a b"), _text("ünï", q), _text("Upper", q), _text("_cdc_sequence", q), _number("x.y")]
+        weird = [
+            _text("select", q),
+            _number("a b"),
+            _text("ünï", q),
+            _text("Upper", q),
+            _text("_cdc_sequence", q),
+            _number("x.y"),
+        ]
         for table in (
             Table("kinds", (key,), list(kinds)),
             Table("orders", (region, key), [_number("amount"), _text("state", q)]),
@@ -87,7 +97,13 @@ class Workload:
         else:
             self.database.run("CREATE DATABASE shop")
             extensions = ["CREATE EXTENSION citext", "CREATE EXTENSION hstore", "CREATE EXTENSION ltree"]
-            self.run([*extensions, "CREATE TYPE mood AS ENUM ('sad','o''k','happy')", "CREATE DOMAIN positive_price AS numeric(8,2)"])
+            self.run(
+                [
+                    *extensions,
+                    "CREATE TYPE mood AS ENUM ('sad','o''k','happy')",
+                    "CREATE DOMAIN positive_price AS numeric(8,2)",
+                ]
+            )
         for table in self.tables.values():
             self.run([self._created(table)])
         for _ in range(2):
@@ -103,7 +119,10 @@ class Workload:
         """New rows in one statement."""
         rows = []
         for _ in range(count):
-            key = tuple(str(self.next_id) if k.name == "id" else self.random.choice(("'north'", "'süd'")) for k in table.keys)
+            key = tuple(
+                str(self.next_id) if k.name == "id" else self.random.choice(("'north'", "'süd'"))
+                for k in table.keys
+            )
             self.next_id += 1
             table.rows.append(key)
             rows.append("(" + ", ".join([*key, *(self._value(c) for c in table.columns)]) + ")")
@@ -124,7 +143,13 @@ class Workload:
     def step(self) -> None:
         """One random transaction on one random table."""
         table = self.random.choice([t for t in self.tables.values() if t.rows])
-        actions: list[Callable[[Table], list[str]]] = [self._update, self._update, self._delete, self._move, self._many]
+        actions: list[Callable[[Table], list[str]]] = [
+            self._update,
+            self._update,
+            self._delete,
+            self._move,
+            self._many,
+        ]
         self.run(self.random.choice(actions)(table))
         if self.random.random() < 0.5:
             self.insert(self.random.choice(list(self.tables.values())), 2)
@@ -152,7 +177,9 @@ class Workload:
     def _again(self, table: Table, key: tuple[str, ...]) -> list[str]:
         table.rows.append(key)
         names = ", ".join(self._name(c.name) for c in table.all_columns)
-        return [f"INSERT INTO {self._name(table.name)} ({names}) VALUES ({', '.join([*key, *(self._value(c) for c in table.columns)])})"]
+        return [
+            f"INSERT INTO {self._name(table.name)} ({names}) VALUES ({', '.join([*key, *(self._value(c) for c in table.columns)])})"
+        ]
 
     def _many(self, table: Table) -> list[str]:
         """Several changes of one transaction, some of one row."""
@@ -164,7 +191,13 @@ class Workload:
         one, other = table.rows[0][0], table.rows[1][0]
         name, key = self._name(table.name), self._name("id")
         steps = ((one, "-1"), (other, one), ("-1", other))
-        self.run(["BEGIN", *(f"UPDATE {name} SET {key} = {new} WHERE {key} = {old}" for old, new in steps), "COMMIT"])
+        self.run(
+            [
+                "BEGIN",
+                *(f"UPDATE {name} SET {key} = {new} WHERE {key} = {old}" for old, new in steps),
+                "COMMIT",
+            ]
+        )
 
     def clear(self) -> None:
         """TRUNCATE, and rows behind it."""
@@ -176,14 +209,18 @@ class Workload:
     def grow(self) -> None:
         """Columns come, change and go."""
         table, name = self.tables["growing"], self._name("growing")
-        declared = "INT DEFAULT 7" if self.quote == "`" else "INT"  # PostgreSQL tells nobody that older rows have a default
+        declared = (
+            "INT DEFAULT 7" if self.quote == "`" else "INT"
+        )  # PostgreSQL tells nobody that older rows have a default
         late = Column("late", declared, "number", _SMALL)
         self.run([f"ALTER TABLE {name} ADD COLUMN {self._name('late')} {declared}"])
         table.columns.append(late)
         self.insert(table, 2)
         self.run(self._update(table))
         if self.quote == "`":
-            self.run([f"ALTER TABLE {name} MODIFY COLUMN `second` BIGINT, RENAME COLUMN `first` TO `primary`"])
+            self.run(
+                [f"ALTER TABLE {name} MODIFY COLUMN `second` BIGINT, RENAME COLUMN `first` TO `primary`"]
+            )
             table.columns[0] = _text("primary", self.quote)
             self.insert(table, 2)
         else:
@@ -199,4 +236,7 @@ class Workload:
             cells = ", ".join(cell(c) for c in table.all_columns)
             return self.database.rows(f"SELECT {cells} FROM shop.{self._name(table.name)}")
         cells = " || '|' || ".join(cell(c) for c in table.all_columns)
-        return [row[0].split("|") for row in self.database.rows_of("shop", f"SELECT {cells} FROM {self._name(table.name)}")]
+        return [
+            row[0].split("|")
+            for row in self.database.rows_of("shop", f"SELECT {cells} FROM {self._name(table.name)}")
+        ]

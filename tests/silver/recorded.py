@@ -13,12 +13,14 @@ from typing import Any
 from msgspec import structs
 
 from framework.contracts.events import Event, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed
-from silver.format import Context, Format
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed
+from silver.decoding.format import Context, Format
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "formats"
-SCENARIOS = sorted(path.relative_to(FOLDER).as_posix().removesuffix(".raw") for path in FOLDER.glob("*/*.raw"))
+SCENARIOS = sorted(
+    path.relative_to(FOLDER).as_posix().removesuffix(".raw") for path in FOLDER.glob("*/*.raw")
+)
 NULL = b"\\N"
 SPOT = "a spot for cells"
 
@@ -49,7 +51,10 @@ def messages_of(scenario: str) -> list[RawMessage]:
     keys = lines_of(path) if path.exists() else []
     keys += [b""] * (len(values) - len(keys))
     pairs = zip(keys, values, strict=True)
-    return [RawMessage("feed", "topic", 0, n, None, key or None, None if value == NULL else value) for n, (key, value) in enumerate(pairs)]
+    return [
+        RawMessage("feed", "topic", 0, n, None, key or None, None if value == NULL else value)
+        for n, (key, value) in enumerate(pairs)
+    ]
 
 
 def recordings(name: str) -> Iterator[tuple[RawMessage, Context]]:
@@ -98,7 +103,11 @@ class Sample:
 
 def sample_of(name: str) -> Sample:
     """The recorded insert of a format that shows most: a declared whole number where there is one, and many columns."""
-    samples = [sample for message, context in recordings(name) if (sample := _sample(format_of(name), message, context)) is not None]
+    samples = [
+        sample
+        for message, context in recordings(name)
+        if (sample := _sample(format_of(name), message, context)) is not None
+    ]
     return max(samples, key=lambda sample: (sample.column != "", len(sample.after(sample.value()))))
 
 
@@ -107,7 +116,9 @@ def _sample(fmt: Format, message: RawMessage, context: Context) -> Sample | None
         (event,) = fmt.decode(message, context)
     except (Malformed, ValueError):
         return None
-    is_insert = isinstance(event, RowChange) and event.op is Op.INSERT and event.half is None and not event.partial
+    is_insert = (
+        isinstance(event, RowChange) and event.op is Op.INSERT and event.half is None and not event.partial
+    )
     if not is_insert or message.value is None:
         return None
     for document, image in _spots(json.loads(message.value)):
@@ -117,7 +128,11 @@ def _sample(fmt: Format, message: RawMessage, context: Context) -> Sample | None
             continue
         if isinstance(spotted, RowChange) and SPOT in (spotted.after or ()):
             whole = ("tinyint", "int", "bigint")
-            found = [n for n, c in event.columns.items() if c.type in whole and image.get(n) is not None and n not in (event.keys or ())]
+            found = [
+                n
+                for n, c in event.columns.items()
+                if c.type in whole and image.get(n) is not None and n not in (event.keys or ())
+            ]
             return Sample(fmt, context, message.key, document, found[0] if found else "")
     return None
 
@@ -134,4 +149,7 @@ def _spots(document: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
 def objects_in(node: Any) -> list[dict[str, Any]]:
     """All objects of a document."""
     inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
-    return [*([node] if isinstance(node, dict) else []), *(found for value in inner for found in objects_in(value))]
+    return [
+        *([node] if isinstance(node, dict) else []),
+        *(found for value in inner for found in objects_in(value)),
+    ]

@@ -12,7 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from framework.contracts.raw import RawMessage
+from framework.contracts.messages import RawMessage
 from tests.real.columns import Column
 from tests.real.tables import FROM_TEXT, database_row
 
@@ -28,21 +28,25 @@ class Recorded:
     rows: list[dict[str, Any]]
 
 
-def recorded_tables(letter: str) -> dict[str, Recorded]:
+def recorded_tables(letter: str, folder: Path = FOLDER) -> dict[str, Recorded]:
     """The tables of MariaDB (m) or PostgreSQL (p)."""
     found = {}
-    for name, table in json.loads((FOLDER / f"{letter}.tables.json").read_text(encoding="utf-8")).items():
+    for name, table in json.loads((folder / f"{letter}.tables.json").read_text(encoding="utf-8")).items():
         columns = tuple(Column(c, declared, kind, ()) for c, declared, kind in table["columns"])
-        found[name] = Recorded(tuple(table["keys"]), columns, [database_row(columns, cells) for cells in table["rows"]])
+        found[name] = Recorded(
+            tuple(table["keys"]), columns, [database_row(columns, cells) for cells in table["rows"]]
+        )
     return found
 
 
-def recorded_messages(prefix: str) -> Iterator[RawMessage]:
-    """The messages of one connector."""
-    for line in gzip.decompress((FOLDER / f"{prefix}.jsonl.gz").read_bytes()).decode().splitlines():
+def recorded_messages(prefix: str, folder: Path = FOLDER) -> Iterator[RawMessage]:
+    """The messages of one connector, or of those that share a file."""
+    for line in gzip.decompress((folder / f"{prefix}.jsonl.gz").read_bytes()).decode().splitlines():
         m = json.loads(line)
         flat = m.get("headers", [])
-        headers = tuple((n, None if v is None else v.encode()) for n, v in zip(flat[::2], flat[1::2], strict=True))
+        headers = tuple(
+            (n, None if v is None else v.encode()) for n, v in zip(flat[::2], flat[1::2], strict=True)
+        )
         key, value = (None if m[part] is None else m[part].encode() for part in ("key", "payload"))
         yield RawMessage("feed", m["topic"], m["partition"], m["offset"], m["ts"] * 1000, key, value, headers)
 

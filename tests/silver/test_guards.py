@@ -9,12 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.tables import Lakehouse
-from silver import batch as of_batch
-from silver.batch import MESSAGES_TABLE, normalize_batch
-from silver.desk import Desk, source_plans
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.batches import process as of_batch
+from silver.batches.process import process_batch
+from silver.batches.run_state import RunState, source_plans
 from silver.job import run_silver
-from silver.passed_over import extra_batch
+from silver.stream.resume import spare_batch_id
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 
 HALF = message("UPDATE_AFTER", 4, after=item(2, "ink", 9.5))
@@ -31,22 +32,33 @@ def test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = Shop(spark, tmp_path)
-    shop.land([message("INSERT", 1, after=item(1, "pen", 1.5)), message("INSERT", 2, after=item(2, "ink", 9.0)), HALF, "no message"])
+    shop.land(
+        [
+            message("INSERT", 1, after=item(1, "pen", 1.5)),
+            message("INSERT", 2, after=item(2, "ink", 9.0)),
+            HALF,
+            "no message",
+        ]
+    )
     shop.run()
     expected = fates(shop)
 
     def again() -> None:
-        desk = Desk(shop.lake, shop.config, source_plans(shop.config))
-        normalize_batch(shop.lake.read(spark, MESSAGES_TABLE), 0, desk)
+        state = RunState(shop.lake, shop.config, source_plans(shop.config))
+        process_batch(shop.lake.read(spark, MESSAGES_TABLE), 0, state)
 
-    with monkeypatch.context() as patched:  # the mark of the write alone: it names the batch, and Delta skips it
-        patched.setattr(of_batch, "_is_committed", lambda *_: False)
+    with (
+        monkeypatch.context() as patched
+    ):  # the mark of the write alone: it names the batch, and Delta skips it
+        patched.setattr(of_batch, "is_committed", lambda *_: False)
         again()
         assert fates(shop) == expected
     append = Lakehouse.append
     with monkeypatch.context() as patched:  # the look into the table alone
 
-        def unmarked(lake: Lakehouse, frame: Any, name: str, transaction: Any = None, properties: Any = None) -> None:
+        def unmarked(
+            lake: Lakehouse, frame: Any, name: str, transaction: Any = None, properties: Any = None
+        ) -> None:
             append(lake, frame, name, transaction if name.startswith("ops/") else None, properties)
 
         patched.setattr(Lakehouse, "append", unmarked)
@@ -69,12 +81,12 @@ def test_a_batch_again_leaves_alone_what_batches_behind_it_have_paired(
     assert main(["run", "--through", "bronze", "-c", str(shop.folder / "mainstem.yml")]) == 0
     messages = shop.lake.read(spark, MESSAGES_TABLE)
     first, second = messages.where("topic = 'part-001.jsonl'"), messages.where("topic = 'part-002.jsonl'")
-    desk = Desk(shop.lake, shop.config, source_plans(shop.config))
-    normalize_batch(second, extra_batch(spark, desk), desk)
+    state = RunState(shop.lake, shop.config, source_plans(shop.config))
+    process_batch(second, spare_batch_id(spark, state), state)
     assert shop.lake.read(spark, "silver/pending").isEmpty()
     expected = fates(shop)
 
-    normalize_batch(first, 0, Desk(shop.lake, shop.config, source_plans(shop.config)))
+    process_batch(first, 0, RunState(shop.lake, shop.config, source_plans(shop.config)))
 
     assert shop.lake.read(spark, "silver/pending").isEmpty()
     assert fates(shop) == expected

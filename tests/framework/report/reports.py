@@ -6,12 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 from framework.contracts.quality import QualityResult
 from framework.report.excerpts import excerpt
-from framework.report.records import (
+from framework.report.model import (
     BadValues,
     Batch,
     Fate,
     PastRun,
-    Place,
     Refusal,
     Refused,
     Report,
@@ -19,6 +18,7 @@ from framework.report.records import (
     Source,
     Stop,
     Table,
+    TableKey,
     TableResult,
     Verdict,
     Waiting,
@@ -46,18 +46,31 @@ def ago(**parts: float) -> datetime:
 
 
 def nothing() -> Report:
-    return Report("shop", "/srv/lakehouse", "0.1.0", NOW, sources=(Source("orders", "datahub_blob", "files", 1),), messages=0)
+    return Report(
+        "shop",
+        "/srv/lakehouse",
+        "0.1.0",
+        NOW,
+        sources=(Source("orders", "datahub_blob", "files", 1),),
+        messages=0,
+    )
 
 
 def busy() -> Report:
-    orders, lines, prices = (Place("orders", "shop", None, name) for name in ("orders", "order_line", "price"))
-    customer = Place("crm", "crm", "public", "customer")
+    orders, lines, prices = (
+        TableKey("orders", "shop", None, name) for name in ("orders", "order_line", "price")
+    )
+    customer = TableKey("crm", "crm", "public", "customer")
     return Report(
         pipeline="shop",
         lakehouse="/srv/lakehouse",
         version="0.1.0",
         generated_at=NOW,
-        sources=(Source("orders", "datahub_blob", "files", 1), Source("crm", "debezium", "kafka", 2), Source("stock", "canal", "files", 1)),
+        sources=(
+            Source("orders", "datahub_blob", "files", 1),
+            Source("crm", "debezium", "kafka", 2),
+            Source("stock", "canal", "files", 1),
+        ),
         messages=5_010,
         runs=tuple(_run(at) for at in range(24)),
         fates=(
@@ -65,17 +78,45 @@ def busy() -> Report:
             Fate(lines, "row", 2_210, 96, ago(minutes=4), ago(minutes=3), (9000,)),
             Fate(prices, "row", 88, 0, ago(hours=6), ago(minutes=3), (9000, 8000)),
             Fate(customer, "row", 734, 0, ago(minutes=1), ago(seconds=20), (9000,)),
-            Fate(Place("stock", "depot", None, "stock"), "row", 402, 0, ago(days=2), ago(days=2), (3000,)),
+            Fate(TableKey("stock", "depot", None, "stock"), "row", 402, 0, ago(days=2), ago(days=2), (3000,)),
             Fate(lines, "duplicate", 61, 0, ago(hours=1), ago(minutes=3)),
-            Fate(Place("orders"), "heartbeat", 96, 0, ago(minutes=2), ago(minutes=3)),
+            Fate(TableKey("orders"), "heartbeat", 96, 0, ago(minutes=2), ago(minutes=3)),
             Fate(orders, "ddl", 2, 0, ago(hours=20), ago(hours=19), (8000,)),
             Fate(orders, "half", 44, 0, ago(minutes=4), ago(minutes=3)),
-            Fate(Place("crm"), "quarantined", 7, 0, None, ago(minutes=3)),
-            Fate(Place("orders", "shop", None, "tmp_load"), "excluded", 120, 0, ago(hours=2), ago(hours=2)),
+            Fate(TableKey("crm"), "quarantined", 7, 0, None, ago(minutes=3)),
+            Fate(
+                TableKey("orders", "shop", None, "tmp_load"), "excluded", 120, 0, ago(hours=2), ago(hours=2)
+            ),
         ),
         tables=(
-            Table(orders, "active", None, "/r/orders", "/r/orders__history", ("id",), 9, 9000, ago(minutes=4), 1_532, 6, 1_204),
-            Table(lines, "active", None, "/r/order_line", None, ("order_id", "line_no"), 6, 9000, ago(minutes=4), 2_210, 0, 2_011),
+            Table(
+                orders,
+                "active",
+                None,
+                "/r/orders",
+                "/r/orders__history",
+                ("id",),
+                9,
+                9000,
+                ago(minutes=4),
+                1_532,
+                6,
+                1_204,
+            ),
+            Table(
+                lines,
+                "active",
+                None,
+                "/r/order_line",
+                None,
+                ("order_id", "line_no"),
+                6,
+                9000,
+                ago(minutes=4),
+                2_210,
+                0,
+                2_011,
+            ),
             Table(
                 prices,
                 "parked",
@@ -90,8 +131,23 @@ def busy() -> Report:
                 2,
                 61,
             ),
-            Table(customer, "active", None, "/r/customer", None, ("id",), 12, 9000, ago(minutes=1), 734, 0, 700),
-            Table(Place("stock", "depot", None, "stock"), "append_only", None, "/r/stock", None, (), 4, 9000, ago(days=2), 402, 0, None),
+            Table(
+                customer, "active", None, "/r/customer", None, ("id",), 12, 9000, ago(minutes=1), 734, 0, 700
+            ),
+            Table(
+                TableKey("stock", "depot", None, "stock"),
+                "append_only",
+                None,
+                "/r/stock",
+                None,
+                (),
+                4,
+                9000,
+                ago(days=2),
+                402,
+                0,
+                None,
+            ),
         ),
         waiting=(Waiting(orders, 3, ago(minutes=9)),),
         stops=(Stop("stock", 1, "depot", 0, 8812, "server_changed", "server 7 after server 3"),),
@@ -152,7 +208,9 @@ def busy() -> Report:
             BadValues(orders, "placed_at", "not_canonical", 12, "0000-00-00 00:00:00", "c0ffee"),
             BadValues(lines, "unit_price", "precision", 3, "9.9999", "beef01"),
         ),
-        batches=tuple(Batch(9000 - 1000 * at, ago(hours=at), ago(hours=at, minutes=3 + at % 5), 400) for at in range(9)),
+        batches=tuple(
+            Batch(9000 - 1000 * at, ago(hours=at), ago(hours=at, minutes=3 + at % 5), 400) for at in range(9)
+        ),
         checks=(
             check("shop.orders", "not_null(id)"),
             check("shop.orders", "unique(id)"),
@@ -176,7 +234,13 @@ def busy() -> Report:
                 expected="one of DE, FR, NL",
                 observed="14 of 700 rows",
             ),
-            check("shop.price", "snapshot", None, observed="not judged", detail="the file is not there: ./snapshots/price.csv"),
+            check(
+                "shop.price",
+                "snapshot",
+                None,
+                observed="not judged",
+                detail="the file is not there: ./snapshots/price.csv",
+            ),
         ),
         verdicts=tuple(Verdict(ago(hours=at), int(at in (0, 3)), int(at < 5)) for at in range(24)),
     )
@@ -227,14 +291,24 @@ def _run(at: int) -> PastRun:
     messages = 120 + 37 * ((at * 7) % 11)
     parked = TableResult("shop.price", "PARKED", notes=("DUPLICATE_KEY  found: two rows of key 7",))
     tables = (TableResult("shop.orders", "ok", 40, 12, 3, late=at % 4), *((parked,) if at < 2 else ()))
-    counts = {"messages": messages, "changes": messages - 9, "applied": messages - 9, "merged": 20, "quarantined": 5 if at in (0, 7) else 0}
-    errors = ("KAFKA_UNREACHABLE\n  found: no broker answers\n  where: source crm\n  do:    look at the broker",) if at == 11 else ()
+    counts = {
+        "messages": messages,
+        "changes": messages - 9,
+        "applied": messages - 9,
+        "merged": 20,
+        "quarantined": 5 if at in (0, 7) else 0,
+    }
+    errors = (
+        ("KAFKA_UNREACHABLE\n  found: no broker answers\n  where: source crm\n  do:    look at the broker",)
+        if at == 11
+        else ()
+    )
     return PastRun(f"{at:012x}", ago(hours=at), 8.0 + messages / 40, counts, tables, errors)
 
 
 def harmful() -> Report:
     """Each harmful text in every place that takes text."""
-    places = [Place(text, text, text, text) for text in HARMFUL]
+    places = [TableKey(text, text, text, text) for text in HARMFUL]
     return Report(
         pipeline="shop",
         lakehouse=HARMFUL[0],
@@ -243,31 +317,63 @@ def harmful() -> Report:
         sources=tuple(Source(text, "canal", "files", 1) for text in HARMFUL),
         messages=12,
         runs=(
-            PastRun(HARMFUL[0], ago(hours=1), 1.0, {"messages": 12}, tuple(TableResult(t, "PARKED", notes=(t,)) for t in HARMFUL), HARMFUL),
+            PastRun(
+                HARMFUL[0],
+                ago(hours=1),
+                1.0,
+                {"messages": 12},
+                tuple(TableResult(t, "PARKED", notes=(t,)) for t in HARMFUL),
+                HARMFUL,
+            ),
             PastRun("0", ago(hours=2), 1.0, {"messages": 12}),
         ),
         fates=tuple(Fate(place, "row", 1, 0, ago(hours=1), ago(hours=1), (0,)) for place in places),
-        tables=tuple(Table(p, "parked", t, "/r", None, (t,), 1, 0, ago(hours=1), 1, 1, 1) for p, t in zip(places, HARMFUL, strict=True)),
+        tables=tuple(
+            Table(p, "parked", t, "/r", None, (t,), 1, 0, ago(hours=1), 1, 1, 1)
+            for p, t in zip(places, HARMFUL, strict=True)
+        ),
         waiting=tuple(Waiting(place, 1, ago(hours=1)) for place in places),
         stops=tuple(Stop(text, 1, text, 0, 1, text, text) for text in HARMFUL),
         refusals=tuple(Refusal(text, "canal", "not_json", 1, ago(hours=1), ago(hours=1)) for text in HARMFUL),
         refused=tuple(
-            Refused(t, "canal", t, 0, at, "not_json", t, excerpt(t.encode(), None), excerpt(t.encode(), None), ago(hours=1))
+            Refused(
+                t,
+                "canal",
+                t,
+                0,
+                at,
+                "not_json",
+                t,
+                excerpt(t.encode(), None),
+                excerpt(t.encode(), None),
+                ago(hours=1),
+            )
             for at, t in enumerate(HARMFUL)
         ),
-        schema_changes=tuple(SchemaChange(p, "statement", ago(hours=1), t, t) for p, t in zip(places, HARMFUL, strict=True)),
-        bad_values=tuple(BadValues(p, t, "not_canonical", 1, t, t) for p, t in zip(places, HARMFUL, strict=True)),
+        schema_changes=tuple(
+            SchemaChange(p, "statement", ago(hours=1), t, t) for p, t in zip(places, HARMFUL, strict=True)
+        ),
+        bad_values=tuple(
+            BadValues(p, t, "not_canonical", 1, t, t) for p, t in zip(places, HARMFUL, strict=True)
+        ),
         batches=(Batch(0, ago(hours=1), ago(hours=1), 12),),
         checks=tuple(
-            check(t, t, passed, failed=3, keys=(t,), expected=t, observed=t, detail=t) for t in HARMFUL for passed in (False, True, None)
+            check(t, t, passed, failed=3, keys=(t,), expected=t, observed=t, detail=t)
+            for t in HARMFUL
+            for passed in (False, True, None)
         ),
     )
 
 
 def great(table_count: int = 200, run_count: int = 50) -> Report:
     """As many tables and runs as a large pipeline has, each with checks and changes, and all the samples there may be."""
-    places = [Place(f"source_{at % 8}", f"database_{at % 10}", None, f"table_with_a_long_name_{at}") for at in range(table_count)]
-    results = tuple(TableResult(place.name, "ok", 1_000, 200, 30, 4, ("column added: note string",)) for place in places)
+    places = [
+        TableKey(f"source_{at % 8}", f"database_{at % 10}", None, f"table_with_a_long_name_{at}")
+        for at in range(table_count)
+    ]
+    results = tuple(
+        TableResult(place.name, "ok", 1_000, 200, 30, 4, ("column added: note string",)) for place in places
+    )
     counts = {"messages": 100_000, "changes": 90_000, "applied": 90_000}
     return Report(
         pipeline="warehouse",
@@ -278,20 +384,45 @@ def great(table_count: int = 200, run_count: int = 50) -> Report:
         messages=10_000_000,
         runs=tuple(PastRun(f"{at:012x}", ago(hours=at), 60.0, counts, results) for at in range(run_count)),
         fates=tuple(
-            Fate(p, kind, 1_000 + at, 0, ago(hours=1), ago(hours=1), (9,)) for at, p in enumerate(places) for kind in ("row", "duplicate")
+            Fate(p, kind, 1_000 + at, 0, ago(hours=1), ago(hours=1), (9,))
+            for at, p in enumerate(places)
+            for kind in ("row", "duplicate")
         ),
-        tables=tuple(Table(p, "active", None, f"/r/{p.name}", None, ("id", "line"), 40, 9, ago(hours=1), 1_000, 3, 900) for p in places),
-        refusals=tuple(Refusal(f"source_{at}", "canal", "not_json", 9, ago(hours=1), ago(hours=1)) for at in range(8)),
+        tables=tuple(
+            Table(p, "active", None, f"/r/{p.name}", None, ("id", "line"), 40, 9, ago(hours=1), 1_000, 3, 900)
+            for p in places
+        ),
+        refusals=tuple(
+            Refusal(f"source_{at}", "canal", "not_json", 9, ago(hours=1), ago(hours=1)) for at in range(8)
+        ),
         refused=tuple(
-            Refused("source_1", "canal", "topic", 0, at, "not_json", "line 1", None, excerpt(b'{"a":"<b>"}' * 363, 90_000), ago(hours=1))
+            Refused(
+                "source_1",
+                "canal",
+                "topic",
+                0,
+                at,
+                "not_json",
+                "line 1",
+                None,
+                excerpt(b'{"a":"<b>"}' * 363, 90_000),
+                ago(hours=1),
+            )
             for at in range(60)
         ),
         schema_changes=tuple(
-            SchemaChange(places[at % table_count], "statement", ago(hours=at), "column note string added", "ALTER TABLE x " * 20)
+            SchemaChange(
+                places[at % table_count],
+                "statement",
+                ago(hours=at),
+                "column note string added",
+                "ALTER TABLE x " * 20,
+            )
             for at in range(300)
         ),
         bad_values=tuple(
-            BadValues(places[at % table_count], f"column_{at}", "precision", at, "9.99999" * 20, "c" * 32) for at in range(500)
+            BadValues(places[at % table_count], f"column_{at}", "precision", at, "9.99999" * 20, "c" * 32)
+            for at in range(500)
         ),
         batches=tuple(Batch(at, ago(hours=at), ago(hours=at + 1), 1_000) for at in range(50)),
         checks=tuple(

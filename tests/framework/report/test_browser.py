@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from framework.report.page import html
-from framework.report.records import Report
+from framework.report.html_page import html
+from framework.report.model import Report
 from tests.framework.report.reports import HARMFUL, busy, great, harmful, nothing
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.skipif("MAINSTEM_BROWSER" not in os.environ, reason="needs Chromium: make test-browser")
+pytestmark = pytest.mark.skipif(
+    "MAINSTEM_BROWSER" not in os.environ, reason="needs Chromium: make test-browser"
+)
 
-LOOKS = {"light": ("light", 1280), "dark": ("dark", 1280), "phone": ("light", 390), "dark phone": ("dark", 390)}
+LOOKS = {
+    "light": ("light", 1280),
+    "dark": ("dark", 1280),
+    "phone": ("light", 390),
+    "dark phone": ("dark", 390),
+}
 CONTRAST = """() => {
   const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
   const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
@@ -57,7 +64,9 @@ def browser() -> Iterator[Browser]:
 class Opened:
     """A report in a browser; `requests`, `complaints` and `dialogs` hold what the page did."""
 
-    def __init__(self, browser: Browser, file: Path, report: Report, look: str = "light", **context: Any) -> None:
+    def __init__(
+        self, browser: Browser, file: Path, report: Report, look: str = "light", **context: Any
+    ) -> None:
         scheme, width = LOOKS[look]
         file.write_text(html(report), encoding="utf-8", newline="\n")
         self.page: Page = browser.new_context(
@@ -139,7 +148,9 @@ def test_the_page_tells_all_without_its_script(browser: Browser, tmp_path: Path)
 def test_a_great_report_opens_at_once(browser: Browser, tmp_path: Path) -> None:
     page = Opened(browser, tmp_path / "report.html", great()).page
     seconds = page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd") / 1000
-    print(f"200 tables, 50 runs: {(tmp_path / 'report.html').stat().st_size / 1e6:.1f} MB, there after {seconds:.2f} s")
+    print(
+        f"200 tables, 50 runs: {(tmp_path / 'report.html').stat().st_size / 1e6:.1f} MB, there after {seconds:.2f} s"
+    )
     assert seconds < 5  # a second on a machine that has nothing else to do
     page.locator("#tables thead button", has_text="Applied").click()
     assert page.locator("#tables tbody tr").count() == 200

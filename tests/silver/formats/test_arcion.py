@@ -6,20 +6,44 @@ from typing import Any
 import pytest
 
 from framework.contracts.events import Column, Control, ControlKind, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.format import Context, Options
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.format import Context, Options
 from silver.formats.arcion import FORMAT
 
 CONTEXT = Context("feed", Options(), "UTC", lambda database, schema, table: None)
 KEY = b'{"schema": {"type": "struct", "fields": [{"type": "int32", "field": "id"}]}, "payload": {"id": "6"}}'
-FIELDS = [{"type": "int32", "field": "id"}, {"type": "string", "field": "name"}, {"type": "boolean", "field": "ok"}]
-SCHEMA = {"type": "struct", "fields": [{"type": "struct", "field": side, "fields": FIELDS} for side in ("before", "after")]}
+FIELDS = [
+    {"type": "int32", "field": "id"},
+    {"type": "string", "field": "name"},
+    {"type": "boolean", "field": "ok"},
+]
+SCHEMA = {
+    "type": "struct",
+    "fields": [{"type": "struct", "field": side, "fields": FIELDS} for side in ("before", "after")],
+}
 
 
-def decode(op: str, *, key: bytes | None = KEY, before: Any = None, after: Any = None, **source: Any) -> RowChange:
-    place = {"db": "shop", "table": "orders", "file": "log-bin.000009", "pos": 2690, "row": 1, "server_id": "1", "ts_ms": 1677159568000}
-    payload = {"op": op, "before": before, "after": after, "source": {**place, **source}, "ts_ms": 1677139769357, "transaction": {"id": ""}}
+def decode(
+    op: str, *, key: bytes | None = KEY, before: Any = None, after: Any = None, **source: Any
+) -> RowChange:
+    place = {
+        "db": "shop",
+        "table": "orders",
+        "file": "log-bin.000009",
+        "pos": 2690,
+        "row": 1,
+        "server_id": "1",
+        "ts_ms": 1677159568000,
+    }
+    payload = {
+        "op": op,
+        "before": before,
+        "after": after,
+        "source": {**place, **source},
+        "ts_ms": 1677139769357,
+        "transaction": {"id": ""},
+    }
     value = json.dumps({"schema": SCHEMA, "payload": payload}).encode()
     (event,) = FORMAT.decode(RawMessage("feed", "orders", 0, 0, None, key, value), CONTEXT)
     assert isinstance(event, RowChange)

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.cells import Either, Inexact
-from silver.format import Context, Options
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.cells import NeedsExactDecoding
+from silver.decoding.dual_decoder import DualDecoder
+from silver.decoding.format import Context, Options
 from silver.formats.datahub_blob import FORMAT, column_type
 
 CONTEXT = Context("feed", Options(), "Asia/Shanghai", lambda database, schema, table: None)
@@ -21,15 +22,33 @@ JOE, ANN = {"id": 1, "name": "joe"}, {"id": 1, "name": "ann"}
 def message(op: str, *, before: Any = None, after: Any = None, **members: Any) -> bytes:
     """A message with these images; `members` replaces or (None) removes others."""
     schema = {
-        "dataColumn": [{"name": name, "type": TYPES[name]} for name in {**(before or {}), **(after or {})} if name in TYPES],
+        "dataColumn": [
+            {"name": name, "type": TYPES[name]}
+            for name in {**(before or {}), **(after or {})}
+            if name in TYPES
+        ],
         "primaryKey": ["id"],
         "source": SOURCE,
     }
-    payload: dict[str, Any] = {"op": op, "sequenceId": "1605339516000000004", "timestamp": {"eventTime": 1605339932000}}
-    payload |= {side: {"dataColumn": image} for side, image in (("before", before), ("after", after)) if image is not None}
+    payload: dict[str, Any] = {
+        "op": op,
+        "sequenceId": "1605339516000000004",
+        "timestamp": {"eventTime": 1605339932000},
+    }
+    payload |= {
+        side: {"dataColumn": image}
+        for side, image in (("before", before), ("after", after))
+        if image is not None
+    }
     document = {"schema": schema, "payload": payload, "version": "1.0.0"}
     for name, value in members.items():
-        place = document if name in ("schema", "version") else schema if name in ("primaryKey", "source") else payload
+        place = (
+            document
+            if name in ("schema", "version")
+            else schema
+            if name in ("primaryKey", "source")
+            else payload
+        )
         place[name] = value
         if value is None:
             del place[name]
@@ -68,7 +87,10 @@ def test_insert_is_the_whole_row_with_its_schema_and_key() -> None:
         keys=("id",),
         before=None,
         after={"id": "1", "name": "joe"},
-        columns={"id": Column(type="bigint", declared="LONG"), "name": Column(type="string", declared="STRING")},
+        columns={
+            "id": Column(type="bigint", declared="LONG"),
+            "name": Column(type="string", declared="STRING"),
+        },
         position=(1605339516000000004,),
         event_time=1_605_339_932_000_000,
     )
@@ -77,12 +99,22 @@ def test_insert_is_the_whole_row_with_its_schema_and_key() -> None:
 @pytest.mark.parametrize("word", ["UPDATE_BEFOR", "UPDATE_BEFORE"])
 def test_the_before_half_in_the_vendors_spelling_and_the_right_one(word: str) -> None:
     half = row(message(word, before=JOE))
-    assert (half.op, half.half, half.before, half.after) == (Op.UPDATE, Half.BEFORE, {"id": "1", "name": "joe"}, None)
+    assert (half.op, half.half, half.before, half.after) == (
+        Op.UPDATE,
+        Half.BEFORE,
+        {"id": "1", "name": "joe"},
+        None,
+    )
 
 
 def test_the_after_half_has_no_before_image() -> None:
     half = row(message("UPDATE_AFTER", after=ANN))
-    assert (half.op, half.half, half.before, half.after) == (Op.UPDATE, Half.AFTER, None, {"id": "1", "name": "ann"})
+    assert (half.op, half.half, half.before, half.after) == (
+        Op.UPDATE,
+        Half.AFTER,
+        None,
+        {"id": "1", "name": "ann"},
+    )
 
 
 @pytest.mark.parametrize("word", ["UPDATE", "UPDATE_AFTER"])
@@ -123,7 +155,12 @@ def test_delete_keeps_its_before_image_alone() -> None:
 )
 def test_every_other_operation_word_is_a_control_event(word: str, kind: ControlKind) -> None:
     event = control(message(word))
-    assert (event.kind, event.op, event.table, event.position) == (kind, word, "orders", (1605339516000000004,))
+    assert (event.kind, event.op, event.table, event.position) == (
+        kind,
+        word,
+        "orders",
+        (1605339516000000004,),
+    )
 
 
 @pytest.mark.parametrize("word", ["insert", "Insert", "UPSERT", "HEARTBEAT", "", "UPDATE_BEFOR "])
@@ -133,7 +170,9 @@ def test_operation_words_are_exact(word: str) -> None:
 
 def test_a_heartbeat_has_an_empty_schema_and_no_position() -> None:
     event = control(message("MHEARTBEAT", schema={}, sequenceId=None))
-    assert event == Control(ControlKind.HEARTBEAT, "MHEARTBEAT", event_time=1_605_339_932_000_000, dialect="mysql")
+    assert event == Control(
+        ControlKind.HEARTBEAT, "MHEARTBEAT", event_time=1_605_339_932_000_000, dialect="mysql"
+    )
 
 
 def test_ddl_keeps_its_text_and_its_meta_is_never_read() -> None:
@@ -146,7 +185,14 @@ def test_ddl_keeps_its_text_and_its_meta_is_never_read() -> None:
 
 @pytest.mark.parametrize(
     ("vendor", "dialect"),
-    [("MySQL", "mysql"), ("PostgreSQL", "postgres"), ("sqlserver", "tsql"), ("Oracle", "oracle"), ("DB2", "db2"), ("polardb", "mysql")],
+    [
+        ("MySQL", "mysql"),
+        ("PostgreSQL", "postgres"),
+        ("sqlserver", "tsql"),
+        ("Oracle", "oracle"),
+        ("DB2", "db2"),
+        ("polardb", "mysql"),
+    ],
 )
 def test_the_database_type_tells_the_dialect(vendor: str, dialect: str) -> None:
     assert control(message("ALTER", source={**SOURCE, "dbType": vendor})).dialect == dialect
@@ -215,7 +261,9 @@ def test_a_position_is_a_number_or_text(wire: Any) -> None:
 
 
 def test_a_position_may_exceed_64_bits() -> None:
-    assert row(message("INSERT", after=JOE, sequenceId="18446744073709551616")).position == (18446744073709551616,)
+    assert row(message("INSERT", after=JOE, sequenceId="18446744073709551616")).position == (
+        18446744073709551616,
+    )
 
 
 @pytest.mark.parametrize("version", ["0.0.1", "1.0.0", "1.7", None])
@@ -253,7 +301,9 @@ def test_an_event_time_may_be_missing() -> None:
         ("DELETE", {"after": JOE}),
     ],
 )
-def test_a_row_without_the_image_that_its_operation_needs_is_quarantined(op: str, images: dict[str, Any]) -> None:
+def test_a_row_without_the_image_that_its_operation_needs_is_quarantined(
+    op: str, images: dict[str, Any]
+) -> None:
     assert reason(message(op, **images)) is Reason.MISSING_IMAGE
 
 
@@ -268,7 +318,18 @@ def test_an_image_that_the_operation_does_not_have_is_left_out() -> None:
 
 
 def test_types_of_statements_become_those_that_rows_declare() -> None:
-    kinds = ("tinyint", "bigint", "date", "timestamp_ntz", "float", "double", "string", "binary", "boolean", "decimal(10,2)")
+    kinds = (
+        "tinyint",
+        "bigint",
+        "date",
+        "timestamp_ntz",
+        "float",
+        "double",
+        "string",
+        "binary",
+        "boolean",
+        "decimal(10,2)",
+    )
     assert [column_type(k) for k in kinds] == [
         "bigint",
         "bigint",
@@ -285,7 +346,24 @@ def test_types_of_statements_become_those_that_rows_declare() -> None:
 
 def test_updates_come_in_halves_at_unique_positions() -> None:
     assert (FORMAT.name, FORMAT.halves, FORMAT.positions_are_unique) == ("datahub_blob", True, True)
-    assert FORMAT.ops == {Op.INSERT, Op.UPDATE, Op.DELETE}
+    assert FORMAT.ops == {Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}
+
+
+@pytest.mark.parametrize("number", ["-1", -1])
+def test_a_row_of_the_full_load_is_a_read_without_a_position_and_without_a_time(number: Any) -> None:
+    times = {"eventTime": -1, "systemTime": 1731661820245, "checkpointTime": -1}
+    found = row(message("INSERT", after=JOE, sequenceId=number, timestamp=times))
+    assert (found.op, found.position, found.event_time) == (Op.READ, None, None)
+    assert (found.keys, found.before, found.after) == (("id",), None, {"id": "1", "name": "joe"})
+
+
+def test_a_row_of_the_full_load_keeps_a_time_that_is_one() -> None:
+    assert row(message("INSERT", after=JOE, sequenceId="-1")).event_time == 1_605_339_932_000_000
+
+
+@pytest.mark.parametrize("op", ["UPDATE", "UPDATE_BEFOR", "UPDATE_AFTER", "DELETE", "TRUNCATE"])
+def test_a_change_that_is_no_row_of_the_full_load_needs_a_position(op: str) -> None:
+    assert reason(message(op, before=JOE, after=ANN, sequenceId="-1")) is Reason.BAD_POSITION
 
 
 CELLS = (
@@ -304,7 +382,20 @@ CELLS = (
         '"1.50"',
         '"TRUE"',
     ),
-    *("0", "-0", "-0.0", "0.10", "1e400", "1E-2", "-1.5e+3", "9223372036854775808", "-" + "9" * 40, "1" * 999, "1" * 1001, "2" * 5000),
+    *(
+        "0",
+        "-0",
+        "-0.0",
+        "0.10",
+        "1e400",
+        "1E-2",
+        "-1.5e+3",
+        "9223372036854775808",
+        "-" + "9" * 40,
+        "1" * 999,
+        "1" * 1001,
+        "2" * 5000,
+    ),
     *(
         "1." + "3" * 1200,
         "{}",
@@ -322,11 +413,14 @@ CELLS = (
 @pytest.mark.parametrize("name", [*TYPES, "told by none"])
 def test_cells_read_as_python_values_are_what_their_text_says(name: str) -> None:
     whole = message("INSERT", after=dict.fromkeys(TYPES))
-    values = [whole.replace(json.dumps(dict.fromkeys(TYPES)).encode(), f'{{"id":1,"{name}":{cell}}}'.encode()) for cell in CELLS]
+    values = [
+        whole.replace(json.dumps(dict.fromkeys(TYPES)).encode(), f'{{"id":1,"{name}":{cell}}}'.encode())
+        for cell in CELLS
+    ]
     values = [value.replace(b'"id":1,"id"', b'"id"') for value in values]
     quick = [told(value) for value in values]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Either, "plain_of", no_quick_way)
+        patch.setattr(DualDecoder, "plain_of", no_quick_way)
         assert quick == [told(value) for value in values]
 
 
@@ -339,7 +433,7 @@ def told(value: bytes) -> tuple[Event, Any] | Reason:
 
 
 def no_quick_way(*_: object) -> None:
-    raise Inexact
+    raise NeedsExactDecoding
 
 
 def test_messages_of_one_schema_share_its_columns_and_none_changes_them() -> None:

@@ -1,20 +1,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from framework.contracts.events import Column, Event, Half, Op, RowChange, Token
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.format import Context, Options
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.format import Context, Options
 from silver.formats.datahub_tuple import FORMAT, TupleOptions
 
 KEYLESS = Context("feed", Options(), "UTC", lambda database, schema, table: None)
-KEYED = Context("feed", TupleOptions(database="shop"), "UTC", lambda database, schema, table: ("id",) if database == "shop" else None)
+KEYED = Context(
+    "feed",
+    TupleOptions(database="shop"),
+    "UTC",
+    lambda database, schema, table: ("id",) if database == "shop" else None,
+)
 
 
-def record(op: str, before: str, after: str, cells: str = '"id":1,"name":"joe"', sequence: str = '"1649991610688000001"') -> bytes:
+def record(
+    op: str,
+    before: str,
+    after: str,
+    cells: str = '"id":1,"name":"joe"',
+    sequence: str = '"1649991610688000001"',
+) -> bytes:
     return (
         f'{{"_sequence_id_":{sequence},"_operation_type_":"{op}","_excute_time_":"1649991756000","_source_table_":"orders",'
         f'"_before_image_":"{before}","_after_image_":"{after}"{"," if cells else ""}{cells}}}'
@@ -61,7 +73,9 @@ def test_an_insert_is_the_whole_row_under_the_configured_database_and_key() -> N
         ("D", "Y", "N", Op.DELETE, None, True),
     ],
 )
-def test_operation_and_flags_tell_the_change(op: str, before: str, after: str, change: Op, half: Half | None, is_before: bool) -> None:
+def test_operation_and_flags_tell_the_change(
+    op: str, before: str, after: str, change: Op, half: Half | None, is_before: bool
+) -> None:
     event = row(record(op, before, after))
     assert (event.op, event.half) == (change, half)
     assert (event.before is not None, event.after is not None) == (is_before, not is_before)
@@ -121,7 +135,10 @@ def test_a_position_is_a_number_or_text(wire: str) -> None:
     assert row(record("I", "N", "Y", sequence=wire)).position == (1649991610688000001,)
 
 
-@pytest.mark.parametrize(("wire", "why"), [("null", Reason.MISSING_POSITION), ('"x"', Reason.BAD_POSITION), ("-1", Reason.BAD_POSITION)])
+@pytest.mark.parametrize(
+    ("wire", "why"),
+    [("null", Reason.MISSING_POSITION), ('"x"', Reason.BAD_POSITION), ("-1", Reason.BAD_POSITION)],
+)
 def test_a_record_without_a_position_is_quarantined(wire: str, why: Reason) -> None:
     assert reason(record("I", "N", "Y", sequence=wire)) is why
 
@@ -131,8 +148,30 @@ def test_a_record_without_its_flags_is_quarantined(name: str) -> None:
     assert reason(record("I", "N", "Y").replace(name.encode(), b"other")) is Reason.WRONG_SHAPE
 
 
-def test_a_record_without_a_table_is_quarantined() -> None:
-    assert reason(record("I", "N", "Y").replace(b'"orders"', b"null")) is Reason.MISSING_TABLE
+WITHOUT_TABLE = [
+    record("I", "N", "Y").replace(b'"orders"', b"null"),
+    record("I", "N", "Y").replace(b'"_source_table_":"orders",', b""),
+]
+
+
+@pytest.mark.parametrize("value", WITHOUT_TABLE)
+def test_a_record_without_a_table_is_quarantined_with_the_setting_that_names_it(value: bytes) -> None:
+    with pytest.raises(Malformed) as caught:
+        decode(value)
+    assert caught.value.reason is Reason.MISSING_TABLE
+    assert "`table`" in caught.value.detail
+
+
+@pytest.mark.parametrize("value", WITHOUT_TABLE)
+def test_the_configured_table_stands_in_for_a_missing_one(value: bytes) -> None:
+    context = replace(KEYED, options=TupleOptions(database="shop", table="prices"))
+    assert row(value, context).table == "prices"
+    assert row(record("I", "N", "Y"), context).table == "orders"
+
+
+def test_the_newer_spelling_of_the_time_is_metadata_too() -> None:
+    found = row(record("I", "N", "Y").replace(b"_excute_time_", b"_execute_time_"))
+    assert (found.after, found.event_time) == ({"id": "1", "name": "joe"}, 1_649_991_756_000_000)
 
 
 def test_updates_come_in_halves_at_unique_positions() -> None:

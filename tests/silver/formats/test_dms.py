@@ -5,20 +5,31 @@ from typing import Any
 
 import pytest
 
-from framework.contracts.actions import CreateTable, DropTable, NotUnderstood
+from framework.contracts.ddl_actions import CreateTable, DropTable, Unsupported
 from framework.contracts.events import Control, ControlKind, Event, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.format import Context
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.format import Context
 from silver.formats.dms import FORMAT, DmsOptions
 
-HEAD = {"timestamp": "2024-07-29T00:58:44.000001Z", "record-type": "data", "schema-name": "public", "table-name": "orders"}
+HEAD = {
+    "timestamp": "2024-07-29T00:58:44.000001Z",
+    "record-type": "data",
+    "schema-name": "public",
+    "table-name": "orders",
+}
 
 
 def event(
-    operation: str, record: dict[str, Any] | None = None, codecs: dict[str, str] | None = None, prefix: str | None = None, **metadata: Any
+    operation: str,
+    record: dict[str, Any] | None = None,
+    codecs: dict[str, str] | None = None,
+    prefix: str | None = None,
+    **metadata: Any,
 ) -> Event:
-    context = Context("feed", DmsOptions(before_image_prefix=prefix), "UTC", lambda *_: ("id",), lambda *_: codecs or {})
+    context = Context(
+        "feed", DmsOptions(before_image_prefix=prefix), "UTC", lambda *_: ("id",), lambda *_: codecs or {}
+    )
     written = {name.replace("_", "-"): value for name, value in metadata.items()}
     value = {**(record or {}), "metadata": {**HEAD, "operation": operation, **written}}
     (found,) = FORMAT.decode(RawMessage("feed", "dms", 0, 0, None, None, json.dumps(value).encode()), context)
@@ -39,7 +50,11 @@ def control(operation: str, definition: dict[str, Any] | None = None) -> Control
 
 def test_before_image_is_data_overlaid_with_what_was_sent() -> None:
     found = row("update", {"data": {"id": 2, "name": "Ann"}, "before-image": {"id": 1}})
-    assert (found.before, found.after, found.partial) == ({"id": "1", "name": "Ann"}, {"id": "2", "name": "Ann"}, False)
+    assert (found.before, found.after, found.partial) == (
+        {"id": "1", "name": "Ann"},
+        {"id": "2", "name": "Ann"},
+        False,
+    )
 
 
 def test_update_without_a_before_image_has_none() -> None:
@@ -50,21 +65,33 @@ def test_update_without_a_before_image_has_none() -> None:
     ("low", "high"),
     [
         ("00000002/7C007178.3.00000002/7C007178", "00000010/00000000.3.0"),
-        ("mysql-bin.000009:500:-1:600:1:mysql-bin.000009:4", "mysql-bin.000010:4:-1:600:1:mysql-bin.000010:4"),
+        (
+            "mysql-bin.000009:500:-1:600:1:mysql-bin.000009:4",
+            "mysql-bin.000010:4:-1:600:1:mysql-bin.000010:4",
+        ),
         ("00000027:00000ac0:0002", "00000027:00000ac0:0010"),
         ("00A1", "00B0"),
     ],
 )
 def test_stream_positions_are_compared_as_numbers(low: str, high: str) -> None:
-    first, second = (row("insert", {"data": {"id": 1}}, stream_position=text).position or () for text in (low, high))
+    first, second = (
+        row("insert", {"data": {"id": 1}}, stream_position=text).position or () for text in (low, high)
+    )
     assert first < second
 
 
 def test_control_records_loads_and_changes_share_one_clock() -> None:
-    dropped, created = control("drop-table"), event("create-table", {"control": {}}, timestamp="2024-07-29T00:58:45Z")
+    dropped, created = (
+        control("drop-table"),
+        event("create-table", {"control": {}}, timestamp="2024-07-29T00:58:45Z"),
+    )
     loaded = row("load", {"data": {"id": 1}}, timestamp="2024-07-29T00:58:46Z")
     changed = row(
-        "update", {"data": {"id": 1}}, timestamp="2024-07-29T00:58:47Z", commit_timestamp="2024-07-29T00:58:40Z", stream_position="0/1"
+        "update",
+        {"data": {"id": 1}},
+        timestamp="2024-07-29T00:58:47Z",
+        commit_timestamp="2024-07-29T00:58:40Z",
+        stream_position="0/1",
     )
     positions = [found.position or () for found in (dropped, created, loaded, changed)]
     assert positions == sorted(positions)
@@ -80,7 +107,7 @@ def test_create_table_names_the_key() -> None:
 def test_control_operations() -> None:
     assert control("drop-table").actions == (DropTable(),)
     assert control("truncate-table").kind is ControlKind.TRUNCATE
-    assert isinstance((control("rename-column").actions or ())[0], NotUnderstood)
+    assert isinstance((control("rename-column").actions or ())[0], Unsupported)
 
 
 def test_decoded_columns_are_hexadecimal_or_base64() -> None:
@@ -95,7 +122,27 @@ def test_old_values_among_the_columns_are_the_before_image_where_the_source_says
     data = {"data": {"id": 2, "name": "Ann", "BI_id": 1, "BI_name": "Jane", "BI_rate": 7}}
     found = row("update", data, prefix="BI_")
     assert found.before == {"id": "1", "name": "Jane", "BI_rate": "7"}
-    assert found.after == {"id": "2", "name": "Ann", "BI_rate": "7"}, "a column of the table's own may begin like that"
+    assert found.after == {"id": "2", "name": "Ann", "BI_rate": "7"}, (
+        "a column of the table's own may begin like that"
+    )
     assert list(found.columns) == ["id", "name", "BI_rate"]
     assert row("insert", data, prefix="BI_").before is None
     assert "BI_id" in (row("update", data).after or {}), "without the option they are columns"
+
+
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [
+        (["id", "name", "BI_id", "BI_name"], {"before_image_prefix": "BI_"}),
+        (["BI_id", "id"], {"before_image_prefix": "BI_"}),
+        (["id", "name", "BI_id"], {}),
+        (["id", "BI_id", "BI_score"], {}),
+        (["BI_id"], {}),
+        (["id", "bi_id"], {}),
+        ([], {}),
+    ],
+)
+def test_before_images_as_columns_beside_every_column_show_the_prefix(
+    columns: list[str], options: dict[str, str]
+) -> None:
+    assert FORMAT.missing_options(columns) == options

@@ -6,17 +6,25 @@ from typing import Any
 import pytest
 
 from framework.contracts.events import Column, Control, ControlKind, Op, RowChange, Token
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.format import Context, Options
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.format import Context, Options
 from silver.formats.lindorm import FORMAT
 
 CONTEXT = Context("feed", Options(), "UTC", lambda database, schema, table: None)
 DECODED = Context("feed", Options(), "UTC", lambda *names: None, lambda *names: {"f_name": "utf8"})
 
 
-def decode(op: str, *, key: bytes | None = None, context: Context = CONTEXT, schema: Any = None, **images: Any) -> RowChange:
-    source = {"version": "v1.0", "db": "ld-xxxx", "namespace": "default", "table": "customers", "ts_ms": 1465491411807}
+def decode(
+    op: str, *, key: bytes | None = None, context: Context = CONTEXT, schema: Any = None, **images: Any
+) -> RowChange:
+    source = {
+        "version": "v1.0",
+        "db": "ld-xxxx",
+        "namespace": "default",
+        "table": "customers",
+        "ts_ms": 1465491411807,
+    }
     value = json.dumps({"schema": schema or {}, "payload": {"op": op, "source": source, **images}}).encode()
     (event,) = FORMAT.decode(RawMessage("feed", "customers", 0, 0, None, key, value), context)
     assert isinstance(event, RowChange)
@@ -25,7 +33,12 @@ def decode(op: str, *, key: bytes | None = None, context: Context = CONTEXT, sch
 
 def test_insert_with_before_null_is_the_whole_row() -> None:
     row = decode("c", before=None, after={"id": 1, "name": "Anne"})
-    assert (row.op, row.before, row.after, row.partial) == (Op.INSERT, None, {"id": "1", "name": "Anne"}, False)
+    assert (row.op, row.before, row.after, row.partial) == (
+        Op.INSERT,
+        None,
+        {"id": "1", "name": "Anne"},
+        False,
+    )
 
 
 def test_insert_without_before_is_partial() -> None:
@@ -44,7 +57,11 @@ def test_column_absent_from_both_images_is_unchanged() -> None:
 
 
 def test_schema_types_the_columns_in_its_order() -> None:
-    fields = [{"type": "int8", "field": "size"}, {"type": "int64", "field": "id"}, {"type": "bytes", "field": "photo"}]
+    fields = [
+        {"type": "int8", "field": "size"},
+        {"type": "int64", "field": "id"},
+        {"type": "bytes", "field": "photo"},
+    ]
     schema = {"type": "struct", "fields": [{"type": "struct", "field": "after", "fields": fields}]}
     row = decode("c", schema=schema, before=None, after={"id": 1, "extra": "x", "photo": "AAEC"})
     assert list(row.columns) == ["size", "id", "photo", "extra"]
@@ -60,8 +77,16 @@ def test_hbase_columns_are_binary_and_the_key_is_row() -> None:
 
 
 def test_codec_makes_a_cell_text_in_both_images() -> None:
-    row = decode("u", context=DECODED, before={"ROW": "dXNlcjE=", "f_name": "w7w="}, after={"ROW": "dXNlcjE=", "f_name": "bHVja3k="})
-    assert (row.before, row.after) == ({"ROW": "dXNlcjE=", "f_name": "ü"}, {"ROW": "dXNlcjE=", "f_name": "lucky"})
+    row = decode(
+        "u",
+        context=DECODED,
+        before={"ROW": "dXNlcjE=", "f_name": "w7w="},
+        after={"ROW": "dXNlcjE=", "f_name": "bHVja3k="},
+    )
+    assert (row.before, row.after) == (
+        {"ROW": "dXNlcjE=", "f_name": "ü"},
+        {"ROW": "dXNlcjE=", "f_name": "lucky"},
+    )
     assert row.columns["f_name"] == Column(type="string")
 
 
@@ -71,7 +96,9 @@ def test_cell_that_is_not_in_its_codec_is_quarantined() -> None:
     assert caught.value.reason is Reason.ENCODING
 
 
-@pytest.mark.parametrize("key", [b'{"id": 1}', b'{"payload": {"id": 1}}', b'{"schema": {"type": "struct"}, "payload": {"id": 1}}'])
+@pytest.mark.parametrize(
+    "key", [b'{"id": 1}', b'{"payload": {"id": 1}}', b'{"schema": {"type": "struct"}, "payload": {"id": 1}}']
+)
 def test_message_key_names_the_key(key: bytes) -> None:
     assert decode("c", key=key, before=None, after={"id": 1}).keys == ("id",)
 

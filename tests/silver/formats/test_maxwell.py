@@ -5,12 +5,20 @@ from typing import Any
 
 import pytest
 
-from framework.contracts.actions import AddColumn, ChangeType, DropColumn, RenameColumn, RenameTable, SetKeys, TableName
+from framework.contracts.ddl_actions import (
+    AddColumn,
+    ChangeType,
+    DropColumn,
+    RenameColumn,
+    RenameTable,
+    SetKeys,
+    TableName,
+)
 from framework.contracts.events import Control, Event, Op, RowChange
-from framework.contracts.raw import RawMessage
-from silver.format import Context, Options
+from framework.contracts.messages import RawMessage
+from silver.decoding.format import Context, Options
 from silver.formats.maxwell import FORMAT
-from tests.silver.test_normalize import normalized, plan
+from tests.silver.changes.test_decode import normalized, plan
 
 CONTEXT = Context("feed", Options(), "UTC", lambda *_: None)
 ID = {"type": "int", "name": "id", "signed": True}
@@ -20,7 +28,9 @@ SEEN = {"type": "timestamp", "name": "seen", "column-length": 6}
 
 def event(key: bytes | None = None, **members: Any) -> Event:
     value = {"database": "shop", "table": "orders", "type": "insert", "ts": 1709200800, "xid": 7, **members}
-    (found,) = FORMAT.decode(RawMessage("feed", "maxwell", 0, 40, None, key, json.dumps(value).encode()), CONTEXT)
+    (found,) = FORMAT.decode(
+        RawMessage("feed", "maxwell", 0, 40, None, key, json.dumps(value).encode()), CONTEXT
+    )
     return found
 
 
@@ -31,12 +41,19 @@ def row(key: bytes | None = None, **members: Any) -> RowChange:
 
 
 def altered(
-    old: list[Any], new: list[Any], sql: str = "?", key: tuple[list[str], list[str]] = (["id"], ["id"]), table: str = "orders"
+    old: list[Any],
+    new: list[Any],
+    sql: str = "?",
+    key: tuple[list[str], list[str]] = (["id"], ["id"]),
+    table: str = "orders",
 ) -> Any:
     definitions = [
-        {"database": "shop", "table": t, "columns": c, "primary-key": k} for t, c, k in zip(("orders", table), (old, new), key, strict=True)
+        {"database": "shop", "table": t, "columns": c, "primary-key": k}
+        for t, c, k in zip(("orders", table), (old, new), key, strict=True)
     ]
-    found = event(type="table-alter", old=definitions[0], sql=sql, position="bin.000002:9", **{"def": definitions[1]})
+    found = event(
+        type="table-alter", old=definitions[0], sql=sql, position="bin.000002:9", **{"def": definitions[1]}
+    )
     assert isinstance(found, Control)
     return found.actions
 
@@ -51,14 +68,16 @@ def test_last_row_of_a_transaction_comes_after_all_others() -> None:
 @pytest.mark.parametrize("place", [{}, {"position": "bin.000009:500"}])
 def test_rows_without_their_place_in_the_transaction_share_a_position(place: dict[str, Any]) -> None:
     found = [row(**place), row(xoffset=0, **place), row(commit=True, **place)]
-    assert [one.is_time for one in found] == [True, False, False]
+    assert [one.is_shared for one in found] == [True, False, False]
     assert (found[0].position or ()) < (found[2].position or ())
 
 
 def test_two_updates_of_one_row_in_a_transaction_without_offsets_are_two_changes() -> None:
     def update(old: int, new: int) -> bytes:
         images = {"data": {"id": 1, "stock": new}, "old": {"stock": old}, "primary_key_columns": ["id"]}
-        return json.dumps({"database": "shop", "table": "orders", "type": "update", "ts": 1709200800, "xid": 7, **images}).encode()
+        return json.dumps(
+            {"database": "shop", "table": "orders", "type": "update", "ts": 1709200800, "xid": 7, **images}
+        ).encode()
 
     rows = normalized([update(1, 2), update(2, 3)], plan(FORMAT))
     assert rows[0]["sequence"] < rows[1]["sequence"]
@@ -77,7 +96,10 @@ def test_bootstrap_rows_are_read_without_a_position_or_server() -> None:
 
 def test_before_image_is_data_overlaid_with_old() -> None:
     found = row(type="update", data={"id": 1, "name": "Ann", "note": None}, old={"name": None})
-    assert (found.before, found.after) == ({"id": "1", "name": None, "note": None}, {"id": "1", "name": "Ann", "note": None})
+    assert (found.before, found.after) == (
+        {"id": "1", "name": None, "note": None},
+        {"id": "1", "name": "Ann", "note": None},
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +125,9 @@ def test_an_added_column_has_the_structures_type_and_place() -> None:
 
 
 def test_a_renamed_column_is_known_from_the_text() -> None:
-    actions = altered([ID, NAME], [ID, {**NAME, "name": "title"}], "alter table orders rename column name to title")
+    actions = altered(
+        [ID, NAME], [ID, {**NAME, "name": "title"}], "alter table orders rename column name to title"
+    )
     assert actions == (RenameColumn("name", "title"),)
 
 
@@ -113,12 +137,16 @@ def test_a_text_that_does_not_lead_to_the_structure_is_not_believed() -> None:
 
 
 def test_another_type_and_another_key() -> None:
-    actions = altered([ID, NAME], [{**ID, "type": "bigint", "signed": False}, NAME], key=(["id"], ["id", "name"]))
+    actions = altered(
+        [ID, NAME], [{**ID, "type": "bigint", "signed": False}, NAME], key=(["id"], ["id", "name"])
+    )
     assert actions == (ChangeType("id", "decimal(20,0)", "bigint unsigned"), SetKeys(("id", "name")))
 
 
 def test_a_renamed_table() -> None:
-    assert altered([ID], [ID], "rename table orders to sales", table="sales") == (RenameTable(TableName("shop", None, "sales")),)
+    assert altered([ID], [ID], "rename table orders to sales", table="sales") == (
+        RenameTable(TableName("shop", None, "sales")),
+    )
 
 
 def test_statement_times_are_milliseconds() -> None:

@@ -4,11 +4,16 @@ import json
 from typing import Any
 
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
-from framework.contracts.raw import RawMessage
-from silver.format import Context
+from framework.contracts.messages import RawMessage
+from silver.decoding.format import Context
 from silver.formats.ogg import FORMAT, OggOptions
 
-HEAD = {"table": "SHOP.ORDERS", "op_ts": "2024-02-29 10:00:00.000001", "pos": "00000000000000000009", "primary_keys": ["ID"]}
+HEAD = {
+    "table": "SHOP.ORDERS",
+    "op_ts": "2024-02-29 10:00:00.000001",
+    "pos": "00000000000000000009",
+    "primary_keys": ["ID"],
+}
 
 
 def event(zone: str = "UTC", keys: tuple[str, ...] | None = None, **members: Any) -> Event:
@@ -31,7 +36,9 @@ def test_column_that_an_update_leaves_out_is_unchanged_and_null_is_null() -> Non
 
 def test_compressed_update_without_its_key_has_the_key_of_before() -> None:
     assert row(op_type="U", before={"ID": 1}, after={"NAME": "Ann"}).after == {"ID": "1", "NAME": "Ann"}
-    assert row(op_type="U", before={"ID": 1}, after={"NAME": "Ann"}, primary_keys=None, keys=("ID",)).after == {"ID": "1", "NAME": "Ann"}
+    assert row(
+        op_type="U", before={"ID": 1}, after={"NAME": "Ann"}, primary_keys=None, keys=("ID",)
+    ).after == {"ID": "1", "NAME": "Ann"}
 
 
 def test_insert_is_the_whole_row() -> None:
@@ -49,7 +56,10 @@ def test_row_layout() -> None:
 
 
 def test_trail_positions_are_numbers() -> None:
-    low, high = row(op_type="I", after={"ID": 1}), row(op_type="I", after={"ID": 1}, pos="00000000000000000010")
+    low, high = (
+        row(op_type="I", after={"ID": 1}),
+        row(op_type="I", after={"ID": 1}, pos="00000000000000000010"),
+    )
     assert (low.position or ()) < (high.position or ())
 
 
@@ -64,6 +74,9 @@ def test_truncate() -> None:
 
 
 def test_columns_that_are_said_to_be_missing_are_none() -> None:
-    found = row(op_type="U", after={"ID": 1, "A": None, "A_isMissing": True, "B": 2, "B_isMissing": False, "C_isMissing": True})
+    found = row(
+        op_type="U",
+        after={"ID": 1, "A": None, "A_isMissing": True, "B": 2, "B_isMissing": False, "C_isMissing": True},
+    )
     assert found.after == {"ID": "1", "B": "2", "C_isMissing": "true"}
     assert found.op is Op.UPDATE

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange, Token
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.format import Context, Options
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.format import Context, Options
 from silver.formats.oms_canal import FORMAT
 
 CONTEXT = Context("feed", Options(), "Asia/Shanghai", lambda database, schema, table: None)
@@ -20,7 +20,15 @@ def decode(value: bytes | None, key: bytes | None = None) -> Sequence[Event]:
 
 
 def message(data: str, **members: Any) -> bytes:
-    envelope = {"database": "shop", "table": "orders", "type": "INSERT", "es": 1609344671000, "isDdl": False, "pkNames": ["id"], **members}
+    envelope = {
+        "database": "shop",
+        "table": "orders",
+        "type": "INSERT",
+        "es": 1609344671000,
+        "isDdl": False,
+        "pkNames": ["id"],
+        **members,
+    }
     return (json.dumps(envelope)[:-1] + f', "data": {data}}}').encode()
 
 
@@ -31,7 +39,11 @@ def only_row(value: bytes) -> RowChange:
 
 
 def test_numbers_keep_every_digit_that_was_sent() -> None:
-    row = only_row(message('[{"id": 10223372036854775806, "price": 1.10}]', mysqlType={"id": "bigint", "price": "decimal"}))
+    row = only_row(
+        message(
+            '[{"id": 10223372036854775806, "price": 1.10}]', mysqlType={"id": "bigint", "price": "decimal"}
+        )
+    )
     assert row.after == {"id": "10223372036854775806", "price": "1.10"}
 
 
@@ -69,7 +81,9 @@ def test_old_value_null_was_null_and_absent_is_unchanged() -> None:
 
 
 def test_each_row_pairs_with_its_own_old_values() -> None:
-    first, second = decode(message('[{"id": 1, "n": 2}, {"id": 2, "n": 4}]', type="UPDATE", old=[{"n": 1}, {"id": 3}]))
+    first, second = decode(
+        message('[{"id": 1, "n": 2}, {"id": 2, "n": 4}]', type="UPDATE", old=[{"n": 1}, {"id": 3}])
+    )
     assert isinstance(first, RowChange)
     assert isinstance(second, RowChange)
     assert first.before == {"id": "1", "n": "1"}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from framework.contracts.events import Control, Event
-from framework.contracts.raw import RawMessage
-from silver.format import Context, Options
+from framework.contracts.messages import RawMessage
+from silver.decoding.format import Context, Options
 from silver.formats.oms_default import FORMAT
 
 CONTEXT = Context("feed", Options(), "UTC", lambda database, schema, table: None)
@@ -16,7 +16,9 @@ CONTEXT = Context("feed", Options(), "UTC", lambda database, schema, table: None
 def decode(kind: str = "INSERT", post: Any = None, **meta: Any) -> Event:
     fields = {"db": "shop", "table_name": "orders", "dbType": "OB_MYSQL", "timestamp": "1609344671", **meta}
     value = {"recordType": kind, "allMetaData": fields, "prevStruct": None, "postStruct": post or {"id": 1}}
-    (event,) = FORMAT.decode(RawMessage("feed", "orders", 0, 0, None, None, json.dumps(value).encode()), CONTEXT)
+    (event,) = FORMAT.decode(
+        RawMessage("feed", "orders", 0, 0, None, None, json.dumps(value).encode()), CONTEXT
+    )
     return event
 
 
@@ -31,7 +33,9 @@ def decode(kind: str = "INSERT", post: Any = None, **meta: Any) -> Event:
         (None, "tenant_1.shop", "shop"),
     ],
 )
-def test_the_tenant_of_oceanbase_is_no_part_of_the_database(db_type: str | None, name: str, database: str) -> None:
+def test_the_tenant_of_oceanbase_is_no_part_of_the_database(
+    db_type: str | None, name: str, database: str
+) -> None:
     assert decode(dbType=db_type, db=name).database == database
 
 

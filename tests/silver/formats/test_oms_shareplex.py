@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from framework.contracts.events import Op, RowChange
-from framework.contracts.raw import RawMessage
-from framework.contracts.reasons import Malformed, Reason
-from silver.format import Context, Options
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.format import Context, Options
 from silver.formats.oms_shareplex import FORMAT
 
 
@@ -16,8 +16,18 @@ def context(keys: tuple[str, ...] | None = ("id",)) -> Context:
     return Context("feed", Options(), "Asia/Shanghai", lambda database, schema, table: keys)
 
 
-def decode(op: str, data: str, key: str = "null", *, keys: tuple[str, ...] | None = ("id",), **meta: Any) -> RowChange:
-    fields = {"op": op, "table": "shop.orders", "time": "2020-11-25T00:01:02", "scn": "160934467100001", "seq": 1, "trans": "tx-1", **meta}
+def decode(
+    op: str, data: str, key: str = "null", *, keys: tuple[str, ...] | None = ("id",), **meta: Any
+) -> RowChange:
+    fields = {
+        "op": op,
+        "table": "shop.orders",
+        "time": "2020-11-25T00:01:02",
+        "scn": "160934467100001",
+        "seq": 1,
+        "trans": "tx-1",
+        **meta,
+    }
     value = f'{{"data": {data}, "meta": {json.dumps(fields)}, "key": {key}}}'
     (event,) = FORMAT.decode(RawMessage("feed", "orders", 0, 0, None, None, value.encode()), context(keys))
     assert isinstance(event, RowChange)
@@ -33,7 +43,11 @@ def test_update_overlays_the_row_before_with_the_changed_columns() -> None:
 
 def test_changed_key_is_one_update() -> None:
     row = decode("upd", '{"id": 2}', '{"id": 1, "name": "Ann"}')
-    assert (row.op, row.before, row.after) == (Op.UPDATE, {"id": "1", "name": "Ann"}, {"id": "2", "name": "Ann"})
+    assert (row.op, row.before, row.after) == (
+        Op.UPDATE,
+        {"id": "1", "name": "Ann"},
+        {"id": "2", "name": "Ann"},
+    )
 
 
 def test_update_that_changed_nothing_is_still_an_update() -> None:
@@ -88,7 +102,9 @@ def test_poison_has_a_reason(op: str, data: str, meta: dict[str, Any], reason: R
     assert caught.value.reason is reason
 
 
-@pytest.mark.parametrize("rowid", ["shop.orders-1\x01007", "shop.orders-1/u0001007", "shop.orders-1\\u0001007"])
+@pytest.mark.parametrize(
+    "rowid", ["shop.orders-1\x01007", "shop.orders-1/u0001007", "shop.orders-1\\u0001007"]
+)
 def test_a_row_id_of_more_values_than_configured_columns_is_refused(rowid: str) -> None:
     with pytest.raises(Malformed) as caught:
         decode("ins", '{"id": 1, "line": "007"}', rowid=rowid)
@@ -98,4 +114,7 @@ def test_a_row_id_of_more_values_than_configured_columns_is_refused(rowid: str) 
 
 
 def test_a_row_id_that_has_lost_its_separator_is_read() -> None:
-    assert decode("ins", '{"id": 1, "line": "007"}', rowid="shop.orders-1007", keys=("id", "line")).keys == ("id", "line")
+    assert decode("ins", '{"id": 1, "line": "007"}', rowid="shop.orders-1007", keys=("id", "line")).keys == (
+        "id",
+        "line",
+    )

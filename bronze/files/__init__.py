@@ -1,0 +1,1 @@
+"""Files as a source of messages: listing them, reading them line by line, and logging what was read."""

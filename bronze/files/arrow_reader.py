@@ -1,0 +1,184 @@
+"""Opens files in Spark tasks and returns their messages as Arrow batches, parsed by `line_parser`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from bronze.files.errors import (
+    file_changing,
+    file_corrupt,
+    file_crowded,
+    file_inflated,
+    file_unreadable,
+    file_vanished,
+)
+from bronze.files.file_log import EPOCH
+from bronze.files.line_parser import LAYOUTS, Messages, group_lines, split_lines
+from bronze.files.listing import ListedFile
+from bronze.files.local_files import open_file
+
+CHUNK = 4 * 1024 * 1024
+ALWAYS_UNPACKED = 64 * 1024 * 1024
+"""Bytes of a gzip file that are read whatever the ratio: a small file may well repeat one line many times."""
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+_COLUMNS: dict[str, pa.DataType] = {
+    "source": pa.string(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": _TIMESTAMP,
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "headers": pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])),
+    "file": pa.string(),
+    "line": pa.int64(),
+    "ingested_at": _TIMESTAMP,
+}
+ARROW_MESSAGES = pa.schema(_COLUMNS)
+
+_Reader = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The settings with which all files of a batch are read.
+
+    Attributes:
+        source: The name of the source.
+        layout: The name of a layout of `LAYOUTS`.
+        ingested_at: Microseconds since the epoch.
+        folder: The landing folder.
+        follow_links: Whether links may lead out of the folder.
+        max_gzip_ratio: How many times its size a gzip file may hold.
+        max_file_messages: How many messages a file may hold.
+        places: The position of each file in the order of landing. It is added to the file's `ingested_at`, in
+            microseconds, so that the time shows which of two messages with the same coordinates landed first.
+    """
+
+    source: str
+    layout: str
+    ingested_at: int
+    folder: str
+    follow_links: bool = False
+    max_gzip_ratio: int = 200
+    max_file_messages: int = 50_000_000
+    places: Mapping[str, int] = field(default_factory=dict)
+
+
+def path_reader(reading: Reading, groups: Sequence[Sequence[ListedFile]]) -> _Reader:
+    """A function for mapInArrow over group numbers (`id`): gives the messages of each group's files."""
+
+    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for group in batch.column("id"):
+                for listed in groups[group.as_py()]:
+                    yield from read_file(listed, reading)
+
+    return read
+
+
+def content_reader(reading: Reading, files: Mapping[str, ListedFile]) -> _Reader:
+    """A function for mapInArrow: gives the messages of `files` out of their contents.
+
+    Needs the columns `path`, `length`, `modified_at` and `content`.
+    """
+
+    def read(contents: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in contents:
+            paths, lengths, times, values = (
+                batch.column(name) for name in ("path", "length", "modified_at", "content")
+            )
+            for row in range(batch.num_rows):
+                listed = files[paths[row].as_py()]
+                if (lengths[row].as_py(), times[row].as_py()) != (listed.size, listed.modified_at):
+                    raise file_changing(listed, reading.source)
+                yield from read_stream(io.BytesIO(values[row].as_buffer()), listed, reading)
+
+    return read
+
+
+def read_file(listed: ListedFile, reading: Reading) -> Iterator[pa.RecordBatch]:
+    """The messages of one file; raises MainstemError where it is gone, unreadable or not as it was listed."""
+    try:
+        with open_file(listed.path, reading.folder, follow_links=reading.follow_links) as file:
+            _check_same(file, listed, reading)
+            yield from read_stream(file, listed, reading)
+            _check_same(file, listed, reading)
+    except FileNotFoundError:
+        raise file_vanished(listed, reading.source) from None
+    except OSError as error:
+        raise file_unreadable(listed, reading.source, error.strerror or type(error).__name__) from None
+
+
+def read_stream(file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading) -> Iterator[pa.RecordBatch]:
+    """The messages of an open file in batches of bounded size; decompresses it if its name ends in `.gz`.
+
+    Raises:
+        MainstemError: FILE_CROWDED or FILE_INFLATED for a file beyond the limits, FILE_CORRUPT for broken
+            gzip.
+    """
+    chunks = (
+        _unpacked(file, listed, reading)
+        if listed.file.endswith(".gz")
+        else iter(lambda: file.read(CHUNK), b"")
+    )
+    parse, count = LAYOUTS[reading.layout], 0
+    try:
+        for block in group_lines(split_lines(chunks)):
+            count += len(block.numbers)
+            if count > reading.max_file_messages:
+                raise file_crowded(listed, reading.source, reading.max_file_messages)
+            yield _batch(parse(block, listed.file), listed.file, reading)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise file_corrupt(listed, reading.source, str(error)) from None
+
+
+def _unpacked(file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading) -> Iterator[bytes]:
+    unpacked, size = gzip.GzipFile(fileobj=file, mode="rb"), 0
+    while chunk := unpacked.read(CHUNK):
+        size += len(chunk)
+        if size > ALWAYS_UNPACKED and size > reading.max_gzip_ratio * listed.size:
+            raise file_inflated(listed, reading.source, reading.max_gzip_ratio)
+        yield chunk
+
+
+def _check_same(file: io.FileIO, listed: ListedFile, reading: Reading) -> None:
+    status = os.fstat(file.fileno())
+    if (status.st_size, status.st_mtime_ns // 1000) != (listed.size, listed.modified_at):
+        raise file_changing(listed, reading.source)
+
+
+def _batch(messages: Messages, file: str, reading: Reading) -> pa.RecordBatch:
+    count = len(messages.value)
+    headers = [
+        None if pairs is None else [{"key": key, "value": value} for key, value in pairs]
+        for pairs in messages.headers
+    ]
+    ingested_at = EPOCH + timedelta(microseconds=reading.ingested_at + reading.places.get(file, 0))
+    columns: list[Sequence[object]] = [
+        [reading.source] * count,
+        messages.topic,
+        messages.partition,
+        messages.offset,
+        messages.timestamp,
+        messages.key,
+        messages.value,
+        headers,
+        [file] * count,
+        messages.line,
+        [ingested_at] * count,
+    ]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, type=field.type) for column, field in zip(columns, ARROW_MESSAGES, strict=True)],
+        schema=ARROW_MESSAGES,
+    )

@@ -1,0 +1,102 @@
+"""Errors that stop a source of files, each with what to do; the other sources continue."""
+
+from __future__ import annotations
+
+from bronze.files.listing import ListedFile
+from framework.errors import MainstemError
+
+_REPLACE = "replace it by the complete file, or by an empty one if its content is lost, and run again"
+
+
+def file_vanished(file: ListedFile, source: str, more: int = 0) -> MainstemError:
+    """A file was deleted after it was listed and before it was read; so were `more` others."""
+    text = f"a file that was found earlier is gone, and it has not been read{_others(more)}"
+    return _error(
+        "FILE_VANISHED",
+        text,
+        file,
+        source,
+        "put it back, or an empty file if its content is lost, and run again",
+    )
+
+
+def file_changing(file: ListedFile, source: str) -> MainstemError:
+    """A file changed while it was being read; nothing of it has landed."""
+    text = "a file changed while it was being read; nothing of it has landed"
+    return _error(
+        "FILE_CHANGED",
+        text,
+        file,
+        source,
+        "let its writer finish (better: write under a hidden name and rename), and run again",
+    )
+
+
+def file_rewritten(file: ListedFile, source: str, more: int = 0) -> MainstemError:
+    """The size or time of a file changed after its messages had landed; so did those of `more` others."""
+    text = f"the size or modification time of a file has changed since it was read{_others(more)}"
+    action = (
+        "delete it if all its messages have landed, or rename it to read it as a new file; then run again"
+    )
+    return _error("FILE_CHANGED", text, file, source, action)
+
+
+def file_unreadable(file: ListedFile, source: str, reason: str) -> MainstemError:
+    """The operating system refuses to read the file."""
+    return _error(
+        "FILE_UNREADABLE",
+        f"a file that cannot be read ({reason})",
+        file,
+        source,
+        "make it readable for this user, and run again",
+    )
+
+
+def file_corrupt(file: ListedFile, source: str, reason: str) -> MainstemError:
+    """The file cannot be decompressed to its end."""
+    return _error("FILE_CORRUPT", f"not a complete gzip file ({reason})", file, source, _REPLACE)
+
+
+def file_inflated(file: ListedFile, source: str, ratio: int) -> MainstemError:
+    """A gzip file decompresses to more than `ratio` times its size."""
+    text = f"a gzip file of {file.size:,} bytes that decompresses to more than {ratio:,} times its size"
+    text += "; nothing of it has landed"
+    return _error(
+        "FILE_INFLATED",
+        text,
+        file,
+        source,
+        f"if that is intended, raise `max_gzip_ratio` of the source and run again; otherwise {_REPLACE}",
+    )
+
+
+def file_crowded(file: ListedFile, source: str, limit: int) -> MainstemError:
+    """A file holds more than `limit` messages."""
+    text = f"a file of more than {limit:,} messages; nothing of it has landed"
+    return _error(
+        "FILE_CROWDED",
+        text,
+        file,
+        source,
+        f"if that is intended, raise `max_file_messages` of the source and run again; otherwise {_REPLACE}",
+    )
+
+
+def file_too_large(file: ListedFile, source: str, limit: int) -> MainstemError:
+    """A file of an object store is larger than Spark may read whole."""
+    text = f"a file of {file.size:,} bytes; Spark reads files of an object store whole, up to {limit:,} bytes"
+    return _error(
+        "FILE_TOO_LARGE",
+        text,
+        file,
+        source,
+        "mount the store as a folder, or split the file into smaller ones, and run again",
+    )
+
+
+def _error(condition: str, text: str, file: ListedFile, source: str, action: str) -> MainstemError:
+    return MainstemError(condition, found=text, where=f"source {source}, {file.path}", action=action)
+
+
+def _others(more: int) -> str:
+    return f", and {more} more" if more else ""

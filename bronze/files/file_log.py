@@ -1,0 +1,125 @@
+"""The log of the files of a source, `ops/files/<source>`: append-only, in the order of landing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from bronze.files.listing import ListedFile
+from bronze.source import Feed
+from framework.contracts.table_names import MESSAGES_TABLE
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LOG = T.StructType(
+    [
+        T.StructField("source", T.StringType()),
+        T.StructField("file", T.StringType()),
+        T.StructField("path", T.StringType()),
+        T.StructField("size", T.LongType()),
+        T.StructField("modified_at", T.LongType()),
+        T.StructField("discovered_at", T.TimestampType()),
+        T.StructField("sequence", T.LongType()),
+        T.StructField("run_id", T.StringType()),
+    ]
+)
+
+
+_PROPERTIES = {"delta.appendOnly": "true", "delta.dataSkippingStatsColumns": "sequence"}
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFile:
+    """An entry of the log.
+
+    Attributes:
+        listed: The file as it was listed.
+        discovered_at: When it was listed, in microseconds since the epoch.
+        sequence: Its position in the order of landing.
+    """
+
+    listed: ListedFile
+    discovered_at: int
+    sequence: int
+
+
+def log_table(source: str) -> str:
+    """The name of the table that holds the log of one source.
+
+    Each source has its own table, so that its stream never has to read the commits of other sources:
+    `maintain` could compact and vacuum those before an idle source reaches them.
+    """
+    return f"ops/files/{source}"
+
+
+def read_log(spark: SparkSession, feed: Feed) -> dict[str, LoggedFile]:
+    """The newest entry of each file."""
+    entries = read_entries(feed.lake.read(spark, log_table(feed.name)))
+    return {entry.listed.file: entry for entry in entries}
+
+
+def read_entries(rows: DataFrame) -> list[LoggedFile]:
+    """Rows of the log as entries, in the order of landing."""
+    discovered_at = F.unix_micros("discovered_at").alias("discovered_at")
+    columns = rows.select("file", "path", "size", "modified_at", discovered_at, "sequence")
+    return sorted((_logged(row) for row in columns.collect()), key=lambda entry: entry.sequence)
+
+
+def append_log(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> None:
+    """Appends the entries in one commit."""
+    rows = [_row(feed, entry) for entry in entries]
+    feed.lake.append(
+        spark.createDataFrame(rows, LOG).coalesce(1), log_table(feed.name), properties=_PROPERTIES
+    )
+
+
+def superseded_sequences(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> frozenset[int]:
+    """The sequences of the entries whose file has a newer entry, because it was replaced before it landed."""
+    if feed.lake.local_root is not None and feed.lake.version(spark, log_table(feed.name)) == 0:
+        return frozenset()  # the log has one commit, from one listing: it has each file once
+    later = feed.lake.read(spark, log_table(feed.name)).where(
+        F.col("sequence") > min(entry.sequence for entry in entries)
+    )
+    newest: dict[str, int] = {}
+    for file, sequence in later.select("file", "sequence").collect():
+        newest[file] = max(sequence, newest.get(file, 0))
+    return frozenset(entry.sequence for entry in entries if newest.get(entry.listed.file, 0) > entry.sequence)
+
+
+def files_with_messages(spark: SparkSession, feed: Feed, files: Sequence[str]) -> frozenset[str]:
+    """The files that have a message in `bronze/messages`."""
+    if not files or not feed.lake.exists(spark, MESSAGES_TABLE):
+        return frozenset()
+    wanted = spark.createDataFrame([(file,) for file in files], "file string")
+    messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
+    return frozenset(
+        row["file"]
+        for row in messages.join(F.broadcast(wanted), "file", "left_semi").select("file").distinct().collect()
+    )
+
+
+def _row(feed: Feed, entry: LoggedFile) -> tuple[object, ...]:
+    file = entry.listed
+    discovered_at = EPOCH + timedelta(microseconds=entry.discovered_at)
+    return (
+        feed.name,
+        file.file,
+        file.path,
+        file.size,
+        file.modified_at,
+        discovered_at,
+        entry.sequence,
+        feed.run_id,
+    )
+
+
+def _logged(row: Row) -> LoggedFile:
+    return LoggedFile(
+        ListedFile(row["file"], row["path"], row["size"], row["modified_at"]),
+        row["discovered_at"],
+        row["sequence"],
+    )

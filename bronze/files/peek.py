@@ -1,0 +1,122 @@
+"""Reads files without landing them: every line of a file or folder as a message."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from io import FileIO
+from pathlib import Path
+from typing import BinaryIO
+
+from bronze.files.arrow_reader import CHUNK
+from bronze.files.line_parser import Block, LongLine, from_kcat, from_lines, split_lines
+from bronze.files.listing import ListedFile
+from bronze.files.local_files import list_local, open_file
+from framework.contracts.file_messages import Cause, FiledMessage
+from framework.contracts.messages import BAD_COORDINATES, RawMessage
+from framework.errors import ConfigurationError
+
+_GZIP = b"\x1f\x8b"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_HEAD_BYTES = 64
+_KCAT_MEMBERS = (b'"topic"', b'"partition"', b'"offset"', b'"payload"')
+
+
+def peek_messages(path: Path) -> Iterator[FiledMessage]:
+    """The messages of a file, or of all files below a folder by name; keeps one line in memory.
+
+    A line that `kcat -J` could have printed is read in layout `kcat`, any other line in layout `lines`.
+    Compressed files are decompressed. A file that a run would not read as it is (UTF-16, gzip under another
+    name) begins with a message whose fault says so. Hidden and unfinished files are left out, and empty lines
+    are no messages.
+
+    Raises:
+        ConfigurationError: NO_SUCH_PATH.
+    """
+    if not path.is_dir() and not path.is_file():
+        raise ConfigurationError(
+            "NO_SUCH_PATH",
+            found="neither a file nor a folder",
+            where=str(path),
+            action="name a file or folder of messages",
+        )
+    folder = str(path if path.is_dir() else path.resolve().parent)
+    for name, place in _files(path if path.is_dir() else path.resolve()):
+        yield from _messages(place, name, folder)
+
+
+def _files(path: Path) -> Iterator[tuple[str, str]]:
+    """Name and path of each file, sorted by name; a path of a file gives that file alone."""
+    if path.is_file():
+        return iter([(path.name, str(path))])
+    files = sorted(
+        (entry for entry in list_local(str(path)) if isinstance(entry, ListedFile)),
+        key=lambda each: each.file,
+    )
+    return ((each.file, each.path) for each in files)
+
+
+def _messages(place: str, name: str, folder: str) -> Iterator[FiledMessage]:
+    number = 0
+    try:
+        with open_file(place, folder) as stream:
+            cause = _cause(stream.read(_HEAD_BYTES), name)
+            stream.seek(0)
+            if cause is not None:
+                yield replace(_faulty(name, 1, str(cause)), cause=cause)
+            if cause is Cause.UTF16:
+                return
+            for number, line in split_lines(_chunks(stream)):
+                if isinstance(line, LongLine):
+                    yield _faulty(name, number, f"a line of {line.size} bytes: too long to land")
+                else:
+                    yield _message(name, number, line)
+    except (OSError, EOFError, zlib.error) as error:
+        yield _faulty(name, number + 1, f"the file cannot be read on: {error}")
+
+
+def _cause(head: bytes, name: str) -> Cause | None:
+    """Why a run would not read the file as it is, judged by its first bytes; None where it would."""
+    is_compressed, is_named_so = head.startswith(_GZIP), name.endswith(".gz")
+    if is_compressed != is_named_so and head:
+        return Cause.GZIP if is_compressed else Cause.NO_GZIP
+    zeros = (head[0::2].count(0), head[1::2].count(0))
+    is_wide = len(head) >= 4 and not is_compressed and max(zeros) >= len(head) // 2 * 0.9 and min(zeros) == 0
+    return Cause.UTF16 if head.startswith(_UTF16) or is_wide else None
+
+
+def _chunks(stream: BinaryIO | FileIO) -> Iterator[bytes]:
+    is_compressed = stream.read(2) == _GZIP
+    stream.seek(0)
+    with gzip.open(stream) if is_compressed else nullcontext(stream) as source:
+        while chunk := source.read(CHUNK):
+            yield chunk
+
+
+def _message(name: str, number: int, line: bytes) -> FiledMessage:
+    block = Block([number], [line])
+    layout = "lines"
+    parsed = from_lines(block, name)
+    if all(member in line for member in _KCAT_MEMBERS):
+        kcat = from_kcat(block, name)
+        if not any(header == BAD_COORDINATES for header, _ in kcat.headers[0] or ()):
+            layout, parsed = "kcat", kcat
+    headers = tuple(parsed.headers[0] or ())
+    message = RawMessage(
+        "",
+        parsed.topic[0],
+        parsed.partition[0],
+        parsed.offset[0],
+        parsed.timestamp[0],
+        parsed.key[0],
+        parsed.value[0],
+        headers,
+    )
+    return FiledMessage(name, number, layout, message)
+
+
+def _faulty(name: str, number: int, fault: str) -> FiledMessage:
+    return FiledMessage(name, number, "lines", RawMessage("", name, 0, number, None, None, None), fault)

@@ -1,0 +1,89 @@
+"""The messages that a run of bronze would land now, without landing them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bronze.checkpoint import load_state
+from bronze.job import kind_of, source_error
+from bronze.source import Feed, SourceKind, Waiting
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import MESSAGES
+from framework.errors import MainstemError
+from framework.lakehouse.small_files import is_local
+from framework.pipeline.layer import Preview, Run
+
+
+def preview(run: Run) -> Preview:
+    """What waits in each source, or why the source fails.
+
+    The waiting messages as future rows of `bronze/messages`.
+    """
+    waiting: DataFrame | None = None
+    sources = []
+    for source in run.config.sources.values():
+        feed = Feed(run.config.pipeline, run.lake, source, run.run_id)
+        found: dict[str, Any] = {
+            "source": feed.name,
+            "files": [],
+            "messages": 0,
+            "unfinished": [],
+            "skipped": [],
+            "error": None,
+        }
+        try:
+            result = _peek(run.spark, feed, run.scratch)
+        except Exception as error:
+            found["error"] = str(source_error(error, feed))
+        else:
+            found |= {
+                "files": list(result.files),
+                "unfinished": list(result.unfinished),
+                "skipped": list(result.skipped),
+            }
+            if result.messages is not None:
+                found["messages"] = result.messages.count()
+                waiting = result.messages if waiting is None else waiting.unionByName(result.messages)
+        sources.append(found)
+    return Preview({"sources": sources}, {} if waiting is None else {MESSAGES_TABLE: waiting})
+
+
+def _peek(spark: SparkSession, feed: Feed, scratch: str) -> Waiting:
+    """What waits in the source; copies its messages, so that later changes of the source do not matter."""
+    kind = kind_of(feed.source)
+    place = str(Path(scratch) / "bronze" / feed.name)
+    if kind.peek is None:
+        return _peek_stream(spark, feed, kind, place)
+    result = kind.peek(spark, feed, load_state(spark, feed))
+    if result.messages is None:
+        return result
+    result.messages.write.parquet(place)
+    return Waiting(
+        spark.read.schema(MESSAGES).parquet(place), result.files, result.unfinished, result.skipped
+    )
+
+
+def _peek_stream(spark: SparkSession, feed: Feed, kind: SourceKind, place: str) -> Waiting:
+    if not is_local(feed.checkpoint):
+        raise MainstemError(
+            "PLAN_OUT_OF_REACH",
+            found="a checkpoint that cannot be copied to this machine",
+            where=f"source {feed.name}, {feed.checkpoint}",
+            action="run with --through bronze first: `plan` then says what the landed messages would do",
+        )
+    checkpoint = f"{place}.checkpoint"
+    if os.path.isdir(feed.checkpoint):
+        shutil.copytree(feed.checkpoint, checkpoint)
+
+    def write(batch: DataFrame, number: int) -> None:
+        for part in kind.parts(batch, feed, False):
+            part.rows.write.mode("append").parquet(place)
+
+    writer = kind.read_stream(spark, feed).writeStream.option("checkpointLocation", checkpoint)
+    writer.trigger(availableNow=True).foreachBatch(write).start().awaitTermination()
+    return Waiting(spark.read.schema(MESSAGES).parquet(place)) if os.path.isdir(place) else Waiting()

@@ -1,0 +1,85 @@
+"""`mainstem forget`: removes a row from all layers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from framework.cli.options import Subparsers, add_command, row_key
+from framework.cli.terminal import say, say_json, say_note
+from framework.contracts.erasure import Erasure
+from framework.naming import dotted_name
+from framework.pipeline.erasure import erase, finish
+from framework.pipeline.layer import Run, installed_layers
+from framework.pipeline.run import new_run_id
+from framework.pipeline.session import open_pipeline, read_config
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = add_command(
+        subparsers, "forget", run, help="remove a row from all layers: a person who is to be forgotten"
+    )
+    parser.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
+    parser.add_argument(
+        "key",
+        metavar="COLUMN=VALUE",
+        nargs="+",
+        help="the whole key of the row, by the text that silver holds",
+    )
+    parser.add_argument(
+        "--follow", action="store_true", help="under the keys that the row had before and after, too"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Remove a row from replica, history, silver, quarantine and bronze, and print what is left to do."""
+    config = read_config(options.config)
+    key = row_key(options.key)
+    with open_pipeline(config, is_exclusive=True, finishes=False, notify=say_note) as (lake, spark):
+        work = Run(spark, lake, config, new_run_id())
+        finished = finish(work)
+        if finished is not None and _is_requested(finished[0], options.table, key):
+            erasure, erased = finished
+        else:
+            find_row = next(layer.find_row for layer in installed_layers() if layer.find_row is not None)
+            erasure = find_row(work, options.table, key, options.follow)
+            erased = erase(work, erasure)
+    document: dict[str, Any] = {
+        "table": options.table,
+        "keys": [dict(each) for each in erasure.keys],
+        "forgotten": erased,
+    }
+    if options.json:
+        say_json(document)
+    else:
+        say(_lines(document))
+    return 0
+
+
+def _is_requested(erasure: Erasure, table: str, key: Mapping[str, str]) -> bool:
+    """Whether an erasure that was interrupted is the one that is requested again."""
+    return dotted_name(erasure.database, erasure.schema, erasure.table) == table and dict(key) in [
+        dict(each) for each in erasure.keys
+    ]
+
+
+def _lines(document: Mapping[str, Any]) -> list[str]:
+    keys = ", ".join(" ".join(f"{name}={value}" for name, value in key.items()) for key in document["keys"])
+    counts = {name: count for layer in document["forgotten"].values() for name, count in layer.items()}
+    suspects = counts.pop("quarantined_suspects", 0)
+    lines = [
+        f"{document['table']}  {keys}: forgotten",
+        "  " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items()),
+    ]
+    if suspects:
+        lines.append(
+            f"  {suspects:,} messages in quarantine hold one of the values: "
+            "nobody could read whose they are, look at them"
+        )
+    lines.append(
+        "  older versions of the tables hold the values until `mainstem maintain` removes their files"
+    )
+    lines.append("  what the source still sends, and files in landing folders, are yours to remove")
+    return lines

@@ -1,0 +1,86 @@
+"""`mainstem init`: writes a commented configuration."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from framework.cli.commands.detect import detect_formats
+from framework.cli.options import Subparsers, add_command
+from framework.cli.terminal import say, say_json
+from framework.config.template import Draft, doubt_lines, draft_configuration, draft_text
+from framework.errors import ConfigurationError
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = add_command(subparsers, "init", run, help="write a commented configuration")
+    parser.add_argument(
+        "--from", dest="origin", metavar="PATH", help="name the sources that lie in this file or folder"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write a commented configuration, with the sources below a path, and print what to do next."""
+    file = Path(options.config)
+    draft = draft_configuration(Path(options.origin), detect_formats) if options.origin else Draft()
+    text = draft_text(file, draft)
+    try:
+        with file.open("x", encoding="utf-8") as target:
+            target.write(text)
+    except FileExistsError:
+        raise ConfigurationError(
+            "CONFIG_EXISTS",
+            found="a file",
+            where=str(file),
+            action="name another one with -c: nothing is overwritten",
+        ) from None
+    except OSError as error:
+        raise ConfigurationError(
+            "CONFIG_NOT_WRITABLE",
+            found=error.strerror or str(error),
+            where=str(file),
+            action="name a file in a folder that is there",
+        ) from None
+    if options.json:
+        say_json(_document(file, draft))
+    else:
+        say(_lines(file, draft))
+    return 0
+
+
+def _document(file: Path, draft: Draft) -> dict[str, Any]:
+    found = [
+        {"name": s.name, "format": s.format, "or": s.answer["formats"][0]["or"], "files": str(s.folder)}
+        for s in draft.sources
+    ]
+    return {
+        "config": str(file),
+        "sources": found,
+        "append_only": list(draft.keyless),
+        "candidates": {name: table["candidates"] for name, table in draft.keyless.items()},
+        "left_out": [{"folder": str(left.folder), "why": left.why} for left in draft.left_out],
+        "shared": draft.shared,
+    }
+
+
+def _lines(file: Path, draft: Draft) -> Iterator[str]:
+    sources = draft.sources
+    yield f"{file}: written" + (f", with {len(sources)} sources" if len(sources) > 1 else "")
+    for source in sources:
+        found = source.answer["formats"][0]
+        names = " or ".join((source.format, *found["or"]))
+        sizes = f"{found['messages']:,} messages of {len(found['tables']):,} tables"
+        yield f"  {source.name}: {source.folder} holds {names}, {sizes}"
+    yield from (f"  {line}" for line in doubt_lines(draft))
+    keyless = list(draft.keyless)
+    if keyless:
+        names = f"{', '.join(keyless[:10])}{' …' if len(keyless) > 10 else ''}"
+        yield f"  without a key in the feed: {names}: choose `keys` for them, the file has candidates"
+    yield (
+        "next: read it, then `mainstem plan` and `mainstem run`"
+        if sources
+        else "next: write your sources, then `mainstem validate`"
+    )

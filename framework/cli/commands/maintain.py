@@ -1,0 +1,122 @@
+"""`mainstem maintain`: compacts small files and removes files that nothing reads. No value changes."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from pyspark.sql import SparkSession
+
+from framework.cli.options import Subparsers, add_command
+from framework.cli.terminal import say, say_json, say_note
+from framework.errors import ConfigurationError
+from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.pipeline.layer import MaintainedTable, Run, installed_layers
+from framework.pipeline.session import open_pipeline, read_config
+from framework.text.tables import aligned
+
+SHORTEST_DAYS = 7
+SMALL_BYTES = 32 * 1024 * 1024
+FEW_FILES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceResult:
+    """The maintenance of one table: files before and after, bytes, and why old files stay, if they do."""
+
+    table: str
+    files_before: int
+    files_after: int
+    size: int
+    is_compacted: bool
+    note: str | None = None
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = add_command(
+        subparsers, "maintain", run, help="compact tables and remove files that nothing reads any more"
+    )
+    parser.add_argument("--table", help="the replica of one table alone (database.table)")
+    parser.add_argument(
+        "--days",
+        type=int,
+        default=SHORTEST_DAYS,
+        help="how long files stay that no table uses any more (default 7)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compact and clean the tables of the pipeline; returns 1 when that failed for one of them."""
+    if options.days < SHORTEST_DAYS:
+        raise ConfigurationError(
+            "RETENTION_TOO_SHORT",
+            found=f"{options.days} days",
+            where="--days",
+            action=f"name {SHORTEST_DAYS} or more: readers and rebuilds may stand on files that are younger",
+        )
+    config = read_config(options.config)
+    with open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark):
+        work = Run(spark, lake, config, "maintain", options.table)
+        tables = [
+            table
+            for layer in installed_layers()
+            if layer.tables_to_maintain is not None
+            for table in layer.tables_to_maintain(work)
+        ]
+        results = [maintain_table(spark, lake, table, options.days) for table in tables]
+        _remove_staging(lake)
+    if options.json:
+        say_json({"tables": [asdict(result) for result in results]})
+    else:
+        say(_lines(results))
+    return 1 if any(result.note and result.note.startswith("failed") for result in results) else 0
+
+
+def maintain_table(
+    spark: SparkSession, lake: Lakehouse, table: MaintainedTable, days: int
+) -> MaintenanceResult:
+    """Compact one table where that pays, and remove what it has not used for so many days.
+
+    A failure is noted in the result and does not stop the other tables.
+    """
+    before, size = _files(spark, lake, table.name)
+    is_ragged = before >= FEW_FILES and size < before * SMALL_BYTES
+    try:
+        name = sql_name(lake.location(table.name))
+        if is_ragged:
+            spark.sql(f"OPTIMIZE {name}")
+        if table.in_use is None:
+            spark.sql(f"VACUUM {name} RETAIN {24 * days} HOURS")
+    except Exception as error:
+        note = f"failed: {str(error).partition(chr(10))[0][:300]}"
+        return MaintenanceResult(table.name, before, before, size, False, note)
+    # VACUUM removes no file that the table has
+    after, size = _files(spark, lake, table.name) if is_ragged else (before, size)
+    return MaintenanceResult(table.name, before, after, size, after < before, table.in_use)
+
+
+def _files(spark: SparkSession, lake: Lakehouse, name: str) -> tuple[int, int]:
+    """The number of a table's files, and their bytes."""
+    row = (
+        spark.sql(f"DESCRIBE DETAIL {sql_name(lake.location(name))}")
+        .select("numFiles", "sizeInBytes")
+        .first()
+    )
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+
+
+def _remove_staging(lake: Lakehouse) -> None:
+    """Remove the incomplete files of a killed run; nothing reads them."""
+    if lake.local_root is not None:
+        shutil.rmtree(f"{lake.checkpoints}/staging", ignore_errors=True)
+
+
+def _lines(results: list[MaintenanceResult]) -> Iterator[str]:
+    rows = [
+        (t.table, str(t.files_before), str(t.files_after), f"{t.size / 1024 / 1024:,.1f} MB", t.note or "")
+        for t in results
+    ]
+    yield from aligned(("table", "files before", "after", "size", "note"), rows)

@@ -1,0 +1,78 @@
+"""`mainstem trace`: shows how a row came to be."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from framework.cli.options import Subparsers, add_command, row_key
+from framework.cli.terminal import say, say_json
+from framework.pipeline.layer import Run, installed_layers
+from framework.pipeline.session import open_pipeline, read_config
+
+_WIDEST = 2_000
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = add_command(
+        subparsers, "trace", run, help="how a row came to be: its changes, their fates, their messages"
+    )
+    parser.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
+    parser.add_argument(
+        "key", metavar="COLUMN=VALUE", nargs="+", help="the row, by the text that silver holds"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the changes and messages of a row; returns 1 when silver has no change of it."""
+    config = read_config(options.config)
+    key = row_key(options.key)
+    with open_pipeline(config, is_exclusive=False) as (lake, spark):
+        work = Run(spark, lake, config, "trace")
+        trace: dict[str, Any] = {}
+        for layer in installed_layers():
+            if layer.trace:
+                trace.update(layer.trace(work, options.table, key))
+    if options.json:
+        say_json(trace)
+    else:
+        say(_trace_lines(trace))
+    return 0 if trace.get("changes") else 1
+
+
+def _trace_lines(trace: Mapping[str, Any]) -> list[str]:
+    where = " ".join(f"{name}={value}" for name, value in trace["key"].items())
+    row = trace["row"]
+    lines = [f"{trace['table']}  {where}", "  row      " + ("none" if row is None else _row_text(row))]
+    for change in trace["changes"]:
+        moment = change["event_time"].isoformat() if change["event_time"] else "no time"
+        order = f"{moment}  {change['sequence']}"
+        lines.append(f"  {change['fate']:<11}{change['op'] or ''}  {order}  {change['change_id']}")
+        lines.extend(
+            f"    {side:<7}{_row_text(change[side])}"
+            for side in ("before", "after")
+            if change[side] is not None
+        )
+        for message in change["messages"]:
+            place = f"{message['topic']}:{message['partition']}:{message['offset']}"
+            lines.append(f"    message {place}  {_printable(message['value'])}")
+    if not trace["changes"]:
+        lines.append("  no change of silver has these values")
+    return lines
+
+
+def _row_text(values: Mapping[str, Any]) -> str:
+    return _printable(", ".join(f"{name}={value}" for name, value in values.items()))
+
+
+def _printable(text: str | None) -> str:
+    if text is None:
+        return "null"
+    clean = "".join(character if character.isprintable() else "�" for character in text)
+    return (
+        clean
+        if len(clean) <= _WIDEST
+        else f"{clean[:_WIDEST]}… ({len(text):,} characters; --json prints all)"
+    )

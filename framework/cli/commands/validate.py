@@ -1,0 +1,41 @@
+"""`mainstem validate`: checks the configuration, or prints its JSON schema."""
+
+from __future__ import annotations
+
+import argparse
+
+from framework.cli.options import Subparsers, add_command
+from framework.cli.terminal import say_json, say_line
+from framework.config.json_schema import json_schema
+from framework.config.model import validated_config
+from framework.pipeline.session import option_models
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = add_command(
+        subparsers, "validate", run, help="check the configuration, and that its landing folders are there"
+    )
+    parser.add_argument("--schema", action="store_true", help="print the configuration's JSON schema")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the configuration and that its landing folders exist, or print its JSON schema."""
+    if options.schema:
+        say_json(json_schema(option_models()))
+        return 0
+    config = validated_config(options.config, formats=option_models())
+    if options.json:
+        say_json(
+            {
+                "pipeline": config.pipeline,
+                "sources": sorted(config.sources),
+                "tables": len(config.tables),
+                "valid": True,
+            }
+        )
+    else:
+        say_line(
+            f"{options.config}: valid ({len(config.sources)} sources, {len(config.tables)} table entries)"
+        )
+    return 0

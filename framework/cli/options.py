@@ -1,0 +1,46 @@
+"""What the arguments of all commands have in common."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from framework.errors import ConfigurationError
+
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""Where each command adds its parser."""
+Command = Callable[[argparse.Namespace], int]
+"""A command: it returns its exit code."""
+
+
+def add_command(subparsers: Subparsers, name: str, run: Command, *, help: str) -> argparse.ArgumentParser:
+    """Add a command with the common options; returns its parser, for the options of its own."""
+    parser = subparsers.add_parser(name, parents=[_common_options()], help=help)
+    parser.set_defaults(command=run)
+    return parser
+
+
+def _common_options() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument(
+        "-c", "--config", default="mainstem.yml", help="the configuration file (default ./mainstem.yml)"
+    )
+    common.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    common.add_argument("--debug", action="store_true", help="show whole stack traces")
+    common.add_argument("--verbose", action="store_true", help="log each step to standard error")
+    return common
+
+
+def row_key(texts: Sequence[str]) -> dict[str, str]:
+    """The key of a row from arguments `COLUMN=VALUE`. Raises ConfigurationError BAD_KEY otherwise."""
+    pairs = [text.partition("=") for text in texts]
+    for name, sign, _ in pairs:
+        if not sign or not name:
+            raise ConfigurationError(
+                "BAD_KEY",
+                found=f"{name!r}",
+                where="COLUMN=VALUE",
+                action="write the row as id=17, several columns apart",
+            )
+    return {name: value for name, _, value in pairs}

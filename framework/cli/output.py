@@ -1,0 +1,247 @@
+"""What commands print: runs, statuses, checks and verdicts, as lines for people or as one JSON object."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from framework.cli.terminal import (
+    GREEN,
+    PLAIN,
+    RED,
+    say,
+    say_error,
+    say_json,
+    say_line,
+    say_note,
+    say_progress,
+)
+from framework.contracts.quality import QualityResult
+from framework.naming import dotted_name
+from framework.pipeline.checks import Check
+from framework.pipeline.layer import LayerReport, TableLine
+from framework.pipeline.run import exit_code
+from framework.text.formatting import one_line
+from framework.text.tables import aligned
+
+_SIDE_COUNTS = {
+    "merged": "halves merged",
+    "heartbeats": "heartbeats",
+    "duplicates": "duplicates",
+    "quarantined": "quarantined",
+    "waiting": "waiting",
+}
+_LONGEST = 300
+_SHOWN_KEYS = 3
+_OTHER_COUNTS = (
+    ("merged_halves", "halves merged into the changes of their other halves"),
+    ("key_change_halves", "halves of key changes"),
+    ("without_fate", "without a fate yet"),
+)
+"""What messages can be beside the outcomes that every status names."""
+
+
+def run_lines(
+    tables: Sequence[TableLine], counts: Mapping[str, int], seconds: float, *, is_painted: bool = False
+) -> list[str]:
+    """One line for each table, in columns, and the line of totals; in colours if `is_painted`.
+
+    The name of a table and its notes stay on one line, whatever characters they hold.
+    """
+    names = [one_line(table.name) for table in tables]
+    changes = [_changes(table) for table in tables]
+    widths = [max((len(row[at]) for row in changes), default=0) for at in range(3)]
+    remarks = [_remarks(table) for table in tables]
+    # a long remark shifts the seconds of its own line only
+    wide = max(
+        (
+            len(remark)
+            for remark, table in zip(remarks, tables, strict=True)
+            if table.seconds and len(remark) <= 40
+        ),
+        default=0,
+    )
+    digits, longest = len(str(len(tables))), max(map(len, names), default=0)
+    found = []
+    for at, table in enumerate(tables):
+        state = _painted(f"{table.state:<6}", table.state) if is_painted else f"{table.state:<6}"
+        counted = "  ".join(part.ljust(width) for part, width in zip(changes[at], widths, strict=True))
+        took = f"{table.seconds:.1f} s" if table.seconds else ""
+        head = f"{at + 1:>{digits + 1}} of {len(tables)}  {names[at]:<{longest}}  {state}"
+        found.append(f"{head}  {counted}  {remarks[at]:<{wide}}  {took:>8}".rstrip())
+    return [*found, _totals(counts, seconds)]
+
+
+def quality_line(judged: int, severities: Sequence[str]) -> str | None:
+    """The number of judged rules, and of failed ones by severity; None where there are neither."""
+    if not judged and not severities:
+        return None
+    head = f" quality: {judged:,} rules judged" if judged else " quality: nothing new to judge"
+    if not severities:
+        return f"{head}, all hold"
+    errors, warnings = severities.count("error"), len(severities) - severities.count("error")
+    counts = (
+        (errors, "error" if errors == 1 else "errors"),
+        (warnings, "warning" if warnings == 1 else "warnings"),
+    )
+    broken = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    return f"{head}, {len(severities):,} broken: {broken}"
+
+
+def _changes(table: TableLine) -> tuple[str, str, str]:
+    if table.state == "PARKED" and not (table.inserted or table.updated or table.deleted):
+        return "", "", ""
+    return f"+{table.inserted:,}", f"~{table.updated:,}", f"-{table.deleted:,}"
+
+
+def _remarks(table: TableLine) -> str:
+    late = (f"{table.late:,} late",) if table.late else ()
+    return "   ".join((*late, *(one_line(" ".join(note.split()), _LONGEST) for note in table.notes)))
+
+
+def _totals(counts: Mapping[str, int], seconds: float) -> str:
+    sides = ", ".join(f"{counts.get(name, 0):,} {words}" for name, words in _SIDE_COUNTS.items())
+    total = f"{counts.get('changes', 0):,} changes from {counts.get('messages', 0):,} messages"
+    return f" done: {total} ({sides}) in {seconds:.1f} s"
+
+
+def _painted(text: str, state: str) -> str:
+    return f"{GREEN if state == 'ok' else RED}{text}{PLAIN}"
+
+
+def check_lines(check: Check) -> list[str]:
+    """The result of a check as a line; a failed check has two more."""
+    state = "ok  " if check.is_ok else "FAIL"
+    line = f"{state}  {check.name:<20} {check.promise}"
+    if check.is_ok:
+        return [line]
+    return [
+        line,
+        f"      found: {check.wrong:,} that break it, in {check.where}",
+        f"      do:    {check.action}",
+    ]
+
+
+def failure_line(result: QualityResult) -> str:
+    """A failed verdict as a line."""
+    place = dotted_name(result.database, result.schema, result.table) or result.source or result.layer
+    keys = ", ".join(f"[{key}]" for key in result.failing_keys[:_SHOWN_KEYS])
+    more = (
+        f" and {result.failed_count - _SHOWN_KEYS:,} more"
+        if keys and result.failed_count > _SHOWN_KEYS
+        else ""
+    )
+    return f"  {result.severity.upper():<5}  {result.layer} {place}: {result.rule} ({result.observed})" + (
+        f": {keys}{more}" if keys else ""
+    )
+
+
+def show_progress(step: str | None) -> None:
+    """Show on a terminal which layer is at work; None clears it."""
+    if sys.stderr.isatty():
+        say_progress(step)
+
+
+def print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> int:
+    """Print what the layers did; returns the exit code."""
+    if is_json:
+        say_json(run_document(reports, seconds))
+    else:
+        _print_run_lines(reports, seconds)
+    say_note(note for report in reports for note in report.notes)
+    for error in (error for report in reports for error in report.errors):
+        say_error(error)
+    return exit_code(reports)
+
+
+def _print_run_lines(reports: Sequence[LayerReport], seconds: float) -> None:
+    lines = [line for report in reports for line in report.tables]
+    counts = {name: value for report in reports for name, value in report.counts.items()}
+    is_painted = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    say(run_lines(lines, counts, seconds, is_painted=is_painted), is_painted=is_painted)
+    failures = sorted(
+        (result for report in reports for result in report.failures), key=lambda result: not result.is_error
+    )
+    summary = quality_line(counts.get("rules_checked", 0), [result.severity for result in failures])
+    if summary:
+        say((summary, *map(failure_line, failures)))
+
+
+def run_document(reports: Sequence[LayerReport], seconds: float) -> dict[str, Any]:
+    """What a run did, as values of JSON."""
+    lines = [line for report in reports for line in report.tables]
+    counts = {name: value for report in reports for name, value in report.counts.items()}
+    errors = [str(error) for report in reports for error in report.errors]
+    failures = [asdict(result) for report in reports for result in report.failures]
+    return {
+        "tables": [asdict(line) for line in lines],
+        "counts": counts,
+        "failed_rules": failures,
+        "errors": errors,
+        "seconds": round(seconds, 1),
+    }
+
+
+def account_line(status: Mapping[str, Any]) -> str:
+    """The number of messages and of their outcomes, which add up to it."""
+    parts = [
+        (status.get("changes", 0), "changes"),
+        (status.get("control_events", 0), "control events"),
+        (status.get("duplicates", 0), "duplicates"),
+        (sum(status.get("quarantined", {}).values()), "quarantined"),
+        (status.get("pending_halves", 0), "halves waiting"),
+        (status.get("excluded", 0), "excluded"),
+        *((count, words) for name, words in _OTHER_COUNTS if (count := status.get(name, 0))),
+    ]
+    line = (
+        f"{status.get('messages', 0):,} messages: {', '.join(f'{count:,} {words}' for count, words in parts)}"
+    )
+    further = status.get("further_rows", 0)
+    return f"{line}; less {further:,} further rows of messages that hold several" if further else line
+
+
+def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
+    """Print a status as lines, or as one JSON object."""
+    if is_json:
+        say_json(status)
+        return
+    say_line(f"pipeline {status['pipeline']}")
+    heads = ("table", "state", "rows", "applied", "bad", "behind", "keys", "reason")
+    rows = [
+        [
+            one_line(dotted_name(t["database"], t["schema"], t["table"])),
+            t["state"],
+            f"{t['rows']:,}",
+            f"{t['changes_applied']:,}",
+            f"{t['bad_values']:,}",
+            str(t["behind"]),
+            one_line(", ".join(t["keys"])),
+            one_line(t["reason"].splitlines()[0]) if t["reason"] else "",
+        ]
+        for t in status.get("tables", ())
+    ]
+    say(aligned(heads, rows))
+    for row, table in zip(rows, status.get("tables", ()), strict=True):
+        if table.get("statements_not_applied"):
+            say_line(
+                f"  {row[0]}: {table['statements_not_applied']:,} statements not applied: "
+                "not understood, or without a position"
+            )
+        if table.get("missed_while_excluded"):
+            say_line(
+                f"  {row[0]}: lacks the {table['missed_while_excluded']:,} messages "
+                "that came while it was excluded"
+            )
+    say_line(account_line(status))
+    for source in status.get("left_out", ()):
+        say_line(f"  LEFT OUT {source['messages']:,} messages: {source['note']}")
+    for late in status.get("late_snapshots", ()):
+        say_line(f"  SNAPSHOT {late['note']}")
+    for stop in status.get("stopped", ()):
+        reason = f"{stop['reason']} ({stop['detail']})"
+        say_line(f"  STOPPED  source {stop['source']} at epoch {stop['epoch']}: {reason}")
+    for reason, count in sorted(status.get("quarantined", {}).items()):
+        say_line(f"  quarantined  {reason}: {count:,}")

@@ -1,0 +1,1 @@
+"""The configuration, `mainstem.yml`: its model, the reading of the file, and its errors."""

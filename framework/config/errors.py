@@ -1,0 +1,124 @@
+"""Turns pydantic's errors into errors of Mainstem: file, key path, value, allowed values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from framework.config.document import Document, KeyPath, dotted
+from framework.errors import ConfigurationError, suggested
+
+_TYPES = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "keys and values",
+    "mapping_type": "keys and values",
+    "model_type": "keys and values",
+    "model_attributes_type": "keys and values",
+}
+_MOST_SHOWN = 5
+
+
+def config_error(
+    error: ValidationError, document: Document, model: type[BaseModel], at: KeyPath = ()
+) -> ConfigurationError:
+    """The error for the first problem of `model` below `at`; it names the other problems."""
+    problems = sorted(error.errors(include_url=False), key=lambda problem: _rank(problem, document, at))
+    problem = problems[0]
+    keys = _written_keys(problem, document, at)
+    condition, found, action = _explained(problem, keys, document, model, len(at))
+    paths = {_written_keys(other, document, at) for other in problems[1:]}
+    others = {
+        dotted(path)
+        for path in paths
+        if path[: len(keys)] != keys and keys[: len(path)] != path and path[:-1] != keys[:-1]
+    }
+    if others:
+        names = sorted(others)
+        action += f"; then look at {', '.join(names[:_MOST_SHOWN])}" + (
+            " ..." if len(names) > _MOST_SHOWN else ""
+        )
+    return ConfigurationError(condition, found=found, where=document.where(keys), action=action)
+
+
+def unknown_key(document: Document, keys: KeyPath, allowed: Iterable[str]) -> ConfigurationError:
+    """The error for an unknown key."""
+    name = str(keys[-1])
+    return ConfigurationError(
+        "CONFIG_UNKNOWN_KEY",
+        found=f"the unknown key '{name}'",
+        where=document.where(keys),
+        action=suggested(name, allowed),
+    )
+
+
+def _explained(
+    problem: ErrorDetails, keys: KeyPath, document: Document, model: type[BaseModel], depth: int
+) -> tuple[str, str, str]:
+    kind, context = problem["type"], problem.get("ctx", {})
+    quoted = document.quoted(keys)
+    if kind == "extra_forbidden":
+        allowed = _fields_at(model, keys[depth:-1])
+        return "CONFIG_UNKNOWN_KEY", f"the unknown key '{keys[-1]}'", suggested(str(keys[-1]), allowed)
+    if kind == "missing":
+        return "CONFIG_MISSING_KEY", f"no key '{keys[-1]}'", f"write `{keys[-1]}:`"
+    if kind == "enum":
+        allowed = [word.strip("' ") for word in str(context["expected"]).replace(" or ", ", ").split(",")]
+        return "CONFIG_BAD_VALUE", quoted, suggested(_plain(quoted), allowed)
+    if kind == "bad_value":
+        return "CONFIG_BAD_VALUE", quoted, str(context["action"])
+    if kind == "value_error":
+        return "CONFIG_BAD_VALUE", quoted, str(context["error"])
+    if kind in _TYPES:
+        return "CONFIG_WRONG_TYPE", quoted, f"write {_TYPES[kind]} here"
+    if kind == "string_pattern_mismatch":
+        return "CONFIG_BAD_VALUE", quoted, f"write a text that matches {context['pattern']}"
+    return "CONFIG_BAD_VALUE", quoted, problem["msg"]
+
+
+def _plain(quoted: str) -> str:
+    return quoted.strip("'\"")
+
+
+def _rank(problem: ErrorDetails, document: Document, at: KeyPath) -> tuple[bool, int]:
+    """The order of problems: unknown keys first, then the deepest (the best fitting member of a union)."""
+    return problem["type"] != "extra_forbidden", -len(_written_keys(problem, document, at))
+
+
+def _written_keys(problem: ErrorDetails, document: Document, at: KeyPath) -> KeyPath:
+    """The key path of a problem without the steps that pydantic adds for members of a union."""
+    keys = (*at, *problem["loc"])
+    path: list[str | int] = []
+    value: object = document.written
+    for index, key in enumerate(keys):
+        is_absent = problem["type"] == "missing" and index == len(keys) - 1
+        if isinstance(value, Mapping) and (key in value or is_absent):
+            value = value.get(key)
+        elif isinstance(value, list) and isinstance(key, int) and key < len(value):
+            value = value[key]
+        else:
+            continue
+        path.append(key)
+    return tuple(path)
+
+
+def _fields_at(model: type[BaseModel], keys: KeyPath) -> list[str]:
+    """The allowed keys at a key path, from the models' fields."""
+    found: list[type[BaseModel]] = [model]
+    for key in keys:
+        following = []
+        for candidate in found:
+            field = candidate.model_fields.get(str(key))
+            following += _models_in(field.annotation) if field is not None else []
+        found = following or found
+    return sorted({name for candidate in found for name in candidate.model_fields})
+
+
+def _models_in(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)]

@@ -1,0 +1,63 @@
+"""The JSON schema of `mainstem.yml`, for editors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from framework.config.model import Config
+from framework.config.sources import COMMON_KEYS, PLACES
+
+
+def json_schema(formats: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
+    """A schema (draft 2020-12) of what `load_config` accepts, without checks between keys and places."""
+    schema = Config.model_json_schema()
+    definitions = schema["$defs"]
+    source = definitions.pop("Source")
+    definitions.pop("BaseModel", None)
+    common = {key: value for key, value in source["properties"].items() if key in COMMON_KEYS}
+    rules = []
+    for name, model in sorted(formats.items()):
+        own = model.model_json_schema()
+        definitions.update(own.get("$defs", {}))
+        rules.append(_format_rule(name, common, own))
+    schema["properties"]["sources"]["additionalProperties"] = {
+        "type": "object",
+        "required": ["format"],
+        "properties": {"format": {"enum": sorted(formats)}},
+        "allOf": rules,
+    }
+    schema["properties"]["quality"] = {"anyOf": [{"$ref": "#/$defs/Quality"}, {"type": "boolean"}]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "mainstem.yml"}
+
+
+def _format_rule(name: str, common: Mapping[str, object], own: Mapping[str, Any]) -> dict[str, object]:
+    settings = own.get("properties", {})
+    return {
+        "if": {"properties": {"format": {"const": name}}, "required": ["format"]},
+        "then": {
+            "properties": {
+                **common,
+                **{key: value for key, value in settings.items() if key not in common},
+                "format": {"const": name},
+            },
+            "required": own.get("required", []),
+            "additionalProperties": False,
+            "oneOf": [_place_rule(place, settings) for place in PLACES],
+        },
+    }
+
+
+def _place_rule(place: str, settings: Mapping[str, object]) -> dict[str, object]:
+    """The rule that a source names its place.
+
+    A key with the name of a place is a format's own setting if another place is written beside it.
+    """
+    if place not in settings:
+        return {"required": [place]}
+    return {
+        "required": [place],
+        "not": {"anyOf": [{"required": [other]} for other in PLACES if other != place]},
+    }

@@ -1,0 +1,234 @@
+"""The `quality` part of the configuration: rules by table pattern."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from framework.config.java_regex import check_expression
+from framework.config.value_types import Duration, Pattern, ReplicaName, absolute_place
+from framework.contracts.quality import Severity
+
+KINDS = (
+    "not_null",
+    "unique",
+    "accepted",
+    "range",
+    "regex",
+    "length",
+    "relationship",
+    "freshness",
+    "row_count_change",
+    "sql",
+    "snapshot",
+)
+ROW_KINDS = ("not_null", "accepted", "range", "regex", "length")
+"""Kinds that a single row breaks or keeps: they can check changes and gate."""
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+
+def _as_list(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+_NAMES_SCHEMA = WithJsonSchema(
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+)
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1), _NAMES_SCHEMA]
+Bound = StrictInt | StrictFloat | str
+Value = StrictBool | StrictInt | StrictFloat | str
+
+
+class OnChange(StrEnum):
+    """What happens to a change that breaks a rule, before it is applied."""
+
+    QUARANTINE = "quarantine"
+    WARN = "warn"
+
+
+class Accepted(BaseModel):
+    """A column with certain values only; null is always allowed."""
+
+    model_config = _STRICT
+
+    column: str
+    values: tuple[Value, ...] = Field(min_length=1)
+
+
+class Range(BaseModel):
+    """A column between two bounds, both included; null is allowed."""
+
+    model_config = _STRICT
+
+    column: str
+    min: Bound | None = None
+    max: Bound | None = None
+
+    @model_validator(mode="after")
+    def _refuse_nothing(self) -> Range:
+        if self.min is None and self.max is None:
+            raise ValueError("write `min`, `max` or both")
+        return self
+
+
+class Regex(BaseModel):
+    """A column whose whole text matches a regular expression; null is allowed."""
+
+    model_config = _STRICT
+
+    column: str
+    pattern: str = Field(min_length=1)
+
+    @field_validator("pattern")
+    @classmethod
+    def _refuse_broken(cls, pattern: str) -> str:
+        check_expression(pattern)
+        return pattern
+
+
+class Length(BaseModel):
+    """A column whose text has so many characters; null is allowed."""
+
+    model_config = _STRICT
+
+    column: str
+    min: StrictInt = Field(default=0, ge=0)
+    max: StrictInt | None = Field(default=None, ge=0)
+
+
+class Relationship(BaseModel):
+    """Columns whose values are the key of a row of another replica; a null in one of them is allowed."""
+
+    model_config = _STRICT
+
+    columns: Names
+    to: ReplicaName
+    keys: Names | None = None
+
+
+class Snapshot(BaseModel):
+    """A dump of the source's table: a location of a format that Spark reads, or a query through JDBC."""
+
+    model_config = _STRICT
+
+    format: Literal["csv", "parquet", "delta", "jdbc"]
+    path: str | None = Field(default=None, min_length=1)
+    columns: Names | None = None
+    options: dict[str, str] = Field(default_factory=dict, repr=False)
+
+    @model_validator(mode="after")
+    def _check_place(self) -> Snapshot:
+        if (self.path is None) != (self.format == "jdbc"):
+            raise ValueError(
+                "write `options:` with url and dbtable or query" if self.format == "jdbc" else "write `path:`"
+            )
+        return self
+
+
+class QualityRule(BaseModel):
+    """One entry of `quality.rules`: its tables, one kind of rule, and what a failure means."""
+
+    model_config = _STRICT
+
+    match: Pattern
+    name: str | None = Field(default=None, min_length=1)
+    severity: Severity = Severity.ERROR
+    gate: StrictBool = False
+    on_change: OnChange | None = None
+    not_null: Names | None = None
+    unique: Names | None = None
+    accepted: Accepted | None = None
+    range: Range | None = None
+    regex: Regex | None = None
+    length: Length | None = None
+    relationship: Relationship | None = None
+    freshness: Duration | None = None
+    row_count_change: StrictInt | StrictFloat | None = Field(default=None, ge=0)
+    sql: str | None = Field(default=None, min_length=1)
+    snapshot: Snapshot | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind that the entry writes."""
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> QualityRule:
+        written = [kind for kind in KINDS if getattr(self, kind) is not None]
+        if len(written) != 1:
+            raise ValueError(f"write exactly one of {', '.join(KINDS)}")
+        if (self.gate or self.on_change) and written[0] not in ROW_KINDS:
+            raise ValueError(f"`gate` and `on_change` judge row by row: {', '.join(ROW_KINDS)}")
+        if self.gate and self.on_change:
+            raise ValueError("write `gate` or `on_change`, in two entries where both are wanted")
+        return self
+
+
+class Scan(StrEnum):
+    """How the rules of a table are judged.
+
+    `counted`: one pass counts; a rule holds where nothing breaks it. `measured`: the same, and Great
+    Expectations gives the verdict on the counts. `full`: Great Expectations scans the tables itself.
+    """
+
+    COUNTED = "counted"
+    MEASURED = "measured"
+    FULL = "full"
+
+
+class Quality(BaseModel):
+    """What the replicas must fulfil. `sources` has the greatest age of the newest event of each source."""
+
+    model_config = _STRICT
+
+    enabled: StrictBool = True
+    defaults: StrictBool = True
+    reconciliation: StrictBool = True
+    scan: Scan = Scan.MEASURED
+    sources: dict[str, Duration] = Field(default_factory=dict)
+    rules: tuple[QualityRule, ...] = ()
+
+    def freshness_of(self, source: str) -> timedelta | None:
+        """The greatest age of the newest event of a source; None where the configuration has none."""
+        return self.sources.get(source)
+
+    def with_absolute_paths(self, folder: Path) -> Quality:
+        """The same with absolute paths of snapshots."""
+        return self.model_copy(
+            update={"rules": tuple(_with_absolute_paths(rule, folder) for rule in self.rules)}
+        )
+
+
+UNWRITTEN = Quality(scan=Scan.COUNTED)
+"""A configuration without `quality`: the default rules, so cheap that every run checks them."""
+
+
+def _switched(value: object) -> object:
+    return {"enabled": value} if isinstance(value, bool) else value
+
+
+QualityOrNone = Annotated[Quality, BeforeValidator(_switched)]
+"""`quality: false` is the short form of `quality: {enabled: false}`, and `true` of `{}`."""
+
+
+def _with_absolute_paths(rule: QualityRule, folder: Path) -> QualityRule:
+    if rule.snapshot is None or rule.snapshot.path is None:
+        return rule
+    path = absolute_place(rule.snapshot.path, folder)
+    return rule.model_copy(update={"snapshot": rule.snapshot.model_copy(update={"path": path})})

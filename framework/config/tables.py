@@ -1,0 +1,211 @@
+"""The `tables` part of the configuration: rules by name pattern, and the settings of one table."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema, field_validator
+
+from framework.config.value_types import CanonicalType, Codec, Pattern, ReplicaName, split_name
+from framework.errors import ConfigurationError
+
+CHOOSE_KEY = "<choose>"
+"""What a draft writes for a key that nobody has chosen yet."""
+
+
+class Deletes(StrEnum):
+    """What a delete does to a replica."""
+
+    HARD = "hard"
+    SOFT = "soft"
+    IGNORE = "ignore"
+
+
+class SchemaPolicy(StrEnum):
+    """What a change of the source's columns does to a replica."""
+
+    LENIENT = "lenient"
+    EVOLVE = "evolve"
+    IGNORE = "ignore"
+    FAIL = "fail"
+
+
+class BadValues(StrEnum):
+    """What a value that does not fit its column's type does."""
+
+    NULL = "null"
+    PARK = "park"
+
+
+class Encoding(StrEnum):
+    """How a feed writes a column's values: bytes and decimals as text, times as counts."""
+
+    BASE64 = "base64"
+    BASE64URL = "base64url"
+    HEX = "hex"
+    TEXT = "text"
+    MILLISECONDS = "milliseconds"
+    MICROSECONDS = "microseconds"
+    NANOSECONDS = "nanoseconds"
+
+
+class ColumnRule(BaseModel):
+    """The settings of one column; None where the configuration has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: CanonicalType | None = None
+    decode: Codec | None = None
+    encoding: Encoding | None = None
+    unsigned: StrictBool | None = None
+
+
+class History(BaseModel):
+    """A history that gets a version only when one of the tracked columns changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    track: tuple[str, ...] = Field(min_length=1)
+
+
+class TableRule(BaseModel):
+    """One entry of `tables`. Fields that it does not write keep the value of earlier entries."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    match: Pattern
+    history: StrictBool | History = False
+    keys: tuple[str, ...] | None = Field(default=None, min_length=1)
+    columns: dict[str, ColumnRule] = Field(default_factory=dict)
+    deletes: Deletes = Deletes.HARD
+    schema_policy: SchemaPolicy = SchemaPolicy.LENIENT
+    replica: ReplicaName | None = None
+    exclude: StrictBool = False
+    bad_values: Annotated[BadValues, WithJsonSchema({"enum": ["null", None, "park"]})] = BadValues.NULL
+
+    @field_validator("bad_values", mode="before")
+    @classmethod
+    def _read_null(cls, value: object) -> object:
+        return BadValues.NULL if value is None else value  # `bad_values: null` is YAML's null
+
+    @field_validator("keys")
+    @classmethod
+    def _refuse_repeats(cls, keys: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if CHOOSE_KEY in (keys or ()):
+            raise ValueError(
+                f"choose the key: write in place of {CHOOSE_KEY} the columns whose values the source keeps "
+                "unique and never null, "
+                "or leave `keys` out: the table is append-only then"
+            )
+        if keys is not None and len(set(keys)) < len(keys):
+            raise ValueError("name each key column once")
+        return keys
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """The settings of one table.
+
+    `keys` is None where only the feed can name the key. `track` has the columns whose change adds a version
+    to the history, None for all. `replica` is the dotted name that gold uses, None for the source's own.
+    """
+
+    keys: tuple[str, ...] | None = None
+    columns: Mapping[str, ColumnRule] = field(default_factory=dict)
+    history: bool = False
+    track: tuple[str, ...] | None = None
+    deletes: Deletes = Deletes.HARD
+    schema_policy: SchemaPolicy = SchemaPolicy.LENIENT
+    replica: str | None = None
+    exclude: bool = False
+    bad_values: BadValues = BadValues.NULL
+
+    @property
+    def replica_parts(self) -> tuple[str | None, str | None, str] | None:
+        """The configured replica as database, schema and table, None for the source's own name."""
+        if self.replica is None:
+            return None
+        parts = split_name(self.replica)
+        return parts[0], parts[1] if len(parts) == 3 else None, parts[-1]
+
+
+class TableRules:
+    """All entries of `tables`; returns the settings of a table fast, and can be sent to another process."""
+
+    __slots__ = ("_known", "_patterns", "_rules")
+
+    def __init__(self, rules: Sequence[TableRule]) -> None:
+        self._rules = tuple(rules)
+        self._patterns = tuple(_compiled(rule.match) for rule in rules)
+        self._known: dict[tuple[str | None, str | None, str], TableSettings] = {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TableRules, (self._rules,)
+
+    def settings(self, database: str | None, schema: str | None, table: str) -> TableSettings:
+        """The settings of one table: every matching entry applies, and a later one wins field by field."""
+        name = (database, schema, table)
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = self._combined(tuple(part for part in name if part is not None))
+        return known
+
+    def _combined(self, parts: tuple[str, ...]) -> TableSettings:
+        settings = TableSettings()
+        for rule, pattern in zip(self._rules, self._patterns, strict=True):
+            if _matches(pattern, parts):
+                settings = _overridden(settings, rule)
+        if settings.track is not None and not settings.history:
+            settings = replace(settings, track=None)
+        return settings
+
+
+def matches(pattern: str, database: str | None, schema: str | None, table: str) -> bool:
+    """Whether a pattern such as `shop.*` names the table; `*` stays inside one part of the name.
+
+    Raises ConfigurationError for a pattern that is no dotted name.
+    """
+    try:
+        compiled = _compiled(pattern)
+    except ValueError:
+        raise ConfigurationError(
+            "BAD_TABLE_PATTERN",
+            found=repr(pattern),
+            where="the pattern of a table",
+            action="write database.table or database.schema.table, shell wildcards allowed",
+        ) from None
+    return _matches(compiled, tuple(part for part in (database, schema, table) if part is not None))
+
+
+def _compiled(pattern: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(fnmatch.translate(part)) for part in split_name(pattern))
+
+
+def _matches(pattern: tuple[re.Pattern[str], ...], parts: tuple[str, ...]) -> bool:
+    return len(pattern) == len(parts) and all(
+        expression.match(part) for expression, part in zip(pattern, parts, strict=True)
+    )
+
+
+def _overridden(settings: TableSettings, rule: TableRule) -> TableSettings:
+    written = rule.model_fields_set - {"match", "history", "columns"}
+    settings = replace(settings, **{name: getattr(rule, name) for name in written})
+    if "history" in rule.model_fields_set:
+        track = rule.history.track if isinstance(rule.history, History) else None
+        settings = replace(settings, history=rule.history is not False, track=track)
+    if "columns" in rule.model_fields_set:
+        settings = replace(settings, columns=_merged(settings.columns, rule.columns))
+    return settings
+
+
+def _merged(earlier: Mapping[str, ColumnRule], later: Mapping[str, ColumnRule]) -> dict[str, ColumnRule]:
+    merged = dict(earlier)
+    for name, rule in later.items():
+        update = {key: getattr(rule, key) for key in rule.model_fields_set}
+        merged[name] = merged[name].model_copy(update=update) if name in merged else rule
+    return merged

@@ -1,0 +1,143 @@
+"""Checks sources against each other, the lakehouse and the disk."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from framework.config.document import Document, dotted
+from framework.config.sources import Kafka, Source
+from framework.config.value_types import is_url
+from framework.errors import ConfigurationError, nearest
+
+
+def check_places(sources: Mapping[str, Source], lakehouse: str | None, document: Document) -> None:
+    """Refuse two sources that read one place, and a landing folder that contains the lakehouse.
+
+    `lakehouse` is null in a catalog.
+    """
+    for (first, one), (second, other) in combinations(sources.items(), 2):
+        for key, place in _shared(one, other):
+            raise ConfigurationError(
+                "CONFIG_SOURCES_OVERLAP",
+                found=f"the sources '{first}' and '{second}' both read "
+                f"{_describe(place, (second, key), document)}",
+                where=document.where(("sources", second, key)),
+                action="give each source a place of its own, or make them one source",
+            )
+        if lakehouse is None and first.casefold() == second.casefold():
+            raise ConfigurationError(
+                "CONFIG_SOURCES_OVERLAP",
+                found=f"the sources '{first}' and '{second}', "
+                "whose tables in ops a catalog would not tell apart",
+                where=document.where(("sources", second)),
+                action="give each source a name of its own, whatever the case of its letters",
+            )
+    for name, source in sources.items():
+        if source.files is not None and lakehouse is not None and _holds(source.files, lakehouse):
+            raise ConfigurationError(
+                "CONFIG_SOURCES_OVERLAP",
+                found=f"the lakehouse lies inside the folder that '{name}' reads",
+                where=document.where(("sources", name, "files")),
+                action="keep the lakehouse outside the landing folders",
+            )
+
+
+def _describe(place: str, at: tuple[str, str], document: Document) -> str:
+    """A place for people; as the file writes it if it has a reference, which may be a secret."""
+    keys = ("sources", *at, "topics") if at[1] == "kafka" else ("sources", *at)
+    return document.quoted(keys) if document.has_reference(keys) else place
+
+
+def check_folders(sources: Mapping[str, Source], document: Document) -> None:
+    """Refuse a source whose landing folder does not exist, if this machine can check it.
+
+    It cannot for an object store, for a Databricks volume elsewhere, and for a folder with a reference: only
+    the machine that runs the pipeline can resolve that.
+    """
+    missing = [
+        name
+        for name, source in sources.items()
+        if source.files is not None and _is_missing(source.files, name, document)
+    ]
+    if not missing:
+        return
+    folder = str(sources[missing[0]].files)
+    others = (
+        f"; then look at {', '.join(dotted(('sources', name, 'files')) for name in missing[1:])}"
+        if missing[1:]
+        else ""
+    )
+    raise ConfigurationError(
+        "LANDING_FOLDER_MISSING",
+        found=f"a file, where a folder of files is needed: {folder}"
+        if os.path.exists(folder)
+        else f"no folder {folder}",
+        where=document.where(("sources", missing[0], "files")),
+        action=_instead(folder) + others,
+    )
+
+
+def _is_missing(folder: str, name: str, document: Document) -> bool:
+    if is_url(folder) or document.has_reference(("sources", name, "files")):
+        return False
+    is_elsewhere = folder.startswith("/Volumes/") and not os.path.isdir("/Volumes")
+    return not is_elsewhere and not os.path.isdir(folder)
+
+
+def _instead(folder: str) -> str:
+    if os.path.exists(folder):
+        return "write the folder that it is in"
+    parent, name = os.path.split(folder)
+    try:
+        beside = [entry.name for entry in os.scandir(parent) if entry.is_dir()]
+    except OSError:
+        beside = []
+    meant = nearest(name, beside)
+    return (
+        f"did you mean '{meant}' in {parent}? " if meant else ""
+    ) + "create the folder, or correct `files:`"
+
+
+def _shared(one: Source, other: Source) -> Iterator[tuple[str, str]]:
+    if (
+        one.files is not None
+        and other.files is not None
+        and (_holds(one.files, other.files) or _holds(other.files, one.files))
+    ):
+        yield "files", max(one.files, other.files, key=len)
+    if one.table is not None and one.table == other.table:
+        yield "table", one.table
+    if one.kafka is not None and other.kafka is not None and _servers(one.kafka) & _servers(other.kafka):
+        topic = _shared_topic(one.kafka, other.kafka)
+        if topic is not None:
+            yield "kafka", f"the topic {topic}"
+
+
+def _holds(folder: str, place: str) -> bool:
+    if is_url(folder) != is_url(place):
+        return False
+    outer, inner = (folder, place) if is_url(folder) else (os.path.realpath(folder), os.path.realpath(place))
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+
+def _servers(kafka: Kafka) -> set[str]:
+    return {server.strip().lower() for server in kafka.bootstrap_servers.split(",")}
+
+
+def _shared_topic(one: Kafka, other: Kafka) -> str | None:
+    if one.topic_pattern is not None and one.topic_pattern == other.topic_pattern:
+        return one.topic_pattern
+    common = set(one.topics or ()) & set(other.topics or ())
+    common |= {topic for topic in other.topics or () if _covers(one.topic_pattern, topic)}
+    common |= {topic for topic in one.topics or () if _covers(other.topic_pattern, topic)}
+    return min(common, default=None)
+
+
+def _covers(pattern: str | None, topic: str) -> bool:
+    try:
+        return pattern is not None and re.fullmatch(pattern, topic) is not None
+    except re.error:
+        return False  # Java's dialect of regular expressions; Kafka reports an error

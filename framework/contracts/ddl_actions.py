@@ -1,0 +1,216 @@
+"""The actions of a source's DDL statements on a table: one class for each action."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from framework.naming import dotted_name
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """A table as the source names it; `schema` is None where the source has two levels."""
+
+    database: str | None
+    schema: str | None
+    table: str
+
+    @property
+    def dotted(self) -> str:
+        """The name as people write it: `database.table` or `database.schema.table`."""
+        return dotted_name(self.database, self.schema, self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """A new column, or a column of a new table.
+
+    Attributes:
+        name: The column.
+        type: The canonical type; None when the declared one has none.
+        declared: The type as the statement writes it; None when the statement leaves it out.
+        first: The column comes before all others.
+        after: The column before it; None with `first` unset: it is the last one.
+        default: What existing rows hold in the new column, as canonical text: the constant default, or the
+            value that MySQL and DB2 write into a NOT NULL column without a default. None: no default, or
+            null.
+        has_expression_default: The source computes the value (a function, a sequence, a generated column).
+        is_not_null: The column is declared NOT NULL, or is part of the key.
+    """
+
+    name: str
+    type: str | None
+    declared: str | None
+    first: bool = False
+    after: str | None = None
+    default: str | None = None
+    has_expression_default: bool = False
+    is_not_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """A column is dropped."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """A column gets another name."""
+
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeType:
+    """A column is declared again: with another type, another position, or the same ones."""
+
+    name: str
+    type: str | None
+    declared: str | None
+    first: bool = False
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """The table gets another name."""
+
+    to: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """The table is dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """The table is created.
+
+    Attributes:
+        columns: The columns in order; empty when the statement does not list them (LIKE, AS SELECT).
+        keys: The columns of the primary key; None when the statement names none.
+        like: The table whose columns it copies, before those listed.
+        if_not_exists: The statement changes nothing if the table exists.
+    """
+
+    columns: tuple[AddColumn, ...] = ()
+    keys: tuple[str, ...] | None = None
+    like: TableName | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TruncateTable:
+    """All rows are deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetKeys:
+    """The primary key is these columns from now on; an empty tuple means that the table has none."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoEffect:
+    """A change that rows and columns do not show: an index, a comment, a storage option, a privilege."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """Text that the parser does not understand, or a change that cannot be replayed: never "no effect"."""
+
+    reason: str
+
+
+Action = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | ChangeType
+    | RenameTable
+    | DropTable
+    | CreateTable
+    | TruncateTable
+    | SetKeys
+    | NoEffect
+    | Unsupported
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What one statement does to one table, in order."""
+
+    table: TableName
+    actions: tuple[Action, ...]
+
+
+_CLASSES: dict[str, type[Action]] = {
+    "AddColumn": AddColumn,
+    "DropColumn": DropColumn,
+    "RenameColumn": RenameColumn,
+    "ChangeType": ChangeType,
+    "RenameTable": RenameTable,
+    "DropTable": DropTable,
+    "CreateTable": CreateTable,
+    "TruncateTable": TruncateTable,
+    "SetKeys": SetKeys,
+    "NoEffect": NoEffect,
+    "NotUnderstood": Unsupported,
+}
+"""The classes by the tags that tables keep: a tag stays when its class gets another name."""
+_TAGS = {kind: tag for tag, kind in _CLASSES.items()}
+
+
+def tag_of(action: Action) -> str:
+    """The tag of an action's kind in tables and in JSON output."""
+    return _TAGS[type(action)]
+
+
+def actions_text(actions: Iterable[Action]) -> str:
+    """Actions as JSON, for the change table."""
+    return json.dumps(
+        [{"action": tag_of(a), **asdict(a)} for a in actions],
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+
+
+def has_effect(actions: Iterable[Action]) -> bool:
+    """Whether one of these actions changes a table, or may change one; False for no actions."""
+    return any(not isinstance(action, NoEffect) for action in actions)
+
+
+def has_no_effect(actions: Sequence[Action]) -> bool:
+    """Whether these actions, at least one, leave every table as it is."""
+    return bool(actions) and not has_effect(actions)
+
+
+def actions_of(text: str | None) -> tuple[Action, ...]:
+    """The actions in a text that `actions_text` wrote; none for null."""
+    return tuple(_action(item) for item in json.loads(text or "[]"))
+
+
+def _action(item: dict[str, Any]) -> Action:
+    values = dict(item)
+    kind = _CLASSES[values.pop("action")]
+    if kind is RenameTable:
+        return RenameTable(TableName(**values["to"]))
+    if kind is CreateTable:
+        columns = tuple(AddColumn(**column) for column in values["columns"])
+        like = None if values["like"] is None else TableName(**values["like"])
+        keys = None if values["keys"] is None else tuple(values["keys"])
+        return CreateTable(columns, keys, like, values["if_not_exists"])
+    if kind is SetKeys:
+        return SetKeys(tuple(values["keys"]))
+    return kind(**values)

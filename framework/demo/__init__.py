@@ -1,0 +1,1 @@
+"""The feeds of `mainstem demo` and `mainstem formats --sample`."""

@@ -1,0 +1,1 @@
+"""The tables and small files of a lakehouse, and its lease."""

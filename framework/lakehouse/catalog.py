@@ -1,0 +1,34 @@
+"""Creates the schemas of a catalog before the first table is written, and grants privileges on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from framework.config.model import Catalog, LayerSchema, Privilege
+from framework.contracts.table_comments import LAYERS
+from framework.lakehouse.lakehouse import Lakehouse, sql_text
+from framework.naming import quoted
+
+
+def prepare_catalog(spark: SparkSession, lake: Lakehouse, catalog: Catalog) -> None:
+    """Create the schemas that are missing, and grant what the configuration says.
+
+    If a schema exists, the user needs no privilege to create one.
+    """
+    for layer, comment in LAYERS.items():
+        schema = lake.schema_of(layer)
+        if not spark.catalog.databaseExists(schema):
+            spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema} COMMENT {sql_text(comment)}")
+    for statement in grant_statements(lake, catalog.grants):
+        spark.sql(statement)
+
+
+def grant_statements(
+    lake: Lakehouse, grants: Mapping[LayerSchema, Mapping[str, Sequence[Privilege]]]
+) -> Iterator[str]:
+    """A statement for each schema and principal; to grant again changes nothing."""
+    for layer, principals in grants.items():
+        for principal, privileges in principals.items():
+            yield f"GRANT {', '.join(privileges)} ON SCHEMA {lake.schema_of(layer)} TO {quoted(principal)}"

@@ -1,0 +1,350 @@
+"""The lakehouse: where its tables are, and how the layers read and write Delta."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from framework.config.model import Catalog, Config
+from framework.contracts.table_comments import description
+from framework.naming import catalog_table, quoted
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NO_TABLE = (
+    "PATH_NOT_FOUND",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_MISSING_DELTA_TABLE",
+    "TABLE_OR_VIEW_NOT_FOUND",
+)
+
+_LAST = 3
+ALL_COMMITS = 1_000_000
+"""As the limit of `Lakehouse.history`: more commits than a table keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """The pair by which Delta recognises a write that it has already committed."""
+
+    app_id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lakehouse:
+    """The tables of one pipeline: folders below a folder or object-store URL, or tables of a catalog.
+
+    A table's name is `layer/name`, for instance `silver/changes`; replicas have the names of their encoded
+    folders (`framework.naming`). In a catalog the layer is a schema, `<schema_prefix>silver`.
+
+    Attributes:
+        root: An absolute path or URL without a slash at its end; with a catalog it has only checkpoints.
+        catalog: The catalog, None for folders.
+        schema_prefix: The start of the catalog's schemas.
+        added: Rows by table that readers see beside those of the tables: what a plan expects there.
+    """
+
+    root: str
+    catalog: str | None = None
+    schema_prefix: str = ""
+    added: Mapping[str, DataFrame] = field(default_factory=dict, compare=False, repr=False)
+
+    def location(self, name: str) -> str:
+        """The location of a table: a path or URL, or the name of a catalog table as SQL writes it."""
+        layer, _, rest = name.partition("/")
+        if self.catalog is None:
+            return f"{self.root}/{name}"
+        return f"{self.schema_of(layer)}.{_identifier(catalog_table(rest))}"
+
+    def schema_of(self, layer: str) -> str:
+        """The catalog's schema of a layer, as SQL writes it; only for a lakehouse in a catalog."""
+        return f"{_identifier(self.catalog or '')}.{_identifier(self.schema_prefix + layer)}"
+
+    @property
+    def checkpoints(self) -> str:
+        """The folder of stream checkpoints, leases and staging files: its own for each set of tables."""
+        return (
+            f"{self.root}/_mainstem"
+            if self.catalog is None
+            else f"{self.root}/{self.catalog}.{self.schema_prefix}_mainstem"
+        )
+
+    @property
+    def local_root(self) -> Path | None:
+        """The root on a local file system, which can lock files; None for an object store or a volume."""
+        return None if "://" in self.root or self.root.startswith("/Volumes/") else Path(self.root)
+
+    def exists(self, spark: SparkSession, name: str) -> bool:
+        """Whether `name` is a Delta table now."""
+        return name in self.added or is_table(spark, self.location(name))
+
+    def read(self, spark: SparkSession, name: str) -> DataFrame:
+        """The table's newest version."""
+        added, location = self.added.get(name), self.location(name)
+        if added is not None and not is_table(spark, location):
+            return added
+        rows = read_table(spark, location)
+        return rows if added is None else rows.unionByName(added, allowMissingColumns=True)
+
+    def read_stream(
+        self, spark: SparkSession, name: str, options: Mapping[str, str] | None = None
+    ) -> DataFrame:
+        """The table as a stream of its appended rows."""
+        reader, location = spark.readStream.format("delta").options(**(options or {})), self.location(name)
+        return reader.load(location) if is_path(location) else reader.table(location)
+
+    def version(self, spark: SparkSession, name: str) -> int | None:
+        """The table's newest version, None where there is no table."""
+        return table_version(spark, self.location(name))
+
+    def tells_first_version(self, name: str) -> bool:
+        """Whether the table's log still has its first commit; False where only Spark can read the log."""
+        log = _local_log(self.location(name))
+        return log is not None and (log / f"{0:020d}.json").is_file()
+
+    def create(
+        self,
+        spark: SparkSession,
+        name: str,
+        schema: StructType | str,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create the table unless it exists; `schema` may be text as Spark SQL writes it."""
+        if self.exists(spark, name):
+            return
+        columns = schema if isinstance(schema, str) else _column_list(schema)
+        about = f"COMMENT {sql_text(description(name))}{_properties(properties)}"
+        spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {sql_name(self.location(name))} ({columns}) USING delta {about}"
+        )
+
+    def history(self, spark: SparkSession, name: str, limit: int = 1_000) -> DataFrame:
+        """The table's newest commits, newest first."""
+        return _history(spark, self.location(name), limit)
+
+    def rows(self, spark: SparkSession, name: str, schema: StructType | str) -> DataFrame:
+        """The table's newest version, or no rows of this schema where the table does not exist.
+
+        Columns of the schema that a table of an earlier release lacks are null.
+        """
+        if not self.exists(spark, name):
+            return spark.createDataFrame([], schema)
+        rows = self.read(spark, name)
+        given = {} if isinstance(schema, str) else {column.name: column.dataType for column in schema}
+        lacking = {
+            column: F.lit(None).cast(kind) for column, kind in given.items() if column not in rows.columns
+        }
+        return rows.withColumns(lacking) if lacking else rows
+
+    def append(
+        self,
+        frame: DataFrame,
+        name: str,
+        transaction: Transaction | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        """Append rows in one commit, which creates the table, with these properties, if it is missing.
+
+        Args:
+            frame: The rows.
+            name: The table.
+            transaction: Delta writes the rows of one transaction only once.
+            properties: Properties of a new table, or options of the write. A catalog's table is created by a
+                commit of its own: one that creates and writes loses its transaction.
+        """
+        options: dict[str, Any] = dict(properties or {})
+        if transaction is not None:
+            options |= {"txnAppId": transaction.app_id, "txnVersion": transaction.version}
+        location = self.location(name)
+        if not is_path(location):
+            kept = {key: value for key, value in options.items() if key.startswith("delta.")}
+            self.create(frame.sparkSession, name, _nullable(frame.schema), kept)
+            options = {key: value for key, value in options.items() if key not in kept}
+        save(frame.write.format("delta").mode("append").options(**options), location)
+
+
+def lakehouse_of(config: Config) -> Lakehouse:
+    """The lakehouse that a configuration names."""
+    if isinstance(config.lakehouse, Catalog):
+        return Lakehouse(config.root, config.lakehouse.catalog, config.lakehouse.schema_prefix)
+    return Lakehouse(config.root)
+
+
+def is_path(location: str) -> bool:
+    """Whether a location is a path or URL, and no catalog table."""
+    return "/" in location
+
+
+def is_called(location: str, name: str) -> bool:
+    """Whether the table at a location has this name in any lakehouse: a lakehouse may be moved."""
+    return location.endswith(
+        f"/{name}" if is_path(location) else f".{_identifier(catalog_table(name.partition('/')[2]))}"
+    )
+
+
+def sql_name(location: str) -> str:
+    """The location as SQL writes it."""
+    return f"delta.{quoted(location)}" if is_path(location) else location
+
+
+def read_table(spark: SparkSession, location: str) -> DataFrame:
+    """The newest version of the table at a location."""
+    return spark.read.format("delta").load(location) if is_path(location) else spark.read.table(location)
+
+
+def read_changes(spark: SparkSession, location: str, version: int) -> DataFrame:
+    """The changes of one version of a table, from its change feed."""
+    options = {"readChangeFeed": "true", "startingVersion": str(version), "endingVersion": str(version)}
+    reader = spark.read.format("delta").options(**options)
+    return reader.load(location) if is_path(location) else reader.table(location)
+
+
+def save(writer: DataFrameWriter, location: str) -> None:
+    """Commit the rows of a writer to the table at a location."""
+    if is_path(location):
+        writer.save(location)
+    else:
+        writer.saveAsTable(location)
+
+
+def is_table(spark: SparkSession, location: str) -> bool:
+    """Whether there is a Delta table at a location."""
+    if not is_path(location):
+        return spark.catalog.tableExists(location)
+    log = _local_log(location)
+    if log is not None:
+        return log.is_dir() and any(file.suffix in (".json", ".parquet") for file in log.iterdir())
+    try:
+        read_table(spark, location).schema  # noqa: B018 - on Spark Connect nothing is looked up before the schema is asked for
+    except AnalysisException as error:
+        if error.getCondition() in _NO_TABLE:
+            return False
+        raise
+    return True
+
+
+def table_version(spark: SparkSession, location: str) -> int | None:
+    """The number of a table's newest version, None without a table; without a Spark job on local disks."""
+    log = _local_log(location)
+    if log is None:
+        row = _history(spark, location, 1).select("version").first() if is_table(spark, location) else None
+        return None if row is None else int(row[0])
+    found = (
+        [int(file.name.split(".")[0]) for file in log.glob("*.json") if file.name.split(".")[0].isdigit()]
+        if log.is_dir()
+        else []
+    )
+    return max(found, default=None)
+
+
+def operations(spark: SparkSession, location: str, since: int) -> set[str] | None:
+    """The operations of the commits after a version, as Delta names them; None if the log lacks some."""
+    newest, log = table_version(spark, location), _local_log(location)
+    if newest is None:
+        return None
+    if log is None:
+        rows = (
+            _history(spark, location, newest - since).select("operation").collect() if newest > since else []
+        )
+        return {row[0] for row in rows} if len(rows) == max(0, newest - since) else None
+    found = set()
+    for version in range(since + 1, newest + 1):
+        told = _commits(log, version)
+        if not told:
+            return None
+        found.add(str(told[0].get("operation")))
+    return found
+
+
+def rows_written(spark: SparkSession, location: str) -> int | None:
+    """The number of rows in the newest commit that wrote any; None if the newest commits do not say."""
+    newest, log = table_version(spark, location), _local_log(location)
+    if newest is None:
+        return None
+    if log is None:
+        found = [
+            row[0]
+            for row in _history(spark, location, _LAST)
+            .orderBy(F.desc("version"))
+            .select("operationMetrics")
+            .collect()
+        ]
+    else:
+        found = [
+            commit.get("operationMetrics")
+            for version in range(newest, newest - _LAST, -1)
+            for commit in _commits(log, version)
+        ]
+    counts = [metrics["numOutputRows"] for metrics in found if metrics and "numOutputRows" in metrics]
+    return int(counts[0]) if counts else None
+
+
+def _commits(log: Path, version: int) -> list[dict[str, Any]]:
+    """The `commitInfo` of a version's file in the log; empty where the file is missing."""
+    file = log / f"{version:020d}.json"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return [json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"')]
+
+
+def table_properties(spark: SparkSession, location: str) -> dict[str, str]:
+    """The properties of the table at a location."""
+    rows = spark.sql(f"SHOW TBLPROPERTIES {sql_name(location)}").collect()
+    return {str(row["key"]): str(row["value"]) for row in rows}
+
+
+def _history(spark: SparkSession, location: str, limit: int) -> DataFrame:
+    return spark.sql(f"DESCRIBE HISTORY {sql_name(location)} LIMIT {limit}")
+
+
+def _local_log(location: str) -> Path | None:
+    """The folder of the table's log if Python can list it; None for an object store and a catalog's table."""
+    return Path(location) / "_delta_log" if is_path(location) and "://" not in location else None
+
+
+def _nullable(schema: StructType) -> StructType:
+    """The columns, nullable: a column that the first rows all have may be null in later ones."""
+    return StructType(
+        [StructField(column.name, column.dataType, metadata=column.metadata) for column in schema]
+    )
+
+
+def _column_list(schema: StructType) -> str:
+    """The columns as a statement declares them.
+
+    Spark's own `toDDL` asks the session of the thread, which the threads of a pool do not have.
+    """
+    return ", ".join(
+        f"{quoted(f.name)} {f.dataType.simpleString()}{'' if f.nullable else ' NOT NULL'}{_comment(f)}"
+        for f in schema
+    )
+
+
+def _comment(column: StructField) -> str:
+    text = (column.metadata or {}).get("comment")
+    return "" if text is None else f" COMMENT {sql_text(text)}"
+
+
+def _identifier(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) else quoted(name)
+
+
+def _properties(properties: Mapping[str, str] | None) -> str:
+    if not properties:
+        return ""
+    pairs = ", ".join(f"{sql_text(key)} = {sql_text(value)}" for key, value in properties.items())
+    return f" TBLPROPERTIES ({pairs})"
+
+
+def sql_text(value: str) -> str:
+    """The text as a literal of Spark SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,60 @@
+"""The owner of a lakehouse: one pipeline, whose tables, checkpoints and batch numbers are its own."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from framework.errors import MainstemError
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.small_files import is_local, read_note, write_note
+
+
+def claim(spark: SparkSession, lake: Lakehouse, pipeline: str) -> None:
+    """Make this pipeline the owner for good; raises MainstemError LAKEHOUSE_TAKEN if another one is."""
+    path = _path(lake)
+    with _one_at_a_time(path):
+        check_owner(spark, lake, pipeline)
+        if not (read_note(spark, path) or "").strip():
+            write_note(spark, path, pipeline)
+
+
+@contextmanager
+def _one_at_a_time(path: str) -> Iterator[None]:
+    """Prevent that two pipelines claim a lakehouse at once; an object store has no lock for that."""
+    if not is_local(path):
+        yield
+        return
+    folder = Path(path).parent
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def check_owner(spark: SparkSession, lake: Lakehouse, pipeline: str) -> None:
+    """Raises MainstemError LAKEHOUSE_TAKEN where another pipeline owns the lakehouse."""
+    path = _path(lake)
+    owner = read_note(spark, path)
+    if owner is not None and owner.strip() not in ("", pipeline):
+        raise MainstemError(
+            "LAKEHOUSE_TAKEN",
+            found=f"the lakehouse of the pipeline '{owner.strip()}', "
+            f"and the configuration is that of '{pipeline}'",
+            where=path,
+            action=f"give '{pipeline}' a lakehouse of its own; "
+            "if it is the same pipeline under a new name, write the name into that file"
+            " after a run under the old name has ended well",
+        )
+
+
+def _path(lake: Lakehouse) -> str:
+    return f"{lake.checkpoints}/pipeline"

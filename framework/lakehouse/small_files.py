@@ -1,0 +1,55 @@
+"""Small text files beside a stream's checkpoint, on any file system."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePath
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from framework.private_files import replace_text
+
+_GLOB = frozenset("*?[]{}\\")
+
+
+def is_local(place: str) -> bool:
+    """Whether Python's `open` reaches the path; else Spark lists and reads it."""
+    return PurePath(place).is_absolute()
+
+
+def without_glob(path: str) -> str:
+    """The path as Spark's readers take it, without wildcards."""
+    return "".join(f"\\{character}" if character in _GLOB else character for character in path)
+
+
+def read_note(spark: SparkSession, path: str) -> str | None:
+    """The text at `path`, None where there is none."""
+    if is_local(path):
+        file = Path(path)
+        return file.read_text(encoding="utf-8") if file.is_file() else None
+    try:
+        row = spark.read.text(without_glob(path), wholetext=True).first()
+    except AnalysisException:
+        return None
+    return None if row is None else str(row[0])
+
+
+def write_note(spark: SparkSession, path: str, text: str) -> None:
+    """Replace the text at `path`; on a local file system at once or not at all."""
+    if not is_local(path):
+        spark.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(path)
+        return
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(file, text)
+
+
+def is_there(spark: SparkSession, path: str) -> bool:
+    """Whether there is a file or folder at `path`."""
+    if is_local(path):
+        return os.path.exists(path)
+    try:
+        return not spark.read.format("binaryFile").load(without_glob(path)).select("path").isEmpty()
+    except AnalysisException:
+        return False

@@ -1,0 +1,1 @@
+"""Runs of a pipeline: sessions, the contract of a layer, checks, alerts and logs."""

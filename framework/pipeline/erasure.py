@@ -1,0 +1,74 @@
+"""Erases a row in every layer. A note written first lets a later run finish an interrupted erasure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from framework.contracts.erasure import Erasure
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.lakehouse.small_files import is_local, read_note, write_note
+from framework.pipeline.fault_injection import crash_point
+from framework.pipeline.layer import Run, installed_layers
+
+ErasedCounts = Mapping[str, Mapping[str, int]]
+"""The number of erased rows, by layer and by kind."""
+
+
+def erase(run: Run, erasure: Erasure) -> ErasedCounts:
+    """Erase a row in every layer; to repeat it changes nothing."""
+    write_note(run.spark, _note_path(run), json.dumps(asdict(erasure), ensure_ascii=False))
+    crash_point("forget.after_note")
+    version = run.lake.version(run.spark, MESSAGES_TABLE)
+    try:
+        erased = _erase_layers(run, erasure)
+    except Exception:
+        # nothing is erased yet: a later run has nothing to finish
+        if run.lake.version(run.spark, MESSAGES_TABLE) == version:
+            _forget_note(run)
+        raise
+    _forget_note(run)
+    return erased
+
+
+def finish(run: Run) -> tuple[Erasure, ErasedCounts] | None:
+    """Finish an interrupted erasure; returns None where there is none."""
+    noted = json.loads(read_note(run.spark, _note_path(run)) or "{}")
+    if not noted:
+        return None
+    erasure = Erasure(
+        **{
+            **noted,
+            "keys": tuple(noted["keys"]),
+            "change_ids": tuple(noted["change_ids"]),
+            "places": tuple((topic, partition, offset) for topic, partition, offset in noted["places"]),
+        }
+    )
+    erased = _erase_layers(run, erasure)
+    _forget_note(run)
+    return erasure, erased
+
+
+def _erase_layers(run: Run, erasure: Erasure) -> ErasedCounts:
+    layers = {layer.name: layer for layer in installed_layers()}
+    erased = {}
+    for name in ("bronze", "gold", "quality", "silver"):  # silver last: until then the row is found again
+        erase = layers[name].erase
+        if erase is not None:
+            erased[name] = dict(erase(run, erasure))
+            crash_point("forget.between_layers")
+    return erased
+
+
+def _note_path(run: Run) -> str:
+    return f"{run.lake.checkpoints}/forget.unfinished"
+
+
+def _forget_note(run: Run) -> None:
+    """Remove the note: it contains the row's key."""
+    if is_local(_note_path(run)):
+        Path(_note_path(run)).unlink(missing_ok=True)
+    else:
+        write_note(run.spark, _note_path(run), "{}")

@@ -1,0 +1,180 @@
+"""The contract between the command line and the layers, which entry points announce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pyspark.sql import DataFrame, SparkSession
+
+from framework.config.model import Config
+from framework.contracts.erasure import Erasure
+from framework.contracts.expectations import CheckTarget, PreviousResults
+from framework.contracts.file_messages import FiledMessage
+from framework.contracts.quality import QualityResult
+from framework.contracts.seed import Seed
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.checks import Check
+
+GROUP = "mainstem.layers"
+ORDER = ("bronze", "silver", "gold", "quality")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a layer works with.
+
+    `table` is the dotted name of the one table to process, None for all. `scratch` is an empty folder of this
+    run alone, outside of the lakehouse; only plans have one.
+    """
+
+    spark: SparkSession
+    lake: Lakehouse
+    config: Config
+    run_id: str
+    table: str | None = None
+    scratch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """What a run did with one table; `state` is ok or PARKED, `seconds` is 0 where not measured."""
+
+    name: str
+    state: str
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    late: int = 0
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """What a layer did.
+
+    Attributes:
+        layer: The layer's name.
+        counts: Counts for the totals.
+        tables: One line for each table.
+        errors: Errors that did not stop the rest of the run.
+        notes: Notes for people.
+        failures: The quality rules that do not hold.
+    """
+
+    layer: str
+    counts: Mapping[str, int] = field(default_factory=dict)
+    tables: tuple[TableLine, ...] = ()
+    errors: tuple[Exception, ...] = ()
+    notes: tuple[str, ...] = ()
+    failures: tuple[QualityResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a layer would do.
+
+    Attributes:
+        summary: The parts of the plan that this layer adds, for people and for JSON.
+        rows: What the layer would append, by table, for the layers after it.
+    """
+
+    summary: Mapping[str, Any]
+    rows: Mapping[str, DataFrame] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainedTable:
+    """A table for `maintain`. `in_use` says why its old files have to stay; None where they may go."""
+
+    name: str
+    in_use: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeedRequest:
+    """The arguments of `seed`: a dotted table name, a position as people write it, the source if given."""
+
+    table: str
+    position: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSeed:
+    """The seed for a request; `columns` are those of the rows in the feed, empty where it has no row yet."""
+
+    seed: Seed
+    columns: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _no_formats() -> Sequence[Mapping[str, str]]:
+    return ()
+
+
+def _no_models() -> Mapping[str, type[BaseModel]]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer: what the commands can do with it. An operation that a layer does not have is None.
+
+    Attributes:
+        name: The layer's name, as in ORDER.
+        run: Processes what waits for the layer.
+        status: Returns what the layer adds to `status`.
+        formats: Returns the rows of the table of formats.
+        options: Returns the models of the formats' options, by format.
+        replay: Decodes the messages in quarantine again.
+        rebuild: Rebuilds one table from its changes.
+        redecode: Decodes the messages of one table again.
+        verify: Returns the checks of `status --verify`.
+        trace: Returns what the layer knows of a row.
+        find_row: Returns what all layers hold of a row; with True, under its earlier and later keys, too.
+        erase: Removes a row from the layer's tables and returns how much that was; to repeat it is safe.
+        plan: Returns what a run would do now; it writes nothing outside of the run's `scratch`.
+        tables_to_maintain: Returns the tables for `maintain`.
+        read_messages: Returns the messages of a file or folder without landing them; one layer has it.
+        detect: Returns the format of such messages, as the feed of a source of this name; one layer has it.
+        resolve_seed: Returns the seed for a request; one layer has it.
+        seed: Lands the rows of a dump as messages; one layer has it.
+        expectations: Returns what the quality step checks.
+    """
+
+    name: str
+    run: Callable[[Run], LayerReport]
+    status: Callable[[Run], Mapping[str, Any]]
+    formats: Callable[[], Sequence[Mapping[str, str]]] = _no_formats
+    options: Callable[[], Mapping[str, type[BaseModel]]] = _no_models
+    replay: Callable[[Run], LayerReport] | None = None
+    rebuild: Callable[[Run, str], LayerReport] | None = None
+    redecode: Callable[[Run, str], LayerReport] | None = None
+    verify: Callable[[Run], Sequence[Check]] | None = None
+    trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
+    find_row: Callable[[Run, str, Mapping[str, str], bool], Erasure] | None = None
+    erase: Callable[[Run, Erasure], Mapping[str, int]] | None = None
+    plan: Callable[[Run], Preview] | None = None
+    tables_to_maintain: Callable[[Run], Iterable[MaintainedTable]] | None = None
+    read_messages: Callable[[Path], Iterator[FiledMessage]] | None = None
+    detect: Callable[[Iterable[FiledMessage], str], Mapping[str, Any]] | None = None
+    resolve_seed: Callable[[Run, SeedRequest], ResolvedSeed] | None = None
+    seed: Callable[[Run, ResolvedSeed, str], LayerReport] | None = None
+    expectations: Callable[[Run, PreviousResults], Sequence[CheckTarget]] | None = None
+
+
+def installed_layers() -> Iterator[Layer]:
+    """The layers in the order in which a message passes them."""
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    for name in ORDER:
+        if name in found:
+            layer = found[name].load()
+            if not isinstance(layer, Layer):
+                raise TypeError(f"entry point {name} of {GROUP} is no Layer")
+            yield layer

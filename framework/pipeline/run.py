@@ -1,0 +1,92 @@
+"""Runs the layers, writes the run history and sends the alerts."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+
+from framework.config.model import Config
+from framework.pipeline.alerts import send_alerts
+from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
+from framework.pipeline.run_history import append_run
+from framework.pipeline.session import Notify, ignore_notes, open_pipeline
+from framework.pipeline.step_log import log_step
+from framework.spark.session import release_streams
+
+Progress = Callable[[str | None], None]
+"""Receives the name of the layer that starts, and None when it ends."""
+
+
+def new_run_id() -> str:
+    """The identifier of a new run, as in `ops/runs`."""
+    return uuid.uuid4().hex[:12]
+
+
+def _no_progress(_: str | None) -> None:
+    return None
+
+
+def apply_waiting(
+    config: Config,
+    through: str,
+    table: str | None = None,
+    *,
+    notify: Notify = ignore_notes,
+    progress: Progress = _no_progress,
+) -> tuple[list[LayerReport], float]:
+    """Open the pipeline and run its layers.
+
+    Args:
+        config: The pipeline.
+        through: The last layer to run.
+        table: The dotted name of the one table to process, None for all.
+        notify: Receives notes for people.
+        progress: Receives the name of each layer while it works.
+
+    Returns:
+        The report of each layer, and the seconds that the run took, with the start of the session.
+    """
+    started = time.monotonic()
+    with open_pipeline(config, is_exclusive=True, notify=notify) as (lake, spark):
+        work = Run(spark, lake, config, new_run_id(), table)
+        return run_layers(work, through, started, notify=notify, progress=progress)
+
+
+def run_layers(
+    work: Run,
+    through: str,
+    started: float,
+    *,
+    notify: Notify = ignore_notes,
+    progress: Progress = _no_progress,
+) -> tuple[list[LayerReport], float]:
+    """Run the layers up to `through`; returns the report of each, and the seconds since `started`.
+
+    `started` is a time of `time.monotonic()`. The run history and the alerts are written, too.
+    """
+    reports = []
+    for layer in installed_layers():
+        if ORDER.index(layer.name) > ORDER.index(through):
+            break
+        log_step(layer.name, run=work.run_id)
+        progress(layer.name)
+        try:
+            reports.append(layer.run(work))
+        finally:
+            progress(None)
+    release_streams(work.spark)
+    seconds = time.monotonic() - started
+    append_run(work.spark, work.lake, work.run_id, reports, seconds)
+    notify(send_alerts(work, reports, exit_code(reports)))
+    return reports, seconds
+
+
+def exit_code(reports: Sequence[LayerReport]) -> int:
+    """The exit code after a run: 1 after an error, 3 for a parked table or a failed rule, else 0."""
+    if any(report.errors for report in reports):
+        return 1
+    is_broken = any(result.is_error for report in reports for result in report.failures)
+    return (
+        3 if is_broken or any(line.state == "PARKED" for report in reports for line in report.tables) else 0
+    )

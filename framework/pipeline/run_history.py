@@ -1,0 +1,39 @@
+"""The run history, `ops/runs`: one row for each run, append-only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.table_names import RUNS_TABLE
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.layer import LayerReport
+
+_SCHEMA = "run_id string, finished_at timestamp, counts string, tables string, errors string, seconds double"
+
+
+def append_run(
+    spark: SparkSession, lake: Lakehouse, run_id: str, reports: Iterable[LayerReport], seconds: float
+) -> None:
+    """Write what a run did and how long it took; a run that found nothing new writes no row."""
+    reports = list(reports)
+    counts = {name: value for report in reports for name, value in report.counts.items() if value}
+    lines = [line for report in reports for line in report.tables]
+    errors = [str(error) for report in reports for error in report.errors]
+    if not counts and not lines and not errors:
+        return
+    tables = [[t.name, t.state, t.inserted, t.updated, t.deleted, t.late, list(t.notes)] for t in lines]
+    row = (
+        run_id,
+        None,
+        json.dumps(counts),
+        json.dumps(tables, ensure_ascii=False),
+        json.dumps(errors, ensure_ascii=False),
+        seconds,
+    )
+    frame = spark.createDataFrame([row], _SCHEMA).withColumn("finished_at", F.current_timestamp())
+    # tables of the first release have no column `seconds`
+    lake.append(frame.coalesce(1), RUNS_TABLE, properties={"mergeSchema": "true"})

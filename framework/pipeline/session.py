@@ -1,0 +1,77 @@
+"""Opens a pipeline: its lakehouse, a Spark session, and for commands that write, its lease."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import BaseModel
+from pyspark.sql import SparkSession
+
+from framework.config.model import Catalog, Config, load_config
+from framework.lakehouse.catalog import prepare_catalog
+from framework.lakehouse.lakehouse import Lakehouse, lakehouse_of
+from framework.lakehouse.lease import hold_lease
+from framework.lakehouse.owner import check_owner, claim
+from framework.pipeline.erasure import finish
+from framework.pipeline.layer import Run, installed_layers
+from framework.pipeline.lost_logs import describe_losses, note_histories
+from framework.spark.session import close_session, jvm_process, open_session
+
+Notify = Callable[[Iterable[str]], None]
+"""Receives notes for people."""
+
+
+def option_models() -> dict[str, type[BaseModel]]:
+    """The models of the formats' options, by format."""
+    return {name: model for layer in installed_layers() for name, model in layer.options().items()}
+
+
+def read_config(path: str | Path) -> Config:
+    """The configuration in a file, with the options of its formats checked."""
+    return load_config(path, formats=option_models())
+
+
+def ignore_notes(notes: Iterable[str]) -> None:
+    """Receives notes and does nothing with them."""
+
+
+@contextmanager
+def open_pipeline(
+    config: Config, *, is_exclusive: bool, finishes: bool = True, notify: Notify = ignore_notes
+) -> Iterator[tuple[Lakehouse, SparkSession]]:
+    """Open the lakehouse and a session for a command.
+
+    Args:
+        config: The pipeline.
+        is_exclusive: The command writes: it holds the lease of the pipeline meanwhile.
+        finishes: An exclusive command first finishes a `forget` that was interrupted.
+        notify: Receives a note for each log of the pipeline that is lost.
+    """
+    lake = lakehouse_of(config)
+    if not is_exclusive:
+        spark = open_session(config)
+        try:
+            check_owner(spark, lake, config.pipeline)
+            yield lake, spark
+        finally:
+            close_session(spark)
+        return
+    with hold_lease(lake, config.pipeline) as lease:
+        spark = open_session(config)
+        process = jvm_process(spark)
+        if process is not None:
+            lease.watch(process)
+        try:
+            if isinstance(config.lakehouse, Catalog):
+                prepare_catalog(spark, lake, config.lakehouse)
+            claim(spark, lake, config.pipeline)
+            if finishes:
+                finish(Run(spark, lake, config, "forget"))
+            work = Run(spark, lake, config, "histories")
+            notify(describe_losses(work))
+            yield lake, spark
+            note_histories(work)
+        finally:
+            close_session(spark)

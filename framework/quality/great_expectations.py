@@ -1,0 +1,175 @@
+"""Great Expectations: the only module that imports it, and only when there is something to judge.
+
+The context is ephemeral, nothing goes over a network, and usage statistics are off. A table's suite has one
+expectation for each rule. It validates the measurements, a frame of one row, so that a table costs
+milliseconds here and one job in Spark. `scanned` lets Great Expectations read the table itself, with its own
+expectation for each kind that has one.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from framework.contracts.expectations import Finding, Rule
+from framework.contracts.quality import MOST_KEYS
+
+SCANNED_KINDS = ("not_null", "unique", "accepted", "range", "regex", "length")
+"""Kinds that Great Expectations has an expectation for."""
+
+
+def counted(findings: Sequence[Finding]) -> list[bool | None]:
+    """Whether each finding's rule holds by its count alone, without the slow import of Great Expectations."""
+    return [finding.failed == 0 if finding.is_judged else None for finding in findings]
+
+
+class GreatExpectations:
+    """A context of Great Expectations for one run; a thread imports it, which takes seconds."""
+
+    def __init__(self) -> None:
+        self._context: Any = None
+        self._error: BaseException | None = None
+        self._count = 0
+        self._has_tables = False
+        self._opening = threading.Thread(target=self._open, daemon=True, name="great-expectations")
+        self._opening.start()
+
+    def verdicts(self, title: str, findings: Sequence[Finding]) -> list[bool | None]:
+        """Whether each finding's rule holds, as a suite of Great Expectations judges the measurements."""
+        import pandas as pd  # slow to load, and most commands judge nothing
+
+        gx, context = self._ready()
+        columns = {f"r{i}": finding for i, finding in enumerate(findings) if finding.is_judged}
+        if not columns:
+            return [None] * len(findings)
+        expectations = [
+            gx.expectations.ExpectColumnValuesToBeBetween(
+                column=column,
+                min_value=0,
+                max_value=0,
+                meta={"rule": finding.rule.name, "expected": finding.rule.expected},
+            )
+            for column, finding in columns.items()
+        ]
+        frame = pd.DataFrame([{column: finding.failed for column, finding in columns.items()}])
+        result = self._validated(
+            title, context.data_sources.get("measured").get_asset("measured"), frame, expectations
+        )
+        held = {found.expectation_config.kwargs["column"]: bool(found.success) for found in result.results}
+        return [held.get(f"r{i}") for i in range(len(findings))]
+
+    def scanned(
+        self, title: str, rows: DataFrame, rules: Sequence[Rule], keys: Sequence[str]
+    ) -> list[Finding]:
+        """The findings of rules, all of SCANNED_KINDS, when Great Expectations reads the table itself."""
+        gx, context = self._ready()
+        if not self._has_tables:
+            source = context.data_sources.add_spark("tables", persist=False)
+            source.add_dataframe_asset("tables").add_batch_definition_whole_dataframe("whole")
+            self._has_tables = True
+        form: dict[str, Any] = {
+            "result_format": "COMPLETE",
+            "unexpected_index_column_names": list(keys) or rows.columns[:1],
+        }
+        found = []
+        for rule in rules:
+            expectation = _native(gx.expectations, rule)
+            asset = context.data_sources.get("tables").get_asset("tables")
+            result = self._validated(title, asset, rows, [expectation], form).results[0]
+            counts = result.result
+            total = int(counts.get("element_count") or 0)
+            failed = int(counts.get("unexpected_count") or (0 if result.success else 1))
+            index = counts.get("unexpected_index_list") or counts.get("partial_unexpected_index_list") or ()
+            texts = tuple(sorted({", ".join(f"{k}={_text(row.get(k))}" for k in keys) for row in index}))[
+                :MOST_KEYS
+            ]
+            found.append(
+                Finding(
+                    rule,
+                    total,
+                    failed,
+                    texts,
+                    f"{failed:,} of {total:,} rows",
+                    "scanned by Great Expectations",
+                )
+            )
+        return found
+
+    def _validated(
+        self, title: str, asset: Any, frame: Any, expectations: Sequence[Any], form: object = "BASIC"
+    ) -> Any:
+        gx, context = self._ready()
+        self._count += 1
+        name = f"{title}#{self._count}"
+        suite = context.suites.add(gx.ExpectationSuite(name=name, expectations=list(expectations)))
+        batch = asset.get_batch_definition("whole")
+        definition = context.validation_definitions.add(
+            gx.ValidationDefinition(name=name, data=batch, suite=suite)
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return definition.run(batch_parameters={"dataframe": frame}, result_format=form)
+
+    def _ready(self) -> tuple[Any, Any]:
+        self._opening.join()
+        if self._error is not None:
+            raise self._error
+        import great_expectations as gx  # loaded by the thread
+
+        return gx, self._context
+
+    def _open(self) -> None:
+        try:
+            os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                import great_expectations as gx
+                import great_expectations.expectations
+                from great_expectations.data_context.types.base import (
+                    DataContextConfig,
+                    InMemoryStoreBackendDefaults,
+                    ProgressBarsConfig,
+                )
+
+                stores = InMemoryStoreBackendDefaults(init_temp_docs_sites=False)
+                quiet = ProgressBarsConfig(globally=False)
+                config = DataContextConfig(
+                    store_backend_defaults=stores, progress_bars=quiet, analytics_enabled=False
+                )
+                context = gx.get_context(mode="ephemeral", project_config=config)
+                source = context.data_sources.add_pandas("measured")
+                source.add_dataframe_asset("measured").add_batch_definition_whole_dataframe("whole")
+            self._context = context
+        except BaseException as error:
+            self._error = error
+
+
+def _text(value: object) -> str:
+    """The text of a cell of a key, as `row_checks` writes it."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _native(expectations: Any, rule: Rule) -> Any:
+    column = rule.columns[0]
+    if rule.kind == "not_null":
+        return expectations.ExpectColumnValuesToNotBeNull(column=column)
+    if rule.kind == "unique" and len(rule.columns) > 1:
+        return expectations.ExpectCompoundColumnsToBeUnique(column_list=list(rule.columns))
+    if rule.kind == "unique":
+        return expectations.ExpectColumnValuesToBeUnique(column=column)
+    if rule.kind == "accepted":
+        return expectations.ExpectColumnValuesToBeInSet(column=column, value_set=list(rule.values))
+    if rule.kind == "range":
+        return expectations.ExpectColumnValuesToBeBetween(
+            column=column, min_value=rule.low, max_value=rule.high
+        )
+    if rule.kind == "length":
+        return expectations.ExpectColumnValueLengthsToBeBetween(
+            column=column, min_value=rule.low, max_value=rule.high
+        )
+    return expectations.ExpectColumnValuesToMatchRegex(column=column, regex=rf"^(?:{rule.pattern})$")

@@ -1,0 +1,147 @@
+"""Measures the rules of one table in one pass over it, and finds the failing keys of those that fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+from functools import cache, reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from framework.config.quality import ROW_KINDS, Bound, Value
+from framework.contracts.expectations import Finding, Measurement, MeasurementContext, Rule
+from framework.contracts.quality import MOST_KEYS
+from framework.naming import quoted
+
+PASS_KINDS = (*ROW_KINDS, "unique", "sql")
+"""Kinds that the one pass measures."""
+_WIDE = "decimal(38,12)"
+
+
+def row_measurement(
+    rows: Callable[[], DataFrame], rules: Sequence[Rule], keys: Sequence[str], context: MeasurementContext
+) -> Measurement:
+    """The measurement of a table's rules; its first count is that of the rows.
+
+    A second job finds the keys of a rule that fails. `keys` are the columns that name a row.
+    """
+    rows = cache(rows)
+
+    def frame() -> DataFrame:
+        found = rows()
+        counts = [F.count("*"), *(_failed(rule) for rule in rules if not _missing(found, rule))]
+        names = {
+            name.lower(): F.col(quoted(name))
+            for rule in rules
+            for name in rule.columns
+            if not _missing(found, rule)
+        }
+        needed = found if any(rule.kind == "sql" for rule in rules) else found.select(*names.values())
+        return context.whole(needed).agg(F.array(*counts))
+
+    def answer(counts: Sequence[int]) -> Sequence[Finding]:
+        found, total, rest = rows(), counts[0], iter(counts[1:])
+        return [
+            _finding(found, rule, total, None if _missing(found, rule) else next(rest), keys)
+            for rule in rules
+        ]
+
+    parts = tuple(row_measurement(rows, (rule,), keys, context) for rule in rules) if len(rules) > 1 else ()
+    return Measurement(tuple(rules), frame, answer, parts)
+
+
+def _missing(rows: DataFrame, rule: Rule) -> list[str]:
+    have = {name.lower() for name in rows.columns}
+    return [name for name in rule.columns if name.lower() not in have]
+
+
+def _finding(rows: DataFrame, rule: Rule, total: int, failed: int | None, keys: Sequence[str]) -> Finding:
+    if failed is None:
+        missing = ", ".join(_missing(rows, rule))
+        detail = f"it has {', '.join(rows.columns)}"[:500]
+        return Finding(rule, total, 1, observed=f"no column {missing}", detail=detail, is_measured=False)
+    named = failing_keys(rows, rule, keys) if failed else ()
+    return Finding(rule, total, failed, named, f"{failed:,} of {total:,} rows")
+
+
+def failing_keys(rows: DataFrame, rule: Rule, keys: Sequence[str]) -> tuple[str, ...]:
+    """Some of the keys that break a rule, smallest first."""
+    if rule.kind == "unique":
+        columns = [F.col(quoted(name)) for name in rule.columns]
+        frame = rows.groupBy(*columns).count().where("count > 1").select(key_text(rule.columns).alias("key"))
+    else:
+        frame = rows.where(is_broken(rule, _cell)).select(key_text(keys or rows.columns[:3]).alias("key"))
+    return tuple(row[0] for row in frame.orderBy("key").limit(MOST_KEYS).collect())
+
+
+def key_text(keys: Iterable[str]) -> Column:
+    """A key for people: `id=7, line=2`; null is written as such."""
+    texts = [
+        F.concat(F.lit(f"{name}="), F.coalesce(_text(F.col(quoted(name))), F.lit("null"))) for name in keys
+    ]
+    return F.concat_ws(", ", *texts)
+
+
+def _text(value: Column) -> Column:
+    return value.cast("string")
+
+
+def is_broken(rule: Rule, cell: Callable[[str], Column]) -> Column:
+    """Whether a row breaks a rule; `cell` returns the value of a column, typed or as text."""
+    if rule.kind == "sql":
+        return ~F.coalesce(F.expr(rule.text or "true").cast("boolean"), F.lit(True))
+    if rule.kind == "not_null":
+        return reduce(lambda a, b: a | b, (cell(name).isNull() for name in rule.columns))
+    value = cell(rule.columns[0])
+    if rule.kind == "accepted":
+        holds = _is_one_of(value, rule.values)
+    elif rule.kind == "range":
+        holds = _is_between(value, rule.low, rule.high)
+    elif rule.kind == "length":
+        holds = _is_between(F.length(_text(value)), rule.low, rule.high)
+    else:
+        holds = _text(value).rlike(rf"^(?:{rule.pattern})\z")
+    return value.isNotNull() & ~F.coalesce(holds, F.lit(False))
+
+
+def _failed(rule: Rule) -> Column:
+    if rule.kind == "unique":
+        return F.count("*") - F.count_distinct(F.struct(*(F.col(quoted(name)) for name in rule.columns)))
+    return F.count_if(is_broken(rule, _cell))
+
+
+def _cell(name: str) -> Column:
+    return F.col(quoted(name))
+
+
+def _is_one_of(value: Column, values: Sequence[Value]) -> Column:
+    texts = [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
+    holds = _text(value).isin(*texts)
+    numbers = [_number(v) for v in values if not isinstance(v, (bool, str))]
+    return holds | F.coalesce(_text(value).try_cast(_WIDE).isin(*numbers), F.lit(False)) if numbers else holds
+
+
+def _is_between(value: Column, low: Bound | None, high: Bound | None) -> Column:
+    holds = F.lit(True)
+    if low is not None:
+        holds = holds & _compared(value, low, lambda a, b: a >= b)
+    return holds & _compared(value, high, lambda a, b: a <= b) if high is not None else holds
+
+
+def _compared(value: Column, bound: Bound, test: Callable[[Column, Column], Column]) -> Column:
+    """Compare numbers exactly if they fit, else as doubles; text as the column's own type compares."""
+    if isinstance(bound, str):
+        return test(value, F.lit(bound))
+    exact = _text(value).try_cast(_WIDE)
+    return F.coalesce(
+        test(exact, F.lit(_number(bound)).cast(_WIDE)),
+        test(_text(value).try_cast("double"), F.lit(float(bound))),
+    )
+
+
+def _number(bound: Bound) -> Decimal:
+    try:
+        return Decimal(str(bound))
+    except InvalidOperation:
+        return Decimal(0)

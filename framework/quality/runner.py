@@ -1,0 +1,142 @@
+"""Runs measurements: one job counts several small tables; each large one has a session of its own."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from framework.contracts.expectations import (
+    CheckTarget,
+    Finding,
+    Measurement,
+    MeasurementContext,
+    PreviousResults,
+    Rule,
+)
+from framework.quality.measurement import measure, measure_together, unjudged
+from framework.quality.row_checks import PASS_KINDS, row_measurement
+from framework.spark.session import worker_sessions
+from framework.spark.tuning import SMALL_ROWS, tune_for_rows
+
+THREADS = 4
+TOGETHER = 8
+"""The number of small tables that one job counts: a larger plan costs more to make than it saves."""
+
+_Task = Callable[[SparkSession], list[list[Finding]]]
+
+
+def findings_of(
+    spark: SparkSession, targets: Sequence[CheckTarget], previous: PreviousResults
+) -> list[list[Finding]]:
+    """The findings of each target; a rule that cannot be judged does not stop the others."""
+    tables = [i for i, target in enumerate(targets) if target.rows is not None]
+    small = [i for i in tables if targets[i].size <= SMALL_ROWS]
+    large = [i for i in tables if targets[i].size > SMALL_ROWS]
+    groups = [small[start : start + TOGETHER] for start in range(0, len(small), TOGETHER)] + [
+        [i] for i in large
+    ]
+    counted: list[_Task] = [
+        partial(_counted, targets=[targets[i] for i in group], previous=previous) for group in groups
+    ]
+    measured: list[_Task] = [partial(_own_findings, target=target) for target in targets]
+    answers = _in_threads(spark, [*counted, *measured])
+    found: list[list[Finding]] = [[] for _ in targets]
+    for group, answer in zip(groups, answers, strict=False):
+        for i, findings in zip(group, answer, strict=True):
+            found[i] = findings
+    return [[*first, *rest[0]] for first, rest in zip(found, answers[len(counted) :], strict=True)]
+
+
+def _in_threads(spark: SparkSession, tasks: Sequence[_Task]) -> list[list[list[Finding]]]:
+    """The results of the tasks, each in a session of its own meanwhile: their settings differ."""
+    sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
+    for session in worker_sessions(spark, min(THREADS, len(tasks))):
+        sessions.put(session)
+
+    def one(task: _Task) -> list[list[Finding]]:
+        session = sessions.get()
+        try:
+            return task(session)
+        finally:
+            sessions.put(session)
+
+    with ThreadPoolExecutor(max_workers=THREADS) as pool:
+        return list(pool.map(one, tasks))
+
+
+def _counted(
+    spark: SparkSession, targets: Sequence[CheckTarget], previous: PreviousResults
+) -> list[list[Finding]]:
+    size = max(target.size for target in targets)
+    tune_for_rows(spark, size)
+    context = MeasurementContext(spark, size <= SMALL_ROWS)
+    measurements = [_measurements(target, context, previous) for target in targets]
+    everything = [measurement for mine in measurements for measurement in mine]
+    answers = iter(
+        measure_together(everything)
+        if context.is_small
+        else [measure(measurement) for measurement in everything]
+    )
+    return [[finding for _ in mine for finding in next(answers)] for mine in measurements]
+
+
+def _own_findings(spark: SparkSession, target: CheckTarget) -> list[list[Finding]]:
+    tune_for_rows(spark, target.size)
+    try:
+        return [list(target.own_findings(spark))]
+    except Exception as error:
+        return [[unjudged(Rule("judged", "judged"), error)]]
+
+
+def _measurements(
+    target: CheckTarget, context: MeasurementContext, previous: PreviousResults
+) -> list[Measurement]:
+    rules = [rule for rule in target.rules if rule.kind in PASS_KINDS]
+    changes = [rule for rule in target.rules if rule.kind == "row_count_change"]
+    found = list(target.measurements(context))
+    if target.rows is None or not (rules or changes):
+        return found
+    rows = partial(target.rows, context.spark)
+    counted = row_measurement(rows, rules, target.keys, context)
+    if changes:
+        judged = partial(_row_counts, changes, previous=previous, target=target)
+        counted = _both(
+            counted,
+            replace(row_measurement(rows, (), target.keys, context), rules=tuple(changes), answer=judged),
+        )
+    return [counted, *found]
+
+
+def _both(measurement: Measurement, other: Measurement) -> Measurement:
+    """One measurement instead of two whose counts begin alike; both are parts of it."""
+    if not measurement.rules:
+        return other
+    rules = (*measurement.rules, *other.rules)
+    return replace(
+        measurement,
+        rules=rules,
+        answer=lambda n: [*measurement.answer(n), *other.answer(n)],
+        parts=(measurement, other),
+    )
+
+
+def _row_counts(
+    rules: Sequence[Rule], counts: Sequence[int], previous: PreviousResults, target: CheckTarget
+) -> list[Finding]:
+    return [_row_count(rule, counts[0], previous, target) for rule in rules]
+
+
+def _row_count(rule: Rule, total: int, previous: PreviousResults, target: CheckTarget) -> Finding:
+    last = previous.of(target.id, rule.name)
+    if last is None:
+        return Finding(rule, total, 0, (), f"{total:,} rows, for the first time")
+    change = abs(total - last.checked_count) * 100 / max(last.checked_count, 1)
+    failed = int(rule.percent is not None and change > rule.percent)
+    return Finding(
+        rule, total, failed, (), f"{last.checked_count:,} rows before, {total:,} now ({change:.1f} %)"
+    )

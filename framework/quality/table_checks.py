@@ -1,0 +1,124 @@
+"""Rules that read more than the table's own rows: another replica, or a snapshot of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.expectations import Finding, Rule, Snapshot
+from framework.contracts.quality import MOST_KEYS
+from framework.naming import quoted
+from framework.quality.row_checks import key_text
+
+
+def check_relationship(rows: DataFrame, others: DataFrame, rule: Rule, keys: Sequence[str]) -> Finding:
+    """Finds rows whose columns match no row of another replica; `rule.to_keys` are the columns there."""
+    wanted = others.select(
+        *(F.col(quoted(name)).alias(f"_k{i}") for i, name in enumerate(rule.to_keys))
+    ).distinct()
+    on = _all(F.col(quoted(name)) == F.col(f"_k{i}") for i, name in enumerate(rule.columns))
+    told = rows.where(_all(F.col(quoted(name)).isNotNull() for name in rule.columns))
+    orphans = told.join(wanted, on, "left_anti").select(
+        key_text([*keys, *(c for c in rule.columns if c not in keys)]).alias("key")
+    )
+    failed = orphans.count()
+    named = _first(orphans) if failed else ()
+    return Finding(rule, rows.count(), failed, named, f"{failed:,} rows name no row of {rule.to}")
+
+
+def read_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
+    """The dump as Spark reads it; every column of CSV is text, under the name in the first line."""
+    options = {"header": "true", **snapshot.options} if snapshot.format == "csv" else snapshot.options
+    reader = spark.read.format(snapshot.format).options(**options)
+    return reader.load(snapshot.path) if snapshot.path else reader.load()
+
+
+def compare_snapshot(rows: DataFrame, dump: DataFrame, rule: Rule, keys: Sequence[str]) -> Finding:
+    """Compares a replica with a dump of its source: by count, by key, and by a hash of the common columns."""
+    snapshot = rule.snapshot
+    have = {name.lower(): name for name in dump.columns}
+    wanted = (
+        snapshot.columns
+        if snapshot and snapshot.columns
+        else [c for c in rows.columns if c.lower() in have and not c.startswith("_cdc_")]
+    )
+    columns = [*keys, *(name for name in wanted if name not in keys)]
+    absent = [name for name in columns if name.lower() not in have]
+    if absent or not keys:
+        what = f"no column {', '.join(absent)} in the snapshot" if absent else "the table has no key"
+        return Finding(rule, 0, 1, (), what, f"the snapshot has {', '.join(dump.columns)}"[:500])
+    kinds = dict(rows.dtypes)
+    mine = _hashed(rows.select(*(F.col(quoted(c)).alias(c) for c in columns)), columns, len(keys), "mine")
+    theirs = _hashed(
+        dump.select(*(_as(F.col(quoted(have[c.lower()])), kinds[c]).alias(c) for c in columns)),
+        columns,
+        len(keys),
+        "theirs",
+    )
+    both = mine.join(
+        theirs,
+        _all(F.col(f"mine.k{i}").eqNullSafe(F.col(f"theirs.k{i}")) for i in range(len(keys))),
+        "full_outer",
+    )
+    fate = (
+        F.when(F.col("theirs.row").isNull(), F.lit("not in the snapshot"))
+        .when(F.col("mine.row").isNull(), F.lit("not in the replica"))
+        .when(F.col("mine.hash") != F.col("theirs.hash"), _differing(columns, len(keys)))
+    )
+    key = F.coalesce(F.col("mine.key"), F.col("theirs.key"))
+    differing = both.select(
+        key.alias("key"), fate.alias("fate"), F.col("mine.row").isNotNull().alias("is_mine")
+    )
+    counts = differing.agg(F.count("*"), F.count_if("is_mine"), F.count("fate")).first()
+    total, own, failed = (int(counts[0]), int(counts[1]), int(counts[2])) if counts else (0, 0, 0)
+    named = differing.where("fate is not null").orderBy("key").limit(MOST_KEYS).collect() if failed else []
+    observed = f"{own:,} rows, {failed:,} of {total:,} keys differ"
+    return Finding(
+        rule,
+        total,
+        failed,
+        tuple(f"{r[0]}: {r[1]}" for r in named),
+        observed,
+        _trace_hint(named[0][0]) if named else None,
+    )
+
+
+def _trace_hint(key: str) -> str:
+    return f"trace a key: mainstem trace TABLE {' '.join(part for part in key.split(', '))}"
+
+
+def _hashed(frame: DataFrame, columns: Sequence[str], key_count: int, alias: str) -> DataFrame:
+    values = [F.col(quoted(c)) for c in columns]
+    cells = F.struct(
+        *(F.coalesce(v.cast("string"), F.lit("\0")).alias(f"v{i}") for i, v in enumerate(values))
+    )
+    keys = [v.alias(f"k{i}") for i, v in enumerate(values[:key_count])]
+    hashed = F.xxhash64(*(F.coalesce(v.cast("string"), F.lit("\0")) for v in values))
+    return frame.select(
+        *keys, cells.alias("row"), hashed.alias("hash"), key_text(columns[:key_count]).alias("key")
+    ).alias(alias)
+
+
+def _differing(columns: Sequence[str], key_count: int) -> Column:
+    names = [
+        F.when(~F.col(f"mine.row.v{i}").eqNullSafe(F.col(f"theirs.row.v{i}")), F.lit(name))
+        for i, name in enumerate(columns)
+        if i >= key_count
+    ]
+    return F.concat(F.lit("differs in "), F.concat_ws(", ", *names))
+
+
+def _as(value: Column, kind: str) -> Column:
+    """A cell of a dump as the replica's type; a value that does not fit is null, and so differs."""
+    return value.try_cast(kind)
+
+
+def _first(frame: DataFrame) -> tuple[str, ...]:
+    return tuple(row[0] for row in frame.orderBy("key").limit(MOST_KEYS).collect())
+
+
+def _all(tests: object) -> Column:
+    return reduce(lambda a, b: a & b, list(tests))  # type: ignore[call-overload, no-any-return]

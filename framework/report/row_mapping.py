@@ -1,0 +1,166 @@
+"""Maps the rows of a report's queries to its records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import fields
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import Row
+
+from framework.contracts.ddl_actions import actions_of
+from framework.contracts.quality import QualityResult
+from framework.report.excerpts import excerpt
+from framework.report.model import (
+    Account,
+    BadValues,
+    Batch,
+    Fate,
+    PastRun,
+    Refusal,
+    Refused,
+    SchemaChange,
+    Stop,
+    Table,
+    TableKey,
+    TableResult,
+    Verdict,
+    Waiting,
+)
+from framework.report.schema_text import column_difference, describe_actions
+
+_KEY_COLUMNS = ("source", "database", "schema", "table")
+
+
+def past_run(row: Row) -> PastRun:
+    """A row of `ops/runs`."""
+    return PastRun(
+        run_id=row["run_id"],
+        finished_at=_time(row["finished_at"]) or _EPOCH,
+        seconds=row["seconds"],
+        counts=json.loads(row["counts"]),
+        tables=tuple(map(_table_result, json.loads(row["tables"]))),
+        errors=tuple(json.loads(row["errors"])),
+    )
+
+
+def _table_result(values: list[Any]) -> TableResult:
+    name, state, inserted, updated, deleted, late, notes = values
+    return TableResult(name, state, inserted, updated, deleted, late, tuple(notes))
+
+
+def fate(row: Row) -> Fate:
+    """The rows of one kind in one place."""
+    times = _time(row["event_time"]), _time(row["ingested_at"])
+    return Fate(_table_key(row), row["kind"], row["rows"], row["merged"] or 0, *times, tuple(row["batches"]))
+
+
+def batch(row: Row) -> Batch:
+    """One batch of silver."""
+    return Batch(row["batch"], _time(row["ingested_at"]) or _EPOCH, _time(row["event_time"]), row["rows"])
+
+
+def table(row: Row) -> Table:
+    """The newest state of one table."""
+    return Table(
+        table_key=_table_key(row),
+        state=row["state"],
+        reason=row["reason"],
+        replica=row["replica"],
+        history=row["history"],
+        keys=tuple(row["keys"] or ()),
+        column_count=len(json.loads(row["columns"] or "[]")),
+        batch=row["batch"],
+        event_time=_time(row["event_time"]),
+        changes_applied=row["changes_applied"] or 0,
+        late=row["late"] or 0,
+    )
+
+
+def statement(row: Row) -> SchemaChange:
+    """A DDL or truncate of the source."""
+    what = "truncated" if row["kind"] == "truncate" else describe_actions(actions_of(row["actions"]))
+    return SchemaChange(_table_key(row), "statement", _time(row["event_time"]), what, row["statement"])
+
+
+def column_change(row: Row) -> SchemaChange:
+    """What a run changed in the columns of a replica."""
+    former, now = ({name: kind for name, kind, *_ in json.loads(row[side])} for side in ("former", "columns"))
+    return SchemaChange(_table_key(row), "replica", _time(row["recorded_at"]), column_difference(former, now))
+
+
+def waiting(row: Row) -> Waiting:
+    """The halves of one table that wait."""
+    return Waiting(_table_key(row), row["rows"], _time(row["oldest"]))
+
+
+def account(row: Row) -> Account:
+    """Why the messages and the changes of one source differ."""
+    return Account(row["source"], row["key_halves"] or 0, row["further"] or 0)
+
+
+def open_stops(rows: Iterable[Row]) -> tuple[Stop, ...]:
+    """The stops of sources that have not continued since, in their order."""
+    all_rows = list(rows)
+    begun: dict[str, int] = {}
+    for row in all_rows:
+        if row["state"] == "begun":
+            begun[row["source"]] = max(row["epoch"], begun.get(row["source"], 0))
+    names = ("source", "epoch", "topic", "partition", "offset", "reason", "detail")
+    still = [
+        row for row in all_rows if row["state"] == "stopped" and row["epoch"] >= begun.get(row["source"], 0)
+    ]
+    return tuple(
+        Stop(*(row[name] for name in names))
+        for row in sorted(still, key=lambda r: (r["batch"], r["topic"], r["partition"]))
+    )
+
+
+def refusal(row: Row) -> Refusal:
+    """Quarantined messages of one source and reason."""
+    return Refusal(
+        row["source"], row["format"], row["reason"], row["rows"], _time(row["first"]), _time(row["last"])
+    )
+
+
+def refused(row: Row) -> Refused:
+    """One quarantined message."""
+    return Refused(
+        row["source"], row["format"], row["topic"], row["partition"], row["offset"], row["reason"],
+        row["detail"], excerpt(row["key"], row["key_bytes"]), excerpt(row["value"], row["value_bytes"]),
+        _time(row["first_seen_at"]),
+    )  # fmt: skip
+
+
+def bad_values(row: Row) -> BadValues:
+    """Bad cells of one column and reason."""
+    newest = row["newest"]
+    sample = (newest["text"], newest["change_id"]) if newest is not None else (None, None)
+    return BadValues(_table_key(row), row["column"], row["reason"], row["rows"], *sample)
+
+
+def check(row: Row) -> QualityResult:
+    """The newest result of one quality rule."""
+    found = {field.name: row[field.name] for field in fields(QualityResult)}
+    times = {name: _time(found[name]) for name in ("started_at", "checked_at")}
+    lists = {name: tuple(found[name] or ()) for name in ("columns", "failing_keys")}
+    return QualityResult(**{**found, **times, **lists})
+
+
+def verdict(row: Row) -> Verdict:
+    """The outcome of the quality step of one run."""
+    return Verdict(_time(row["started_at"]) or _EPOCH, row["errors"] or 0, row["warnings"] or 0)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _table_key(row: Row) -> TableKey:
+    return TableKey(*(row[name] for name in _KEY_COLUMNS))
+
+
+def _time(moment: datetime | None) -> datetime | None:
+    """A time in UTC, from Spark's driver, which returns it in this machine's zone without naming it."""
+    return None if moment is None else moment.astimezone(UTC)

@@ -1,0 +1,1 @@
+"""The Spark session: its start, its jars, its settings."""

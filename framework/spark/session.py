@@ -1,0 +1,394 @@
+"""The Spark session: that of the cluster if there is one, else a local one."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+from urllib.parse import unquote, urlsplit
+
+import pyspark
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from framework.errors import MainstemError
+from framework.spark import cds_archive
+from framework.spark.jars import (
+    Resolution,
+    check_jars,
+    known_jars,
+    one_at_a_time,
+    remember_jars,
+    resolutions,
+    write_ivy_settings,
+)
+from framework.spark.startup_errors import start_failure
+from framework.spark.tuning import tune_for_rows
+
+SUBSTITUTES = "spark.sql.variable.substitute"
+"""The setting with which Spark replaces `${…}` in a statement by values of the environment or the JVM."""
+# What must hold wherever a pipeline runs: results depend on the first two, secrets on the third.
+REQUIRED = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", SUBSTITUTES: "false"}
+
+_OURS = "spark.mainstem.started"
+_WORKERS = "mainstem_workers"
+_WAREHOUSE = "spark.sql.warehouse.dir"
+
+# PySpark's own loggers write each failed query, values and Java frames included, to standard error.
+_NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+class PipelineName(Protocol):
+    """Anything with the name of a pipeline."""
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline's name."""
+
+
+def open_session(config: PipelineName, *, kafka: bool = False, debug: bool = False) -> SparkSession:
+    """A session with Delta, in UTC and with ANSI arithmetic; raises MainstemError when Spark cannot start.
+
+    An active session is used as it is, as on Databricks. SPARK_REMOTE is respected; `local[2]` as its value
+    starts a Spark Connect server on this machine. MAINSTEM_MASTER replaces `local[*]`, MAINSTEM_DRIVER_MEMORY
+    the 2 GB of the driver, and MAINSTEM_JAVA_OPTIONS adds to its options. Without `debug` the standard error
+    of the JVM goes to a temporary file. Kafka's connector is loaded with `kafka`, or if the configuration has
+    a Kafka source.
+    """
+    _keep_utc()
+    active = SparkSession.getActiveSession()
+    is_given = "DATABRICKS_RUNTIME_VERSION" in os.environ or (
+        "SPARK_REMOTE" in os.environ and _local_remote() is None
+    )
+    if active is not None or is_given:
+        return _required(active or SparkSession.builder.getOrCreate())
+    return start_local(
+        local_settings(config.pipeline) | {_OURS: "true"}, kafka=kafka or _reads_kafka(config), debug=debug
+    )
+
+
+def _required(session: SparkSession) -> SparkSession:
+    """The session with the settings that results depend on; a new one has those of its cluster, too.
+
+    Where a platform does not allow to stop the substitution, gold refuses names that it would change
+    (`refuse_references`).
+    """
+    for key, value in REQUIRED.items():
+        with contextlib.suppress(*((PySparkException,) if key == SUBSTITUTES else ())):
+            if session.conf.get(key, None) != value:
+                session.conf.set(key, value)
+    return session
+
+
+def refuse_references(session: SparkSession, names: Iterable[str]) -> None:
+    """Raises MainstemError for a name with `${` where the session would replace it in a statement."""
+    name = next((name for name in names if "${" in name), None)
+    if name is not None and _substitutes(session):
+        raise MainstemError(
+            "NAME_SUBSTITUTED",
+            found=f"the name {name[:100]!r}, which this session's SQL replaces",
+            where=f"the Spark session: {SUBSTITUTES}",
+            action=f"set `{SUBSTITUTES}` to false for the cluster or the session, and run again",
+        )
+
+
+def _substitutes(session: SparkSession) -> bool:
+    """Whether the session substitutes in statements; a statement shows it, since settings may be hidden."""
+    row = session.sql(f"SELECT length('${{{SUBSTITUTES}}}')").first()
+    return row is None or row[0] != len(SUBSTITUTES) + 3
+
+
+def _keep_utc() -> None:
+    """Let Python use UTC: collected times pass through its local time on their way back to Spark.
+
+    There an hour occurs twice when summer time ends, and one of the two would come back as the other.
+    """
+    os.environ["TZ"] = "UTC"
+    if hasattr(time, "tzset"):
+        time.tzset()
+
+
+def _reads_kafka(config: PipelineName) -> bool:
+    sources = getattr(config, "sources", {})
+    return any(getattr(source, "kafka", None) is not None for source in sources.values())
+
+
+def _local_remote() -> str | None:
+    """The value of SPARK_REMOTE if it asks for our own Spark Connect server, `local[2]` for instance."""
+    remote = os.environ.get("SPARK_REMOTE", "")
+    return remote if remote.startswith("local") else None
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether it is a session of Spark Connect: its batches and tasks run in other processes than ours."""
+    return ".connect." in type(session).__module__
+
+
+def worker_sessions(session: SparkSession, count: int) -> list[SparkSession]:
+    """A session for each of so many threads: no other session sees the settings of one.
+
+    Spark Connect has them from Spark 4.1 on. Its sessions stay with the given one and are reused. Python must
+    not collect one during a call: that closes a pool of threads that all clients share, which waits for the
+    call, which waits for the collection.
+    """
+    if not is_connect(session):
+        return [_required(session.newSession()) for _ in range(count)]
+    clone = getattr(session, "cloneSession", None)
+    if clone is None:
+        return [session] * count
+    kept: list[SparkSession] = session.__dict__.setdefault(_WORKERS, [])
+    kept.extend(clone() for _ in range(count - len(kept)))
+    return kept[:count]
+
+
+def close_session(session: SparkSession) -> None:
+    """Stop a session that `open_session` started; one that was active before stays open."""
+    if session.conf.get(_OURS, "false") == "true":
+        stop_session(session)
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop a session and its workers.
+
+    The workers of Spark Connect stop first: for an open one Python calls the server at its own end, and
+    retries for ten minutes when there is none any more.
+    """
+    if not is_connect(session):
+        session.stop()
+        return
+    client, *of_workers = (_client(each) for each in (session, *session.__dict__.pop(_WORKERS, ())))
+    for worker in of_workers:
+        with contextlib.suppress(Exception):  # the server may be gone
+            worker.release_session()
+        worker.close()
+    session.stop()
+    for each in (client, *of_workers):
+        each.close = _nothing  # the next command's calls may run when these are collected
+
+
+def release_streams(session: SparkSession) -> None:
+    """Close the connections of streams that have ended; does nothing while a stream is active.
+
+    Each stream of a classic session calls Python from a thread of its own. Py4J keeps that thread's
+    connection, with a thread and files on both sides, until the client that made it is replaced.
+    """
+    gateway: Any = getattr(getattr(session, "_sc", None), "_gateway", None)
+    if getattr(gateway, "_callback_server", None) is None or session.streams.active:
+        return
+    with contextlib.suppress(Exception):  # other gateways may not know it; then they go on as before
+        client = gateway.java_gateway_server.getCallbackClient()
+        gateway.java_gateway_server.resetCallbackClient(client.getAddress(), client.getPort())
+
+
+def _client(session: SparkSession) -> Any:
+    """The client of a Spark Connect session."""
+    return cast(Any, session).client
+
+
+def _nothing() -> None:
+    """Does nothing: the callback of a client that is closed."""
+
+
+@contextlib.contextmanager
+def shared_session(config: PipelineName) -> Iterator[None]:
+    """One session for all `open_session` calls meanwhile; it ends as with `close_session`."""
+    session = open_session(config)
+    is_ours = str(session.conf.get(_OURS, "false"))
+    session.conf.set(_OURS, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(_OURS, is_ours)
+        close_session(session)
+
+
+def jvm_process(session: SparkSession) -> int | None:
+    """The process id of the JVM that `open_session` started, None where the session is not local."""
+    gateway = getattr(getattr(session, "_sc", None), "_gateway", None)
+    pid = getattr(getattr(gateway, "proc", None), "pid", None)
+    return pid if isinstance(pid, int) else None
+
+
+def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
+    """The settings of a local session; `cores` None means all."""
+    count = cores or os.cpu_count() or 1
+    return {
+        **REQUIRED,
+        "spark.app.name": f"mainstem {name}",
+        "spark.master": os.environ.get("MAINSTEM_MASTER") or (f"local[{cores}]" if cores else "local[*]"),
+        "spark.driver.memory": os.environ.get("MAINSTEM_DRIVER_MEMORY") or "2g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": _java_options(),
+        "spark.pyspark.python": sys.executable,
+        "spark.executorEnv.TZ": "UTC",
+        "spark.executorEnv.PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        # PySpark would send Spark the Python line of each column: dozens of calls, a search for IPython.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.shuffle.partitions": str(max(2, 2 * count)),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+        # A snapshot's partitions are the tasks of the job that opens a table, hundreds of times a small run.
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # VACUUM lists folders in so many tasks, by default ten thousand, which takes minutes on one machine.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(max(2, 2 * count)),
+        # The default way to rename a file starts a process for each name, a thousand in a small run.
+        "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+        "spark.sql.streaming.checkpointFileManagerClass": _checkpoint_files(),
+    }
+
+
+# Most of a short run is the JVM warming up: its best compiler gets only code that stays hot for longer.
+# With one compiler alone the code cache has 48 MB, which Spark fills in a minute; then nothing is compiled.
+_JIT_OPTIONS = (
+    "Tier4InvocationThreshold=500000",
+    "Tier4MinInvocationThreshold=60000",
+    "Tier4CompileThreshold=1500000",
+    "Tier4BackEdgeThreshold=400000",
+    "ReservedCodeCacheSize=240m",
+)
+
+
+def _checkpoint_files() -> str:
+    """The class that writes checkpoints through Hadoop's plain file system; Spark 4.1 has moved it."""
+    package = "org.apache.spark.sql.execution.streaming"
+    is_moved = tuple(int(part) for part in pyspark.__version__.split(".")[:2]) >= (4, 1)
+    return (
+        f"{package}.checkpointing.FileSystemBasedCheckpointFileManager"
+        if is_moved
+        else f"{package}.FileSystemBasedCheckpointFileManager"
+    )
+
+
+def _java_options() -> str:
+    own = [
+        "-Duser.timezone=UTC",
+        f'"-Dlog4j2.configurationFile={_log_settings()}"',
+        *(f"-XX:{option}" for option in _JIT_OPTIONS),
+    ]
+    return " ".join([*own, *cds_archive.java_options(), os.environ.get("MAINSTEM_JAVA_OPTIONS", "")]).strip()
+
+
+def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = False) -> SparkSession:
+    """A new local session with these settings and Delta's artifacts, from the cache or from Ivy."""
+    ways = resolutions(kafka=kafka)
+    settings = {_WAREHOUSE: _private_warehouse(), **settings}
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    session = _with_known(settings, ways, debug)
+    if session is None:
+        with one_at_a_time():
+            session = _with_known(settings, ways, debug) or _resolved(settings, ways, debug)
+    if not is_connect(session):
+        session.sparkContext.setLogLevel("ERROR")
+    tune_for_rows(session, 0)
+    for name in _NOISY_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = not debug
+    return session
+
+
+def _private_warehouse() -> str:
+    """A folder of this process for the session's own catalog; it is removed when the process ends."""
+    folder = tempfile.mkdtemp(prefix="mainstem-warehouse-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _with_known(settings: dict[str, str], ways: Sequence[Resolution], debug: bool) -> SparkSession | None:
+    """A session with cached artifacts, None where there are none."""
+    known = next((jars for way in ways if (jars := known_jars(way.coordinates))), None)
+    return _started({**settings, "spark.jars": ",".join(known)}, debug) if known else None
+
+
+def _resolved(settings: dict[str, str], ways: Sequence[Resolution], debug: bool) -> SparkSession:
+    """A session with artifacts that Ivy found; they are cached."""
+    for way in ways[:-1]:
+        try:
+            return _found(settings, way, debug)
+        except MainstemError as error:
+            if error.condition != "JARS_UNAVAILABLE":
+                raise
+    return _found(settings, ways[-1], debug)
+
+
+def _found(settings: dict[str, str], way: Resolution, debug: bool) -> SparkSession:
+    session = _started(_with_packages(settings, way), debug)
+    jars = [
+        _local_path(jar) for jar in session.sparkContext.getConf().get("spark.jars", "").split(",") if jar
+    ]
+    try:
+        check_jars(jars)
+    except MainstemError:
+        session.stop()
+        raise
+    remember_jars(way.coordinates, jars)
+    return session
+
+
+def _with_packages(settings: dict[str, str], way: Resolution) -> dict[str, str]:
+    write_ivy_settings(way.settings)
+    return {**settings, **way.settings, "spark.jars.packages": ",".join(way.coordinates)}
+
+
+def _started(settings: dict[str, str], debug: bool) -> SparkSession:
+    builder, remote = SparkSession.builder, _local_remote()
+    for key, value in settings.items():
+        if remote is None or key != "spark.master":
+            builder = builder.config(key, value)
+    with _standard_error_kept(debug) as log, warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore" if remote else "default"
+        )  # each setting that a running server does not take
+        try:
+            return builder.getOrCreate()
+        except Exception as error:
+            raise start_failure(log.read_text(errors="replace") if log else str(error)) from (
+                error if debug else None
+            )
+
+
+@contextlib.contextmanager
+def _standard_error_kept(debug: bool) -> Iterator[Path | None]:
+    """Start the JVM with a file as its standard error, for its whole life; nothing changes with `debug`."""
+    if debug:
+        yield None
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = os.dup(1), os.dup(2)
+    with tempfile.TemporaryDirectory(prefix="mainstem-spark-", ignore_cleanup_errors=True) as folder:
+        log = Path(folder) / "stderr.log"
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        try:
+            yield log
+        finally:
+            for place, former in enumerate(saved, 1):
+                os.dup2(former, place)
+                os.close(former)
+            os.close(target)
+
+
+def _log_settings() -> str:
+    return (Path(__file__).resolve().parent / "log4j2.properties").as_uri()
+
+
+def _local_path(jar: str) -> str:
+    return unquote(urlsplit(jar).path) if jar.startswith("file:") else jar

@@ -1,0 +1,23 @@
+"""Tables as text: in columns for a terminal, or as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from framework.text.formatting import one_line
+
+
+def aligned(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines with the cells of each column under its head."""
+    table = [[one_line(cell) for cell in row] for row in (heads, *rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(heads))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table; the first column is code."""
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    return lines + ["| " + " | ".join((f"`{row[0]}`", *row[1:])) + " |" for row in rows]

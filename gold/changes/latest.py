@@ -1,0 +1,184 @@
+"""The newest state of each key: effects in, one row for each key out.
+
+The order of effects is total: no two are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from framework.config.tables import Deletes
+from gold.changes.effects import overlay
+from gold.changes.merge_policy import MergePolicy
+
+_PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_upsert", "after", "is_deleted", "before")
+_ORDER = ("sequence", "rank", "is_whole_change", "change_id")
+
+
+def latest(
+    all_effects: DataFrame, keys: Sequence[str], policy: MergePolicy, *, has_key_changes: bool
+) -> DataFrame:
+    """The newest state of each key.
+
+    With soft deletes, a deleted key has its last row, and `before` what the delete says of that row. Where
+    deletes are ignored, only key changes remove a row.
+
+    Args:
+        all_effects: Effects, as `effects` returns them.
+        keys: The names of the key columns: k0….
+        policy: How deletes, truncates and partial images are treated.
+        has_key_changes: Whether some effects come from key changes.
+
+    Returns:
+        One row for each key: k0…, `sequence`, `event_time`, `change_id`, `op`, `is_upsert`, `after`,
+        `is_deleted`, `before` and `is_whole`, which is false where `after` has only some columns, and the
+        replica has the others.
+    """
+    if has_key_changes:
+        all_effects = drop_superseded_leaves(all_effects, keys, policy.truncated_at)
+    all_effects = all_effects.withColumn("is_deleted", F.lit(False))
+    if policy.deletes is Deletes.IGNORE:
+        all_effects = all_effects.where(F.col("is_upsert") | F.col("is_key_change"))
+    if policy.deletes is Deletes.SOFT:
+        return _newest_folded(_as_soft_deletes(all_effects), keys)
+    if policy.has_partials:
+        return _newest_folded(all_effects, keys)
+    newest = all_effects.groupBy(*keys).agg(F.max_by(F.struct(*_PAYLOAD), F.struct(*_ORDER)).alias("p"))
+    return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"))
+
+
+def _as_soft_deletes(all_effects: DataFrame) -> DataFrame:
+    """The effects with removals as upserts that have no column of the row, marked `is_deleted`."""
+    is_upsert = F.col("is_upsert")
+    return all_effects.withColumns(
+        {
+            "is_deleted": ~is_upsert,
+            "after": F.when(is_upsert, F.col("after")).otherwise(F.create_map().cast("map<string,string>")),
+            "partial": F.when(is_upsert, F.col("partial")).otherwise(F.lit(True)),
+            "is_key_change": is_upsert & F.col("is_key_change"),
+            "is_upsert": F.lit(True),
+        }
+    )
+
+
+def by_key(keys: Sequence[str]) -> WindowSpec:
+    """The window over the effects of each key, in their order."""
+    return Window.partitionBy(*keys).orderBy(*_ORDER)
+
+
+def drop_superseded_leaves(
+    all_effects: DataFrame, keys: Sequence[str], truncated_at: str | None = None
+) -> DataFrame:
+    """Drops effects that leave a key which another key change of the transaction has just taken.
+
+    `UPDATE t SET id = 3 - id` swaps two rows: when the second row leaves its old key, the first row has
+    that key already and must stay. It is such a swap where a row had the key before the first row came.
+    Where that is unknown, it is one where the image before the change is not the row that has the key now.
+    Rows from before a truncate do not count.
+    """
+    marked = mark_superseded_leaves(all_effects, keys, truncated_at)
+    return marked.where(~F.col("_superseded")).drop("_superseded")
+
+
+def mark_superseded_leaves(
+    all_effects: DataFrame, keys: Sequence[str], truncated_at: str | None = None
+) -> DataFrame:
+    """Adds `_superseded`: whether the effect leaves a key that another row of the transaction already has.
+
+    Drops the effect of a half of an update where the next effect on the key is an upsert of the same change.
+    """
+    window = by_key(keys)
+    following = F.lead(F.struct("change_id", "is_upsert")).over(window)
+    is_completed = (
+        ~F.col("is_whole_change") & (following["change_id"] == F.col("change_id")) & following["is_upsert"]
+    )
+    whole = (
+        all_effects.withColumn("_is_completed", is_completed)
+        .where(~F.coalesce("_is_completed", F.lit(False)))
+        .drop("_is_completed")
+    )
+    effect = F.struct("is_upsert", "is_key_change", "transaction_id", "event_time", "after", "sequence")
+    marked = whole.withColumns(
+        {
+            "_previous": F.lag(effect).over(window),
+            "_second_previous": F.lag(effect, 2).over(window),
+            "_self": effect,
+        }
+    )
+    is_leave = F.col("is_key_change") & ~F.col("is_upsert")
+    current = F.col("_previous.after")
+    is_same_row = F.forall(
+        F.map_entries("before"),
+        lambda e: (
+            ~F.map_contains_key(current, e["key"])
+            | F.try_element_at(current, e["key"]).eqNullSafe(e["value"])
+        ),
+    )
+    floor = F.lit(truncated_at)
+    is_emptied = F.coalesce(
+        (F.col("_second_previous.sequence") < floor) & (F.col("sequence") >= floor), F.lit(False)
+    )
+    was_taken = (
+        F.when(F.col("_second_previous").isNull(), ~is_same_row)
+        .when(is_emptied, F.lit(False))
+        .when(F.col("_second_previous.is_upsert"), F.lit(True))
+        # else null, for a leave before this one: this one is superseded if that one was
+        .when(~F.col("_second_previous.is_key_change"), F.lit(False))
+    )
+    marked = marked.withColumn(
+        "_is_taken",
+        F.when(is_leave, F.when(_arrives_with("_previous", "_self"), was_taken).otherwise(F.lit(False))),
+    )
+    is_taken = F.last("_is_taken", ignorenulls=True).over(
+        window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    marked = marked.withColumn("_superseded", is_leave & F.coalesce(is_taken, F.lit(False)))
+    return marked.drop("_previous", "_second_previous", "_self", "_is_taken")
+
+
+def _arrives_with(one: str, other: str) -> Column:
+    """Whether the effect `one` takes this key by a key change in the transaction of `other`; never null."""
+    is_together = F.coalesce(
+        F.col(f"{one}.transaction_id") == F.col(f"{other}.transaction_id"),
+        F.col(f"{one}.event_time").eqNullSafe(F.col(f"{other}.event_time")),
+    )
+    return F.coalesce(F.col(f"{one}.is_upsert") & F.col(f"{one}.is_key_change") & is_together, F.lit(False))
+
+
+def fold_images(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Completes each `after` from earlier effects on its key, and adds `is_whole` and `is_reset`.
+
+    `is_whole` is true where all columns of the row are known. `is_reset` is true where an image does not
+    build on the one before it: for removals, whole images, and rows that take the key by a key change.
+    """
+    window = by_key(keys)
+    is_reset = ~F.col("is_upsert") | F.col("is_key_change") | ~F.coalesce(F.col("partial"), F.lit(False))
+    if "_superseded" in all_effects.columns:
+        is_reset = is_reset & ~F.col("_superseded")
+    all_effects = all_effects.withColumn("is_reset", is_reset)
+    numbered = all_effects.withColumn("_since", F.sum(F.col("is_reset").cast("int")).over(window))
+    since = (
+        Window.partitionBy(*keys, "_since")
+        .orderBy(*_ORDER)
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    images = F.collect_list(F.when(F.col("is_upsert"), F.col("after"))).over(since)
+    whole: Column = F.aggregate(
+        images, F.create_map().cast("map<string,string>"), lambda acc, image: overlay(acc, image)
+    )
+    return (
+        numbered.withColumn("after", F.when(F.col("is_upsert"), whole))
+        .withColumn("is_whole", F.col("_since") > 0)
+        .drop("_since")
+    )
+
+
+def _newest_folded(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
+    folded = fold_images(all_effects, keys)
+    newest = folded.groupBy(*keys).agg(
+        F.max_by(F.struct(*_PAYLOAD, "is_whole"), F.struct(*_ORDER)).alias("p")
+    )
+    return newest.select(*keys, "p.*")

@@ -1,0 +1,1 @@
+"""What gold adds to the commands: preview, trace, forget, maintain, verify, expectations."""

@@ -1,0 +1,350 @@
+"""What must hold in gold: keys exist and are unique, types are as applied, and the configured rules pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.expectations import (
+    CheckTarget,
+    Finding,
+    Measurement,
+    MeasurementContext,
+    PreviousResults,
+    Rule,
+)
+from framework.contracts.quality import MOST_KEYS, Severity
+from framework.contracts.table_names import BAD_VALUES_TABLE
+from framework.lakehouse.lakehouse import operations, read_table, table_version
+from framework.pipeline.layer import Run
+from framework.quality.row_checks import key_text
+from framework.quality.rules import configured, default_rules, digest, rule_of, unique_by_name
+from framework.quality.table_checks import check_relationship, compare_snapshot, read_snapshot
+from gold.operations.key_comparison import ImpliedKeys, KeyRules
+from gold.operations.progress import Clock, progress_target
+from gold.planning.table_state import State, TableState, read_states
+from gold.schema.layout import Layout
+from gold.writing import replica
+from gold.writing.bad_values import NOT_LISTED, cells
+from gold.writing.collisions import collision_note
+
+TYPES = Rule("types", "types")
+BAD_VALUES = Rule("bad_values", "bad_values", severity=Severity.WARN)
+INSERTS_MET = Rule("inserts_met", "inserts_met", severity=Severity.WARN)
+IMPLIED_KEYS = Rule("implied_keys", "implied_keys")
+_THREADS = 8
+KEY_KINDS = ("not_null", "unique", IMPLIED_KEYS.kind)
+FOREIGN = frozenset({"WRITE", "DELETE", "UPDATE", "RESTORE", "COPY INTO", "STREAMING UPDATE", "TRUNCATE"})
+"""The operations of Delta with which gold never changes a replica."""
+
+_States = Mapping[tuple[str, TableName], TableState]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A replica to check: its state, its columns' names in gold, and its rules with those names."""
+
+    run: Run
+    state: TableState
+    names: Mapping[str, str]
+    rules: tuple[Rule, ...]
+    others: _States
+    versions: Mapping[str, int | None]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key's columns in gold."""
+        return tuple(self.names[key] for key in self.state.keys)
+
+    def rows(self, spark: SparkSession) -> DataFrame:
+        """The rows of the replica, without those that a soft delete has marked."""
+        return _live_rows(spark, self.state)
+
+
+def expectations(run: Run, previous: PreviousResults) -> Sequence[CheckTarget]:
+    """The check targets of gold: each replica, and the progress of each table."""
+    states = read_states(run.spark, run.lake)
+    implied = ImpliedKeys(run, states)
+    found: list[CheckTarget] = []
+    clock = Clock(run, states) if states else None
+    versions = _versions(run, states)
+    for (source, name), state in sorted(states.items(), key=lambda item: repr(item[0])):
+        settings = run.config.settings(name.database, name.schema, name.table)
+        if source not in run.config.sources or settings.exclude or run.table not in (None, name.dotted):
+            continue
+        if clock is not None and state.state is not State.DROPPED:
+            found.append(progress_target(run, state, clock))
+        if state.replica is not None and state.state is not State.DROPPED:
+            found += _replica(_table(run, state, states, versions), implied, previous)
+    return found
+
+
+def _versions(run: Run, states: _States) -> Mapping[str, int | None]:
+    """The newest version of each replica, read in parallel: in an object store each request takes time."""
+    places = sorted(
+        {
+            state.replica
+            for state in states.values()
+            if state.replica is not None and state.state is not State.DROPPED
+        }
+    )
+    with ThreadPoolExecutor(max_workers=_THREADS) as pool:
+        return dict(zip(places, pool.map(partial(table_version, run.spark), places), strict=True))
+
+
+def _table(run: Run, state: TableState, states: _States, versions: Mapping[str, int | None]) -> _Table:
+    names = Layout(state.columns, state.keys, {}).gold_names
+    quality = run.config.quality
+    keys = [names[key] for key in state.keys]
+    entries = [rule_of(entry) for entry in configured(quality.rules, state.name) if entry.on_change is None]
+    rules = [_with_gold_names(rule, names) for rule in entries]
+    return _Table(
+        run,
+        state,
+        names,
+        unique_by_name([*(default_rules(keys) if quality.defaults else ()), *rules]),
+        states,
+        versions,
+    )
+
+
+def _with_gold_names(rule: Rule, names: Mapping[str, str]) -> Rule:
+    """The rule with gold's column names, where those of the source differ."""
+    columns = tuple(names.get(name, name) for name in rule.columns)
+    return rule if columns == rule.columns else replace(rule, columns=columns)
+
+
+def _replica(table: _Table, implied: ImpliedKeys, previous: PreviousResults) -> Sequence[CheckTarget]:
+    run, state = table.run, table.state
+    path = state.replica or ""
+    version = table.versions.get(path)
+    quality = run.config.quality
+    if version is None or not (table.rules or quality.defaults or quality.reconciliation):
+        return ()
+    suite = digest(
+        table.rules, quality.model_dump(include={"defaults", "reconciliation", "scan"}), _other_inputs(table)
+    )
+    shared = _key_rules(table) if quality.reconciliation and state.keys else None
+    rules = tuple(
+        rule for rule in table.rules if shared is None or rule not in (shared.not_null, shared.unique)
+    )
+    target = CheckTarget(
+        "gold",
+        state.source,
+        state.name,
+        rules,
+        table.rows,
+        table.keys,
+        version=version,
+        batch=state.batch,
+        suite=suite,
+        replica=path,
+    )
+
+    def measurements(context: MeasurementContext) -> Sequence[Measurement]:
+        return (
+            [implied.measurement(context, shared, state, _since(run, target, path, previous))]
+            if shared is not None
+            else []
+        )
+
+    def own_findings(spark: SparkSession) -> Sequence[Finding]:
+        found = [check(spark) for check in _table_checks(table)]
+        return (
+            [*found, _types(spark, table), _bad_values(spark, table), *_insert_collisions(state)]
+            if quality.defaults
+            else found
+        )
+
+    return (
+        replace(target, measurements=measurements, own_findings=own_findings, size=state.changes_applied),
+    )
+
+
+def _key_rules(table: _Table) -> KeyRules:
+    """The default rules that a comparison of keys also measures; configured rules are separate."""
+    defaults = {rule.kind: rule for rule in default_rules(table.keys) if rule in table.rules}
+    return KeyRules(defaults.get("not_null"), defaults.get("unique"), IMPLIED_KEYS)
+
+
+def _since(run: Run, target: CheckTarget, path: str, previous: PreviousResults) -> int:
+    """The silver batch after which keys are compared.
+
+    All keys are compared where they differed the last time, and where something else has written to the
+    replica.
+    """
+    since, last = previous.batch(target.id), previous.of(target.id, IMPLIED_KEYS.name)
+    version = previous.version(target.id)
+    has_failed = any(
+        not result.success for result in previous.results.get(target.id, ()) if result.kind in KEY_KINDS
+    )
+    if last is None or has_failed or since == target.batch or version is None:
+        return -1
+    done = operations(run.spark, path, version)
+    return since if done is not None and done.isdisjoint(FOREIGN) else -1
+
+
+def _other_inputs(table: _Table) -> tuple[object, ...]:
+    """What rules read besides the table: their results are valid as long as that has not changed either."""
+    found: list[object] = []
+    for rule in table.rules:
+        other = _other(table, rule)
+        if other is not None and other.replica:
+            found.append((table.versions.get(other.replica), str(other.state)))
+        if rule.snapshot and rule.snapshot.path and Path(rule.snapshot.path).exists():
+            found.append(os.stat(rule.snapshot.path).st_mtime_ns)
+    return tuple(found)
+
+
+def _table_checks(table: _Table) -> list[Callable[[SparkSession], Finding]]:
+    return [
+        partial(_check, table=table, rule=rule)
+        for rule in table.rules
+        if rule.kind in ("relationship", "snapshot")
+    ]
+
+
+def _check(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:
+    """The finding of a rule; an unreadable snapshot fails its rule alone, and its error text is left out."""
+    try:
+        return (_related if rule.kind == "relationship" else _against_snapshot)(spark, table=table, rule=rule)
+    except Exception as error:
+        return Finding(
+            rule,
+            0,
+            1,
+            (),
+            "could not be judged",
+            f"{type(error).__name__}: look at the place, the options and the columns",
+        )
+
+
+def _other(table: _Table, rule: Rule) -> TableState | None:
+    if rule.to is None:
+        return None
+    for (_, name), state in table.others.items():
+        settings = table.run.config.settings(name.database, name.schema, name.table)
+        if rule.to in (name.dotted, settings.replica):
+            return state
+    return None
+
+
+def _related(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:
+    other = _other(table, rule)
+    if other is None or other.replica is None:
+        return Finding(rule, 0, 1, (), f"no replica {rule.to}", "it has no rows yet, or another name")
+    if other.state is State.PARKED:
+        return Finding(
+            rule, 0, 0, (), f"{rule.to} is parked: it may lack rows", other.reason, is_judged=False
+        )
+    names = Layout(other.columns, other.keys, {}).gold_names
+    keys = tuple(names.get(key, key) for key in rule.to_keys or other.keys)
+    if len(keys) != len(rule.columns):
+        return Finding(
+            rule,
+            0,
+            1,
+            (),
+            f"{rule.to} has the key {', '.join(keys)}",
+            "name as many columns as the key has, or write `keys`",
+        )
+    return check_relationship(
+        table.rows(spark), _live_rows(spark, other), replace(rule, to_keys=keys), table.keys
+    )
+
+
+def _live_rows(spark: SparkSession, state: TableState) -> DataFrame:
+    return replica.live_rows(read_table(spark, state.replica or ""))
+
+
+def _against_snapshot(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:
+    if rule.snapshot is None:
+        raise ValueError("a rule of kind snapshot names one")
+    return compare_snapshot(table.rows(spark), read_snapshot(spark, rule.snapshot), rule, table.keys)
+
+
+def _types(spark: SparkSession, table: _Table) -> Finding:
+    """The replica's columns in Delta compared with those that were applied; runs no job."""
+    have = {field.name: field.dataType.simpleString() for field in table.rows(spark).schema.fields}
+    wanted = {table.names[column.name]: column.type for column in table.state.columns}
+    wrong = [
+        f"{name}: {have.get(name, 'missing')}, applied as {kind}"
+        for name, kind in wanted.items()
+        if have.get(name) != kind
+    ]
+    return Finding(
+        TYPES,
+        len(wanted),
+        len(wrong),
+        tuple(sorted(wrong)[:MOST_KEYS]),
+        f"{len(wrong)} of {len(wanted)} columns differ",
+    )
+
+
+def _insert_collisions(state: TableState) -> Sequence[Finding]:
+    """Whether inserts met existing rows; from the state alone."""
+    if not state.keys:
+        return ()
+    detail = (
+        f"is the key {', '.join(state.keys)} too narrow? "
+        "Name all its columns: tables: - match: … keys: […], then `rebuild`"
+        if state.insert_collisions
+        else None
+    )
+    return (
+        Finding(
+            INSERTS_MET,
+            state.changes_applied,
+            state.insert_collisions,
+            (),
+            collision_note(state.insert_collisions),
+            detail,
+        ),
+    )
+
+
+def _bad_values(spark: SparkSession, table: _Table) -> Finding:
+    """The cells that are null or truncated in existing rows, and the changes whose key does not fit."""
+    state = table.state
+    if not state.bad_values:
+        return Finding(BAD_VALUES, state.changes_applied, 0, (), "none")
+    name = state.name
+    mine = (F.col("source") == state.source) & F.col("database").eqNullSafe(F.lit(name.database))
+    mine = mine & F.col("schema").eqNullSafe(F.lit(name.schema)) & (F.col("table") == name.table)
+    listed = table.run.lake.read(spark, BAD_VALUES_TABLE).where(mine)
+    listed = listed.select("change_id", F.col("column").alias("cell"), "reason", cells().alias("cells"))
+    rows = table.rows(spark).select(
+        "_cdc_change_id", key_text(table.keys or ("_cdc_change_id",)).alias("key")
+    )
+    both = listed.join(rows, F.col("change_id") == F.col("_cdc_change_id"), "left")
+    both = both.where(F.col("key").isNotNull() | F.col("reason").isin("bad_key", NOT_LISTED))
+    row_text = F.coalesce("key", F.concat(F.lit("change "), F.col("change_id")))
+    text = F.concat(row_text, F.lit(": "), F.col("cell"), F.lit(" "), F.col("reason"))
+    both = both.select(F.when(F.col("reason") != NOT_LISTED, text).alias("key"), "cells")
+    others = F.coalesce(F.sum(F.when(F.col("key").isNull(), F.col("cells"))), F.lit(0))
+    failed, unlisted = both.agg(F.count_distinct("key"), others).collect()[0]
+    named = (
+        both.where(F.col("key").isNotNull())
+        .select("key")
+        .distinct()
+        .orderBy("key")
+        .limit(MOST_KEYS)
+        .collect()
+        if failed
+        else []
+    )
+    detail = "ops/bad_values has their texts" if failed else None
+    if unlisted:
+        detail = f"{unlisted:,} more were too many for ops/bad_values to list"
+    count = failed + unlisted
+    return Finding(
+        BAD_VALUES, state.changes_applied, count, tuple(row[0] for row in named), f"{count:,} cells", detail
+    )

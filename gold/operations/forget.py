@@ -1,0 +1,223 @@
+"""Finding everything that is stored of one row, and deleting it from its replica and history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.erasure import Erasure
+from framework.contracts.table_names import BAD_VALUES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
+from framework.errors import ConfigurationError, MainstemError
+from framework.lakehouse.lakehouse import is_table, read_table
+from framework.lakehouse.merge import Merge
+from framework.naming import quoted
+from framework.pipeline.layer import Run
+from gold.changes.effects import in_segment
+from gold.operations.source_messages import coordinates_of, epoch_of, landings
+from gold.planning.discovery import all_tasks, known_schemas, named_tasks
+from gold.planning.plan import Plan, make_plan
+from gold.planning.table_state import State, TableState, read_states
+from gold.planning.task import Task
+from gold.schema.casting import typed
+from gold.schema.layout import Layout
+from gold.writing import table_changes
+
+_Key = tuple[tuple[str, str], ...]
+
+
+def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: bool) -> Erasure:
+    """Everything that is stored of the row with this key.
+
+    With `follow_key_changes`, the row's earlier and later keys are included.
+
+    Raises:
+        MainstemError: KEY_WAS_CHANGED where a key change links the row with another key and links are not
+            followed: a key change has both keys, and the other row could not be rebuilt without it.
+            NOTHING_TO_FORGET where there is no such row.
+        ConfigurationError: TABLE_UNKNOWN, or KEY_NEEDED where `key` is not the table's key.
+    """
+    task = named_tasks(all_tasks(run), table)[0]
+    changes = run.lake.read(run.spark, CHANGES_TABLE)
+    plan = make_plan(run.spark, run.lake, changes, task, known_schemas(run.spark, run.lake))
+    if plan is None:
+        raise _nothing_to_forget(task, key)
+    _check_key(plan, key)
+    named = table_changes.changes_with_current_key(changes, plan)
+    keys: list[_Key] = [tuple(sorted(key.items()))]
+    matches = _changes_with(named, keys)
+    while linked := [each for each in _keys_in(matches, plan) if each not in keys]:
+        if not follow_key_changes:
+            raise _key_was_changed(task, linked)
+        keys += linked
+        matches = _changes_with(named, keys)
+    is_half = "kind = 'half' OR (kind = 'quarantined' AND (before IS NOT NULL OR after IS NOT NULL))"
+    halves = _with_keys(_of_table(changes, task).where(is_half), keys).collect()
+    if not matches and not halves:
+        raise _nothing_to_forget(task, key)
+    ids = {row["change_id"] for row in matches}
+    duplicates = (
+        _of_table(changes, task)
+        .where((F.col("kind") == "duplicate") & F.col("change_id").isin(*ids))
+        .collect()
+        if ids
+        else []
+    )
+    name = task.name
+    at = sorted(
+        {(place, epoch_of(row)) for row in [*matches, *halves, *duplicates] for place in coordinates_of(row)}
+    )
+    landed = landings(
+        run.lake.read(run.spark, MESSAGES_TABLE), changes, task.source, [place for place, _ in at]
+    )
+    its = sorted({(*place, *_landing(row)) for place, epoch in at for row in landed.get((place, epoch), ())})
+    return Erasure(
+        task.source,
+        name.database,
+        name.schema,
+        name.table,
+        tuple(dict(each) for each in keys),
+        tuple(sorted(ids)),
+        tuple(place for place, _ in at),
+        tuple(epoch for _, epoch in at),
+        tuple(its),
+    )
+
+
+def _landing(row: Row) -> tuple[int, str, int]:
+    """When a message landed (in microseconds), and from which file and line."""
+    moment = row["ingested_at"].astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return moment // timedelta(microseconds=1), row["file"] or "", row["line"] or 0
+
+
+def erase(run: Run, erasure: Erasure) -> dict[str, int]:
+    """Deletes the rows from replica and history, and their listed cells; returns how many rows it deleted."""
+    name = TableName(erasure.database, erasure.schema, erasure.table)
+    state = read_states(run.spark, run.lake).get(
+        (erasure.source, name), TableState(erasure.source, name, State.ACTIVE)
+    )
+    gone = {"replica_rows": 0, "history_rows": 0, "bad_values": 0}
+    for count, path in (("replica_rows", state.replica), ("history_rows", state.history)):
+        if path is not None and is_table(run.spark, path):
+            gone[count] = _delete(
+                read_table(run.spark, path).where(_is_erased(state, erasure)), path, _identity(state)
+            )
+    if run.lake.exists(run.spark, BAD_VALUES_TABLE):
+        is_listed = (F.col("source") == erasure.source) & F.col("change_id").isin(*erasure.change_ids)
+        listed = run.lake.read(run.spark, BAD_VALUES_TABLE).where(is_listed)
+        gone["bad_values"] = _delete(listed, run.lake.location(BAD_VALUES_TABLE), ("source", "change_id"))
+    return gone
+
+
+def _delete(rows: DataFrame, path: str, identity: Sequence[str]) -> int:
+    """Deletes the rows that have the same `identity` columns as `rows`, which are rows of this table."""
+    count = rows.count()
+    if count:
+        ids = rows.select(*(F.col(quoted(name)).alias(f"k{i}") for i, name in enumerate(identity))).distinct()
+        same = " AND ".join(f"t.{quoted(name)} <=> s.k{i}" for i, name in enumerate(identity))
+        Merge(path, ids, same).delete().execute()
+    return count
+
+
+def _identity(state: TableState) -> list[str]:
+    names = _gold_names(state)
+    return [names[key] for key in state.keys] or ["_cdc_change_id"]
+
+
+def _is_erased(state: TableState, erasure: Erasure) -> Column:
+    if not state.keys:
+        return F.col("_cdc_change_id").isin(*erasure.change_ids)
+    types = {column.name: column.type for column in state.columns}
+    names = _gold_names(state)
+    tests = []
+    for key in erasure.keys:
+        parts = [F.col(quoted(names[name])) == typed(F.lit(text), types[name]) for name, text in key.items()]
+        tests.append(reduce(lambda a, b: a & b, parts))
+    return reduce(lambda a, b: a | b, tests)
+
+
+def _gold_names(state: TableState) -> Mapping[str, str]:
+    return Layout(state.columns, state.keys, {}).gold_names
+
+
+def _check_key(plan: Plan, key: Mapping[str, str]) -> None:
+    keys, names = plan.layout.keys, [column.name for column in plan.layout.columns]
+    is_right = set(key) == set(keys) if keys else set(key) <= set(names)
+    if not is_right:
+        raise ConfigurationError(
+            "KEY_NEEDED",
+            found=f"the columns {', '.join(sorted(key))}",
+            where=plan.task.name.dotted,
+            action="name the whole key, and nothing else: "
+            + " ".join(f"{name}=…" for name in keys or names[:5]),
+        )
+
+
+def _of_table(changes: DataFrame, task: Task) -> DataFrame:
+    mine = reduce(lambda a, b: a | b, (in_segment(segment, task.source) for segment in task.lineage.segments))
+    return changes.where(mine)
+
+
+def _changes_with(named: DataFrame, keys: Sequence[_Key]) -> list[Row]:
+    return _with_keys(named, keys).collect()
+
+
+def _with_keys(rows: DataFrame, keys: Sequence[_Key]) -> DataFrame:
+    return rows.where(reduce(lambda a, b: a | b, (_has(key) for key in keys)))
+
+
+def _has(key: _Key) -> Column:
+    """Whether one of the images has the key; columns that a partial image leaves out are as before."""
+    sides = (
+        [F.try_element_at(F.col("before"), F.lit(name)) for name, _ in key],
+        [
+            F.coalesce(*(F.try_element_at(F.col(image), F.lit(name)) for image in ("after", "before")))
+            for name, _ in key
+        ],
+    )
+    tests = [
+        reduce(
+            lambda a, b: a & b, (v.eqNullSafe(F.lit(text)) for v, (_, text) in zip(side, key, strict=True))
+        )
+        for side in sides
+    ]
+    return F.coalesce(tests[0] | tests[1], F.lit(False))
+
+
+def _keys_in(rows: Sequence[Row], plan: Plan) -> list[_Key]:
+    """The different keys of the rows."""
+    matches: dict[_Key, None] = {}
+    for row in rows if plan.layout.keys else ():
+        before, after = row["before"] or {}, row["after"] or {}
+        for image in (before, {**before, **after}):
+            if all(image.get(name) is not None for name in plan.layout.keys):
+                matches[tuple(sorted((name, image[name]) for name in plan.layout.keys))] = None
+    return list(matches)
+
+
+def _format(key: _Key) -> str:
+    return " ".join(f"{name}={text}" for name, text in key)
+
+
+def _key_was_changed(task: Task, keys: Sequence[_Key]) -> MainstemError:
+    return MainstemError(
+        "KEY_WAS_CHANGED",
+        found=f"changes that link the row with {', '.join(_format(key) for key in keys[:5])}",
+        where=task.name.dotted,
+        action="with --follow all rows that had one of these keys are forgotten: trace them first, "
+        "a key may have had two owners",
+    )
+
+
+def _nothing_to_forget(task: Task, key: Mapping[str, str]) -> MainstemError:
+    return MainstemError(
+        "NOTHING_TO_FORGET",
+        found="no change of silver has these values",
+        where=f"{task.name.dotted} {_format(tuple(key.items()))}",
+        action="write the values as `trace` shows them; "
+        "messages that have not been read yet need a `run` first",
+    )

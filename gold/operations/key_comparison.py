@@ -1,0 +1,240 @@
+"""Comparing the keys that a table's changes imply with the keys of its replica."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.expectations import Finding, Measurement, MeasurementContext, Rule
+from framework.contracts.quality import MOST_KEYS
+from framework.lakehouse.lakehouse import read_table
+from framework.pipeline.layer import Run
+from framework.quality.measurement import measure
+from framework.quality.row_checks import key_text
+from gold.changes.effects import effects, key_names, table_rows, with_current_names
+from gold.changes.former_keys import former_keys, with_current_key
+from gold.changes.profile import namings_for
+from gold.planning.discovery import all_tasks
+from gold.planning.plan import policy_of
+from gold.planning.table_state import TableState
+from gold.planning.task import Task
+from gold.schema.case_matching import match_case
+from gold.schema.layout import Layout
+from gold.writing import replica
+from gold.writing.change_cache import cache_changes, changes_of
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRules:
+    """The rules that a comparison of keys measures.
+
+    Each row has a key, each key has one row, and the keys are those that the changes imply.
+    """
+
+    not_null: Rule | None
+    unique: Rule | None
+    implied: Rule
+
+
+class ImpliedKeys:
+    """Compares keys of tables; reads statements, and the changes of a small pipeline, once, when needed."""
+
+    def __init__(self, run: Run, states: Mapping[tuple[str, TableName], TableState]) -> None:
+        self._run, self._states = run, states
+        self._lock = threading.Lock()
+        self._tasks: dict[tuple[str, TableName], Task] | None = None
+        self._cached: pa.Table | None = None
+
+    def measurement(
+        self, context: MeasurementContext, rules: KeyRules, state: TableState, since: int
+    ) -> Measurement:
+        """Compares the keys that changes after the silver batch `since` touch; -1 compares all keys.
+
+        If new keys seem to fail, all keys are compared, so that a late change causes no false alarm.
+        """
+        measured_rules = tuple(
+            rule for rule in (rules.not_null, rules.unique, rules.implied) if rule is not None
+        )
+        task = self._task(state)
+        if task is None or task.lineage.is_dropped:
+            unknown = [
+                Finding(rule, 0, 0, (), "silver shows no such table", is_judged=False)
+                for rule in measured_rules
+            ]
+            return Measurement(
+                measured_rules, lambda: context.spark.range(1).select(F.array("id")), lambda _: unknown
+            )
+        comparison = _Comparison(task, state, rules, since, self._changes(context, task, state, since))
+        comparison_of_all = self.measurement(context, rules, state, -1) if since >= 0 else None
+        return Measurement(
+            measured_rules,
+            lambda: comparison.counts(context),
+            lambda counts: comparison.findings(context, counts, comparison_of_all),
+        )
+
+    def _task(self, state: TableState) -> Task | None:
+        with self._lock:
+            if self._tasks is None:
+                run = self._run
+                tasks = all_tasks(run, self._states)
+                self._tasks = {(task.source, task.name): task for task in tasks}
+                self._cached = cache_changes(run.spark, run.lake, tasks) if tasks else None
+        return self._tasks.get((state.source, state.name))
+
+    def _changes(self, context: MeasurementContext, task: Task, state: TableState, since: int) -> DataFrame:
+        changes = changes_of(context.spark, self._run.lake, task, self._cached)
+        return changes.where((F.col("batch") <= state.batch) & (F.col("batch") > since))
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """A comparison of a replica with changes after the silver batch `since`; -1 for all changes."""
+
+    task: Task
+    state: TableState
+    rules: KeyRules
+    since: int
+    changes: DataFrame
+
+    @property
+    def layout(self) -> Layout:
+        """The replica's columns."""
+        return Layout(self.state.columns, self.state.keys, {})
+
+    def counts(self, context: MeasurementContext) -> DataFrame:
+        """The numbers of rows, rows without a key, rows beyond the first of a key, and differing keys."""
+        no_key = reduce(lambda a, b: a | b, (F.col(key).isNull() for key in self._keys))
+        n = F.coalesce("n", F.lit(0))
+        counts = (
+            F.sum(n),
+            F.sum(F.when(no_key, n)),
+            F.sum(F.greatest(n - 1, F.lit(0))),
+            F.count("difference"),
+        )
+        return self._compared(context).agg(F.array(*counts))
+
+    def findings(
+        self, context: MeasurementContext, counts: Sequence[int], comparison_of_all: Measurement | None
+    ) -> Sequence[Finding]:
+        """The findings for these counts; where new keys fail, those of the comparison of all keys."""
+        rows, nulls, doubles, differing = counts
+        if comparison_of_all is not None and (nulls or doubles or differing):
+            return measure(comparison_of_all)
+        found = []
+        for rule, failed, which in (
+            (self.rules.not_null, nulls, " OR ".join(f"{key} IS NULL" for key in self._keys)),
+            (self.rules.unique, doubles, "n > 1"),
+        ):
+            if rule is not None:
+                named = self._examples(context, which, F.col("key")) if failed else ()
+                found.append(
+                    Finding(
+                        rule,
+                        rows,
+                        failed,
+                        named,
+                        f"{failed:,} of {rows:,} {'new rows' if self.since >= 0 else 'rows'}",
+                    )
+                )
+        return [*found, self._implied(context, differing)]
+
+    def _implied(self, context: MeasurementContext, differing: int) -> Finding:
+        state = self.state
+        through = f"verified through {state.sequence} at {state.event_time} UTC"
+        detail = f"mainstem rebuild {state.name.dotted}" if differing else None
+        observed = f"{differing:,} keys differ" if differing else f"{self._which} keys as implied, {through}"
+        named = (
+            self._examples(context, "difference IS NOT NULL", F.concat("key", F.lit(": "), "difference"))
+            if differing
+            else ()
+        )
+        return Finding(self.rules.implied, state.changes_applied, differing, named, observed, detail)
+
+    @property
+    def _which(self) -> str:
+        return "new" if self.since >= 0 else "all"
+
+    @property
+    def _keys(self) -> tuple[str, ...]:
+        return tuple(key_names(len(self.state.keys)))
+
+    def _examples(self, context: MeasurementContext, which: str, text: Column) -> tuple[str, ...]:
+        names = [self.layout.gold_names[key] for key in self.layout.keys]
+        both = (
+            self._compared(context)
+            .where(which)
+            .select(*(F.col(k).alias(name) for k, name in zip(self._keys, names, strict=True)), "difference")
+        )
+        rows = (
+            both.select(key_text(names).alias("key"), "difference")
+            .select(text.alias("key"))
+            .orderBy("key")
+            .limit(MOST_KEYS)
+        )
+        return tuple(row[0] for row in rows.collect())
+
+    def _compared(self, context: MeasurementContext) -> DataFrame:
+        """One row for each key: k0…, `n` and `difference`.
+
+        `n` is how many rows the replica has, null where it has none; `difference` is null where the key is
+        as implied.
+        """
+        task, state, layout = self.task, self.state, self.layout
+        lineage = match_case(task.lineage, state.profile.evidence)
+        names = namings_for(lineage, task.settings.schema_policy, state.profile)
+        rows = with_current_names(table_rows(self.changes, task.source, lineage), lineage, names)
+        if self.since < 0:
+            former, is_partial = (
+                former_keys(state.profile, lineage, names, layout),
+                state.profile.has_partial_key_changes,
+            )
+            rows = with_current_key(rows, former, task.truncated_at, has_partial_key_changes=is_partial)
+        newest = _newest(context.whole(rows), layout, task, state)
+        gold = replica.live_keys(read_table(context.spark, state.replica or ""), layout)
+        if self.since >= 0 and not context.is_small:  # a large replica is read, but not sorted
+            gold = _joined(gold, newest.select(*self._keys), self._keys, "left_semi").select("g.*")
+        stored = (
+            context.whole(gold)
+            .groupBy(*self._keys)
+            .agg(F.max("_cdc_sequence").alias("stored"), F.count("*").alias("n"))
+        )
+        both = _joined(newest, stored, self._keys, "full_outer" if self.since < 0 else "left")
+        keys = [F.coalesce(F.col(f"g.{key}"), F.col(f"c.{key}")).alias(key) for key in self._keys]
+        return both.select(*keys, "n", _difference(is_all=self.since < 0).alias("difference"))
+
+
+def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str], how: str) -> DataFrame:
+    same = reduce(lambda a, b: a & b, (F.col(f"g.{key}").eqNullSafe(F.col(f"c.{key}")) for key in keys))
+    return left.alias("g").join(right.alias("c"), same, how)
+
+
+def _newest(rows: DataFrame, layout: Layout, task: Task, state: TableState) -> DataFrame:
+    """The newest state of each key; `is_upsert` is false where there is no row, or a deleted one."""
+    profile = replace(state.profile, has_partials=False)  # the columns of an image do not matter for keys
+    newest = replica.newest_states(
+        effects(rows, layout.key_columns), layout, profile, policy_of(task, profile)
+    )
+    has_row = F.col("is_upsert") & ~F.col("is_deleted")
+    return newest.select(*key_names(len(layout.keys)), "sequence", has_row.alias("is_upsert"))
+
+
+def _difference(*, is_all: bool) -> Column:
+    """What is wrong with a key; without a row in the replica `n` is null, without a change `is_upsert`."""
+    is_upsert, sequence, stored = F.col("is_upsert"), F.col("sequence"), F.col("stored")
+    difference = (
+        F.when(is_upsert & F.col("n").isNull(), F.lit("missing in the replica"))
+        .when(~is_upsert & (stored <= sequence), F.lit("deleted in the source"))
+        .when(is_upsert & (stored < sequence), F.lit("older in the replica than its newest change"))
+    )
+    if not is_all:
+        return difference
+    return F.when(is_upsert.isNull() & F.col("n").isNotNull(), F.lit("no change put it there")).otherwise(
+        difference
+    )

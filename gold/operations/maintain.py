@@ -1,0 +1,30 @@
+"""The tables of gold that `maintain` compacts and cleans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from framework.contracts.table_names import BAD_VALUES_TABLE, TABLES_TABLE
+from framework.pipeline.layer import MaintainedTable, Run
+from gold.planning.discovery import all_tasks, named_tasks
+from gold.planning.task import folder_of
+
+
+def tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
+    """The existing replicas and histories, or those of one table, and gold's own logs."""
+    tasks = all_tasks(run)
+    if run.table is not None:
+        tasks = named_tasks(tasks, run.table)
+    for task in tasks:
+        if task.has_place and task.rival is None:
+            yield from _existing(
+                run, *(f"gold/{folder_of(task, is_history=is_history)}" for is_history in (False, True))
+            )
+    if run.table is None:
+        yield from _existing(run, TABLES_TABLE, BAD_VALUES_TABLE)
+
+
+def _existing(run: Run, *names: str) -> Iterator[MaintainedTable]:
+    for name in names:
+        if run.lake.exists(run.spark, name):
+            yield MaintainedTable(name)

@@ -1,0 +1,124 @@
+"""The progress of each table: whether it is applied, fresh, and not stopped by a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.expectations import CheckTarget, Finding, Rule
+from framework.contracts.table_names import BATCHES_TABLE
+from framework.pipeline.layer import Run
+from framework.quality.rules import configured, digest, rule_of, unique_by_name
+from gold.planning.gates import failing_keys
+from gold.planning.table_state import State, TableState, counts_with_progress
+
+APPLIED = Rule("applied", "applied")
+GATE = Rule("applied", "gate", is_gate=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """Of one table: how many batches wait, its newest event time (text), and the age of that in seconds."""
+
+    behind: int
+    newest: str | None
+    age: int | None
+
+
+class Clock:
+    """How far silver has come, by table and by source, heartbeats included; one job for a run."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, run: Run, states: Mapping[tuple[str, TableName], TableState]) -> None:
+        counts = counts_with_progress(run.lake.read(run.spark, BATCHES_TABLE), states.values())
+        rows = counts.groupBy("source", "database", "schema", "table")
+        newest = F.max("max_event_time")
+        age = F.unix_timestamp(F.current_timestamp()) - F.unix_timestamp(newest)
+        batches = F.count_distinct(F.when(F.col("is_waiting"), F.col("batch")))
+        self._of = {
+            (r[0], TableName(r[1], r[2], r[3]) if r[3] is not None else None): _Extent(r[4], r[5], r[6])
+            for r in rows.agg(batches, newest.cast("string"), age).collect()
+        }
+
+    def table(self, state: TableState) -> _Extent:
+        """How many batches the table has not applied, and its newest event."""
+        return self._of.get((state.source, state.name), _Extent(0, None, None))
+
+    def source_age(self, source: str) -> int | None:
+        """The age of the source's newest event of any table, in seconds."""
+        return min(
+            (e.age for (name, _), e in self._of.items() if name == source and e.age is not None), default=None
+        )
+
+
+def progress_target(run: Run, state: TableState, clock: Clock) -> CheckTarget:
+    """Whether the table is applied, fresh, and passes its gates; from logs alone, in every run."""
+    entries = [
+        rule_of(entry) for entry in configured(run.config.quality.rules, state.name) if entry.freshness
+    ]
+    rules = (APPLIED, *unique_by_name(entries))
+    extent = clock.table(state)
+
+    def own_findings(_: SparkSession) -> Sequence[Finding]:
+        return [
+            _applied(state, extent.behind),
+            *(_fresh(rule, state, extent, clock) for rule in unique_by_name(entries)),
+        ]
+
+    return CheckTarget("source", state.source, state.name, own_findings=own_findings, suite=digest(rules))
+
+
+def _applied(state: TableState, behind: int) -> Finding:
+    is_parked = state.state is State.PARKED
+    through = (
+        f"verified through {state.sequence} at {_format_moment(state.event_time)}"
+        if state.sequence
+        else "nothing applied"
+    )
+    reason = (state.reason or "").replace("\n", " ")
+    if is_parked and (keys := failing_keys(reason)) is not None:
+        return Finding(
+            GATE,
+            state.changes_applied,
+            1,
+            keys,
+            f"parked, {behind} batches behind",
+            reason,
+        )
+    if not is_parked:
+        return Finding(
+            APPLIED,
+            state.changes_applied,
+            0,
+            (),
+            f"{through}; {behind} batches behind; {state.late:,} late changes",
+        )
+    return Finding(APPLIED, state.changes_applied, 1, (), f"parked, {behind} batches behind", reason)
+
+
+def _fresh(rule: Rule, state: TableState, extent: _Extent, clock: Clock) -> Finding:
+    """A table without changes is as fresh as its source, unless it has not applied what silver has."""
+    ages = [extent.age] if extent.behind else [extent.age, clock.source_age(state.source)]
+    age = min((a for a in ages if a is not None), default=None)
+    if age is None or rule.limit is None:
+        return Finding(rule, 0, 1, (state.name.dotted,), "no event yet")
+    failed = int(age > rule.limit.total_seconds())
+    keys = (state.name.dotted,) if failed else ()
+    return Finding(
+        rule,
+        1,
+        failed,
+        keys,
+        f"newest event {extent.newest} UTC",
+        f"the source is {timedelta(seconds=age)} behind the clock",
+    )
+
+
+def _format_moment(moment: datetime | None) -> str:
+    return moment.isoformat(sep=" ") if moment else "an unknown time"

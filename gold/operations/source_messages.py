@@ -1,0 +1,87 @@
+"""The messages in bronze from which changes were decoded.
+
+Several messages may have the same coordinates: a change belongs to the one of its own epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from framework.contracts.table_schemas import MESSAGE_AT
+
+Coordinates = tuple[str, int, int]
+"""Topic, partition and offset."""
+_CONTENT = ("timestamp", "key", "value", "headers")
+_COORDINATES = "source string, topic string, `partition` int, offset bigint"
+
+
+def coordinates_of(change: Row) -> list[Coordinates]:
+    """The coordinates of a change's messages; for a merged update, those of its before half come first."""
+    own = [(change["topic"], change["partition"], change["offset"])]
+    return own if change["paired_with"] is None else [tuple(change["paired_with"]), *own]
+
+
+def epoch_of(change: Row) -> int:
+    """The epoch of a change; 0 for changes of releases that did not record it."""
+    return dict(change.asDict()).get("epoch") or 0
+
+
+def landings(
+    messages: DataFrame, changes: DataFrame, source: str, coordinates: Iterable[Coordinates]
+) -> Mapping[tuple[Coordinates, int], list[Row]]:
+    """All landings of the messages with these coordinates, by coordinates and epoch, the first one first.
+
+    A topic that is created again counts its offsets from 0. Different messages with the same coordinates
+    therefore come from different epochs: those of the changes with these coordinates, in the order in which
+    the messages landed.
+
+    Args:
+        messages: Rows of `bronze/messages`.
+        changes: Rows of `silver/changes`.
+        source: The source.
+        coordinates: The coordinates to look up.
+    """
+    wanted = messages.sparkSession.createDataFrame(
+        [(source, *place) for place in sorted(set(coordinates))], _COORDINATES
+    )
+    at = list(MESSAGE_AT)
+    found: dict[Coordinates, list[Row]] = {}
+    for row in messages.join(F.broadcast(wanted), at, "left_semi").collect():
+        found.setdefault((row["topic"], row["partition"], row["offset"]), []).append(row)
+    epoch = F.coalesce("epoch", F.lit(0)) if "epoch" in changes.columns else F.lit(0)
+    own = changes.select(
+        *at, epoch.alias("epoch")
+    )  # halves that met while they were decoded have no fate but their update's
+    partners = changes.where("paired_with IS NOT NULL").select(
+        "source", "paired_with.*", epoch.alias("epoch")
+    )
+    fates = (
+        own.unionByName(partners)
+        .join(F.broadcast(wanted), at, "left_semi")
+        .select(*at[1:], "epoch")
+        .distinct()
+    )
+    epochs: dict[Coordinates, list[int]] = {}
+    for topic, partition, offset, number in fates.collect():
+        epochs.setdefault((topic, partition, offset), []).append(number)
+    by_epoch: dict[tuple[Coordinates, int], list[Row]] = {}
+    for place, landed in found.items():
+        numbers = sorted(epochs.get(place, [0]))
+        grouped = _by_message(landed, len(numbers))
+        by_epoch |= {(place, epoch): grouped[min(n, len(grouped) - 1)] for n, epoch in enumerate(numbers)}
+    return by_epoch
+
+
+def _by_message(landed: Sequence[Row], epochs: int) -> list[list[Row]]:
+    """The landings of each message, in the order of the first ones; all together where there is one epoch."""
+    order = sorted(landed, key=lambda row: (row["ingested_at"], row["file"] or "", row["line"] or 0))
+    if epochs == 1:
+        return [order]
+    messages: dict[Any, list[Row]] = {}
+    for row in order:
+        messages.setdefault(repr([row[name] for name in _CONTENT]), []).append(row)
+    return list(messages.values())

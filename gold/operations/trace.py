@@ -1,0 +1,135 @@
+"""How one row came to be: the replica's row, every change of its key with its outcome, and their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.errors import ConfigurationError
+from framework.lakehouse.lakehouse import read_table
+from framework.naming import gold_columns, quoted
+from framework.pipeline.layer import Run
+from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of, landings
+from gold.planning.discovery import all_tasks, known_schemas, named_tasks
+from gold.planning.plan import Plan, make_plan
+from gold.planning.task import Task
+from gold.writing import table_changes
+
+_Texts = Mapping[tuple[Coordinates, int], dict[str, Any]]
+_COLUMNS = (
+    "change_id",
+    "op",
+    "sequence",
+    "event_time",
+    "transaction_id",
+    "batch",
+    "before",
+    "after",
+    "partial",
+)
+
+
+def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
+    """The history of the row with these column values, newest change first.
+
+    The `fate` of a change is applied, superseded, late or duplicate.
+
+    Raises:
+        ConfigurationError: TABLE_UNKNOWN or COLUMN_UNKNOWN.
+    """
+    task = named_tasks(all_tasks(run), table)[0]
+    changes = run.lake.read(run.spark, CHANGES_TABLE)
+    plan = make_plan(run.spark, run.lake, changes, task, known_schemas(run.spark, run.lake))
+    if plan is None:
+        return {"table": task.name.dotted, "key": dict(key), "row": None, "changes": []}
+    _check_columns(plan, key)
+    named = table_changes.changes_with_current_key(changes, plan)
+    found = (
+        named.where(_has(F.col("before"), key) | _has(F.col("after"), key))
+        .orderBy(F.desc("sequence"), F.desc("batch"))
+        .collect()
+    )
+    row = _gold_row(run, task, plan, key)
+    duplicates = changes.where(
+        F.col("kind").eqNullSafe("duplicate") & F.col("change_id").isin([r["change_id"] for r in found])
+    ).collect()
+    texts = _messages(run.lake.read(run.spark, MESSAGES_TABLE), changes, task.source, [*found, *duplicates])
+    applied = None if row is None else row["_cdc_change_id"]
+    described = [_describe(change, _outcome(change, found, applied), texts) for change in found]
+    described += [{**_describe(duplicate, "duplicate", texts), "op": None} for duplicate in duplicates]
+    shown = None if row is None else row.asDict()
+    return {
+        "table": task.name.dotted,
+        "key": dict(key),
+        "row": shown,
+        "changes": sorted(described, key=lambda c: c["sequence"], reverse=True),
+    }
+
+
+def _check_columns(plan: Plan, key: Mapping[str, str]) -> None:
+    names = [column.name for column in plan.layout.columns]
+    unknown = sorted(set(key) - set(names))
+    if unknown:
+        raise ConfigurationError(
+            "COLUMN_UNKNOWN",
+            found=f"no column {unknown[0]!r}",
+            where=plan.task.name.dotted,
+            action=f"use columns among: {', '.join(names[:30])}; "
+            f"the key is {', '.join(plan.layout.keys) or 'not known'}",
+        )
+
+
+def _has(image: Column, key: Mapping[str, str]) -> Column:
+    tests = [F.try_element_at(image, F.lit(name)).eqNullSafe(F.lit(text)) for name, text in key.items()]
+    return F.coalesce(reduce(lambda a, b: a & b, tests), F.lit(False))
+
+
+def _gold_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> Row | None:
+    if task.state.replica is None:
+        return None
+    names = gold_columns([column.name for column in plan.layout.columns])
+    rows = read_table(run.spark, task.state.replica)
+    for name, text in key.items():
+        rows = rows.where(F.col(quoted(names.get(name, name))).cast("string") == F.lit(text))
+    return rows.first()
+
+
+def _outcome(change: Row, found: Sequence[Row], applied: str | None) -> str:
+    newer = [other for other in found if other["sequence"] > change["sequence"]]
+    if change["change_id"] == applied or (applied is None and not newer):
+        return "applied"
+    return "late" if any(other["batch"] < change["batch"] for other in newer) else "superseded"
+
+
+def _messages(messages: DataFrame, all_changes: DataFrame, source: str, changes: Sequence[Row]) -> _Texts:
+    if not changes:
+        return {}
+    coordinates = [each for change in changes for each in coordinates_of(change)]
+    return {
+        at: _describe_message(at[0], rows[0])
+        for at, rows in landings(messages, all_changes, source, coordinates).items()
+    }
+
+
+def _describe_message(coordinates: Coordinates, row: Row) -> dict[str, Any]:
+    return {
+        **dict(zip(("topic", "partition", "offset"), coordinates, strict=True)),
+        "file": row["file"],
+        "line": row["line"],
+        "ingested_at": row["ingested_at"],
+        "value": None if row["value"] is None else bytes(row["value"]).decode("utf-8", "replace"),
+    }
+
+
+def _describe(change: Row, outcome: str, texts: _Texts) -> dict[str, Any]:
+    at = [(coordinates, epoch_of(change)) for coordinates in coordinates_of(change)]
+    return {
+        "fate": outcome,
+        **{name: change[name] for name in _COLUMNS},
+        "messages": [texts[each] for each in at if each in texts],
+    }

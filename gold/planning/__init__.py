@@ -1,0 +1,1 @@
+"""Planning a run: the tables that have something new, and a plan for each."""

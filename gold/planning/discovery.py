@@ -1,0 +1,234 @@
+"""Which tables have something new, from the counts and statements that silver has published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.model import Config
+from framework.contracts.ddl_actions import TableName, Unsupported, actions_of, has_effect
+from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.expectations import Rule
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    REPAIRS_TABLE,
+    SCHEMAS_TABLE,
+    STATEMENTS_TABLE,
+)
+from framework.errors import ConfigurationError, nearest
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.layer import Run
+from framework.quality.rules import configured, rule_of, unique_by_name
+from gold.changes.profile import SchemaColumn
+from gold.planning.rebuild import is_behind
+from gold.planning.table_state import State, TableState, read_states
+from gold.planning.task import Task, folder_of
+from gold.schema.lineage import START, Statement, trace_tables
+
+
+def waiting_tasks(run: Run, only: str | None = None) -> list[Task]:
+    """The tables that are behind or parked, or whose replica is gone; with `only`, that table alone.
+
+    Raises:
+        ConfigurationError: TABLE_UNKNOWN where no table has that name.
+    """
+    found = all_tasks(run)
+    if only is not None:
+        found = named_tasks(found, only)
+    return [task for task in found if (is_behind(task) or _is_gone(run, task)) and not task.settings.exclude]
+
+
+def _is_gone(run: Run, task: Task) -> bool:
+    """Whether the replica or its history is gone.
+
+    Not checked in an object store, where the request costs too much: `status --verify` finds it there.
+    """
+    has_replica = task.state.replica is not None and task.state.state in (State.ACTIVE, State.APPEND_ONLY)
+    if not has_replica or run.lake.local_root is None:
+        return False
+    has_history = task.settings.history and task.state.history is not None
+    names = [folder_of(task), *([folder_of(task, is_history=True)] if has_history else ())]
+    return not all(run.lake.exists(run.spark, f"gold/{name}") for name in names)
+
+
+def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:
+    """The tasks of the table `database.table` or `database.schema.table`.
+
+    Raises:
+        ConfigurationError: TABLE_UNKNOWN where no table has that name.
+    """
+    found = [task for task in tasks if task.name.dotted == name]
+    if found:
+        return found
+    names = sorted(task.name.dotted for task in tasks)
+    close = nearest(name, names)
+    raise ConfigurationError(
+        "TABLE_UNKNOWN",
+        found=f"no table {name!r}",
+        where=CHANGES_TABLE,
+        action=f"use one of: {', '.join(names[:20])}" + (f" (did you mean {close}?)" if close else ""),
+    )
+
+
+def all_tasks(run: Run, known: Mapping[tuple[str, TableName], TableState] | None = None) -> list[Task]:
+    """Every table of the configured sources that silver knows, whether it is behind or not.
+
+    `known` has the states of the tables if they have been read already.
+    """
+    if not run.lake.exists(run.spark, BATCHES_TABLE):
+        return []
+    states = read_states(run.spark, run.lake) if known is None else known
+    extents = _extents(run)
+    repairs = _repairs(run)
+    top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
+    return _with_rivals(
+        [
+            task
+            for source, extent in sorted(extents.items())
+            if source in run.config.sources
+            for task in _with_repairs(_source_tasks(run, source, extent, states, top), repairs)
+        ]
+    )
+
+
+def _repairs(run: Run) -> dict[tuple[str, TableName], tuple[int, str]]:
+    """The newest repair of each table, and its number."""
+    if not run.lake.exists(run.spark, REPAIRS_TABLE):
+        return {}
+    begun = run.lake.read(run.spark, REPAIRS_TABLE).where("state = 'begun' AND `table` IS NOT NULL")
+    newest = F.max(F.struct("number", "repair")).alias("newest")
+    rows = begun.groupBy("source", "database", "schema", "table").agg(newest).collect()
+    return {(r[0], TableName(r[1], r[2], r[3])): (r["newest"]["number"], r["newest"]["repair"]) for r in rows}
+
+
+def _with_repairs(
+    tasks: Iterable[Task], repairs: Mapping[tuple[str, TableName], tuple[int, str]]
+) -> Iterator[Task]:
+    """Adds to each task the newest repair of the tables that its table was."""
+    for task in tasks:
+        names = {task.name, *(segment.table for segment in task.lineage.segments)}
+        mine = [repairs[table] for name in names if (table := (task.source, name)) in repairs]
+        yield replace(task, repair=max(mine)[1]) if mine else task
+
+
+def _with_rivals(tasks: Sequence[Task]) -> list[Task]:
+    """Adds its rival to each task whose place in gold another table has; case alone makes no other place."""
+    owners: dict[str, Task] = {}
+    for task in sorted(tasks, key=lambda t: t.state.replica is None):
+        if task.has_place:
+            owners.setdefault(folder_of(task).casefold(), task)
+    found = []
+    for task in tasks:
+        owner = owners.get(folder_of(task).casefold(), task) if task.has_place else task
+        found.append(
+            task if owner is task else replace(task, rival=f"{owner.name.dotted} of source {owner.source}")
+        )
+    return found
+
+
+@dataclass(slots=True)
+class _Extent:
+    """What silver has of one source, by table.
+
+    Attributes:
+        batches: The last batch.
+        rows: How many row changes.
+        newest_rows: The highest sequence of a row change.
+        excluded: How many messages came while the table was excluded.
+        has_statements: Whether any table of the source has statements.
+    """
+
+    batches: dict[TableName, int] = field(default_factory=dict)
+    rows: dict[TableName, int] = field(default_factory=dict)
+    newest_rows: dict[TableName, str] = field(default_factory=dict)
+    excluded: dict[TableName, int] = field(default_factory=dict)
+    has_statements: bool = False
+
+
+def _extents(run: Run) -> dict[str, _Extent]:
+    counts = run.lake.read(run.spark, BATCHES_TABLE).where(
+        "kind in ('row', 'ddl', 'truncate', 'excluded') and `table` is not null"
+    )
+    counts = counts.where(~F.col("reason").eqNullSafe(FORGOTTEN))
+    grouped = counts.groupBy("source", "database", "schema", "table", "kind").agg(
+        F.max("batch"), F.sum("rows"), F.max("max_sequence")
+    )
+    found: dict[str, _Extent] = {}
+    for source, database, schema, table, kind, batch, rows, sequence in grouped.collect():
+        extent, name = found.setdefault(source, _Extent()), TableName(database, schema, table)
+        if kind == "excluded":
+            extent.excluded[name] = rows
+            continue
+        extent.batches[name] = max(batch, extent.batches.get(name, -1))
+        extent.rows[name] = rows + extent.rows.get(name, 0)
+        if kind == "row":
+            extent.newest_rows[name] = sequence
+        else:
+            extent.has_statements = True
+    return found
+
+
+def _source_tasks(
+    run: Run,
+    source: str,
+    extent: _Extent,
+    states: Mapping[tuple[str, TableName], TableState],
+    top: int,
+) -> list[Task]:
+    statements, times = _statements(run, source) if extent.has_statements else ([], {})
+    lineages = trace_tables(statements, extent.newest_rows)
+    tasks = []
+    for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
+        settings = run.config.settings(name.database, name.schema, name.table)
+        state = states.get((source, name), TableState(source, name, State.ACTIVE))
+        newest = max((extent.batches.get(segment.table, -1) for segment in lineage.segments), default=-1)
+        newest = max([newest, *(s.batch for s in statements if s.table == name)])
+        mine = {sequence: times[change_id] for sequence, change_id in lineage.truncates if change_id in times}
+        rows = sum(extent.rows.get(segment.table, 0) for segment in lineage.segments)
+        missed = sum(extent.excluded.get(segment.table, 0) for segment in lineage.segments)
+        gates = _gates(run.config, name)
+        tasks.append(
+            Task(source, lineage, state, settings, top, newest, rows, mine, missed=missed, gates=gates)
+        )
+    return tasks
+
+
+def _gates(config: Config, name: TableName) -> tuple[Rule, ...]:
+    if not config.quality.enabled:
+        return ()
+    return unique_by_name(rule_of(entry) for entry in configured(config.quality.rules, name) if entry.gate)
+
+
+def _statements(run: Run, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:
+    rows = run.lake.read(run.spark, STATEMENTS_TABLE).where(F.col("source") == source).collect()
+    statements, times = [], {}
+    for row in rows:
+        if row["table"] is None or row["change_id"] in times:
+            continue
+        name, actions = TableName(row["database"], row["schema"], row["table"]), actions_of(row["actions"])
+        if row["sequence"] is None and has_effect(actions):
+            actions = (Unsupported("a statement that has no position"),)
+        statements.append(
+            Statement(
+                row["sequence"] or START,
+                row["change_id"],
+                row["batch"],
+                name,
+                actions,
+                row["statement"],
+                row["ordinal"],
+            )
+        )
+        times[row["change_id"]] = (row["event_time"], row["batch"])
+    return statements, times
+
+
+def known_schemas(spark: SparkSession, lake: Lakehouse) -> dict[str, tuple[SchemaColumn, ...]]:
+    """The columns of every schema that changes name."""
+    rows = lake.read(spark, SCHEMAS_TABLE).select("schema_id", "columns").collect()
+    return {row["schema_id"]: tuple(SchemaColumn(*column) for column in row["columns"]) for row in rows}

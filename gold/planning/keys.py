@@ -1,0 +1,55 @@
+"""The key of a table: from its rows, from its statements or from the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from framework.errors import MainstemError
+from gold.changes.profile import Profile
+from gold.planning.task import Task
+from gold.schema.columns import ColumnNaming, TableColumn
+from gold.schema.lineage import Lineage
+
+
+def table_key(
+    task: Task, profile: Profile, namings: Sequence[ColumnNaming], columns: Sequence[TableColumn]
+) -> tuple[str, ...]:
+    """The key columns by current names: the feed's, else the configured ones; empty where there are none.
+
+    The feed names a key in its newest row, or in a statement after that row.
+
+    Raises:
+        MainstemError: KEY_COLUMN_MISSING where no row has a configured key column.
+    """
+    settings, names = task.settings, {c.name for c in columns}
+    from_statements = _key_from_statements(task.lineage, profile.keys_sequence, namings, names)
+    if from_statements is None:
+        from_feed = [namings[profile.keys_naming].current_name(key) for key in profile.keys or ()]
+    else:
+        from_feed = from_statements
+    keys = tuple(key for key in from_feed if key is not None)
+    if keys or settings.keys is None:
+        return keys
+    missing = [k for k in settings.keys if k not in names]
+    if missing and profile.rows:
+        raise MainstemError(
+            "KEY_COLUMN_MISSING",
+            found=f"no row has the configured key column {missing[0]!r}",
+            where="tables.keys",
+            action=f"name key columns among: {', '.join(sorted(names)[:20])}",
+        )
+    return settings.keys if not missing else ()
+
+
+def _key_from_statements(
+    lineage: Lineage, after: str, namings: Sequence[ColumnNaming], names: set[str]
+) -> list[str | None] | None:
+    """The key by the newest statement after a position; None without one, or if rows lack its columns."""
+    if not lineage.keys or lineage.keys[-1][0] <= after:
+        return None
+    sequence, declared = lineage.keys[-1]
+    naming = namings[sum(at <= sequence for at, _ in lineage.column_changes)]
+    by_case = {name.casefold(): name for name in names}
+    columns = [naming.current_name(key) for key in declared]
+    keys = [key if key is None or key in names else by_case.get(key.casefold()) for key in columns]
+    return None if None in keys else keys

@@ -1,0 +1,264 @@
+"""Deciding what a table needs: its columns and key, and whether it is changed in place or rebuilt.
+
+A table is changed in place when its schema grew only in ways that Delta adds or widens, and its statements
+only added columns. Renames, drops, other keys, types that Delta cannot widen, and statements before applied
+rows lead to a rebuild. A rebuild folds all changes of the table once, and gives the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.tables import Deletes, SchemaPolicy, TableSettings
+from framework.errors import MainstemError
+from framework.lakehouse.lakehouse import Lakehouse
+from gold.changes.effects import table_rows
+from gold.changes.former_keys import FormerKeys, former_keys
+from gold.changes.merge_policy import MergePolicy
+from gold.changes.profile import Profile, Progress, SchemaColumn, merge_profiles, namings_for, profile_rows
+from gold.planning.keys import table_key
+from gold.planning.rebuild import (
+    Rebuild,
+    applied_column_changes,
+    lineage_digest,
+    rebuild_before_reading,
+    rebuild_for_former_key,
+    rebuild_for_layout,
+    rebuild_for_names,
+)
+from gold.planning.table_state import TableState
+from gold.planning.task import Task
+from gold.schema.case_matching import match_case
+from gold.schema.columns import (
+    ColumnNaming,
+    TableColumn,
+    column_namings,
+    evidence_by_column,
+    ordered_names,
+    resolve_columns,
+    types_from_statements,
+)
+from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
+
+_ERASE_WITHOUT_STATEMENT = "erase_without_statement"
+"""The reason code of silver for an erasure that came without its statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is decided before the first write.
+
+    Attributes:
+        task: The table.
+        layout: The columns of its replica.
+        history_layout: The columns of its history.
+        profile: What all applied and new changes show.
+        batch_profile: What the new changes show; all changes in a rebuild.
+        namings: How the columns of its rows are named today.
+        rebuild: The rebuild that it needs; None where it is changed in place.
+        digest: The digest of its lineage.
+        counts: The new changes by operation.
+        late: How many of them are late.
+    """
+
+    task: Task
+    layout: Layout
+    history_layout: Layout
+    profile: Profile
+    batch_profile: Profile
+    namings: tuple[ColumnNaming, ...]
+    rebuild: Rebuild | None
+    digest: str
+    counts: Mapping[str, int]
+    late: int
+
+    @property
+    def former_keys(self) -> FormerKeys | None:
+        """The keys that the table had before the current one."""
+        if not self.layout.keys:
+            return None
+        return former_keys(self.profile, self.task.lineage, self.namings, self.layout)
+
+
+def make_plan(
+    spark: SparkSession,
+    lake: Lakehouse,
+    changes: DataFrame,
+    task: Task,
+    schemas: Mapping[str, Sequence[SchemaColumn]],
+) -> Plan | None:
+    """The plan for a table; None where neither rows nor statements show any column yet.
+
+    Args:
+        spark: The session.
+        lake: The lakehouse.
+        changes: Rows of `silver/changes`, those of the table among them.
+        task: The table.
+        schemas: The columns of each schema that the changes name.
+
+    Raises:
+        MainstemError: For what parks the table: a missing key column, columns that differ by case alone, a
+            refused change.
+    """
+    state, lineage = task.state, task.lineage
+    digest = lineage_digest(lineage)
+    fresh = rebuild_before_reading(spark, lake, task, digest)
+    since = -1 if fresh else state.batch
+    batch_profile = profile_rows(
+        table_rows(changes.where(F.col("batch") > since), task.source, lineage),
+        lineage,
+        schemas,
+        Progress(state.batch, state.sequence),
+    )
+    profile = batch_profile if fresh else merge_profiles(state.profile, batch_profile)
+    lineage = match_case(lineage, profile.evidence)
+    if not profile.rows and not types_from_statements(
+        lineage, column_namings(lineage, task.settings.schema_policy, ())
+    ):
+        return _empty_plan(task, digest, fresh)
+    namings = namings_for(lineage, task.settings.schema_policy, profile)
+    columns = resolve_columns(
+        ordered_names(profile.column_orders, lineage, namings),
+        evidence_by_column(profile.evidence, namings),
+        types_from_statements(lineage, namings),
+        task.settings,
+    )
+    if task.settings.schema_policy is SchemaPolicy.IGNORE:
+        columns = _freeze(state, namings, columns)
+    keys = table_key(task, profile, namings, columns)
+    if keys and keys != profile.keys:
+        profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)
+    _refuse_case_twins(columns)
+    layout = Layout(columns, keys, _system_columns(task.settings, keys))
+    if task.settings.schema_policy is SchemaPolicy.FAIL:
+        _refuse_growth(task, layout)
+    rebuild = (
+        fresh
+        or rebuild_for_layout(state, layout)
+        or rebuild_for_names(task, namings)
+        or rebuild_for_former_key(state, batch_profile, namings, keys)
+    )
+    counts, late = batch_profile.ops, batch_profile.late
+    if rebuild and not fresh:
+        profile = profile_rows(table_rows(changes, task.source, lineage), lineage, schemas)
+        batch_profile = profile = profile if keys == profile.keys else _with_any_key_change(profile)
+    return Plan(
+        task,
+        layout,
+        _history_layout(layout),
+        profile,
+        batch_profile,
+        namings,
+        rebuild,
+        digest,
+        counts,
+        late,
+    )
+
+
+def policy_of(task: Task, profile: Profile) -> MergePolicy:
+    """How the table's replica treats deletes and truncates, for changes of this profile.
+
+    A truncate belongs to the merge that brings it: a clause for rows that no change names reads the whole
+    replica.
+    """
+    deletes, times = task.settings.deletes, task.truncate_times
+    floor = task.truncated_at
+    is_emptied = floor is not None and floor in times and times[floor][1] <= task.state.batch
+    return MergePolicy(deletes, floor, profile.has_partials or deletes is Deletes.SOFT, is_emptied)
+
+
+def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:
+    """The empty plan of a table that was created again and has no row since; None without a replica."""
+    state, created = task.state, task.lineage.created
+    if fresh is None or state.replica is None or task.lineage.is_dropped:
+        return None
+    columns = tuple(TableColumn(c.name, c.type or "string", c.declared) for c in created) or state.columns
+    declared = task.lineage.keys[-1][1] if task.lineage.keys else state.keys
+    keys = tuple(c.name for key in declared for c in columns if c.name.casefold() == key.casefold())
+    layout = Layout(columns, keys, _system_columns(task.settings, keys))
+    return Plan(task, layout, _history_layout(layout), Profile(), Profile(), (), fresh, digest, {}, 0)
+
+
+def _history_layout(layout: Layout) -> Layout:
+    return Layout(layout.columns, layout.keys, {**SYSTEM_COLUMNS, **VALIDITY_COLUMNS})
+
+
+def _system_columns(settings: TableSettings, keys: tuple[str, ...]) -> dict[str, str]:
+    if not keys:
+        return {**SYSTEM_COLUMNS, "_cdc_op": "string"}
+    if settings.deletes == "soft":
+        return {**SYSTEM_COLUMNS, "_cdc_deleted": "boolean"}
+    return dict(SYSTEM_COLUMNS)
+
+
+def _with_any_key_change(profile: Profile) -> Profile:
+    """The profile for another key than that of the rows: any update may change that key."""
+    return replace(profile, has_key_changes=True, has_partial_key_changes=profile.has_partials)
+
+
+def _freeze(
+    state: TableState, namings: Sequence[ColumnNaming], columns: tuple[TableColumn, ...]
+) -> tuple[TableColumn, ...]:
+    """The stored replica's columns and types, under current names; a new table takes all columns."""
+    known = applied_column_changes(state)
+    if not state.columns or known >= len(namings):
+        return columns
+    frozen = {namings[known].current_name(column.name): column.type for column in state.columns}
+    return tuple(replace(column, type=frozen[column.name]) for column in columns if column.name in frozen)
+
+
+def _refuse_growth(task: Task, layout: Layout) -> None:
+    """Parks a table whose rows bring other columns or types than its replica has; for the policy `fail`."""
+    old = {column.name: column.type for column in task.state.columns}
+    changed = [
+        f"column {c.name!r} of type {c.type}" for c in layout.columns if old and old.get(c.name) != c.type
+    ]
+    if changed:
+        raise _refused(task, f"{changed[0]}, under schema_policy fail")
+
+
+def _refused(task: Task, found: str) -> MainstemError:
+    return MainstemError(
+        "SCHEMA_CHANGE_REFUSED",
+        found=found,
+        where=f"table {task.name.table}",
+        action="set another schema_policy for the table, or exclude it, and run again",
+    )
+
+
+def _refuse_case_twins(columns: Sequence[TableColumn]) -> None:
+    folded: dict[str, str] = {}
+    for column in columns:
+        other = folded.setdefault(column.name.lower(), column.name)
+        if other != column.name:
+            raise MainstemError(
+                "COLUMNS_DIFFER_BY_CASE",
+                found=f"columns {other!r} and {column.name!r}",
+                where="the source's table",
+                action="Delta cannot hold both: rename one in the source, or exclude the table",
+            )
+
+
+def refuse_rival(task: Task) -> None:
+    """Parks a table whose replica would take the place of another table's."""
+    if task.rival is not None:
+        raise MainstemError(
+            "REPLICA_TAKEN",
+            found=f"its replica would be that of {task.rival}",
+            where=f"table {task.name.table} of source {task.source}",
+            action="give one of them another name: tables: - match: … replica: database.other_name",
+        )
+
+
+def refuse_statements(task: Task) -> None:
+    """Parks a table with an erasure of unknown rows; for the policy `fail`, with any schema change."""
+    unclear = [reason for _, reason in task.lineage.not_understood]
+    is_strict = str(task.settings.schema_policy) == "fail"
+    lost = [reason for reason in unclear if is_strict or reason.startswith(_ERASE_WITHOUT_STATEMENT)]
+    if lost or (is_strict and task.lineage.column_changes):
+        raise _refused(task, lost[0] if lost else "a schema change, under schema_policy fail")

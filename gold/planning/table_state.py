@@ -1,0 +1,234 @@
+"""The progress of each table, in `ops/tables`: append-only, the row with the highest revision counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.table_names import TABLES_TABLE
+from framework.lakehouse.lakehouse import Lakehouse
+from gold.changes.profile import Profile
+from gold.schema.columns import ColumnOrder, TableColumn
+from gold.schema.type_inference import ColumnEvidence
+
+SCHEMA = (
+    "revision bigint, run_id string, recorded_at timestamp, "
+    "source string, database string, schema string, `table` string, "
+    "state string, reason string, replica string, history string, "
+    "keys array<string>, columns string, lineage string, "
+    "batch bigint, sequence string, event_time timestamp, "
+    "changes_applied bigint, late bigint, bad_values bigint, "
+    "profile string"
+)
+
+
+class State(StrEnum):
+    """What state a table is in."""
+
+    ACTIVE = "active"
+    APPEND_ONLY = "append_only"
+    PARKED = "parked"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """How far gold has come with one table.
+
+    Attributes:
+        source: The table's source.
+        name: Its newest name.
+        state: Active, append-only, parked or dropped.
+        revision: The number of this state; the highest one of a table counts.
+        reason: Why the table is parked or dropped.
+        replica: A path that a Delta reader opens; None where there is no replica yet.
+        history: The path of the history; None where there is none.
+        keys: The key columns, by their source names.
+        columns: The columns of the replica.
+        lineage: A digest of the applied statements.
+        batch: The last batch of silver that was applied.
+        sequence: The highest sequence that was applied.
+        event_time: The newest event time that was applied.
+        changes_applied: How many changes were applied.
+        late: How many of them were late.
+        bad_values: How many cells do not fit their columns.
+        profile: What the applied changes show.
+        built_with: The settings with which the replica was built; None where they are unknown.
+        repair: Silver's newest repair of the table at that time.
+        insert_collisions: How many inserts met an existing row.
+        is_unlisted: `ops/bad_values` was lost, and does not list all cells of the table yet.
+    """
+
+    source: str
+    name: TableName
+    state: State
+    revision: int = 0
+    reason: str | None = None
+    replica: str | None = None
+    history: str | None = None
+    keys: tuple[str, ...] = ()
+    columns: tuple[TableColumn, ...] = ()
+    lineage: str = ""
+    batch: int = -1
+    sequence: str | None = None
+    event_time: datetime | None = None
+    changes_applied: int = 0
+    late: int = 0
+    bad_values: int = 0
+    profile: Profile = field(default_factory=Profile)
+    built_with: str | None = None
+    repair: str | None = None
+    insert_collisions: int = 0
+    is_unlisted: bool = False
+
+
+def read_states(spark: SparkSession, lake: Lakehouse) -> dict[tuple[str, TableName], TableState]:
+    """The newest state of each table of the pipeline."""
+    if not lake.exists(spark, TABLES_TABLE):
+        return {}
+    place = ("source", "database", "schema", "table")
+    newest = Window.partitionBy(*place).orderBy(F.desc("revision"))
+    rows = (
+        lake.read(spark, TABLES_TABLE).withColumn("n", F.row_number().over(newest)).where("n = 1").collect()
+    )
+    states = [_state(row.asDict()) for row in rows]
+    return {(state.source, state.name): state for state in states}
+
+
+def counts_with_progress(counts: DataFrame, states: Iterable[TableState]) -> DataFrame:
+    """Adds `is_waiting` to rows of `ops/batches`: whether their table has not applied their changes yet.
+
+    A table without a state has applied nothing. `counts` need `source`, `database`, `schema`, `table`,
+    `kind`, `batch`.
+    """
+    rows = [
+        (state.source, state.name.database, state.name.schema, state.name.table, state.batch)
+        for state in states
+    ]
+    schema = "source string, database string, schema string, `table` string, applied bigint"
+    progress = counts.sparkSession.createDataFrame(rows, schema)
+    mine = [counts[name].eqNullSafe(progress[name]) for name in ("source", "database", "schema", "table")]
+    is_waiting = F.col("kind").isin("row", "ddl", "truncate") & (
+        F.col("batch") > F.coalesce("applied", F.lit(-1))
+    )
+    joined = counts.join(F.broadcast(progress), mine, "left")
+    return joined.select(*(counts[name] for name in counts.columns), is_waiting.alias("is_waiting"))
+
+
+def append_states(spark: SparkSession, lake: Lakehouse, states: Iterable[TableState], run_id: str) -> None:
+    """Appends new states to `ops/tables`, in one commit."""
+    rows = [_row(replace(state, revision=state.revision + 1), run_id) for state in states]
+    if rows:
+        frame = spark.createDataFrame(rows, SCHEMA)
+        names = frame.columns
+        stamped = frame.withColumn("recorded_at", F.current_timestamp())
+        lake.append(stamped.select(*(F.col(f"`{n}`") for n in names)).coalesce(1), TABLES_TABLE)
+
+
+def _row(state: TableState, run_id: str) -> tuple[Any, ...]:
+    profile = state.profile
+    return (
+        state.revision, run_id, None, state.source, state.name.database, state.name.schema, state.name.table,
+        str(state.state), state.reason, state.replica, state.history, list(state.keys),
+        json.dumps([[c.name, c.type, c.declared] for c in state.columns], ensure_ascii=False),
+        state.lineage, state.batch, state.sequence, state.event_time, state.changes_applied, state.late,
+        state.bad_values,
+        json.dumps({**_profile_values(profile), **_more(state)}, ensure_ascii=False),
+    )  # fmt: skip
+
+
+def _more(state: TableState) -> dict[str, Any]:
+    """What the column `profile` has besides the profile: the table has the columns of earlier releases."""
+    more = {"made_as": state.built_with, "repair": state.repair, "inserts_met": state.insert_collisions}
+    return more | ({"is_unlisted": True} if state.is_unlisted else {})
+
+
+def _profile_values(profile: Profile) -> dict[str, Any]:
+    return {
+        "rows": profile.rows,
+        "sequences": [profile.min_sequence, profile.max_sequence],
+        "keys": [profile.keys, profile.keys_naming, profile.keys_sequence],
+        "told_keys": [[naming, names, low] for (naming, names), low in sorted(profile.seen_keys.items())],
+        "has_partials": profile.has_partials,
+        "has_moves": profile.has_key_changes,
+        "has_partial_moves": profile.has_partial_key_changes,
+        "shapes": [[s.naming, s.last_sequence, list(s.columns)] for s in profile.column_orders],
+        "seen": [
+            [
+                naming,
+                name,
+                sorted(s.types),
+                sorted(s.declared),
+                sorted(s.tokens),
+                s.digits,
+                s.scale,
+                s.low,
+                s.high,
+                s.has_others,
+            ]
+            for (naming, name), s in profile.evidence.items()
+        ],
+    }
+
+
+def _state(row: dict[str, Any]) -> TableState:
+    profile = json.loads(row["profile"] or "{}")
+    return TableState(
+        source=row["source"],
+        name=TableName(row["database"], row["schema"], row["table"]),
+        state=State(row["state"]),
+        revision=row["revision"],
+        reason=row["reason"],
+        replica=row["replica"],
+        history=row["history"],
+        keys=tuple(row["keys"] or ()),
+        columns=tuple(TableColumn(*column) for column in json.loads(row["columns"] or "[]")),
+        lineage=row["lineage"] or "",
+        batch=row["batch"],
+        sequence=row["sequence"],
+        event_time=row["event_time"],
+        changes_applied=row["changes_applied"] or 0,
+        late=row["late"] or 0,
+        bad_values=row["bad_values"] or 0,
+        profile=_profile(profile, row["event_time"]),
+        built_with=profile.get("made_as"),
+        repair=profile.get("repair"),
+        insert_collisions=profile.get("inserts_met", 0),
+        is_unlisted=profile.get("is_unlisted", False),
+    )
+
+
+def _profile(values: dict[str, Any], event_time: datetime | None) -> Profile:
+    if not values:
+        return Profile()
+    keys, naming, sequence = values["keys"]
+    return Profile(
+        rows=values["rows"],
+        min_sequence=values["sequences"][0],
+        max_sequence=values["sequences"][1],
+        event_time=event_time,
+        keys=tuple(keys) if keys else None,
+        keys_naming=naming,
+        keys_sequence=sequence,
+        seen_keys={(at, tuple(names)): low for at, names, low in values.get("told_keys", ())},
+        has_partials=values["has_partials"],
+        has_key_changes=values["has_moves"],
+        has_partial_key_changes=values.get(
+            "has_partial_moves", values["has_moves"] and values["has_partials"]
+        ),
+        column_orders=tuple(ColumnOrder(s, high, tuple(names)) for s, high, names in values["shapes"]),
+        evidence={
+            (s, name): ColumnEvidence(
+                frozenset(types), frozenset(declared), frozenset(tokens), digits, scale, low, high, others
+            )
+            for s, name, types, declared, tokens, digits, scale, low, high, others in values["seen"]
+        },
+    )

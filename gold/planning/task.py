@@ -1,0 +1,75 @@
+"""A task: one table, and what a run of gold must know of it before it reads any change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from framework.config.tables import Deletes, TableSettings
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.expectations import Rule
+from framework.naming import history_folder, replica_folder
+from gold.planning.table_state import TableState
+from gold.schema.lineage import Lineage
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One table to bring up to date.
+
+    Attributes:
+        source: The table's source.
+        lineage: What the statements made of the table.
+        state: How far gold has come with it.
+        settings: Its settings in the configuration.
+        top: The newest batch of silver; the table is brought up to it.
+        newest: The newest batch of silver with changes or statements of this table.
+        rows: How many rows a rebuild would read.
+        truncate_times: Event time and batch of each truncate, by its position.
+        is_rebuild: A rebuild was requested.
+        rival: The table whose replica has this table's place in gold; None where there is none.
+        missed: How many messages came while the table was excluded; silver has no images of them.
+        gates: The rules that rows must pass before they are merged.
+        repair: The newest repair in which silver replaced changes of the table that it had committed.
+    """
+
+    source: str
+    lineage: Lineage
+    state: TableState
+    settings: TableSettings
+    top: int
+    newest: int
+    rows: int
+    truncate_times: Mapping[str, Any] = field(default_factory=dict)
+    is_rebuild: bool = False
+    rival: str | None = None
+    missed: int = 0
+    gates: tuple[Rule, ...] = ()
+    repair: str | None = None
+
+    @property
+    def name(self) -> TableName:
+        """The table's newest name."""
+        return self.lineage.table
+
+    @property
+    def has_place(self) -> bool:
+        """Whether the table should have a replica."""
+        return self.lineage.renamed_to is None and not self.settings.exclude
+
+    @property
+    def truncated_at(self) -> str | None:
+        """The position of the newest truncate that removes rows; None with `deletes: ignore`."""
+        return None if self.settings.deletes is Deletes.IGNORE else self.lineage.truncated_at
+
+    @property
+    def is_repaired(self) -> bool:
+        """Whether silver has replaced changes from which the replica was built."""
+        return self.repair is not None and self.repair != self.state.repair
+
+
+def folder_of(task: Task, is_history: bool = False) -> str:
+    """The folder of the table's replica, or of its history, below `gold/`."""
+    folder = history_folder if is_history else replica_folder
+    return folder(*(task.settings.replica_parts or (task.name.database, task.name.schema, task.name.table)))

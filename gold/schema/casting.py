@@ -1,0 +1,61 @@
+"""Exact casts from canonical text to typed values: a cell that does not fit is null, and has a reason.
+
+Spark's own casts round, truncate and guess. Here a text must have its type's canonical form, and the typed
+value must keep every digit. Fractions of a second beyond microseconds are the one exception: they are
+truncated and listed as `precision`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+# Patterns end in \z: in Java, $ also matches before a line break at the end, which Spark's casts then trim.
+_FLOAT = r"^(-?(\d+(\.\d*)?([eE][+-]?\d+)?|Infinity)|NaN)\z"
+_STAMP = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?"
+
+
+def typed(text: Column, kind: str) -> Column:
+    """The value of a canonical text in a type; null where the text is null or does not fit."""
+    if kind == "string":
+        return text
+    if kind == "boolean":
+        return F.when(text == "true", F.lit(True)).when(text == "false", F.lit(False))
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        return F.when(text.rlike(r"^-?\d+(\.0+)?\z"), F.regexp_replace(text, r"\.0+$", "").try_cast(kind))
+    if kind in ("float", "double"):
+        value = F.when(text.rlike(_FLOAT), text.try_cast(kind))
+        is_too_large = (F.abs(value) == F.lit(float("inf")).cast(kind)) & ~text.rlike("Infinity")
+        is_too_small = (value == 0) & text.rlike(r"^-?[0.]*[1-9]")
+        return F.when(~is_too_large & ~is_too_small, value)
+    if kind == "date":
+        return F.when(text.rlike(r"^\d{4}-\d{2}-\d{2}\z") & (text >= "0001"), text.try_cast("date"))
+    if kind in ("timestamp", "timestamp_ntz"):
+        zone = "Z" if kind == "timestamp" else ""
+        cut = F.regexp_replace(text, r"(\.\d{6})\d+", "$1")
+        return F.when(text.rlike(_STAMP + zone + r"\z") & (text >= "0001"), cut.try_cast(kind))
+    if kind == "binary":
+        return F.try_to_binary(text, F.lit("base64"))
+    return _decimal(text, kind)
+
+
+def _decimal(text: Column, kind: str) -> Column:
+    match = _DECIMAL.fullmatch(kind)
+    if match is None:
+        raise ValueError(f"no canonical type: {kind}")
+    precision, scale = int(match[1]), int(match[2])
+    fits = rf"^-?0*\d{{0,{precision - scale}}}(\.\d{{0,{scale}}}0*)?\z"
+    return F.when(text.rlike(fits) & text.rlike(r"\d"), text.try_cast(kind))
+
+
+def fault(text: Column, kind: str) -> Column:
+    """Why a cell is listed: `bad_value` (null in gold), `precision` (digits beyond microseconds), or null."""
+    if kind == "string":
+        return F.lit(None).cast("string")
+    bad = F.when(text.isNotNull() & typed(text, kind).isNull(), F.lit("bad_value"))
+    if kind in ("timestamp", "timestamp_ntz"):
+        return F.coalesce(bad, F.when(text.rlike(r"\.\d{6}\d*[1-9]\d*Z?$"), F.lit("precision")))
+    return bad

@@ -1,0 +1,208 @@
+"""The columns of a replica: their current names, their order in the source, and their types.
+
+Everything here is a pure function of the evidence (schemas, statements, the widths of numbers). Evidence
+joins in any order, so that any order of arrival and any split into batches leads to the same columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from framework.config.model import TableSettings
+from framework.config.tables import SchemaPolicy
+from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn
+from framework.contracts.events import Token
+from gold.schema.lineage import Lineage
+from gold.schema.type_inference import ColumnEvidence, infer_type
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrder:
+    """The columns of one schema in their order, with the naming and the highest sequence of its rows."""
+
+    naming: int
+    last_sequence: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNaming:
+    """How the columns of rows between two column changes are named today.
+
+    Attributes:
+        names: The current name of each column whose name has changed; None for a removed column.
+        defaults: The constant defaults of columns added later, by current name.
+    """
+
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
+
+    def current_name(self, name: str) -> str | None:
+        """The current name of a column of these rows; None where the column is removed."""
+        return self.names.get(name, name)
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a replica: its current name in the source, its type, and the source's own type text."""
+
+    name: str
+    type: str
+    declared: str | None
+
+
+def column_namings(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]) -> tuple[ColumnNaming, ...]:
+    """The namings of a table's rows: naming `i` is for rows after `i` column changes.
+
+    `reused` are names that rows use again after a drop of that name: the dropped column is renamed then. No
+    row lies between two changes of one statement, so a naming there has no defaults.
+    """
+    used_later = {name.casefold() for name in reused}
+    drops = sum(isinstance(action, DropColumn) for _, action in lineage.column_changes)
+    names: dict[str, str | None] = {}
+    defaults: dict[str, str] = {}
+    backwards = [ColumnNaming()]
+    for at in range(len(lineage.column_changes) - 1, -1, -1):
+        sequence, action = lineage.column_changes[at]
+        match action:
+            case RenameColumn(old, new):
+                names[old] = names.get(new, new)
+                used_later.add(new.casefold())
+            case DropColumn(name):
+                is_reused = name.casefold() in used_later
+                names[name] = (
+                    None
+                    if policy is SchemaPolicy.EVOLVE
+                    else f"_cdc_dropped_{drops}_{name}"
+                    if is_reused
+                    else name
+                )
+                drops -= 1
+            case AddColumn(name):
+                target = names.get(name, name)
+                if action.default is not None and target is not None:
+                    defaults.setdefault(target, action.default)
+                used_later.add(name.casefold())
+            case _:
+                pass
+        is_inside = at > 0 and lineage.column_changes[at - 1][0] == sequence
+        changed = {n: t for n, t in names.items() if n != t}
+        backwards.append(ColumnNaming(changed, {} if is_inside else dict(defaults)))
+    return tuple(reversed(backwards))
+
+
+def evidence_by_column(
+    evidence: Mapping[tuple[int, str], ColumnEvidence], namings: Sequence[ColumnNaming]
+) -> dict[str, ColumnEvidence]:
+    """The evidence of rows of all namings, by current names, without removed columns."""
+    merged: dict[str, ColumnEvidence] = {}
+    for (naming, name), shown in sorted(evidence.items()):
+        column = namings[naming].current_name(name)
+        if column is not None:
+            merged[column] = merged.get(column, ColumnEvidence()) | shown
+    return merged
+
+
+def ordered_names(
+    column_orders: Iterable[ColumnOrder], lineage: Lineage, namings: Sequence[ColumnNaming]
+) -> list[str]:
+    """The current names in the source's order.
+
+    The newest schema gives the order. A column that only older schemas have follows its neighbour there,
+    and one that only statements add takes the place that its statement gives it.
+    """
+    order = _Order()
+    newest_first = sorted(column_orders, key=lambda o: (o.naming, o.last_sequence, o.columns), reverse=True)
+    for column_order in newest_first:
+        previous: str | None = None
+        for name in column_order.columns:
+            column = namings[column_order.naming].current_name(name)
+            if column is None:
+                continue
+            if column not in order.following:
+                order.insert(column, after=previous)
+            previous = column
+    for at, (_, action) in enumerate(lineage.column_changes):
+        if isinstance(action, AddColumn):
+            naming = namings[at + 1]
+            column = naming.current_name(action.name)
+            if column is not None and column not in order.following:
+                anchor = naming.current_name(action.after) if action.after else None
+                order.insert(
+                    column,
+                    after=None
+                    if action.first
+                    else anchor
+                    if anchor and anchor in order.following
+                    else order.last,
+                )
+    return order.names()
+
+
+class _Order:
+    """A linked list of names; `following` has the name after each, and the first one after None."""
+
+    def __init__(self) -> None:
+        self.following: dict[str | None, str | None] = {None: None}
+        self.last: str | None = None
+
+    def insert(self, name: str, after: str | None) -> None:
+        """Inserts a new name after another one; after None: as the first."""
+        self.following[name] = self.following[after]
+        self.following[after] = name
+        if self.last == after:
+            self.last = name
+
+    def names(self) -> list[str]:
+        ordered: list[str] = []
+        name = self.following[None]
+        while name is not None:
+            ordered.append(name)
+            name = self.following[name]
+        return ordered
+
+
+def types_from_statements(
+    lineage: Lineage, namings: Sequence[ColumnNaming]
+) -> dict[str, tuple[str | None, str | None]]:
+    """The type and type text that statements declare, by current names; for columns without rows."""
+    types: dict[str, tuple[str | None, str | None]] = {}
+    for at, (_, action) in enumerate(lineage.column_changes):
+        if isinstance(action, AddColumn | ChangeType):
+            column = namings[at + 1].current_name(action.name)
+            if column is not None:
+                types[column] = (action.type, action.declared)
+    return types
+
+
+def resolve_columns(
+    order: Sequence[str],
+    evidence: Mapping[str, ColumnEvidence],
+    statements: Mapping[str, tuple[str | None, str | None]],
+    settings: TableSettings,
+) -> tuple[TableColumn, ...]:
+    """The typed columns of the replica. A type in the configuration overrides everything else.
+
+    Args:
+        order: The current names, in order.
+        evidence: What rows show of each column.
+        statements: What statements declare of each column: type and type text.
+        settings: The table's settings.
+    """
+    columns = []
+    for name in order:
+        shown = evidence.get(name, ColumnEvidence())
+        rule = settings.columns.get(name)
+        declared = ", ".join(sorted(shown.declared)) or None
+        if rule is not None and rule.type:
+            kind = str(rule.type)
+        elif rule is not None and rule.decode:
+            kind = "string"
+        elif not shown.types and not (shown.tokens - {Token.NULL}):
+            kind = statements.get(name, (None, None))[0] or "string"
+            declared = declared or statements.get(name, (None, None))[1]
+        else:
+            kind = infer_type(shown)
+        columns.append(TableColumn(name, kind, declared))
+    return tuple(columns)

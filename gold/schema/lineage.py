@@ -1,0 +1,206 @@
+"""The lineage of tables: what a source's statements did to their names, lifetimes, rows and columns.
+
+A table and its columns may have had several names. `trace_tables` reads all statements of a source in the
+order of their positions and gives, for each table, the segments of the change stream that are its rows, and
+the changes of its columns. It is pure: a statement that arrives late gives the same lineage as one that
+arrives in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from framework.contracts.ddl_actions import (
+    Action,
+    AddColumn,
+    ChangeType,
+    CreateTable,
+    DropColumn,
+    DropTable,
+    NoEffect,
+    RenameColumn,
+    RenameTable,
+    SetKeys,
+    TableName,
+    TruncateTable,
+    Unsupported,
+)
+
+ColumnAction = AddColumn | DropColumn | RenameColumn | ChangeType
+START = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A DDL statement about one table, at its position; `ordinal` is its number in its message."""
+
+    sequence: str
+    change_id: str
+    batch: int
+    table: TableName
+    actions: tuple[Action, ...]
+    text: str | None = None
+    ordinal: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The changes under one table name, from a position (included) to another (excluded; None: no end)."""
+
+    table: TableName
+    start: str
+    end: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """What happened to one table, under its newest name.
+
+    Attributes:
+        table: The newest name.
+        segments: The changes that are the table's, under each of its names.
+        column_changes: The actions on its columns with their positions, in order.
+        truncates: The position and change id of each truncate.
+        keys: The primary keys that statements declare, each with its position, in order.
+        is_dropped: Whether the table does not exist under this name any more.
+        renamed_to: The name that took over; None where the table was not renamed.
+        not_understood: The position and reason of each statement whose effect is unknown.
+        created: The columns of the statement that created the table; empty where it lists none.
+    """
+
+    table: TableName
+    segments: tuple[Segment, ...]
+    column_changes: tuple[tuple[str, ColumnAction], ...] = ()
+    truncates: tuple[tuple[str, str], ...] = ()
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    is_dropped: bool = False
+    renamed_to: TableName | None = None
+    not_understood: tuple[tuple[str, str], ...] = ()
+    created: tuple[AddColumn, ...] = ()
+
+    @property
+    def truncated_at(self) -> str | None:
+        """The position of the newest truncate."""
+        return max((sequence for sequence, _ in self.truncates), default=None)
+
+
+@dataclass(slots=True)
+class _Life:
+    """One table between its creation and its drop, as far as the statements have been read."""
+
+    segments: list[Segment]
+    column_changes: list[tuple[str, ColumnAction]] = field(default_factory=list)
+    truncates: list[tuple[str, str]] = field(default_factory=list)
+    keys: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    not_understood: list[tuple[str, str]] = field(default_factory=list)
+    created: tuple[AddColumn, ...] = ()
+    is_dropped: bool = False
+    dropped_at: str = START
+
+
+def trace_tables(statements: Iterable[Statement], rows: Mapping[TableName, str]) -> dict[TableName, Lineage]:
+    """The lineage of each table that statements name or that has rows.
+
+    `rows` has the highest sequence of a row under each name. Rows after a drop or a rename start a new
+    table of that name, as if its CREATE statement had been there.
+    """
+    lives: dict[TableName, _Life] = {}
+    moved: dict[TableName, TableName] = {}
+    for statement in sorted(statements, key=lambda s: (s.sequence, s.ordinal, s.change_id)):
+        for action in statement.actions:
+            _apply(action, statement, lives, moved)
+    for name, newest in rows.items():
+        life = lives.setdefault(name, _Life([Segment(name, START, None)]))
+        if life.is_dropped and newest >= life.dropped_at:
+            lives[name] = _Life([Segment(name, life.dropped_at, None)])
+            moved.pop(name, None)
+    return {name: _lineage(name, life, moved.get(name)) for name, life in lives.items()}
+
+
+def _lineage(name: TableName, life: _Life, renamed_to: TableName | None) -> Lineage:
+    return Lineage(
+        table=name,
+        segments=tuple(life.segments),
+        column_changes=tuple(life.column_changes),
+        truncates=tuple(life.truncates),
+        keys=tuple(life.keys),
+        is_dropped=life.is_dropped,
+        renamed_to=renamed_to if life.is_dropped else None,
+        not_understood=tuple(life.not_understood),
+        created=life.created,
+    )
+
+
+def _apply(
+    action: Action, statement: Statement, lives: dict[TableName, _Life], moved: dict[TableName, TableName]
+) -> None:
+    name, sequence = statement.table, statement.sequence
+    life = lives.get(name)
+    if isinstance(action, NoEffect):
+        return
+    if life is None or life.is_dropped:
+        if isinstance(action, DropTable):
+            _drop_again(life, name, sequence, lives)
+            return
+        if life is not None and isinstance(action, Unsupported):
+            life.not_understood.append((sequence, action.reason))
+            return
+        moved.pop(name, None)
+        life = lives[name] = _Life([Segment(name, _start_of(life, action, sequence), None)])
+    if isinstance(action, AddColumn | DropColumn | RenameColumn | ChangeType):
+        life.column_changes.append((sequence, action))
+    elif isinstance(action, TruncateTable):
+        life.truncates.append((sequence, statement.change_id))
+    elif isinstance(action, SetKeys):
+        life.keys.append((sequence, action.keys))
+    elif isinstance(action, DropTable):
+        _end(life, sequence)
+    elif isinstance(action, RenameTable):
+        _rename(life, statement, action.to, lives, moved)
+    elif isinstance(action, CreateTable):
+        if action.keys is not None and not life.keys:
+            life.keys.append((sequence, action.keys))
+        life.created = life.created or action.columns
+    elif isinstance(action, Unsupported):
+        life.not_understood.append((sequence, action.reason))
+
+
+def _start_of(previous: _Life | None, action: Action, sequence: str) -> str:
+    """Where a new table starts: at its CREATE statement; without one, where the table before it ended."""
+    if previous is None:
+        return START
+    return sequence if isinstance(action, CreateTable) and not action.if_not_exists else previous.dropped_at
+
+
+def _drop_again(life: _Life | None, name: TableName, sequence: str, lives: dict[TableName, _Life]) -> None:
+    if life is None:
+        lives[name] = _Life([Segment(name, START, sequence)], is_dropped=True, dropped_at=sequence)
+    else:
+        life.dropped_at = sequence
+
+
+def _end(life: _Life, sequence: str) -> None:
+    last = life.segments[-1]
+    life.segments[-1] = Segment(last.table, last.start, sequence)
+    life.is_dropped, life.dropped_at = True, sequence
+
+
+def _rename(
+    life: _Life,
+    statement: Statement,
+    to: TableName,
+    lives: dict[TableName, _Life],
+    moved: dict[TableName, TableName],
+) -> None:
+    if to == statement.table:
+        return
+    old = _Life(list(life.segments), list(life.column_changes), list(life.truncates), list(life.keys))
+    _end(old, statement.sequence)
+    lives[statement.table] = old
+    moved[statement.table] = to
+    last = life.segments[-1]
+    life.segments[-1] = Segment(last.table, last.start, statement.sequence)
+    life.segments.append(Segment(to, statement.sequence, None))
+    lives[to] = life
+    moved.pop(to, None)

@@ -1,0 +1,129 @@
+"""The type of a column, inferred from what the feed declares and what its values look like.
+
+Everything here is a pure function of the evidence, and the evidence of two sets of changes joins in any
+order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from framework.contracts.events import Token
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+MAX_DIGITS = 38
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEvidence:
+    """What rows of one naming show of one column, under its name at that time.
+
+    Attributes:
+        types: The canonical types that the feed declares.
+        declared: The source's type texts that the feed declares.
+        tokens: The kinds of JSON values that undeclared columns have.
+        digits: The most digits before the point among plain numbers.
+        scale: The most digits after the point among plain numbers.
+        low: The lowest whole number, at most 0.
+        high: The highest whole number, at least 0.
+        has_others: Whether a value is no plain number of at most 38 digits.
+    """
+
+    types: frozenset[str] = frozenset()
+    declared: frozenset[str] = frozenset()
+    tokens: frozenset[str] = frozenset()
+    digits: int = 0
+    scale: int = 0
+    low: int = 0
+    high: int = 0
+    has_others: bool = False
+
+    def __or__(self, other: ColumnEvidence) -> ColumnEvidence:
+        return ColumnEvidence(
+            self.types | other.types,
+            self.declared | other.declared,
+            self.tokens | other.tokens,
+            max(self.digits, other.digits),
+            max(self.scale, other.scale),
+            min(self.low, other.low),
+            max(self.high, other.high),
+            self.has_others or other.has_others,
+        )
+
+
+def infer_type(evidence: ColumnEvidence) -> str:
+    """The narrowest canonical type that holds every value of a column without loss."""
+    types = set(evidence.types)
+    tokens = evidence.tokens - {Token.NULL}
+    if tokens:
+        types.add(_inferred(tokens, evidence))
+    common: str | None = None
+    for kind in sorted(types):
+        common = kind if common is None else common_type(common, kind)
+    return _wide_enough(common, evidence) if common in INTEGERS else common or "string"
+
+
+def _wide_enough(kind: str, evidence: ColumnEvidence) -> str:
+    """The integer type, or a wider one for larger numbers: feeds declare `bigint` for unsigned columns."""
+    for wider in INTEGERS[INTEGERS.index(kind) :]:
+        limit = 1 << (_BITS[wider] - 1)
+        if -limit <= evidence.low and evidence.high < limit:
+            return wider
+    return _decimal(max(20, evidence.digits), 0)
+
+
+def _inferred(tokens: frozenset[str] | set[str], evidence: ColumnEvidence) -> str:
+    if tokens == {Token.NUMBER}:
+        if evidence.has_others:
+            return "string"
+        if evidence.scale == 0:
+            return _wide_enough("bigint", evidence)
+        return _decimal(max(20, evidence.digits) + evidence.scale, evidence.scale)
+    if tokens == {Token.BOOLEAN}:
+        return "boolean"
+    return "string"
+
+
+def _decimal(precision: int, scale: int) -> str:
+    return f"decimal({precision},{scale})" if precision <= MAX_DIGITS else "string"
+
+
+def common_type(one: str, other: str) -> str:
+    """The narrowest type that holds the values of both types; `string` where no other type does."""
+    if one == other:
+        return one
+    if one in INTEGERS and other in INTEGERS:
+        return max(one, other, key=INTEGERS.index)
+    a, b = _digits(one), _digits(other)
+    if a is not None and b is not None:
+        scale = max(a[1], b[1])
+        return _decimal(max(a[0], b[0]) + scale, scale)
+    if {one, other} == {"float", "double"}:
+        return "double"
+    return "string"
+
+
+def _digits(kind: str) -> tuple[int, int] | None:
+    """The most digits before and after the point of an exact type; None for other types."""
+    if kind in INTEGERS:
+        return _INTEGER_DIGITS[kind] + (1 if kind == "bigint" else 0), 0
+    match = _DECIMAL.fullmatch(kind)
+    return None if match is None else (int(match[1]) - int(match[2]), int(match[2]))
+
+
+def can_widen(old: str, new: str) -> bool:
+    """Whether Delta can change the column's type without rewriting the table."""
+    if old in INTEGERS and new in INTEGERS:
+        return INTEGERS.index(old) < INTEGERS.index(new)
+    if (old, new) == ("float", "double"):
+        return True
+    a, b = _digits(old), _digits(new)
+    if a is None or b is None or new in INTEGERS:
+        return False
+    if old in INTEGERS:
+        return b[0] >= (20 if old == "bigint" else 10) and old in ("int", "bigint", "smallint", "tinyint")
+    return b[0] >= a[0] and b[1] >= a[1]

@@ -1,0 +1,390 @@
+"""Bringing one table up to a batch of silver: merged in place, or rebuilt from silver in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.tables import BadValues
+from framework.contracts.table_names import BAD_VALUES_TABLE
+from framework.lakehouse.lakehouse import Lakehouse, read_table, rows_written
+from framework.pipeline.fault_injection import crash_point
+from framework.spark.session import refuse_references
+from gold.changes import key_changes
+from gold.changes.effects import effects, key_names
+from gold.changes.profile import SchemaColumn
+from gold.planning.gates import refuse_failing_rows
+from gold.planning.plan import Plan, make_plan, policy_of, refuse_rival, refuse_statements
+from gold.planning.rebuild import RebuildReason, settings_fingerprint
+from gold.planning.table_state import State, TableState
+from gold.planning.task import Task, folder_of
+from gold.schema.layout import Layout
+from gold.writing import append, bad_values, history, merge, replica, table_changes
+from gold.writing.bad_values import Faults
+from gold.writing.change_cache import changes_of
+from gold.writing.collisions import collision_note, count_insert_collisions
+
+_FIRST_BUILDS = (RebuildReason.NEW_TABLE, RebuildReason.FIRST_ROWS)
+FEW_CHANGES = 100_000
+"""The keys of this many changes fit into memory: finding them in a large table needs no sort."""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was done with a task.
+
+    Attributes:
+        state: The table's new state.
+        applied: How many changes were applied.
+        late: How many of them were late.
+        ops: How many of them there are by operation.
+        faults: The cells to list in `ops/bad_values`.
+        notes: Texts for people.
+        seconds: How long it took.
+    """
+
+    state: TableState
+    applied: int = 0
+    late: int = 0
+    ops: Mapping[str, int] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where the replica is, and the history where the table has one."""
+
+    replica: str
+    history: str | None
+
+
+def apply_table(
+    spark: SparkSession,
+    lake: Lakehouse,
+    task: Task,
+    schemas: Mapping[str, Sequence[SchemaColumn]],
+    cached: pa.Table | None = None,
+) -> Applied:
+    """Brings one table up to date.
+
+    Args:
+        spark: The session.
+        lake: The lakehouse.
+        task: The table.
+        schemas: The columns of each schema that changes name.
+        cached: The changes of small tables; None where silver must be read.
+
+    Raises:
+        MainstemError: For what parks the table.
+    """
+    if task.lineage.renamed_to is not None:
+        gone = replace(
+            task.state,
+            batch=task.top,
+            state=State.DROPPED,
+            reason="renamed",
+            repair=task.repair,
+            is_unlisted=False,
+        )
+        return Applied(gone)  # the cells of its rows are listed with its new name
+    changes, plan = plan_task(spark, lake, task, schemas, cached)
+    if plan is None:
+        is_gone = task.lineage.is_dropped
+        state = State.DROPPED if is_gone else State.ACTIVE
+        return Applied(
+            replace(
+                task.state, batch=task.top, state=state, reason=None, repair=task.repair, is_unlisted=False
+            )
+        )
+    refuse_references(spark, plan.layout.gold_names.values())
+    is_new = F.col("batch") > task.state.batch
+    new = table_changes.current_changes(changes.where(is_new), plan)
+    if task.settings.bad_values is BadValues.PARK:
+        _refuse_bad_values(
+            table_changes.complete_changes(table_changes.current_changes(changes, plan), plan)
+            if plan.rebuild
+            else new,
+            plan,
+        )
+    crash_point("gold.before_table")
+    history_path = (
+        lake.location("gold/" + folder_of(task, is_history=True))
+        if task.settings.history and plan.layout.keys
+        else None
+    )
+    target = _Target(lake.location("gold/" + folder_of(task)), history_path)
+    if plan.rebuild is not None:
+        met = _rebuild(
+            table_changes.current_changes(changes, plan), plan, target, _truncates(spark, task, after=-1)
+        )
+    else:
+        _change_columns(spark, plan, target)
+        met = _merge(changes, new, plan, target, _truncates(spark, task, after=task.state.batch))
+    crash_point("gold.after_table")
+    listed = (
+        table_changes.current_changes(changes, plan)
+        if plan.former_keys is None
+        else table_changes.changes_with_current_key(changes, plan)
+    )
+    return _applied(
+        listed if plan.rebuild or task.state.is_unlisted else listed.where(is_new), plan, target, met
+    )
+
+
+def plan_task(
+    spark: SparkSession,
+    lake: Lakehouse,
+    task: Task,
+    schemas: Mapping[str, Sequence[SchemaColumn]],
+    cached: pa.Table | None = None,
+) -> tuple[DataFrame, Plan | None]:
+    """The changes of silver up to the task's batch, and the plan for them; writes nothing.
+
+    Raises:
+        MainstemError: For what parks the table.
+    """
+    refuse_rival(task)
+    refuse_statements(task)
+    changes = changes_of(spark, lake, task, cached)
+    return changes, make_plan(spark, lake, changes, task, schemas)
+
+
+def _refuse_bad_values(rows: DataFrame, plan: Plan) -> None:
+    """Parks the table if a row that it would get has a cell that does not fit."""
+    layout = plan.layout
+    if layout.keys and not plan.task.settings.history:
+        policy = policy_of(plan.task, plan.profile)
+        rows = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy).where(
+            "is_upsert"
+        )
+    bad_values.refuse(rows, layout, plan.task.name)
+
+
+def _change_columns(spark: SparkSession, plan: Plan, target: _Target) -> None:
+    old = {c.name: c.type for c in plan.task.state.columns}
+    new = [c.name for c in plan.layout.columns if c.name not in old]
+    wider = [c.name for c in plan.layout.columns if c.name in old and old[c.name] != c.type]
+    for path in (target.replica, target.history):
+        if path is None:
+            continue
+        have = set(read_table(spark, path).columns)
+        missing = [n for n in new if plan.layout.gold_names[n] not in have]
+        if missing:
+            merge.add_columns(spark, path, plan.layout, missing)
+        if wider:
+            merge.widen_columns(spark, path, plan.layout, wider)
+
+
+def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> int:
+    """Writes the whole table. Returns how many inserts met an existing row."""
+    layout = plan.layout
+    if not layout.keys:
+        refuse_failing_rows(_gate_rows(rows), layout, plan.task.gates, plan.task.name.table)
+        append.rewrite(rows, truncates, target.replica, layout)
+        return 0
+    policy = policy_of(plan.task, plan.profile)
+    rows = table_changes.complete_changes(rows, plan)
+    if plan.task.gates:
+        states = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
+        refuse_failing_rows(states, layout, plan.task.gates, plan.task.name.table)
+    replica.rewrite(rows, target.replica, layout, plan.profile, policy)
+    if target.history is not None:
+        frame = history.versions(
+            rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.task.settings.track
+        )
+        history.rewrite(frame, target.history, plan.history_layout)
+    if not plan.batch_profile.inserts:
+        return 0
+    return count_insert_collisions(
+        rows, None, plan, target.replica, added=rows_written(rows.sparkSession, target.replica)
+    )
+
+
+def _gate_rows(rows: DataFrame) -> DataFrame:
+    """The changes of a table without a key, as gates read them."""
+    return rows.select(
+        "after",
+        (F.col("op") != "delete").alias("is_upsert"),
+        (~F.coalesce("partial", F.lit(False))).alias("is_whole"),
+    )
+
+
+def _truncate_times(plan: Plan) -> list[tuple[str, Any]]:
+    times = plan.task.truncate_times
+    return [
+        (sequence, times[sequence][0] if sequence in times else None)
+        for sequence, _ in plan.task.lineage.truncates
+    ]
+
+
+def _merge(changes: DataFrame, new: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> int:
+    """Merges the new changes.
+
+    Args:
+        changes: All changes, for the keys that must be folded again.
+        new: The new changes, with current column names.
+        plan: The plan.
+        target: Where the replica and the history are.
+        truncates: The new truncates.
+
+    Returns:
+        How many inserts met an existing row.
+    """
+    task, layout = plan.task, plan.layout
+    if not layout.keys:
+        refuse_failing_rows(_gate_rows(new), layout, task.gates, task.name.table)
+        append.append(new, truncates, target.replica, layout)
+        return 0
+    keys = key_names(len(layout.keys))
+    everything = table_changes.current_changes(changes, plan)
+    policy = policy_of(plan.task, plan.profile)
+    if target.history is not None or plan.batch_profile.has_key_changes or _is_late(plan):
+        everything = table_changes.complete_changes(everything, plan)
+        new = everything.where(F.col("batch") > task.state.batch)
+    late = _late_keys(new, everything, plan)
+    states = replica.newest_states(effects(new, layout.key_columns), layout, plan.profile, policy).withColumn(
+        "is_forced", F.lit(False)
+    )
+    if late is not None:
+        refolded = replica.newest_states(
+            _with_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, policy
+        )
+        states = _with_keys(states, late, keys, without=True).unionByName(
+            refolded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True
+        )
+    refuse_failing_rows(states, layout, task.gates, task.name.table)
+    merged = replica.merge_rows(states, target.replica, layout, policy)
+    met = count_insert_collisions(new, everything, plan, target.replica, added=merged.inserted)
+    crash_point("gold.between_replica_and_history")
+    if target.history is not None:
+        touched = effects(new, layout.key_columns).select(*keys)
+        touched = (touched if late is None else touched.union(late)).distinct()
+        rows = _changes_of_keys(everything, layout, touched, keys)
+        frame = history.versions(
+            rows, plan.history_layout, plan.profile, _truncate_times(plan), task.settings.track
+        )
+        frame = _with_keys(frame, touched, keys)
+        are_few = plan.batch_profile.rows <= FEW_CHANGES and (
+            late is None or not plan.profile.has_partial_key_changes
+        )
+        history.merge_keys(frame, touched, target.history, plan.history_layout, are_few=are_few)
+    return met
+
+
+def _is_late(plan: Plan) -> bool:
+    """Whether a change of the batch does not come after all applied changes."""
+    top, low = plan.task.state.sequence, plan.batch_profile.min_sequence
+    return top is not None and low is not None and low <= top
+
+
+def _late_keys(new: DataFrame, everything: DataFrame, plan: Plan) -> DataFrame | None:
+    """The keys that must be folded again from silver: those of late changes, and old keys of key changes.
+
+    What a late change says of a row is also part of the rows that later partial key changes made of it.
+    """
+    is_late = _is_late(plan)
+    if not is_late and not plan.batch_profile.has_key_changes:
+        return None
+    columns, keys = plan.layout.key_columns, key_names(len(plan.layout.keys))
+    test = F.col("is_key_change") & ~F.col("is_upsert")
+    if is_late:
+        test = test | (F.col("sequence") <= F.lit(plan.task.state.sequence))
+    late_keys = effects(new, columns).where(test).select(*keys)
+    if is_late and plan.profile.has_partial_key_changes:
+        late_keys = late_keys.union(
+            key_changes.keys_reached(everything, columns, plan.batch_profile.min_sequence or "")
+        )
+    return late_keys.distinct()
+
+
+def _with_keys(frame: DataFrame, wanted: DataFrame, keys: Sequence[str], without: bool = False) -> DataFrame:
+    renamed = wanted.select(*(F.col(k).alias(f"_{k}") for k in keys))
+    same = F.lit(True)
+    for key in keys:
+        same = same & F.col(key).eqNullSafe(F.col(f"_{key}"))
+    return frame.join(renamed, same, "left_anti" if without else "left_semi")
+
+
+def _changes_of_keys(rows: DataFrame, layout: Layout, wanted: DataFrame, keys: Sequence[str]) -> DataFrame:
+    ids = _with_keys(effects(rows, layout.key_columns), wanted, keys).select("change_id").distinct()
+    return rows.join(ids, "change_id", "left_semi")
+
+
+def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
+    rows = []
+    for sequence, change_id in task.lineage.truncates:
+        event_time, batch = task.truncate_times.get(sequence, (None, -1))
+        if batch > after:
+            rows.append((change_id, sequence, event_time))
+    return spark.createDataFrame(
+        rows, "change_id string, sequence string, event_time timestamp"
+    ).dropDuplicates(["change_id"])
+
+
+def _applied(rows: DataFrame, plan: Plan, target: _Target, met: int) -> Applied:
+    """The result of a plan that was carried out.
+
+    Args:
+        rows: The new changes; all changes where the table was rebuilt or is unlisted.
+        plan: The plan.
+        target: Where the replica and the history are.
+        met: How many inserts met an existing row.
+    """
+    task, is_rebuild = plan.task, plan.rebuild is not None
+    faults = bad_values.list_faults(rows, plan.layout, has_other_keys=plan.former_keys is not None)
+    are_all = is_rebuild or task.state.is_unlisted
+    faults = replace(faults, replaces=are_all and (task.state.bad_values > 0 or faults.others > 0))
+    number, late = sum(plan.counts.values()), plan.late
+    is_active = State.ACTIVE if plan.layout.keys else State.APPEND_ONLY
+    state = replace(
+        task.state,
+        state=State.DROPPED if task.lineage.is_dropped else is_active,
+        reason=None,
+        replica=target.replica,
+        history=target.history,
+        keys=plan.layout.keys,
+        columns=plan.layout.columns,
+        lineage=plan.digest,
+        batch=task.top,
+        sequence=_newest_sequence(plan),
+        event_time=plan.profile.event_time,
+        changes_applied=task.state.changes_applied + number,
+        late=task.state.late + late,
+        bad_values=faults.count if are_all else task.state.bad_values + faults.count,
+        profile=plan.profile,
+        built_with=settings_fingerprint(task.settings),
+        repair=task.repair,
+        insert_collisions=met if is_rebuild else task.state.insert_collisions + met,
+        is_unlisted=False,
+    )
+    return Applied(state, number, late, plan.counts, faults, tuple(_notes(plan, faults, met)))
+
+
+def _notes(plan: Plan, faults: Faults, met: int) -> Iterator[str]:
+    if plan.rebuild is not None and plan.rebuild.reason not in _FIRST_BUILDS:
+        yield f"rebuilt: {plan.rebuild}"
+    if plan.task.state.is_unlisted:
+        yield f"{BAD_VALUES_TABLE} was gone: its {faults.count:,} bad values are listed again"
+    if plan.task.missed:
+        yield f"without the {plan.task.missed} messages that came while it was excluded"
+    if met:
+        yield collision_note(met)
+    if faults.others:
+        yield f"{faults.others:,} bad values more than the {len(faults.cells):,} that ops/bad_values lists"
+    unclear = plan.task.lineage.not_understood
+    if unclear:
+        yield f"{len(unclear)} statements not applied, the last: {unclear[-1][1]}"
+
+
+def _newest_sequence(plan: Plan) -> str | None:
+    statements = [s for s, _ in plan.task.lineage.column_changes] + [
+        s for s, _ in plan.task.lineage.truncates
+    ]
+    return max([s for s in (plan.profile.max_sequence, *statements) if s], default=None)

@@ -1,0 +1,184 @@
+"""The history (SCD2): one row for each version of a key, with the time from and until which it was valid.
+
+`_cdc_valid_from` is the running maximum of event time in the order of the source, so that no interval ends
+before it starts. A change without an event time has the one before it. A delete, a truncate and leaving a
+key close the version before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from framework.lakehouse.lakehouse import read_table
+from framework.naming import quoted
+from gold.changes.effects import effects, key_names
+from gold.changes.latest import by_key, drop_superseded_leaves, fold_images
+from gold.changes.profile import Profile
+from gold.schema.layout import Layout
+from gold.writing.cells import with_cells
+from gold.writing.merge import merge_versions, replace_table
+
+
+def versions(
+    rows: DataFrame,
+    layout: Layout,
+    profile: Profile,
+    truncates: Sequence[tuple[str, object]],
+    track: Sequence[str] | None,
+) -> DataFrame:
+    """All versions of the keys that the rows touch.
+
+    Args:
+        rows: Row changes, with current column names.
+        layout: The history's columns.
+        profile: The table's profile.
+        truncates: The positions and event times of truncates.
+        track: The columns whose changes make a new version; None for all.
+
+    Returns:
+        k0…, c0… and the system columns of a history.
+    """
+    keys = key_names(len(layout.keys))
+    all_effects = effects(rows, layout.key_columns)
+    carried = [
+        "sequence",
+        "rank",
+        "is_whole_change",
+        "change_id",
+        "event_time",
+        "op",
+        "is_upsert",
+        "is_key_change",
+        "partial",
+        "transaction_id",
+        "before",
+        "after",
+    ]
+    all_effects = all_effects.select(*keys, *carried)
+    if truncates:
+        all_effects = all_effects.unionByName(_truncate_effects(all_effects, keys, truncates))
+    return _with_validity(all_effects, layout, keys, profile, track)
+
+
+def _truncate_effects(
+    all_effects: DataFrame, keys: Sequence[str], truncates: Sequence[tuple[str, object]]
+) -> DataFrame:
+    """One effect for each truncate and each key that has effects before it.
+
+    A key needs no truncate after the first one that follows its last effect: later ones end no version. One
+    join serves all truncates: a plan for each would contain all plans before it, twice.
+    """
+    ordered = sorted(dict(truncates).items())
+    spans_of_truncates = [
+        (sequence, before, moment)
+        for (sequence, moment), before in zip(ordered, ["", *(s for s, _ in ordered)], strict=False)
+    ]
+    schema = "sequence string, previous string, event_time timestamp"
+    emptying = F.broadcast(all_effects.sparkSession.createDataFrame(cast(Any, spans_of_truncates), schema))
+    spans = all_effects.groupBy(*keys).agg(
+        F.min("sequence").alias("_first"), F.max("sequence").alias("_last")
+    )
+    is_between = (F.col("sequence") > F.col("_first")) & (F.col("previous") <= F.col("_last"))
+    values = {
+        "rank": F.lit(3),
+        "is_whole_change": F.lit(True),
+        "change_id": F.lit(""),
+        "op": F.lit("truncate"),
+        "is_upsert": F.lit(False),
+        "is_key_change": F.lit(False),
+        "partial": F.lit(False),
+    }
+    blank = {field.name: F.lit(None).cast(field.dataType) for field in all_effects.schema.fields}
+    mine = {*keys, "sequence", "event_time"}
+    columns = [
+        F.col(name) if name in mine else values.get(name, blank[name]).alias(name)
+        for name in all_effects.columns
+    ]
+    return spans.join(emptying, is_between).select(*columns)
+
+
+def _with_validity(
+    all_effects: DataFrame, layout: Layout, keys: Sequence[str], profile: Profile, track: Sequence[str] | None
+) -> DataFrame:
+    once = Window.partitionBy(*keys, "sequence", "is_upsert").orderBy(F.desc("is_whole_change"), "change_id")
+    all_effects = all_effects.withColumn("n", F.row_number().over(once)).where("n = 1").drop("n")
+    if profile.has_key_changes:
+        all_effects = drop_superseded_leaves(all_effects, keys)
+    if profile.has_partials:
+        all_effects = fold_images(all_effects, keys)
+    window = by_key(keys)
+    if track:
+        all_effects = _drop_untracked(all_effects, keys, track)
+    running = F.max("event_time").over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    timed = all_effects.withColumn("_cdc_valid_from", running)
+    timed = timed.withColumn("_cdc_valid_to", F.lead("_cdc_valid_from").over(window))
+    timed = timed.withColumn("_cdc_is_current", F.lead("rank").over(window).isNull())
+    sources = {
+        "_cdc_sequence": "sequence",
+        "_cdc_event_time": "event_time",
+        "_cdc_change_id": "change_id",
+        "_cdc_op": "op",
+    }
+    with_values = with_cells(
+        timed.where("is_upsert").select(
+            *keys, "after", *{sources.get(name, name): None for name in layout.system}
+        ),
+        layout,
+    )
+    return with_values.select(
+        *keys, *layout.cells, *(F.col(sources.get(name, name)).alias(name) for name in layout.system)
+    )
+
+
+def _drop_untracked(all_effects: DataFrame, keys: Sequence[str], track: Sequence[str]) -> DataFrame:
+    window = by_key(keys)
+    watched = F.to_json(
+        F.struct(*(F.try_element_at("after", F.lit(n)).alias(f"w{i}") for i, n in enumerate(track))),
+        {"ignoreNullFields": "false"},
+    )
+    marked = all_effects.withColumn("_watched", F.when(F.col("is_upsert"), watched))
+    was = F.lag(F.struct("_watched")).over(window)
+    marked = marked.withColumn(
+        "_same", F.col("is_upsert") & F.coalesce(was["_watched"] == F.col("_watched"), F.lit(False))
+    )
+    return marked.where("NOT _same").drop("_watched", "_same")
+
+
+def rewrite(frame: DataFrame, path: str, layout: Layout) -> None:
+    """Rebuilds the history from all versions, in one commit."""
+    replace_table(frame, path, layout)
+
+
+def merge_keys(frame: DataFrame, touched: DataFrame, path: str, layout: Layout, *, are_few: bool) -> None:
+    """Makes the versions of the touched keys equal to `frame`; deletes versions that it lacks.
+
+    `are_few`: the keys fit into memory.
+    """
+    stale = stale_versions(frame, touched, read_table(frame.sparkSession, path), layout, are_few=are_few)
+    rows = frame.withColumn("is_stale", F.lit(False)).unionByName(
+        stale.withColumn("is_stale", F.lit(True)), allowMissingColumns=True
+    )
+    merge_versions(rows, path, layout)
+
+
+def stale_versions(
+    frame: DataFrame, touched: DataFrame, stored: DataFrame, layout: Layout, *, are_few: bool
+) -> DataFrame:
+    """The stored versions (k0… and `_cdc_sequence`) of the touched keys that `frame` lacks."""
+    names, keys = layout.gold_names, key_names(len(layout.keys))
+    have = stored.select(
+        *(F.col(quoted(names[k])).alias(f"k{i}") for i, k in enumerate(layout.keys)), "_cdc_sequence"
+    )
+    same = F.lit(True)
+    for name in keys:
+        same = same & have[name].eqNullSafe(touched[name])
+    have = have.join(F.broadcast(touched) if are_few else touched, same, "left_semi")
+    wanted = frame.select(*keys, "_cdc_sequence").alias("f")
+    match = have["_cdc_sequence"] == F.col("f._cdc_sequence")
+    for name in keys:
+        match = match & have[name].eqNullSafe(F.col(f"f.{name}"))
+    return have.join(wanted, match, "left_anti")

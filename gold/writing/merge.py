@@ -1,0 +1,194 @@
+"""The MERGE statements and table definitions of gold, all in this module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.tables import Deletes
+from framework.contracts.canonical_types import sql_type
+from framework.lakehouse.lakehouse import is_table, sql_name, table_properties
+from framework.lakehouse.merge import Merge, Merged
+from framework.naming import quoted, text_literal
+from gold.changes.merge_policy import MergePolicy
+from gold.schema.columns import TableColumn
+from gold.schema.layout import Layout
+
+_NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
+
+
+def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
+    """Makes the table at `path` contain exactly `rows` (c0…, system columns), in one commit.
+
+    Readers see the old or the new table.
+    """
+    names = layout.gold_names
+    selected = [
+        F.col(f"c{i}").alias(names[c.name], metadata=_comment(c)) for i, c in enumerate(layout.columns)
+    ]
+    frame = rows.select(
+        *selected, *(F.col(name).cast(kind).alias(name) for name, kind in layout.system.items())
+    )
+    properties = {
+        "comment": _purpose(layout),
+        "delta.enableChangeDataFeed": "true",
+        "delta.dataSkippingStatsColumns": ",".join(
+            quoted(name) for name in [*_skippable(layout), "_cdc_sequence"]
+        ),
+    }
+    spark = rows.sparkSession
+    had_mapping = is_table(spark, path) and "delta.columnMapping.mode" in table_properties(spark, path)
+    is_mapped = had_mapping or any(_NEEDS_MAPPING.search(name) for name in names.values())
+    if is_mapped or not has_change_feed(names.values()):
+        # Delta refuses to write a whole table with mapped columns while its change feed is on
+        properties |= {"delta.enableChangeDataFeed": "false"}
+    if is_mapped:
+        properties |= {"delta.columnMapping.mode": "name"}
+    if had_mapping:
+        _set_change_feed(spark, path, "false")
+    writer = frame.writeTo(sql_name(path)).using("delta")
+    for key, value in properties.items():
+        writer = writer.tableProperty(key, value)
+    writer.createOrReplace()
+    if is_mapped and has_change_feed(names.values()):
+        _set_change_feed(spark, path, "true")
+
+
+def _purpose(layout: Layout) -> str:
+    """The comment that a catalog shows."""
+    if "_cdc_valid_from" in layout.system:
+        return "A history kept by Mainstem: one row for each version of a key."
+    return "A replica kept by Mainstem: " + (
+        "one current row for each key." if layout.keys else "one row for each change, since no key is known."
+    )
+
+
+def _skippable(layout: Layout) -> list[str]:
+    """The key columns for which Delta can collect minima and maxima; it refuses to for two types."""
+    return [
+        layout.gold_names[column.name]
+        for column in layout.key_columns
+        if column.type not in ("binary", "boolean")
+    ]
+
+
+def has_change_feed(names: Iterable[str]) -> bool:
+    """Whether the table can have a change feed: Delta's MERGE then fails on column names with a backtick."""
+    return not any("`" in name for name in names)
+
+
+def _set_change_feed(spark: SparkSession, path: str, value: str) -> None:
+    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = '{value}')")
+
+
+def _comment(column: TableColumn) -> dict[str, str]:
+    return {"comment": f"source type: {column.declared}"} if column.declared else {}
+
+
+def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[str]) -> None:
+    """Adds the columns `new` at their places."""
+    names = layout.gold_names
+    kinds = {c.name: c for c in layout.columns}
+    if any(kinds[n].type == "timestamp_ntz" for n in new):
+        spark.sql(
+            f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')"
+        )
+    if any(_NEEDS_MAPPING.search(names[n]) for n in new):
+        spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
+    if not has_change_feed(names[n] for n in new):
+        _set_change_feed(spark, path, "false")
+    order = [c.name for c in layout.columns]
+    for name in new:
+        at = order.index(name)
+        place = "FIRST" if at == 0 else f"AFTER {quoted(names[order[at - 1]])}"
+        spark.sql(
+            f"ALTER TABLE {sql_name(path)} "
+            f"ADD COLUMNS ({quoted(names[name])} {sql_type(kinds[name].type)} {place})"
+        )
+
+
+def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequence[str]) -> None:
+    """Widens the types of columns in place."""
+    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    for column in layout.columns:
+        if column.name in wider:
+            name, kind = quoted(layout.gold_names[column.name]), sql_type(column.type)
+            spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {name} TYPE {kind}")
+
+
+def merge_latest(rows: DataFrame, path: str, layout: Layout, policy: MergePolicy) -> Merged:
+    """Merges one row for each key into a replica.
+
+    Args:
+        rows: c0…, k0…, the system columns, `is_upsert`, and `is_forced`: the key was folded again from
+            silver, and rows of equal sequence are compared by value. Where images may be partial, p0…:
+            whether the image has the column.
+        path: The replica.
+        layout: The replica's columns.
+        policy: How deletes, truncates and partial images are treated.
+    """
+    names = layout.gold_names
+    gold = [f"t.{quoted(names[c.name])}" for c in layout.columns]
+    on = " AND ".join(f"t.{quoted(names[k])} <=> s.k{i}" for i, k in enumerate(layout.keys))
+    newer = "s._cdc_sequence > t._cdc_sequence"
+    if policy.has_partials:
+        values = [_partial_value(i, name, policy) for i, name in enumerate(gold)]
+    else:
+        values = [f"s.c{i}" for i in range(len(gold))]
+    differs = " OR ".join(f"NOT ({name} <=> {value})" for name, value in zip(gold, values, strict=True))
+    updates = {quoted(names[c.name]): value for c, value in zip(layout.columns, values, strict=True)}
+    own = {name: f"s.{name}" for name in layout.system}
+    inserts = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
+    merge = Merge(path, rows, on)
+    if policy.deletes is Deletes.SOFT:
+        differs += " OR NOT (t._cdc_deleted <=> s._cdc_deleted)"
+    else:
+        merge = merge.delete(f"NOT s.is_upsert AND {newer}")
+    corrected = f"s.is_forced AND s._cdc_sequence = t._cdc_sequence AND ({differs})"
+    merge = merge.update({**updates, **own}, f"s.is_upsert AND ({newer} OR ({corrected}))")
+    merge = merge.insert({**inserts, **own}, "s.is_upsert")
+    if policy.truncated_at is not None and not policy.is_emptied:
+        gone = f"t._cdc_sequence < {text_literal(policy.truncated_at)}"
+        if policy.deletes is Deletes.HARD:
+            merge = merge.delete_unmatched(gone)
+        else:
+            merge = merge.update_unmatched({"_cdc_deleted": "true"}, f"{gone} AND NOT t._cdc_deleted")
+    return merge.execute()
+
+
+def _partial_value(index: int, name: str, policy: MergePolicy) -> str:
+    current = name
+    if policy.truncated_at is not None and policy.deletes is Deletes.HARD:
+        current = f"CASE WHEN t._cdc_sequence < {text_literal(policy.truncated_at)} THEN NULL ELSE {name} END"
+    return f"CASE WHEN s.p{index} THEN s.c{index} ELSE {current} END"
+
+
+def insert_changes(rows: DataFrame, path: str, layout: Layout) -> None:
+    """Adds the changes that an append-only table does not have yet, by `_cdc_change_id` and sequence."""
+    names = layout.gold_names
+    values = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
+    own = {name: f"s.{name}" for name in layout.system}
+    same = "t._cdc_change_id = s._cdc_change_id AND t._cdc_sequence <=> s._cdc_sequence"
+    Merge(path, rows, same).insert({**values, **own}).execute()
+
+
+def merge_versions(rows: DataFrame, path: str, layout: Layout) -> None:
+    """Makes the history of the keys in `rows` equal to `rows`, and deletes the rows marked `is_stale`."""
+    names = layout.gold_names
+    on = (
+        " AND ".join(f"t.{quoted(names[k])} <=> s.k{i}" for i, k in enumerate(layout.keys))
+        + " AND t._cdc_sequence = s._cdc_sequence"
+    )
+    values = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
+    own = {name: f"s.{name}" for name in layout.system}
+    pairs = [*((f"t.{k}", v) for k, v in values.items()), *((f"t.{k}", v) for k, v in own.items())]
+    differs = " OR ".join(f"NOT ({a} <=> {b})" for a, b in pairs)
+    merge = (
+        Merge(path, rows, on)
+        .delete("s.is_stale")
+        .update({**values, **own}, f"NOT s.is_stale AND ({differs})")
+    )
+    merge.insert({**values, **own}, "NOT s.is_stale").execute()

@@ -1,0 +1,108 @@
+"""The replica: one current row for each key."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from framework.config.tables import Deletes
+from framework.lakehouse.merge import Merged
+from framework.naming import quoted
+from gold.changes.effects import effects, key_names, overlay
+from gold.changes.latest import latest
+from gold.changes.merge_policy import MergePolicy
+from gold.changes.profile import Profile
+from gold.schema.layout import Layout
+from gold.writing.cells import with_cells
+from gold.writing.merge import merge_latest, replace_table
+
+_PAYLOAD = ("sequence", "event_time", "change_id", "is_deleted")
+
+
+def live_rows(stored: DataFrame) -> DataFrame:
+    """The rows of a replica without those that are only marked as deleted."""
+    return stored.where("NOT coalesce(_cdc_deleted, false)") if "_cdc_deleted" in stored.columns else stored
+
+
+def live_keys(stored: DataFrame, layout: Layout) -> DataFrame:
+    """The keys (k0…) and `_cdc_sequence` of a replica's rows, without those marked as deleted."""
+    names = layout.gold_names
+    keys = [F.col(quoted(names[key])).alias(f"k{i}") for i, key in enumerate(layout.keys)]
+    return live_rows(stored).select(*keys, "_cdc_sequence")
+
+
+def newest_states(all_effects: DataFrame, layout: Layout, profile: Profile, policy: MergePolicy) -> DataFrame:
+    """The newest state of each key that the effects touch, after the newest truncate.
+
+    Where deletes mark rows, a truncate marks the rows from before it.
+
+    Args:
+        all_effects: Effects, as `effects` returns them.
+        layout: The replica's columns.
+        profile: The table's profile.
+        policy: How deletes, truncates and partial images are treated.
+
+    Returns:
+        One row for each key, as `latest` returns them.
+    """
+    keys, floor = key_names(len(layout.keys)), policy.truncated_at
+    if floor is not None and policy.deletes is Deletes.HARD:
+        all_effects = all_effects.where(F.col("sequence") >= floor)
+    states = latest(all_effects, keys, policy, has_key_changes=profile.has_key_changes)
+    if floor is not None and policy.deletes is Deletes.SOFT:
+        states = states.withColumn("is_deleted", F.col("is_deleted") | (F.col("sequence") < floor))
+    return states
+
+
+def typed_rows(states: DataFrame, layout: Layout, *flags: str) -> DataFrame:
+    """Newest states as rows for a merge or a rewrite.
+
+    Args:
+        states: Rows of `newest_states`, and the flags.
+        layout: The replica's columns.
+        flags: Columns to keep; with `is_forced`, the rows are for a merge.
+
+    Returns:
+        k0…, `is_upsert`, the flags, c0…, for a merge p0… (whether the image has the column), and the system
+        columns.
+    """
+    is_partial = "is_forced" in flags
+    keys = key_names(len(layout.keys))
+    known = states.withColumn("_known", _known()).select(
+        *keys, "is_upsert", "is_whole", *flags, *_PAYLOAD, "_known", "after"
+    )
+    with_values = with_cells(known, layout, "_known", marked="after" if is_partial else None)
+    present = [
+        (F.col(f"h{i}") | F.col("is_whole")).alias(f"p{i}") for i in range(len(layout.columns)) if is_partial
+    ]
+    own = {
+        "_cdc_sequence": F.col("sequence"),
+        "_cdc_event_time": F.col("event_time"),
+        "_cdc_change_id": F.col("change_id"),
+        "_cdc_deleted": F.col("is_deleted"),
+    }
+    return with_values.select(
+        *keys,
+        "is_upsert",
+        *flags,
+        *layout.cells,
+        *present,
+        *(own[name].alias(name) for name in layout.system),
+    )
+
+
+def _known() -> Column:
+    """The image as far as it is known; a soft-deleted row without a whole image also has its delete's."""
+    is_unknown = F.col("is_deleted") & ~F.col("is_whole") & F.col("before").isNotNull()
+    return F.when(is_unknown, overlay(F.col("before"), F.col("after"))).otherwise(F.col("after"))
+
+
+def merge_rows(states: DataFrame, path: str, layout: Layout, policy: MergePolicy) -> Merged:
+    """Merges newest states (with `is_forced`) into the replica."""
+    return merge_latest(typed_rows(states, layout, "is_forced"), path, layout, policy)
+
+
+def rewrite(rows: DataFrame, path: str, layout: Layout, profile: Profile, policy: MergePolicy) -> None:
+    """Rebuilds the replica from all its changes, in one commit."""
+    states = newest_states(effects(rows, layout.key_columns), layout, profile, policy)
+    replace_table(typed_rows(states.where("is_upsert"), layout).drop("is_upsert"), path, layout)

@@ -1,0 +1,106 @@
+"""A batch before it is decoded: its sources, its number of messages and the offsets of its partitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.model import Config
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.small_files import read_note, write_note
+from silver.batches.landings import (
+    OffsetRange,
+    Partition,
+    has_broker_coordinates,
+    offset_ranges,
+    range_columns,
+    repeatable_sources,
+)
+from silver.epochs.resets import StopPoint
+
+_NOTE = "silver.reached"
+
+
+@dataclass(frozen=True, slots=True)
+class BatchExtent:
+    """The messages of a batch: how many there are, and when the newest landed.
+
+    `landed_at` is the clock of the batch; it is the same whenever the batch is run. `others` are sources that
+    the configuration does not name. `offset_ranges` are the ranges of partitions whose coordinates may
+    repeat. `stops` are places where the coordinates show that a topic was created again. `is_last` is false
+    where more messages of the same backlog follow in a later batch: until they are read, no half is released.
+    """
+
+    messages: int
+    landed_at: datetime | None
+    others: tuple[str, ...] = ()
+    offset_ranges: tuple[OffsetRange, ...] = ()
+    stops: tuple[StopPoint, ...] = ()
+    is_last: bool = True
+
+
+def batch_extent(messages: DataFrame, config: Config) -> BatchExtent:
+    """Measure these messages, in one job."""
+    count, clock = F.count("*").alias("n"), F.max("ingested_at").alias("clock")
+    if not repeatable_sources(config):
+        rows = messages.groupBy("source").agg(count, clock).collect()
+    else:
+        is_mine = has_broker_coordinates(config)
+        place = [F.when(is_mine, F.col(name)).alias(name) for name in ("topic", "partition")]
+        rows = messages.groupBy("source", *place).agg(count, clock, *range_columns()).collect()
+    known = [row for row in rows if row["source"] in config.sources]
+    found = [OffsetRange(*row[:3], *row[5:]) for row in known if len(row) > 3 and row["topic"] is not None]
+    others = sorted({row["source"] for row in rows} - set(config.sources))
+    return BatchExtent(
+        sum(row["n"] for row in known),
+        max((row["clock"] for row in known), default=None),
+        tuple(others),
+        tuple(found),
+    )
+
+
+def read_high_offsets(
+    spark: SparkSession, lake: Lakehouse, config: Config, newest: int | None
+) -> dict[Partition, int]:
+    """The highest offset of each partition in the earlier batches.
+
+    The offsets are kept beside the checkpoints. Where that file is missing, or older than the changes, they
+    are read from bronze, which includes messages that silver has not read yet. An offset that is too high
+    only costs a second check; one that is too low could lose a message.
+
+    Args:
+        spark: The session.
+        lake: The lakehouse.
+        config: The configuration.
+        newest: The last of the earlier batches; None if it is unknown.
+    """
+    if not repeatable_sources(config):
+        return {}
+    note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
+    if note and (newest is None or note["batch"] >= newest):
+        return {(source, topic, partition): offset for source, topic, partition, offset in note["reached"]}
+    if not lake.exists(spark, CHANGES_TABLE):
+        return {}
+    return highest_offsets(offset_ranges(lake.read(spark, MESSAGES_TABLE), config), {})
+
+
+def highest_offsets(found: Iterable[OffsetRange], before: Mapping[Partition, int]) -> dict[Partition, int]:
+    """The highest offset of each partition, over these ranges and the offsets before them."""
+    highest = dict(before)
+    for span in found:
+        highest[span.place] = max(span.high, highest.get(span.place, -1))
+    return highest
+
+
+def write_high_offsets(
+    spark: SparkSession, lake: Lakehouse, batch: int, offsets: Mapping[Partition, int]
+) -> None:
+    """Save the offsets that a batch reaches. Call it before the commit, so that they are never too low."""
+    rows = [[*place, offset] for place, offset in sorted(offsets.items())]
+    write_note(spark, f"{lake.checkpoints}/{_NOTE}", json.dumps({"batch": batch, "reached": rows}))

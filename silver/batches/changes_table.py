@@ -1,0 +1,79 @@
+"""`silver/changes`, with `silver/schemas` (written before a commit) and `ops/statements` (after it)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Set
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE, STATEMENTS_TABLE
+from framework.contracts.table_schemas import CHANGES, SCHEMAS
+from framework.lakehouse.lakehouse import Lakehouse, Transaction
+
+CHANGES_PROPERTIES = {
+    "delta.dataSkippingStatsColumns": "batch,source,kind,database,schema,table,sequence,event_time,change_id,"
+    "topic,partition,offset"
+}
+
+
+def append_schemas(
+    spark: SparkSession, lake: Lakehouse, schemas: Mapping[str, str], batch: int, have: set[str]
+) -> None:
+    """Add the new schemas of a batch to `silver/schemas`, before its changes are committed.
+
+    `have` are the ids that the table holds; the new ones are added to it. The write has no transaction: a
+    batch that failed after it and is run again with another configuration may have other schemas.
+    """
+    new = schema_rows(schemas, batch, have)
+    if new:
+        lake.append(spark.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE)
+        have.update(row[0] for row in new)
+
+
+def schema_rows(
+    schemas: Mapping[str, str], batch: int, have: Set[str]
+) -> list[tuple[str, list[tuple[str | None, ...]], int]]:
+    """The schemas that are not in `have`, parsed from their texts, as rows of `silver/schemas`."""
+    return [
+        (name, [tuple(column) for column in json.loads(text)], batch)
+        for name, text in schemas.items()
+        if name not in have
+    ]
+
+
+def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transaction | None) -> None:
+    """Copy the DDL and truncates of the batch to `ops/statements`, so that gold need not read all changes."""
+    lake.append(statements_of(committed).coalesce(1), STATEMENTS_TABLE, transaction, {"mergeSchema": "true"})
+
+
+def statements_of(committed: DataFrame) -> DataFrame:
+    """The DDL and truncates among committed changes, with the columns of `ops/statements`."""
+    return committed.where("kind in ('ddl', 'truncate')").drop(
+        "before", "after", "partial", "half", "paired_with"
+    )
+
+
+def is_committed(spark: SparkSession, lake: Lakehouse, batch: int) -> bool:
+    """Whether `silver/changes` has the outcomes of the batch, even if what follows from them is missing."""
+    if not lake.exists(spark, CHANGES_TABLE):
+        return False
+    return not lake.read(spark, CHANGES_TABLE).where(F.col("batch") == batch).isEmpty()
+
+
+def is_of(source: str, name: TableName) -> Column:
+    """Whether a row belongs to this table of this source."""
+    return (
+        (F.col("source") == source)
+        & F.col("database").eqNullSafe(F.lit(name.database))
+        & F.col("schema").eqNullSafe(F.lit(name.schema))
+        & F.col("table").eqNullSafe(F.lit(name.table))
+    )
+
+
+def changes_of(rows: DataFrame) -> DataFrame:
+    """Decoded rows (STAGED and `batch`) with the columns of `silver/changes`."""
+    own = {"position": F.when(F.col("block").isNotNull(), F.col("position")).alias("position")}
+    return rows.select(*(own[name] if name in own else F.col(f"`{name}`") for name in CHANGES.names))

@@ -1,0 +1,129 @@
+"""The encodings of sources whose messages do not declare them, in `ops/encodings`.
+
+    state     meaning of the row
+    shown     a value of the batch is possible only in these modes of a kind (`decimals`: `text`)
+    waiting   the batch quarantined messages that the modes known then (`modes`) were not enough to read
+    taken     such messages were decoded again in this batch, with the modes known then
+
+A batch shows its modes while it is decoded. If that narrows the possible modes, the batch is decoded once
+more. The evidence is recorded before the changes, so a batch that is run again is decoded alike, and so is a
+rebuild.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.quarantine_reasons import Reason
+from framework.contracts.table_names import ENCODINGS_TABLE
+from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from silver.changes.decode import SourcePlan
+from silver.decoding.encoding_modes import Modes, ModeState, evidence_of, fingerprint, state_of
+
+WAITING_REASONS = frozenset({str(Reason.ENCODING_UNKNOWN), str(Reason.ENCODING_CONTRADICTED)})
+_ROW = "source string, state string, kind string, modes string, batch bigint"
+_SHOWN, _WAITING, _TAKEN = "shown", "waiting", "taken"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodingRow:
+    """A row of `ops/encodings` without its time; `kind` is set where values have shown its modes."""
+
+    source: str
+    state: str
+    kind: str | None
+    modes: str
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Encodings:
+    """The rows of `ops/encodings`."""
+
+    rows: tuple[EncodingRow, ...] = ()
+
+    def states(self, plan: SourcePlan) -> dict[str, ModeState]:
+        """The possible modes of each kind of values of a source, by its settings and the values seen."""
+        found: dict[str, ModeState] = {}
+        for kind, every in plan.format.modes.items():
+            seen = [
+                frozenset(row.modes.split(","))
+                for row in self._of(plan.context.source, _SHOWN)
+                if row.kind == kind
+            ]
+            found[kind] = state_of(every, getattr(plan.context.options, kind, None), seen)
+        return found
+
+    def plan(self, plan: SourcePlan) -> SourcePlan:
+        """The plan with what is known of the modes of its source."""
+        return (
+            replace(plan, context=replace(plan.context, modes=self.states(plan)))
+            if plan.format.modes
+            else plan
+        )
+
+    def news(self, shown: Mapping[str, Iterable[str]], batch: int) -> list[EncodingRow]:
+        """The new rows for what a batch has shown, by source, without what was known before."""
+        found = []
+        for source, texts in shown.items():
+            known: set[tuple[str, Modes]] = {
+                (row.kind or "", frozenset(row.modes.split(","))) for row in self._of(source, _SHOWN)
+            }
+            new = {evidence_of(text) for text in texts} - known
+            found += [
+                EncodingRow(source, _SHOWN, kind, ",".join(sorted(modes)), batch) for kind, modes in new
+            ]
+        return sorted(found, key=lambda row: (row.source, row.kind or "", row.modes))
+
+    def waits(self, plan: SourcePlan) -> bool:
+        """Whether the source has quarantined messages that the last attempt did not read completely."""
+        return bool(self._open(plan.context.source))
+
+    def is_due(self, plan: SourcePlan) -> bool:
+        """Whether messages of the source wait for modes that may be known by now."""
+        now = fingerprint(self.states(plan))
+        return any(row.modes != now for row in self._open(plan.context.source))
+
+    def _open(self, source: str) -> list[EncodingRow]:
+        taken = max((row.batch for row in self._of(source, _TAKEN)), default=-1)
+        return [row for row in self._of(source, _WAITING) if row.batch >= taken]
+
+    def _of(self, source: str, state: str) -> list[EncodingRow]:
+        return [row for row in self.rows if row.source == source and row.state == state]
+
+
+def waiting_row(plan: SourcePlan, encodings: Encodings, batch: int) -> EncodingRow:
+    """The row of a batch with messages that the known modes are not enough to read."""
+    return EncodingRow(plan.context.source, _WAITING, None, fingerprint(encodings.states(plan)), batch)
+
+
+def waiting_row_of_unknown_modes(source: str, batch: int) -> EncodingRow:
+    """The row of a source whose messages wait, where the modes at their last decoding are unknown."""
+    return EncodingRow(source, _WAITING, None, "", batch)
+
+
+def retried_row(plan: SourcePlan, encodings: Encodings, batch: int) -> EncodingRow:
+    """The row of a batch in which the waiting messages of the source were decoded again."""
+    return EncodingRow(plan.context.source, _TAKEN, None, fingerprint(encodings.states(plan)), batch)
+
+
+def read_encodings(spark: SparkSession, lake: Lakehouse) -> Encodings:
+    """Read `ops/encodings`."""
+    if not lake.exists(spark, ENCODINGS_TABLE):
+        return Encodings()
+    rows = lake.read(spark, ENCODINGS_TABLE).select(*EncodingRow.__slots__).collect()
+    return Encodings(tuple(EncodingRow(*row) for row in rows))
+
+
+def append_rows(
+    spark: SparkSession, lake: Lakehouse, rows: Iterable[EncodingRow], transaction: Transaction | None = None
+) -> None:
+    """Append rows to `ops/encodings`; with a transaction, only once."""
+    frame = spark.createDataFrame([astuple(row) for row in rows], _ROW).withColumn(
+        "recorded_at", F.current_timestamp()
+    )
+    lake.append(frame.coalesce(1), ENCODINGS_TABLE, transaction)

@@ -1,0 +1,42 @@
+"""The clock of a source is its newest event time; impossible times do not move it.
+
+The clock decides how long halves wait. One event time far in the future would make every half overdue and
+hide later resets. So an event time that is more than a day after its batch landed does not count. No wrong
+time zone makes a difference of more than a day.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from silver.changes.pairing import OWN_TIME_PREFIX
+
+AHEAD = timedelta(days=1)
+
+
+def believable(event_time: Column, landed_at: datetime | Column | None) -> Column:
+    """The event time, or null where it is impossible. `landed_at` may be a columnw."""
+    if landed_at is None:
+        return event_time
+    if isinstance(landed_at, Column):
+        return F.when(landed_at.isNull() | (event_time <= landed_at + F.lit(AHEAD)), event_time)
+    return F.when(event_time <= F.lit(landed_at + AHEAD), event_time)
+
+
+def waiting_since(event_time: Column, landed_at: datetime | None, now: Column) -> Column:
+    """When a half begins to wait: at its event time or, if that is not believable, at `now` of its source."""
+    return F.coalesce(believable(event_time, landed_at), now)
+
+
+def waiting_note(event_time: Column, landed_at: datetime | None) -> Column:
+    """The half's own event time as a note, for its release; null where it waits from that time anyway."""
+    own = F.concat(F.lit(OWN_TIME_PREFIX), F.coalesce(F.unix_micros(event_time).cast("string"), F.lit("")))
+    return F.when(believable(event_time, landed_at).isNull(), own)
+
+
+def with_believable_times(rows: DataFrame, landed_at: datetime | None) -> DataFrame:
+    """The rows with impossible values of `event_time` set to null."""
+    return rows.withColumn("event_time", believable(F.col("event_time"), landed_at))

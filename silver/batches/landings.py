@@ -1,0 +1,285 @@
+"""Which message a row of bronze is: its coordinates in an epoch, and whether that message landed before.
+
+Coordinates identify a message only within an epoch, because a topic that is created again starts at offset 0.
+Dumps of one topic may overlap, so a message may land several times. The first landing in the order of time,
+file and line is the message; a later landing with the same bytes is a duplicate of it, in the same epoch. A
+different message at coordinates that are taken shows that the topic was created again.
+
+Only partitions whose offsets repeat or fall need this check (`overlapping_ranges`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from framework.config.model import Config, Layout
+from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.seed import TOPIC
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import MESSAGE_AT, MESSAGE_ID, MESSAGES
+from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.lakehouse.merge import Merge
+from silver.changes.staged_rows import LANDED_AGAIN, OF_FIRST_LANDING
+from silver.epochs import history as epochs
+from silver.epochs.history import landing_order
+from silver.epochs.resets import StopPoint
+
+OFFSETS_RESTARTED = "offsets_restarted"
+"""The reason of a stop where the offsets start again: the topic was created again."""
+LANDING_ID = (*MESSAGE_ID, "relanding")
+"""The columns that identify a row of bronze: its message, and how it landed again (empty at first)."""
+SAME_MESSAGE = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in MESSAGE_ID)
+"""The condition of a MERGE that compares messages (MESSAGE_ID) of `t` and `s`."""
+_PARTITION = ("source", "topic", "partition")
+Partition = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """The lowest and highest offset of a partition; `is_plain` if the offsets rise and none repeats."""
+
+    source: str
+    topic: str
+    partition: int
+    low: int
+    high: int
+    is_plain: bool
+
+    @property
+    def place(self) -> Partition:
+        """The partition."""
+        return self.source, self.topic, self.partition
+
+
+def repeatable_sources(config: Config) -> list[str]:
+    """The sources whose coordinates may repeat.
+
+    A line of a file lands once, with the file's name as its topic.
+    """
+    return [
+        name
+        for name, source in config.sources.items()
+        if source.files is None or source.layout is Layout.KCAT
+    ]
+
+
+def has_broker_coordinates(config: Config) -> Column:
+    """Whether a message is of such a source and not of a dump, whose rows have coordinates of their own."""
+    return F.col("source").isin(*repeatable_sources(config)) & ~F.col("topic").startswith(TOPIC)
+
+
+def range_columns() -> list[Column]:
+    """The last three fields of an `OffsetRange`, as aggregates over the messages of a partition."""
+    by_landing = F.struct(landing_order(), F.col("offset"))
+    low, high = F.min("offset"), F.max("offset")
+    is_rising = (F.min_by("offset", by_landing) == low) & (F.max_by("offset", by_landing) == high)
+    return [
+        low.alias("low"),
+        high.alias("high"),
+        (is_rising & (F.count_distinct("offset") == F.count("*"))).alias("is_plain"),
+    ]
+
+
+def offset_ranges(messages: DataFrame, config: Config) -> list[OffsetRange]:
+    """The offset ranges of these messages; runs no job if no source can repeat a coordinate."""
+    if not repeatable_sources(config):
+        return []
+    counted = messages.where(has_broker_coordinates(config)).groupBy(*_PARTITION)
+    return [OffsetRange(*row) for row in counted.agg(*range_columns()).collect()]
+
+
+def overlapping_ranges(found: Iterable[OffsetRange], reached: Mapping[Partition, int]) -> list[OffsetRange]:
+    """The ranges to check. `reached` are the highest offsets of earlier messages."""
+    return [span for span in found if not span.is_plain or span.low <= reached.get(span.place, -1)]
+
+
+def identify(
+    messages: DataFrame,
+    lake: Lakehouse,
+    config: Config,
+    looked_at: Sequence[OffsetRange] = (),
+    newest: Mapping[str, int] | None = None,
+) -> DataFrame:
+    """Add to each message its epoch, whether it landed before, and whether its topic was created again.
+
+    Args:
+        messages: Rows of `bronze/messages`.
+        lake: The lakehouse.
+        config: The configuration.
+        looked_at: The ranges among the messages to compare with bronze, from `overlapping_ranges`.
+        newest: The last epochs of sources that begin another one.
+
+    Returns:
+        The messages with `epoch`; `relanding` (how the message landed again, null for its first landing);
+        `is_reused` (another message of the epoch has its coordinates); and `restart` (how often the offsets
+        of the partition had started again among these messages).
+    """
+    spark = messages.sparkSession
+    history, configured = epochs.read_history(spark, lake), _configured(config) | dict(newest or {})
+    placed = epochs.with_epochs(messages, history, configured)
+    plain = placed.withColumns(
+        {
+            "relanding": F.lit(None).cast("string"),
+            "is_reused": F.lit(False),
+            "restart": F.lit(None).cast("int"),
+        }
+    )
+    if not looked_at:
+        return plain
+    rows = [(span.source, span.topic, span.partition, span.low, span.high) for span in looked_at]
+    schema = "source string, topic string, `partition` int, low bigint, high bigint"
+    ranges = F.broadcast(spark.createDataFrame(rows, schema))
+    mine = placed.join(ranges, list(_PARTITION), "left_semi").withColumn("is_mine", F.lit(True))
+    bronze = (
+        lake.read(spark, MESSAGES_TABLE)
+        .select(*(F.col(f"`{n}`") for n in MESSAGES.names))
+        .join(ranges, list(_PARTITION))
+    )
+    bronze = (
+        bronze.where(F.col("offset").between(F.col("low"), F.col("high")))
+        .drop("low", "high")
+        .withColumn("landing", landing_order())
+    )
+    several = bronze.groupBy(*MESSAGE_AT).agg(F.count("*").alias("n")).where("n > 1")
+    here = mine.select(*MESSAGE_AT, landing_order().alias("landing"))
+    others = (
+        bronze.join(several, list(MESSAGE_AT), "left_semi")
+        .join(here, [*MESSAGE_AT, "landing"], "left_anti")
+        .drop("landing")
+    )
+    others = epochs.with_epochs(others, history, configured).withColumn("is_mine", F.lit(False))
+    weighed = _with_restarts(_compare_landings(mine.unionByName(others)).where("is_mine")).select(
+        *plain.columns
+    )
+    return plain.join(ranges, list(_PARTITION), "left_anti").select(*plain.columns).unionByName(weighed)
+
+
+def identify_all(
+    messages: DataFrame, lake: Lakehouse, config: Config, newest: Mapping[str, int] | None = None
+) -> DataFrame:
+    """`identify` for messages among which each has all messages of its own coordinates."""
+    return identify(messages, lake, config, overlapping_ranges(offset_ranges(messages, config), {}), newest)
+
+
+def _compare_landings(messages: DataFrame) -> DataFrame:
+    """Add `relanding` and `is_reused` to all landings of some coordinates; duplicates share one epoch."""
+    at = [F.col(f"`{name}`") for name in MESSAGE_AT]
+    order = F.struct(landing_order(), F.col("timestamp"), F.col("content"))
+    erased = F.transform(
+        F.filter(F.col("landings"), lambda one: one["is_erased"]), lambda one: one["timestamp"]
+    )
+    is_erased = F.coalesce(F.exists("headers", lambda header: header["key"] == FORGOTTEN), F.lit(False))
+    all_landings = F.collect_list(F.struct("timestamp", is_erased.alias("is_erased"))).over(
+        Window.partitionBy(*at)
+    )
+    content = F.sha2(F.to_json(F.struct("timestamp", "key", "value", "headers")), 256)
+    is_like_erased = F.coalesce(
+        F.array_contains(erased, F.col("timestamp")), F.lit(False)
+    )  # an erased message has no bytes to compare
+    rows = messages.withColumn("landings", all_landings).withColumn(
+        "content", F.when(is_like_erased, F.lit("")).otherwise(content)
+    )
+    same = Window.partitionBy(*at, "content").orderBy(order)
+    rows = rows.withColumn("nth", F.row_number().over(same)).withColumn("epoch", F.first("epoch").over(same))
+    first = F.first("content").over(Window.partitionBy(*at, "epoch").orderBy(order))
+    where = F.concat(
+        F.coalesce("file", F.lit("")), F.lit(":"), F.coalesce(F.col("line").cast("string"), F.lit(""))
+    )
+    again = F.concat_ws(" ", F.lit(LANDED_AGAIN), where, F.unix_micros("ingested_at").cast("string"))
+    rows = rows.withColumn("is_reused", (F.col("nth") == 1) & (first != F.col("content")))
+    return rows.withColumn("relanding", F.when(F.col("nth") > 1, again))
+
+
+def _with_restarts(messages: DataFrame) -> DataFrame:
+    """Add `restart`: it rises where offsets fall and a message that follows has reused coordinates.
+
+    Messages of the partition that are not older belong to the restart too, in whatever order they land. If
+    offsets fall and none is reused, dumps have only landed in another order.
+    """
+    order = F.struct(landing_order(), F.col("offset"))
+    in_partition = Window.partitionBy(*_PARTITION).orderBy(order)
+    was_again = F.lag(F.col("relanding").isNotNull()).over(in_partition) & F.col("relanding").isNull()
+    is_next_file = ~F.lag("file").over(in_partition).eqNullSafe(F.col("file"))
+    falls = (F.col("offset") <= F.lag("offset").over(in_partition)) | was_again | is_next_file
+    rows = messages.withColumn("falls", F.coalesce(falls, F.lit(True)))
+    rows = rows.withColumn("run", F.sum(F.col("falls").cast("int")).over(in_partition))
+    rows = rows.withColumn("is_anew", F.max("is_reused").over(Window.partitionBy(*_PARTITION, "run")))
+    rows = rows.withColumn(
+        "restart", F.sum((F.col("falls") & F.col("is_anew")).cast("int")).over(in_partition).cast("int")
+    )
+    since = F.min(F.when((F.col("restart") > 0) & F.col("relanding").isNull(), F.col("timestamp"))).over(
+        Window.partitionBy(*_PARTITION)
+    )
+    is_not_older = F.col("relanding").isNull() & F.coalesce(F.col("timestamp") >= since, F.lit(False))
+    return rows.withColumn("restart", F.greatest("restart", is_not_older.cast("int")))
+
+
+def find_restarts(messages: DataFrame) -> list[StopPoint]:
+    """The stops where the topics of messages (from `identify`) were created again, one for each partition.
+
+    A stop has the lowest offset of the first restart.
+    """
+    restarts = messages.where("restart > 0").groupBy(*_PARTITION).agg(F.min("restart").alias("restart"))
+    members = messages.where("relanding IS NULL").join(restarts, [*_PARTITION, "restart"])
+    first = members.groupBy(*_PARTITION, "restart").agg(F.min("offset").alias("offset"))
+    detail = "its offset, or one that follows, is that of another message that landed before"
+    return [
+        StopPoint(
+            row["source"],
+            row["topic"],
+            row["partition"],
+            row["offset"],
+            OFFSETS_RESTARTED,
+            detail,
+            row["restart"],
+        )
+        for row in first.collect()
+    ]
+
+
+def outcomes_in_epochs(changes: DataFrame, lake: Lakehouse, config: Config) -> DataFrame:
+    """Rows of `silver/changes` with their `epoch`; rows of older releases get it by their offsets."""
+    return epochs.with_recorded_epochs(
+        changes, epochs.read_history(changes.sparkSession, lake), _configured(config)
+    )
+
+
+def landings_of(outcomes: DataFrame) -> DataFrame:
+    """The distinct landings (LANDING_ID) of these outcomes, including paired BEFORE halves."""
+    own = outcomes.select(*MESSAGE_ID, relanding_of_outcome())
+    return own.unionByName(before_halves_of(outcomes).withColumn("relanding", F.lit(""))).distinct()
+
+
+def relanding_of_outcome() -> Column:
+    """The `relanding` of the landing that an outcome belongs to, as in LANDING_ID."""
+    return F.when(F.expr(OF_FIRST_LANDING), F.lit("")).otherwise(F.col("detail")).alias("relanding")
+
+
+def with_landing_id(messages: DataFrame) -> DataFrame:
+    """Messages from `identify` with `relanding` as in LANDING_ID."""
+    return messages.withColumn("relanding", F.coalesce("relanding", F.lit("")))
+
+
+def before_halves_of(outcomes: DataFrame) -> DataFrame:
+    """The BEFORE halves (MESSAGE_ID) of the merged changes among these outcomes."""
+    return outcomes.where("paired_with IS NOT NULL").select("source", "paired_with.*", "epoch")
+
+
+def add_epochs(spark: SparkSession, lake: Lakehouse, config: Config, name: str) -> None:
+    """Add the column `epoch` to a table of an older release, with values by the offsets of its rows."""
+    if "epoch" not in lake.read(spark, name).columns:
+        spark.sql(f"ALTER TABLE {sql_name(lake.location(name))} ADD COLUMNS (epoch INT)")
+    without = lake.read(spark, name).where("epoch IS NULL")
+    if without.isEmpty():
+        return
+    places = outcomes_in_epochs(without, lake, config).select(*MESSAGE_ID).distinct()
+    is_it = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in MESSAGE_AT)
+    Merge(lake.location(name), places, f"t.epoch IS NULL AND {is_it}").update({"epoch": "s.epoch"}).execute()
+
+
+def _configured(config: Config) -> dict[str, int]:
+    return {name: source.epoch for name, source in config.sources.items()}

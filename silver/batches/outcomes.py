@@ -1,0 +1,271 @@
+"""From decoded rows to outcomes: which rows are duplicates, and which halves form one update.
+
+All functions take and return DataFrames; none reads or writes tables. `silver/batches/process.py` decides
+from a summary which of these steps a batch needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.quarantine_reasons import Reason
+from framework.contracts.table_schemas import MESSAGE_ID
+from framework.spark.columns import by_source
+from silver.changes.deduplication import deduplicate_groups
+from silver.changes.grouping import Batches
+from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, pair_groups
+from silver.changes.staged_rows import OF_FIRST_LANDING, STAGED, STAGED_DDL
+
+_PLACE = ("source", "database", "schema", "table")
+IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
+"""Kinds whose `change_id` shows duplicates."""
+FEW = 100_000
+"""Up to this number, the ids of duplicates are broadcast; for more, the rows are shuffled."""
+UNPAIRED = f"kind = 'quarantined' AND reason = '{Reason.UNPAIRED_BEFORE_IMAGE}'"
+"""BEFORE halves that were refused because their other half did not come in time; it may still come."""
+
+
+def coordinates() -> Column:
+    """A change's coordinates as one sortable value; messages after a restart of the offsets come last."""
+    return F.struct(F.coalesce("restart", F.lit(0)), "topic", "partition", "offset", "ordinal")
+
+
+def table_key(*more: str) -> Column:
+    """A text that identifies the table (and more columns) of a row; nulls count as values."""
+    return F.to_json(
+        F.struct(*(F.col(f"`{name}`") for name in (*_PLACE, *more))), {"ignoreNullFields": "false"}
+    )
+
+
+def staged_columns(frame: DataFrame) -> DataFrame:
+    """The columns of STAGED from rows of `silver/changes` or `silver/pending`; missing ones are null."""
+    have = set(frame.columns)
+    texts = dict.fromkeys(("position", "columns", "evidence", "committed"), "string")
+    types = {**texts, "block": "bigint", "restart": "int", "is_of_record": "boolean", "epoch": "int"}
+    blank = {name: F.lit(None).cast(kind) for name, kind in types.items()}
+    return frame.select(
+        *(F.col(f"`{name}`") if name in have else blank[name].alias(name) for name in STAGED.names)
+    )
+
+
+def duplicate_ids(staged: DataFrame, known: DataFrame | None) -> DataFrame:
+    """The ids of changes that occur more than once.
+
+    Args:
+        staged: Decoded rows.
+        known: Earlier changes that may have the same ids, or None. A released half is not a whole change yet.
+
+    Returns:
+        `change_id` and `first`, the first coordinates in this batch. `first` is null where an earlier batch
+        has the change: then every row of this batch with the id is a duplicate.
+    """
+    mine = staged.where(F.col("half").isNull() & F.col("kind").isin(*IDENTIFIED)).select(
+        "change_id", coordinates().alias("at")
+    )
+    counted = mine.groupBy("change_id").agg(F.min("at").alias("first"), F.count("*").alias("n"))
+    if known is None:
+        return counted.where("n > 1").select("change_id", "first")
+    earlier = (
+        known.where(F.col("half").isNull()).select("change_id").distinct().withColumn("is_known", F.lit(True))
+    )
+    marked = counted.join(earlier, "change_id", "left").where(F.col("n").__gt__(1) | F.col("is_known"))
+    return marked.select("change_id", F.when(F.col("is_known").isNull(), F.col("first")).alias("first"))
+
+
+def mark_duplicates(staged: DataFrame, repeats: DataFrame) -> DataFrame:
+    """Give rows that duplicate an earlier change the kind `duplicate`, without images."""
+    marks = repeats.select("change_id", "first", F.lit(True).alias("is_repeated"))
+    joined = staged.join(marks, "change_id", "left")
+    is_candidate = (
+        F.coalesce(F.col("is_repeated"), F.lit(False))
+        & F.col("half").isNull()
+        & F.col("kind").isin(*IDENTIFIED)
+    )
+    rest = joined.where(~is_candidate).select(*(F.col(f"`{n}`") for n in STAGED.names))
+    nth = F.row_number().over(Window.partitionBy("change_id").orderBy(coordinates()))
+    numbered = joined.where(is_candidate).withColumn("_is_duplicate", F.col("first").isNull() | (nth > 1))
+    changed = {
+        "kind": F.when(F.col("_is_duplicate"), F.lit("duplicate")).otherwise(F.col("kind")),
+        "before": F.when(~F.col("_is_duplicate"), F.col("before")),
+        "after": F.when(~F.col("_is_duplicate"), F.col("after")),
+    }
+    return rest.unionByName(
+        numbered.select(*(changed[n].alias(n) if n in changed else F.col(f"`{n}`") for n in STAGED.names))
+    )
+
+
+def drop_already_decoded(rows: DataFrame, outcomes: DataFrame, messages: DataFrame) -> DataFrame:
+    """Drop rows whose event has an outcome: some rows of a message may be decoded when others are refused."""
+    at = list(MESSAGE_ID)
+    decoded = outcomes.where("kind NOT IN ('quarantined', 'half')").where(
+        OF_FIRST_LANDING
+    )  # a half that waited may be refused when its other half comes
+    decoded = (
+        decoded.select(*at, "ordinal")
+        .join(messages.where("relanding IS NULL").select(*at), at, "left_semi")
+        .distinct()
+    )
+    return rows.join(decoded, [*at, "ordinal"], "left_anti").select(*(F.col(f"`{n}`") for n in rows.columns))
+
+
+def exclude_forgotten(rows: DataFrame, changes: DataFrame) -> DataFrame:
+    """Exclude new deliveries of changes that `forget` has emptied; `changes` are all of `silver/changes`."""
+    emptied = (
+        changes.where(F.col("reason") == FORGOTTEN)
+        .select("change_id")
+        .distinct()
+        .withColumn("_is_emptied", F.lit(True))
+    )
+    joined = rows.join(emptied, "change_id", "left")
+    is_again = F.coalesce(F.col("_is_emptied"), F.lit(False)) & (F.col("kind") == "row")
+    changed = {
+        "kind": F.lit("excluded"),
+        "reason": F.lit(FORGOTTEN),
+        "before": F.lit(None),
+        "after": F.lit(None),
+    }
+    return joined.select(
+        *(
+            F.when(is_again, changed[n]).otherwise(F.col(n)).alias(n) if n in changed else F.col(f"`{n}`")
+            for n in rows.columns
+        )
+    )
+
+
+def has_ambiguous_position() -> Column:
+    """Whether a position does not identify its change: it is only a time, or a snapshot row has none."""
+    return (
+        (F.col("kind") == "row") & F.col("half").isNull() & ~F.col("sequence").eqNullSafe(F.col("position"))
+    )
+
+
+def _duplicate_group() -> Column:
+    """The group in which rows may be duplicates: a table and position; or else a table, epoch and key."""
+    key = F.to_json(
+        F.struct(F.transform("keys", lambda name: F.try_element_at(F.col("after"), name)).alias("key"))
+    )
+    epoch = F.regexp_extract("sequence", r"^\d+", 0)
+    copied = F.concat_ws(
+        "|", epoch, table_key(), F.when(F.size("keys") > 0, key).otherwise(F.col("change_id"))
+    )
+    return F.when(F.col("position").isNull(), copied).otherwise(table_key("position"))
+
+
+def deduplicate_ambiguous(
+    staged: DataFrame, repeats: DataFrame, known: DataFrame | None, *, are_few: bool
+) -> tuple[DataFrame, DataFrame]:
+    """Resolve duplicates among rows that are `has_ambiguous_position`.
+
+    Returns:
+        The rows of groups without duplicates, unchanged, and the outcomes of the others.
+    """
+    rows = staged.withColumn("_group", _duplicate_group())
+    places = rows.join(repeats.select("change_id"), "change_id", "left_semi").select("_group").distinct()
+    places = F.broadcast(places) if are_few else places
+    members = rows.join(places, "_group", "left_semi").withColumn("origin", F.lit(NEW))
+    if known is not None:
+        earlier = known.where("kind = 'row'").withColumn(
+            "position", F.coalesce("position", _position_of("sequence"))
+        )
+        earlier = (
+            staged_columns(earlier)
+            .withColumn("_group", _duplicate_group())
+            .withColumn("origin", F.lit(KNOWN))
+        )
+        members = members.unionByName(earlier.join(places, "_group", "left_semi").select(members.columns))
+    rest = rows.join(places, "_group", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
+    return rest, _apply_to_groups(members, deduplicate_groups)
+
+
+def _position_of(sequence: str) -> Column:
+    """The sequence without its four tie-breakers; null for a row without a position."""
+    has_place = ~F.col(sequence).rlike(r"^\d+\.010\.")
+    return F.when(has_place, F.regexp_replace(F.col(sequence), r"\.[^.]*(\.\d+){3}$", ""))
+
+
+def pair_halves(
+    staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadlines: Mapping[str, datetime | None]
+) -> DataFrame:
+    """The outcomes of this batch's halves, and of waiting halves that have a partner now or are overdue."""
+    mine = staged.withColumn("_group", table_key("sequence"))
+    halves = mine.where(F.col("half").isNotNull()).withColumn("origin", F.lit(NEW))
+    updates = mine.where("half is null and kind = 'row' and op = 'update'").withColumn("origin", F.lit(KNOWN))
+    waiting = (
+        staged_columns(pending)
+        .withColumn("_group", table_key("sequence"))
+        .withColumn("origin", F.lit(PENDING))
+    )
+    touched = halves.select("_group").unionByName(updates.select("_group")).distinct()
+    overdue = F.col("event_time") < _deadline(deadlines)
+    met = waiting.join(touched.withColumn("is_touched", F.lit(True)), "_group", "left").where(
+        F.col("is_touched") | overdue
+    )
+    open_halves = halves.unionByName(met.select(halves.columns))
+    places = open_halves.select("_group").distinct()
+    members = open_halves.unionByName(updates.join(places, "_group", "left_semi").select(halves.columns))
+    if known is not None:
+        earlier = (
+            staged_columns(known.where("kind = 'row'"))
+            .withColumn("_group", table_key("sequence"))
+            .withColumn("origin", F.lit(KNOWN))
+        )
+        members = members.unionByName(earlier.join(places, "_group", "left_semi").select(halves.columns))
+        refused = (
+            staged_columns(known.where(UNPAIRED))
+            .withColumn("_group", table_key("sequence"))
+            .withColumn("origin", F.lit(REFUSED))
+        )
+        members = members.unionByName(refused.join(places, "_group", "left_semi").select(halves.columns))
+    members = members.withColumn("deadline", _deadline(deadlines))
+    return _apply_to_groups(members, pair_groups)
+
+
+def _deadline(deadlines: Mapping[str, datetime | None]) -> Column:
+    moments = {source: F.lit(moment) for source, moment in deadlines.items() if moment is not None}
+    return by_source(moments, F.lit(None).cast("timestamp"))
+
+
+def resolve_duplicates(
+    whole: DataFrame, repeats: DataFrame, history: DataFrame | None, open_rows: int
+) -> DataFrame:
+    """Mark the rows that duplicate others.
+
+    Args:
+        whole: Decoded rows that are not halves.
+        repeats: The result of `duplicate_ids`.
+        history: Earlier changes that may have the same ids, or None.
+        open_rows: How many of the rows are `has_ambiguous_position`.
+    """
+    number = repeats.count()
+    if not number:
+        return whole
+    are_few = number <= FEW
+    repeats = F.broadcast(repeats) if are_few else repeats
+    if not open_rows:
+        return mark_duplicates(whole, repeats)
+    is_open = has_ambiguous_position()
+    rest, settled = deduplicate_ambiguous(whole.where(is_open), repeats, history, are_few=are_few)
+    return mark_duplicates(whole.where(~is_open), repeats).unionByName(rest).unionByName(settled)
+
+
+def is_from(lowest: Mapping[str, str]) -> Column:
+    """Whether a row is of one of these sources and not below its position.
+
+    The first two conditions skip files.
+    """
+    own = by_source(
+        {source: F.lit(sequence) for source, sequence in lowest.items()}, F.lit(None).cast("string")
+    )
+    is_near = F.col("source").isin(*lowest) & (F.col("sequence") >= min(lowest.values()))
+    return is_near & (F.col("sequence") >= own)
+
+
+def _apply_to_groups(members: DataFrame, places: Callable[[Batches], Iterator[pa.RecordBatch]]) -> DataFrame:
+    """The outcomes of the members (STAGED, `_group` and more), group by group, by a `mapInArrow` function."""
+    return members.repartition("_group").sortWithinPartitions("_group").mapInArrow(places, STAGED_DDL)

@@ -1,0 +1,235 @@
+"""How far the time of each partition has come, and how that raises the sequences of a batch.
+
+`ops/partitions` keeps, for each batch and partition, the last offset and the greatest position that its
+sequences have reached. A batch with higher offsets is raised block by block, without another look at its
+rows.
+
+Late messages have offsets among committed ones, whose sequences stay. A late message gets the greatest
+position of the messages up to it, but not more than the next committed message has. So the sequences of a
+partition always rise with its offsets, in whatever order the messages land, and a message that is decoded
+again gets the same sequence. One case is not covered: a segment that repeats messages of an earlier segment
+and lands before it. Then the repeated message counts as the change, and the earlier message as its duplicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from framework.contracts.table_names import PARTITIONS_TABLE
+from framework.contracts.table_schemas import CHANGES
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.changes.staged_rows import STAGED
+
+_PARTITIONS_SCHEMA = (
+    "batch bigint, source string, topic string, `partition` int, epoch string, last_offset bigint, top string"
+)
+_PARTITION = ("source", "topic", "partition", "epoch")
+_TIE = r"(\.[^.]*\.\d+\.\d+\.\d+)$"
+_SEGMENT = 4_096
+"""How many offsets of a partition one task sorts where messages land late."""
+
+Partition = tuple[str, str, int, str]
+"""Source, topic, partition and epoch; the epoch as sequences write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProgress:
+    """The last offset of a partition, and the greatest position up to it."""
+
+    last_offset: int
+    position: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowBlock:
+    """Rows of a partition that were ordered together: their offsets, lowest and greatest own positions."""
+
+    partition: Partition
+    name: int
+    first_offset: int
+    last_offset: int
+    lowest: str
+    greatest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the rows of a batch are changed.
+
+    `floors` are blocks with the lowest position that their sequences may have, `late` the partitions with
+    messages that landed late, and `progress` how far each partition has come after the batch.
+    """
+
+    floors: Sequence[tuple[RowBlock, str]]
+    late: frozenset[Partition]
+    progress: Mapping[Partition, PartitionProgress]
+
+
+def plan_of(blocks: Iterable[RowBlock], tops: Mapping[Partition, PartitionProgress]) -> Plan:
+    """Compare the blocks of a batch with the progress of their partitions (`tops`) before it."""
+    partitions: dict[Partition, list[RowBlock]] = {}
+    for block in blocks:
+        partitions.setdefault(block.partition, []).append(block)
+    raised: list[tuple[RowBlock, str]] = []
+    late: set[Partition] = set()
+    reached: dict[Partition, PartitionProgress] = {}
+    for partition, members in partitions.items():
+        members.sort(key=lambda block: block.first_offset)
+        before = tops.get(partition, PartitionProgress(-1, ""))
+        found, end, top = [], before.last_offset, before.position
+        for block in members:
+            if block.first_offset <= end:
+                late.add(partition)
+            if block.lowest < top:
+                found.append((block, top))
+            end, top = max(end, block.last_offset), max(top, block.greatest)
+        if partition not in late:
+            raised += found
+        if end > before.last_offset:
+            reached[partition] = PartitionProgress(end, top)
+    return Plan(raised, frozenset(late), reached)
+
+
+def blocks_of(staged: DataFrame) -> list[RowBlock]:
+    """The blocks of decoded rows: one for each partition in each Arrow batch."""
+    rows = staged.where("block IS NOT NULL").withColumn("epoch", _epoch("position"))
+    extents = (F.min("offset"), F.max("offset"), F.min("position"), F.max("position"))
+    return [
+        RowBlock((r[0], r[1], r[2], r[3]), *r[4:])
+        for r in rows.groupBy(*_PARTITION, "block").agg(*extents).collect()
+    ]
+
+
+def apply_plan(staged: DataFrame, plan: Plan, committed: DataFrame) -> DataFrame:
+    """The rows with sequences in the order of their partitions; `committed` are rows of `silver/changes`."""
+    rows = staged
+    if plan.floors:
+        rows = _with_floors(rows, plan.floors)
+    if plan.late:
+        is_late = F.broadcast(_partitions(staged.sparkSession, plan.late))
+        marked = rows.withColumn("own_epoch", F.col("epoch"))
+        marked = marked.withColumn("epoch", F.when(F.col("block").isNotNull(), _epoch("position")))
+        late = marked.join(is_late, list(_PARTITION), "left_semi")
+        held = _committed_positions(committed).join(is_late, list(_PARTITION), "left_semi")
+        rest = marked.join(is_late, list(_PARTITION), "left_anti")
+        rows = rest.select(*_restored()).unionByName(_place_between(late, held))
+    return rows
+
+
+def read_progress(spark: SparkSession, lake: Lakehouse, changes: str) -> dict[Partition, PartitionProgress]:
+    """How far the partitions have come; computed from the changes where `ops/partitions` is lost."""
+    if lake.exists(spark, PARTITIONS_TABLE):
+        rows = lake.read(spark, PARTITIONS_TABLE).select(*_PARTITION, "last_offset", "top")
+    else:
+        rows = _committed_positions(lake.rows(spark, changes, CHANGES)).select(
+            *_PARTITION, "offset", "committed_position"
+        )
+    found = (
+        rows.toDF(*_PARTITION, "last_offset", "top")
+        .groupBy(*_PARTITION)
+        .agg(F.max("last_offset"), F.max("top"))
+    )
+    return {(r[0], r[1], r[2], r[3]): PartitionProgress(r[4], r[5]) for r in found.collect()}
+
+
+def append_progress(
+    spark: SparkSession, lake: Lakehouse, batch: int, tops: Mapping[Partition, PartitionProgress]
+) -> None:
+    """Save the progress of a batch, before the batch is committed.
+
+    If a run dies in between, the saved progress is too far: messages up to it then count as late.
+    """
+    rows = [(batch, *partition, top.last_offset, top.position) for partition, top in tops.items()]
+    lake.append(spark.createDataFrame(rows, _PARTITIONS_SCHEMA).coalesce(1), PARTITIONS_TABLE)
+
+
+def _with_floors(rows: DataFrame, floors: Sequence[tuple[RowBlock, str]]) -> DataFrame:
+    """The rows, with sequences raised to the floors of their blocks."""
+    data = [(*block.partition[:3], block.name, floor) for block, floor in floors]
+    schema = "source string, topic string, `partition` int, block bigint, floor string"
+    at = ["source", "topic", "partition", "block"]
+    joined = rows.join(F.broadcast(rows.sparkSession.createDataFrame(data, schema)), at, "left")
+    is_below = F.col("floor").isNotNull() & (F.col("sequence") < F.col("floor"))
+    sequence = F.when(is_below, F.concat("floor", F.regexp_extract("sequence", _TIE, 1))).otherwise(
+        F.col("sequence")
+    )
+    return joined.withColumn("sequence", sequence).select(*_staged())
+
+
+def _place_between(late: DataFrame, held: DataFrame) -> DataFrame:
+    """Order late rows among committed ones.
+
+    Segments of offsets are compared first, so that no task sorts a whole partition.
+    """
+    segment = F.floor(F.col("offset") / _SEGMENT).alias("segment")
+    mine = late.select(
+        "*", segment, F.col("position").alias("own"), F.lit(None).cast("string").alias("committed_position")
+    )
+    theirs = held.select(
+        *_PARTITION, "offset", segment, F.lit(None).cast("string").alias("own"), "committed_position"
+    )
+    narrow = mine.select(*theirs.columns).unionByName(theirs)
+    wholes = narrow.groupBy(*_PARTITION, "segment").agg(
+        F.max("own").alias("own"),
+        F.min("committed_position").alias("lowest"),
+        F.max("committed_position").alias("highest"),
+        F.count("own").alias("rows"),
+    )
+    by_segment = Window.partitionBy(*_PARTITION).orderBy("segment")
+    before, behind = (
+        by_segment.rowsBetween(Window.unboundedPreceding, -1),
+        by_segment.rowsBetween(1, Window.unboundedFollowing),
+    )
+    around = wholes.select(
+        *_PARTITION, "segment", "rows",
+        F.greatest(F.max("own").over(before), F.max("highest").over(before)).alias("floor"),
+        F.min("lowest").over(behind).alias("ceiling"),
+    ).where("rows > 0").drop("rows")  # fmt: skip
+    together = mine.unionByName(theirs, allowMissingColumns=True).join(around, [*_PARTITION, "segment"])
+    inside = Window.partitionBy(*_PARTITION, "segment").orderBy("offset")
+    upto = inside.rangeBetween(Window.unboundedPreceding, 0)
+    position = F.least(
+        F.greatest("floor", F.max("own").over(upto), F.max("committed_position").over(upto)),
+        F.coalesce(
+            F.min("committed_position").over(inside.rangeBetween(0, Window.unboundedFollowing)), "ceiling"
+        ),
+    )
+    sequence = F.concat("at_last", F.regexp_extract("sequence", _TIE, 1))
+    return (
+        together.withColumn("at_last", position)
+        .where("own IS NOT NULL")
+        .withColumn("sequence", sequence)
+        .select(*_restored())
+    )
+
+
+def _committed_positions(changes: DataFrame) -> DataFrame:
+    """The position at which the sequence of each change begins, with its partition and offset."""
+    rows = changes.where("position IS NOT NULL AND sequence IS NOT NULL")
+    held = F.regexp_replace("sequence", _TIE, "").alias("committed_position")
+    return rows.select("source", "topic", "partition", _epoch("position").alias("epoch"), "offset", held)
+
+
+def _partitions(spark: SparkSession, partitions: Iterable[Partition]) -> DataFrame:
+    return spark.createDataFrame(
+        sorted(partitions), "source string, topic string, `partition` int, epoch string"
+    )
+
+
+def _epoch(position: str) -> Column:
+    return F.substring_index(position, ".", 1)
+
+
+def _restored() -> list[Column]:
+    """The columns of STAGED, with the original `epoch` of the rows."""
+    return [
+        F.col("own_epoch").alias("epoch") if name == "epoch" else F.col(f"`{name}`") for name in STAGED.names
+    ]
+
+
+def _staged() -> list[Column]:
+    return [F.col(f"`{name}`") for name in STAGED.names]

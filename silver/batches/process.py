@@ -1,0 +1,391 @@
+"""One batch of messages: decode them once, commit all outcomes at once, derive what follows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.model import Config
+from framework.config.quality import OnChange
+from framework.contracts.quarantine_reasons import Reason
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PARTITIONS_TABLE, PENDING_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES
+from framework.errors import MainstemError
+from framework.lakehouse.small_files import is_there
+from framework.pipeline.fault_injection import crash_point
+from framework.spark.tuning import SMALL_ROWS, tune_for_rows
+from silver.batches import (
+    arrival,
+    batch_counts,
+    changes_table,
+    encodings,
+    outcomes,
+    partition_progress,
+    pending,
+    quality_rules,
+    quarantine,
+)
+from silver.batches.arrival import BatchExtent, batch_extent, highest_offsets, read_high_offsets
+from silver.batches.changes_table import is_committed
+from silver.batches.contents import Contents, Summary, contents_of
+from silver.batches.event_clock import with_believable_times
+from silver.batches.landings import (
+    OffsetRange,
+    find_restarts,
+    identify,
+    identify_all,
+    outcomes_in_epochs,
+    overlapping_ranges,
+    repeatable_sources,
+)
+from silver.batches.run_state import BATCH_ID_STEP, Progress, RunState, later
+from silver.batches.seed_plans import plans_with_seeds
+from silver.changes.decode import arrow_decoder
+from silver.changes.staged_rows import STAGED_DDL
+from silver.epochs import history as epochs
+from silver.epochs import resets, starts
+from silver.formats import FORMATS
+
+_OF_HALVES = {Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR, Reason.RULE_BROKEN}
+
+
+def process_batch(
+    messages: DataFrame, batch: int, state: RunState, *, is_replay: bool = False, is_last: bool = True
+) -> int:
+    """Commit the outcomes of these rows of `bronze/messages` once, and derive what follows.
+
+    Returns how many messages there were. A replay of quarantined messages commits those that it can decode
+    now, and stores the new reason of the others.
+    """
+    spark = messages.sparkSession
+    found = batch_extent(messages, state.config)
+    known = messages.where(F.col("source").isin(*state.plans)).select(
+        *(F.col(f"`{n}`") for n in MESSAGES.names)
+    )
+    if found.others:
+        rows = [epochs.left_out_row(source, batch) for source in found.others]
+        epochs.append_rows(spark, state.lake, rows, state.transaction("left_out", batch))
+    if not found.messages:  # once the stream has batches, the table must exist
+        state.lake.create(spark, CHANGES_TABLE, CHANGES, changes_table.CHANGES_PROPERTIES)
+        return 0
+    tune_for_rows(spark, found.messages)
+    looked_at = overlaps_in_batch(spark, state, found)
+    known = identify(known, state.lake, state.config, looked_at)
+    anew = find_restarts(known) if looked_at else []
+    counts: list[Row] = []
+    counts_to_be: list[Row] = []
+    if is_committed(spark, state.lake, batch):
+        counts = batch_counts.counts_of(spark, state.lake, batch)
+    else:
+        counts_to_be = _commit(
+            known, batch, state, replace(found, stops=tuple(anew), is_last=is_last), is_replay
+        )
+    # A batch that was derived is not derived again: later batches may have paired the halves it left waiting.
+    raw = (
+        known
+        if state.raw is None
+        else identify(state.raw.select(*MESSAGES.names), state.lake, state.config, looked_at)
+    )
+    state.note(counts or derive(raw, batch, state, found.landed_at, counts_to_be), found.messages)
+    return found.messages
+
+
+def overlaps_in_batch(spark: SparkSession, state: RunState, found: BatchExtent) -> list[OffsetRange]:
+    """The ranges of a batch in which coordinates may repeat earlier ones."""
+    if state.high_offsets is None:
+        state.high_offsets = read_high_offsets(spark, state.lake, state.config, state.newest)
+    looked_at = overlapping_ranges(found.offset_ranges, state.high_offsets)
+    state.high_offsets = highest_offsets(found.offset_ranges, state.high_offsets)
+    return looked_at
+
+
+def _commit(
+    messages: DataFrame, batch: int, state: RunState, arrived: BatchExtent, is_replay: bool
+) -> list[Row]:
+    """Decode and commit. Returns the counts of the rows if they are known in advance, else an empty list."""
+    spark, lake = messages.sparkSession, state.lake
+    crash_point("silver.before_staging")
+    staging = f"{lake.checkpoints}/staging/silver"
+    staged, contents, shown = decode_into_files(staging, messages, state, arrived, batch)
+    if shown:
+        encodings.append_rows(spark, lake, shown, state.transaction("encodings", batch))
+    rows, stops = decide_outcomes(
+        order_by_partition(staged, state, contents, batch), state, arrived, contents
+    )
+    is_as_decoded = rows is staged and not is_replay
+    if stops:
+        stops = starts.with_landings(messages, stops)
+        already_stopped = [
+            epochs.stopped_row(stop, state.config.sources[stop.source].epoch, batch) for stop in stops
+        ]
+        epochs.append_rows(spark, lake, already_stopped, state.transaction("epochs", batch))
+    changes_table.append_schemas(spark, lake, contents.schemas, batch, state.known_schemas(spark))
+    if repeatable_sources(state.config):
+        arrival.write_high_offsets(spark, lake, batch, state.high_offsets or {})
+    crash_point("silver.before_changes")
+    if is_replay:
+        quarantine.update_reasons(lake, rows)
+        outcomes_before = outcomes_in_epochs(lake.rows(spark, CHANGES_TABLE, CHANGES), lake, state.config)
+        rows = outcomes.drop_already_decoded(rows.where("kind <> 'quarantined'"), outcomes_before, messages)
+    changes = changes_table.changes_of(rows.withColumn("batch", F.lit(batch).cast("long")))
+    if arrived.messages < SMALL_ROWS:
+        changes = changes.coalesce(1)
+    note = {
+        "userMetadata": json.dumps({"batch": batch, "messages": arrived.messages}),
+        "mergeSchema": "true",
+    }  # tables of older releases lack `epoch`
+    lake.append(
+        changes, CHANGES_TABLE, state.transaction("changes", batch), changes_table.CHANGES_PROPERTIES | note
+    )
+    crash_point("silver.after_changes")
+    if lake.local_root is not None:
+        shutil.rmtree(staging, ignore_errors=True)
+    return contents.counts_in(batch) if is_as_decoded else []
+
+
+def decode_into_files(
+    place: str, messages: DataFrame, state: RunState, arrived: BatchExtent, batch: int
+) -> tuple[DataFrame, Contents, list[encodings.EncodingRow]]:
+    """Decode messages into files under a folder, twice if their values show more of how they are encoded.
+
+    Returns:
+        The decoded rows (STAGED), a summary of them, and rows to record in `ops/encodings`.
+    """
+    spark = messages.sparkSession
+    decode(messages, state).write.mode("overwrite").parquet(place)
+    staged = spark.read.schema(STAGED_DDL).parquet(place)
+    contents = contents_of(staged, arrived.landed_at)
+    known = state.known_encodings(spark)
+    rows = known.news(contents.evidence, batch)
+    if rows:
+        known = state.encodings = encodings.Encodings((*known.rows, *rows))
+        decode(messages, state).write.mode("overwrite").parquet(place)
+        staged = spark.read.schema(STAGED_DDL).parquet(place)
+        contents = contents_of(staged, arrived.landed_at)
+    waiting = [
+        encodings.waiting_row(state.plans[source], known, batch) for source in sorted(contents.waiting)
+    ]
+    return staged, contents, [*rows, *waiting]
+
+
+def decode(messages: DataFrame, state: RunState) -> DataFrame:
+    """Decode messages from `identify` into rows (STAGED)."""
+    plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
+    return messages.mapInArrow(arrow_decoder(plans), STAGED_DDL)
+
+
+def order_by_partition(
+    staged: DataFrame, state: RunState, contents: Contents, batch: int | None = None
+) -> DataFrame:
+    """The rows with sequences that rise with the offsets of their partitions; `staged` itself if they do.
+
+    With a `batch`, the progress of the partitions is saved as well.
+    """
+    if not contents.in_partitions:
+        return staged
+    spark = staged.sparkSession
+    tops = state.partition_progress(spark)
+    plan = partition_progress.plan_of(partition_progress.blocks_of(staged), tops)
+    if batch is not None and plan.progress:
+        is_lost = not state.lake.exists(spark, PARTITIONS_TABLE)
+        partition_progress.append_progress(
+            spark, state.lake, batch, {**tops, **plan.progress} if is_lost else plan.progress
+        )
+    tops.update(plan.progress)
+    return partition_progress.apply_plan(staged, plan, state.lake.rows(spark, CHANGES_TABLE, CHANGES))
+
+
+def decide_outcomes(
+    staged: DataFrame,
+    state: RunState,
+    arrived: BatchExtent,
+    contents: Contents,
+    again: DataFrame | None = None,
+) -> tuple[DataFrame, list[resets.StopPoint]]:
+    """Decide the outcome of each decoded row.
+
+    Args:
+        staged: Decoded rows.
+        state: The state of the run.
+        arrived: The extent of the batch.
+        contents: The summary of the decoded rows.
+        again: The messages (MESSAGE_ID), if they are decoded again: their old outcomes are then ignored, and
+            no source stops.
+
+    Returns:
+        The outcomes (`staged` itself if decoding has decided all of them), and where sources stop. Rows
+        behind a stop have no outcome yet.
+    """
+    rows, stops = _pair_and_deduplicate(staged, state, arrived, contents, again)
+    spark, lake = staged.sparkSession, state.lake
+    if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
+        rows = outcomes.exclude_forgotten(rows, lake.rows(spark, CHANGES_TABLE, CHANGES))
+    rules = quality_rules.change_rules(state.config.quality, OnChange.QUARANTINE)
+    return (quality_rules.quarantine_broken(rows, rules) if rules else rows), stops
+
+
+def _pair_and_deduplicate(
+    staged: DataFrame, state: RunState, arrived: BatchExtent, contents: Contents, again: DataFrame | None
+) -> tuple[DataFrame, list[resets.StopPoint]]:
+    """Mark duplicates, pair the halves of updates, and leave out what is behind a stop."""
+    summaries = contents.sources
+    decoded = sum(s.messages for s in summaries)
+    if decoded != arrived.messages:
+        raise MainstemError(
+            "MESSAGES_UNACCOUNTED",
+            found=f"{arrived.messages} messages in a batch, {decoded} fates",
+            where="silver",
+            action="report this: nothing was written, bronze keeps every message",
+        )
+    spark = staged.sparkSession
+    shown = state.source_progress(spark)
+    history = _history(spark, state, summaries, shown)
+    if history is not None and again is not None:
+        history = (
+            outcomes_in_epochs(history, state.lake, state.config)
+            .join(again, list(MESSAGE_ID), "left_anti")
+            .select(*history.columns)
+        )
+    whole = _whole_rows(staged, history, contents)
+    stops = (
+        [
+            *arrived.stops,
+            *_find_stops(with_believable_times(whole, arrived.landed_at), state, summaries, shown),
+        ]
+        if again is None
+        else []
+    )
+    if stops:
+        stops = resets.spread_stop_points(with_believable_times(staged, arrived.landed_at), stops)
+        staged = resets.drop_behind_stops(staged, stops)
+        whole = _whole_rows(staged, history, contents)  # a duplicate of a change behind a stop is none yet
+    if not any(FORMATS[state.config.sources[s.source].format].halves for s in summaries):
+        return whole, stops
+    if not contents.halves and (again is not None or not state.has_pending(spark)):
+        return whole, stops
+    waiting = (
+        spark.createDataFrame([], CHANGES)
+        if again is not None
+        else state.lake.rows(spark, PENDING_TABLE, CHANGES)
+    )
+    overdue = pending.deadlines(_newest_times(shown, summaries), state.config) if arrived.is_last else {}
+    return whole.unionByName(outcomes.pair_halves(staged, waiting, history, overdue)), stops
+
+
+def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents) -> DataFrame:
+    """The rows that are not halves, with duplicates marked."""
+    whole = staged.where("half is null") if contents.halves else staged
+    return outcomes.resolve_duplicates(
+        whole, outcomes.duplicate_ids(staged, history), history, contents.ambiguous_positions
+    )
+
+
+def _find_stops(
+    whole: DataFrame, state: RunState, summaries: Sequence[Summary], shown: Mapping[str, Progress]
+) -> list[resets.StopPoint]:
+    waits = {}
+    for summary in summaries:
+        source = state.config.sources[summary.source]
+        span = (summary.min_event_time, summary.max_event_time)
+        is_behind = _is_behind(summary, shown)
+        if resets.may_show_reset(
+            FORMATS[source.format], span, source.pairing_timeout, is_behind, summary.servers
+        ):
+            waits[summary.source] = source.pairing_timeout
+    servers = {summary.source for summary in summaries if summary.servers}
+    extents = state.extents(whole.sparkSession, list(waits), resets.EXTENTS)
+    quiet = {source: wait for source, wait in waits.items() if source not in servers}
+    suspects = servers | (resets.suspect_sources(whole, extents, quiet) if quiet else set())
+    waits = {source: wait for source, wait in waits.items() if source in suspects}
+    return resets.find_stop_points(whole, extents, waits) if waits else []
+
+
+def _is_behind(summary: Summary, shown: Mapping[str, Progress]) -> bool:
+    top = shown[summary.source].sequence if summary.source in shown else None
+    return summary.min_sequence is not None and top is not None and summary.min_sequence <= top
+
+
+def _history(
+    spark: SparkSession, state: RunState, summaries: Sequence[Summary], shown: Mapping[str, Progress]
+) -> DataFrame | None:
+    """Earlier changes that this batch could duplicate; None if all its positions are higher."""
+    lowest = {
+        summary.source: summary.min_sequence or "" for summary in summaries if _is_behind(summary, shown)
+    }
+    if not lowest or not state.lake.exists(spark, CHANGES_TABLE):  # counts remain where changes are lost
+        return None
+    changes = state.lake.read(spark, CHANGES_TABLE).where(outcomes.is_from(lowest))
+    return changes.where(F.col("kind").isin(*outcomes.IDENTIFIED) | F.expr(outcomes.UNPAIRED))
+
+
+def _newest_times(
+    shown: Mapping[str, Progress], batch: Iterable[Summary | Row]
+) -> dict[str, datetime | None]:
+    """The newest event time of each source, with those of a batch (its summaries, or its counts)."""
+    newest = {source: extent.event_time for source, extent in shown.items()}
+    for part in batch:
+        newest[part.source] = later(newest.get(part.source), part.max_event_time)
+    return newest
+
+
+def derive(
+    messages: DataFrame, batch: int, state: RunState, landed_at: datetime | None, counts: Sequence[Row] = ()
+) -> list[Row]:
+    """Derive what follows from a committed batch. Repeating it changes nothing.
+
+    Args:
+        messages: The messages of the batch, from `identify`.
+        batch: The number of the batch.
+        state: The state of the run.
+        landed_at: When the newest message of the batch landed.
+        counts: The counts of the batch, if they are known.
+
+    Returns:
+        The counts of the batch.
+    """
+    spark, lake = messages.sparkSession, state.lake
+    committed = lake.read(spark, CHANGES_TABLE).where(F.col("batch") == batch)
+    counts = list(counts) or batch_counts.count_rows(committed, landed_at)
+    kinds = {row["kind"] for row in counts}
+    if "quarantined" in kinds:
+        reasons = {row["reason"] for row in counts}
+        # they may belong to halves that waited, whose messages came in earlier batches
+        is_older = reasons & _OF_HALVES and _have_halves(counts, state.config)
+        raw = messages
+        if is_older:
+            refused = committed.where("kind = 'quarantined'").select(*MESSAGE_AT)
+            near = lake.read(spark, MESSAGES_TABLE).join(refused, list(MESSAGE_AT), "left_semi")
+            raw = identify_all(near, lake, state.config)
+        quarantine.merge_quarantine(lake, committed, raw)
+    if "row" in kinds and any(extent.has_unpaired for extent in state.table_progress(spark).values()):
+        quarantine.resolve_unpaired(lake, committed)
+    crash_point("silver.after_quarantine")
+    if _has_waiting(counts, state.config) or state.has_pending(spark):
+        times = _newest_times(state.source_progress(spark), counts)
+        pending.merge_pending(lake, committed, landed_at, times)
+        state.has_waiting = None
+    crash_point("silver.after_pending")
+    if kinds & {"ddl", "truncate"}:
+        changes_table.append_statements(lake, committed, state.transaction("statements", batch))
+    if batch % BATCH_ID_STEP:
+        quarantine.resolve_replayed(lake, committed)
+    batch_counts.append_counts(lake, spark, counts, landed_at, state.transaction("counts", batch))
+    crash_point("silver.after_counts")
+    return counts
+
+
+def _has_waiting(counts: Sequence[Row], config: Config) -> bool:
+    """Whether halves of the batch may wait; those of formats without halves never do."""
+    return _have_halves([row for row in counts if row["kind"] == "half"], config)
+
+
+def _have_halves(counts: Sequence[Row], config: Config) -> bool:
+    """Whether some of the counted rows are of a source whose updates come in halves."""
+    pairing = {name for name, source in config.sources.items() if FORMATS[source.format].halves}
+    return any(row["source"] in pairing for row in counts)

@@ -1,0 +1,79 @@
+"""`silver/quarantine` after a committed batch: messages that cannot be decoded, with their bytes.
+
+Each function reads the committed rows and writes so that a repeat changes nothing.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from framework.contracts.quarantine_reasons import Reason
+from framework.contracts.table_names import QUARANTINE_TABLE
+from framework.contracts.table_schemas import MESSAGE_ID
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.merge import Merge
+from silver.batches.landings import SAME_MESSAGE
+from silver.changes.staged_rows import OF_FIRST_LANDING
+
+REOPENED = {name: f"s.{name}" for name in ("reason", "detail", "batch", "is_resolved", "key", "value")}
+
+
+def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame) -> None:
+    """Write each quarantined message of the batch, with its bytes, to `silver/quarantine`.
+
+    Args:
+        lake: The lakehouse.
+        committed: The committed rows of the batch.
+        messages: The messages of the batch, from `landings.identify`.
+    """
+    refused = committed.where("kind = 'quarantined'").select(
+        "source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "batch", "epoch"
+    )
+    raw = messages.where("relanding IS NULL").select(
+        *MESSAGE_ID, "key", "value", F.col("ingested_at").alias("seen")
+    )
+    rows = refused.join(raw, list(MESSAGE_ID), "left").select(
+        "topic", "partition", "offset", "ordinal", "source", "format", "reason", "detail", "key", "value",
+        F.col("seen").alias("first_seen_at"), F.col("seen").alias("last_seen_at"),
+        F.lit(False).alias("is_resolved"), "batch", "epoch",
+    )  # fmt: skip
+    merge = Merge(lake.location(QUARANTINE_TABLE), rows, SAME_MESSAGE + " AND t.ordinal <=> s.ordinal")
+    # a replay may take a half out of quarantine; it may be refused again when its other half comes
+    merge.update(REOPENED, "t.is_resolved AND t.batch < s.batch").insert_all().execute()
+
+
+def resolve_unpaired(lake: Lakehouse, committed: DataFrame) -> None:
+    """Resolve the quarantined BEFORE halves that a row of this batch has been paired with."""
+    met = (
+        committed.where("kind = 'row' AND paired_with IS NOT NULL")
+        .select("source", "paired_with.*", "epoch")
+        .distinct()
+    )
+    is_open = f"t.reason = '{Reason.UNPAIRED_BEFORE_IMAGE}' AND NOT t.is_resolved"
+    Merge(lake.location(QUARANTINE_TABLE), met, SAME_MESSAGE).update(
+        {"is_resolved": "true"}, is_open
+    ).execute()
+
+
+def update_reasons(lake: Lakehouse, rows: DataFrame) -> None:
+    """Store the new reason of replayed messages that were refused again."""
+    refused = rows.where("kind = 'quarantined'").select(*MESSAGE_ID, "ordinal", "reason", "detail")
+    merge = Merge(lake.location(QUARANTINE_TABLE), refused, SAME_MESSAGE + " AND t.ordinal = s.ordinal")
+    merge.update(
+        {"reason": "s.reason", "detail": "s.detail", "last_seen_at": "current_timestamp()"}
+    ).execute()
+
+
+def resolve_replayed(lake: Lakehouse, committed: DataFrame) -> None:
+    """Resolve the quarantined messages that this batch has decoded."""
+    done = (
+        committed.where("kind <> 'quarantined'")
+        .where(OF_FIRST_LANDING)
+        .select(*MESSAGE_ID, "ordinal")
+        .distinct()
+    )
+    merge = Merge(lake.location(QUARANTINE_TABLE), done, SAME_MESSAGE + " AND t.ordinal = s.ordinal")
+    merge.update(
+        {"is_resolved": "true", "last_seen_at": "current_timestamp()"}, "NOT t.is_resolved"
+    ).execute()

@@ -1,0 +1,237 @@
+"""The state that the batches of one run share: configuration, progress of sources and tables, and counts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.model import Config
+from framework.config.sources import Order
+from framework.config.tables import TableRules
+from framework.contracts.quarantine_reasons import Reason
+from framework.contracts.seed import SEEDED
+from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, SCHEMAS_TABLE
+from framework.contracts.table_schemas import SCHEMAS
+from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from silver.batches import batch_counts, pending
+from silver.batches.encodings import Encodings, read_encodings
+from silver.batches.partition_progress import Partition, PartitionProgress, read_progress
+from silver.batches.table_definitions import known_definitions, plans_with_definitions
+from silver.changes.decode import SourcePlan
+from silver.decoding.format import ColumnHint, Context, Options
+from silver.decoding.table_definitions import TableDefinitions
+from silver.formats import FORMATS
+
+BATCH_ID_STEP = 1_000
+"""The distance between batches of the stream. Messages that are decoded again get numbers in between."""
+MAX_MESSAGE_BYTES = 512 * 1024 * 1024
+_Moment = TypeVar("_Moment", str, datetime)
+_Table = tuple[str, str | None, str | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a source or a table has come: highest sequence, newest event time, newest server.
+
+    `has_unpaired` says that a half was refused because its other half did not come. `streamed` is the highest
+    sequence that is not a seed's: the position of a seed is the user's claim, and the feed may be behind it.
+    `servers` are all that have written, each with its epoch as sequences write it.
+    """
+
+    sequence: str | None = None
+    event_time: datetime | None = None
+    server: str | None = None
+    has_unpaired: bool = False
+    streamed: str | None = None
+    servers: frozenset[tuple[str, str]] = frozenset()
+
+    def __or__(self, other: Progress) -> Progress:
+        """The progress of both; `other` is the newer one."""
+        return Progress(
+            later(self.sequence, other.sequence),
+            later(self.event_time, other.event_time),
+            other.server or self.server,
+            self.has_unpaired or other.has_unpaired,
+            later(self.streamed, other.streamed),
+            self.servers | other.servers,
+        )
+
+    def servers_now(self) -> list[str]:
+        """The servers that have written in the epoch of the highest sequence."""
+        epoch = (self.streamed or "").partition(".")[0]
+        return sorted(server for of_epoch, server in self.servers if of_epoch == epoch)
+
+
+def later(one: _Moment | None, other: _Moment | None) -> _Moment | None:
+    """The greater of two values; None is less than any value."""
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+@dataclass(slots=True)
+class RunState:
+    """The state of one run of silver.
+
+    `schemas`, `tables`, `definitions` and `encodings` are None until they are first read. `counted_from` is
+    the first batch that `silver/changes` holds: rows that were counted before it are lost with an earlier
+    table. `raw` are messages that contain those of the batch; a frame of messages without an outcome is empty
+    once they have one.
+    """
+
+    lake: Lakehouse
+    config: Config
+    plans: Mapping[str, SourcePlan]
+    schemas: set[str] | None = None
+    tables: dict[_Table, Progress] | None = None
+    definitions: dict[str, TableDefinitions] | None = None
+    encodings: Encodings | None = None
+    has_waiting: bool | None = None
+    partitions: dict[Partition, PartitionProgress] | None = None
+    newest: int | None = None
+    high_offsets: dict[tuple[str, str, int], int] | None = None
+    counted_from: int = 0
+    raw: DataFrame | None = None
+    messages: int = 0
+    counts: list[Row] = field(default_factory=list)
+
+    def transaction(self, step: str, batch: int) -> Transaction | None:
+        """The transaction of a batch's write; None for batches between those of the stream."""
+        return None if batch % BATCH_ID_STEP else Transaction(f"{self.config.pipeline}/silver/{step}", batch)
+
+    def known_schemas(self, spark: SparkSession) -> set[str]:
+        """The ids that `silver/schemas` holds."""
+        if self.schemas is None:
+            self.schemas = {
+                row[0] for row in self.lake.rows(spark, SCHEMAS_TABLE, SCHEMAS).select("schema_id").collect()
+            }
+        return self.schemas
+
+    def has_pending(self, spark: SparkSession) -> bool:
+        """Whether halves wait; read again where a batch may have changed it (`has_waiting` is None)."""
+        if self.has_waiting is None:
+            self.has_waiting = pending.has_pending(spark, self.lake)
+        return self.has_waiting
+
+    def plans_for(self, messages: DataFrame) -> Mapping[str, SourcePlan]:
+        """The plans for decoding these messages, with table definitions from them and from earlier ones."""
+        if self.definitions is None:
+            self.definitions = known_definitions(messages.sparkSession, self.lake, self.plans)
+        known = self.known_encodings(messages.sparkSession)
+        plans = {name: known.plan(plan) for name, plan in self.plans.items()}
+        return plans_with_definitions(messages, plans, self.definitions)
+
+    def known_encodings(self, spark: SparkSession) -> Encodings:
+        """The known modes in which sources write values; empty where no format has modes."""
+        if self.encodings is None:
+            has_modes = any(plan.format.modes for plan in self.plans.values())
+            self.encodings = read_encodings(spark, self.lake) if has_modes else Encodings()
+        return self.encodings
+
+    def table_progress(self, spark: SparkSession) -> dict[_Table, Progress]:
+        """How far each table has come in the earlier batches; messages without a table count under None."""
+        if self.tables is None:
+            counts = self.lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA).where(
+                F.col("batch") >= self.counted_from
+            )
+            is_unpaired = F.coalesce(F.col("reason") == str(Reason.UNPAIRED_BEFORE_IMAGE), F.lit(False))
+            is_fed = ~F.col("reason").eqNullSafe(SEEDED)
+            server = F.max_by("server", F.when(F.col("server").isNotNull(), F.col("batch")))
+            named = F.struct(F.substring_index("max_sequence", ".", 1), "server")
+            found = counts.groupBy("source", "database", "schema", "table").agg(
+                F.max("max_sequence"), F.max("max_event_time"), server, F.max(is_unpaired),
+                F.max(F.when(is_fed, F.col("max_sequence"))),
+                F.collect_set(F.when(F.col("server").isNotNull() & F.col("max_sequence").isNotNull(), named)),
+            )  # fmt: skip
+            rows = found.collect()
+            self.tables = {
+                (row[0], row[1], row[2], row[3]): Progress(
+                    row[4], row[5], row[6], row[7], row[8], frozenset((e, s) for e, s in row[9])
+                )
+                for row in rows
+            }
+        return self.tables
+
+    def source_progress(self, spark: SparkSession) -> dict[str, Progress]:
+        """How far each source has come in the earlier batches."""
+        found: dict[str, Progress] = {}
+        for (source, *_), shown in self.table_progress(spark).items():
+            found[source] = found.get(source, Progress()) | shown
+        return found
+
+    def partition_progress(self, spark: SparkSession) -> dict[Partition, PartitionProgress]:
+        """How far each partition that is ordered by offsets has come; callers add to it."""
+        if self.partitions is None:
+            self.partitions = read_progress(spark, self.lake, CHANGES_TABLE)
+        return self.partitions
+
+    def extents(self, spark: SparkSession, sources: Sequence[str], schema: str) -> DataFrame:
+        """The progress of the tables of these sources as rows of `schema`."""
+        rows = [
+            (*table, s.streamed, s.event_time, s.server, s.servers_now())
+            for table, s in self.table_progress(spark).items()
+            if table[0] in sources
+        ]
+        return spark.createDataFrame(cast(Any, rows), schema)
+
+    def note(self, counts: Sequence[Row], messages: int) -> None:
+        """Add the counts of a batch to the state."""
+        self.messages += messages
+        self.counts.extend(counts)
+        if self.tables is None:
+            return
+        for row in counts:
+            table = (row["source"], row["database"], row["schema"], row["table"])
+            is_unpaired = row["reason"] == Reason.UNPAIRED_BEFORE_IMAGE
+            streamed = None if row["reason"] == SEEDED else row["max_sequence"]
+            server, epoch = row["server"], (row["max_sequence"] or "").partition(".")[0]
+            servers = frozenset({(epoch, server)} if server and epoch else ())
+            new = Progress(row["max_sequence"], row["max_event_time"], server, is_unpaired, streamed, servers)
+            self.tables[table] = self.tables.get(table, Progress()) | new
+
+
+def source_plans(config: Config) -> dict[str, SourcePlan]:
+    """The plan of each source: what the tasks that decode know of it."""
+    plans, rules = {}, config.rules
+    for name, source in config.sources.items():
+        context = Context(
+            source=name,
+            options=cast(Options, source.options),
+            timezone=source.timezone,
+            keys_for=functools.partial(_keys_of, rules),
+            codecs_for=functools.partial(_codecs_of, rules),
+            hints_for=functools.partial(_given_of, rules),
+            needs_no_position=source.order is Order.PARTITION,
+        )
+        is_excluded = functools.partial(_is_excluded, rules)
+        plan = SourcePlan(FORMATS[source.format], context, source.epoch, is_excluded, MAX_MESSAGE_BYTES)
+        plans[name] = replace(plan, by_partition=source.is_ordered_by_partition)
+    return plans
+
+
+def _keys_of(
+    rules: TableRules, database: str | None, schema: str | None, table: str
+) -> tuple[str, ...] | None:
+    return rules.settings(database, schema, table).keys
+
+
+def _codecs_of(rules: TableRules, database: str | None, schema: str | None, table: str) -> dict[str, str]:
+    columns = rules.settings(database, schema, table).columns
+    return {name: column.decode for name, column in columns.items() if column.decode}
+
+
+def _given_of(
+    rules: TableRules, database: str | None, schema: str | None, table: str
+) -> dict[str, ColumnHint]:
+    columns = rules.settings(database, schema, table).columns
+    return {
+        name: ColumnHint(c.type, c.encoding, bool(c.unsigned)) for name, c in columns.items() if not c.decode
+    }
+
+
+def _is_excluded(rules: TableRules, database: str | None, schema: str | None, table: str) -> bool:
+    return rules.settings(database, schema, table).exclude

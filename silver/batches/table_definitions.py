@@ -1,0 +1,109 @@
+"""Table definitions that a feed sends beside its rows, collected before a batch is decoded.
+
+They come from earlier batches (`ops/statements`) and from the batch itself, so they are the same when a batch
+is run again. If a row is read in an earlier batch than the definition of its table, its types follow its
+values.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.messages import RawMessage
+from framework.contracts.table_names import SCHEMAS_TABLE, STATEMENTS_TABLE
+from framework.contracts.table_schemas import CHANGES, SCHEMAS
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.changes.decode import SourcePlan
+from silver.decoding.table_definitions import (
+    DeclaredColumns,
+    TableDefinition,
+    TableDefinitions,
+    definitions_by_table,
+    definitions_in,
+    epoch_position_of,
+)
+
+_MARK = '"tableChanges"'
+
+
+def plans_with_definitions(
+    messages: DataFrame, plans: Mapping[str, SourcePlan], known: dict[str, TableDefinitions]
+) -> Mapping[str, SourcePlan]:
+    """The plans with the definitions of this batch and of earlier ones; adds the batch's own to `known`."""
+    sources = [name for name, plan in plans.items() if plan.format.has_table_definitions]
+    if not sources:
+        return plans
+    for source, structures in _in_batch(messages, plans, sources).items():
+        known[source] = known.get(source, TableDefinitions()) | structures
+    return {name: _with(plan, known[name]) if name in known else plan for name, plan in plans.items()}
+
+
+def known_definitions(
+    spark: SparkSession, lake: Lakehouse, plans: Mapping[str, SourcePlan]
+) -> dict[str, TableDefinitions]:
+    """The definitions in earlier batches, by source."""
+    sources = [name for name, plan in plans.items() if plan.format.has_table_definitions]
+    if not sources or not lake.exists(spark, STATEMENTS_TABLE):
+        return {}
+    statements = lake.rows(spark, STATEMENTS_TABLE, CHANGES).where(
+        F.col("source").isin(*sources) & F.col("schema_id").isNotNull()
+    )
+    schemas = lake.rows(spark, SCHEMAS_TABLE, SCHEMAS).select("schema_id", "columns")
+    rows = (
+        statements.select("source", "database", "schema", "table", "sequence", "schema_id")
+        .join(schemas, "schema_id")
+        .collect()
+    )
+    found: dict[str, list[TableDefinition]] = {}
+    for row in rows:
+        declared = tuple((c["name"], c["declared"]) for c in row["columns"] if c["declared"])
+        if declared and row["sequence"]:
+            structure = TableDefinition(
+                row["database"], row["schema"], row["table"], epoch_position_of(row["sequence"]), declared
+            )
+            found.setdefault(row["source"], []).append(structure)
+    return {source: definitions_by_table(structures) for source, structures in found.items()}
+
+
+def _in_batch(
+    messages: DataFrame, plans: Mapping[str, SourcePlan], sources: list[str]
+) -> dict[str, TableDefinitions]:
+    is_definition = F.col("key").isNull() | F.col("key").cast("string").contains('"databaseName"')
+    candidates = messages.where(F.col("source").isin(*sources) & is_definition)
+    if candidates.select("source").isEmpty():  # keys are small; the values of most batches are not read twice
+        return {}
+    mine = candidates.where(F.col("value").cast("string").contains(_MARK))
+    found: dict[str, list[TableDefinition]] = {}
+    for row in mine.select("source", "topic", "partition", "offset", "key", "value").collect():
+        plan = plans[row["source"]]
+        coordinates = (row["source"], row["topic"], row["partition"], row["offset"])
+        key, value = (None if cell is None else bytes(cell) for cell in (row["key"], row["value"]))
+        try:
+            structures = definitions_in(
+                plan.format.decode(RawMessage(*coordinates, None, key, value), plan.context), plan.epoch
+            )
+        except Exception:  # it is quarantined when it is decoded with the others
+            continue
+        found.setdefault(row["source"], []).extend(structures)
+    return {source: definitions_by_table(structures) for source, structures in found.items() if structures}
+
+
+def _with(plan: SourcePlan, structures: TableDefinitions) -> SourcePlan:
+    return replace(
+        plan,
+        context=replace(plan.context, definition_at=functools.partial(_declared, structures, plan.epoch)),
+    )
+
+
+def _declared(
+    structures: TableDefinitions,
+    epoch: int,
+    table: tuple[str | None, str | None, str],
+    position: tuple[int, ...] | None,
+) -> DeclaredColumns:
+    return structures.columns(table, (epoch, *(position or ())))

@@ -1,0 +1,1 @@
+"""From decoded messages to rows of the change table: ids, pairs of halves, duplicates, order."""

@@ -1,0 +1,86 @@
+"""DDL and truncate events, split into one event for each table, with what each does to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from msgspec import structs
+
+from framework.contracts.ddl_actions import (
+    Action,
+    AddColumn,
+    ChangeType,
+    CreateTable,
+    NoEffect,
+    Statement,
+    TableName,
+    TruncateTable,
+    Unsupported,
+)
+from framework.contracts.events import Control, ControlKind
+from silver.ddl.parser import parse_ddl
+from silver.decoding.format import Format
+
+_INDEX_OPS = ("CINDEX", "DINDEX")
+
+
+def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
+    """The event; for DDL and truncates one event, with its actions, for each table of the statement."""
+    if event.kind not in (ControlKind.DDL, ControlKind.TRUNCATE):
+        return (event,)
+    if event.actions is not None:
+        return (structs.replace(event, actions=_translated(event.actions, fmt)),)
+    table = TableName(event.database, event.schema, event.table) if event.table else None
+    found = _understood(event, table)
+    if event.kind is ControlKind.TRUNCATE and not any(
+        isinstance(a, TruncateTable) for s in found for a in s.actions
+    ):
+        found = (Statement(table, (TruncateTable(),)),) if table else ()
+    spread = [
+        structs.replace(
+            event,
+            columns=event.columns if s.table == table else {},
+            kind=ControlKind.TRUNCATE
+            if s.actions and all(isinstance(a, TruncateTable) for a in s.actions)
+            else ControlKind.DDL,
+            database=s.table.database,
+            schema=s.table.schema,
+            table=s.table.table,
+            actions=_translated(s.actions, fmt),
+        )
+        for s in found
+    ]
+    if (
+        event.columns and table is not None and all(s.table != table for s in found)
+    ):  # after a rename the columns are those of the new name
+        spread.append(
+            structs.replace(event, kind=ControlKind.DDL, statement=None, actions=(NoEffect("structure"),))
+        )
+    return spread or (structs.replace(event, kind=ControlKind.DDL, actions=(NoEffect("no table named"),)),)
+
+
+def _understood(event: Control, table: TableName | None) -> tuple[Statement, ...]:
+    if event.op in _INDEX_OPS:
+        return (Statement(table, (NoEffect("index"),)),) if table else ()
+    if event.statement and event.statement.strip():
+        return parse_ddl(event.statement, dialect=event.dialect, table=table)
+    if table is None or event.kind is ControlKind.TRUNCATE:
+        return ()
+    reason = "erase_without_statement" if event.op == "ERASE" else "no statement"
+    return (Statement(table, (Unsupported(reason),)),)
+
+
+def _translated(actions: Sequence[Action], fmt: Format) -> tuple[Action, ...]:
+    return tuple(_translate(action, fmt) for action in actions)
+
+
+def _translate(action: Action, fmt: Format) -> Action:
+    if isinstance(action, AddColumn | ChangeType) and action.type is not None:
+        return replace(action, type=fmt.column_type(action.type))
+    if isinstance(action, CreateTable):
+        columns = tuple(
+            c if c.type is None else replace(c, type=fmt.column_type(c.type)) for c in action.columns
+        )
+        return replace(action, columns=columns)
+    return action

@@ -1,0 +1,333 @@
+"""The adapter around the decoders: Arrow batches of bronze rows in, Arrow batches of outcomes out.
+
+It decodes each message once, merges halves that are adjacent in an Arrow batch, gives every change its
+sequence and its id, and turns every error of a decoder into a quarantined row. It keeps no state between
+Arrow batches: memory is bounded by one batch, and a task that is run again gives the same rows.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from msgspec import structs
+
+from framework.contracts.ddl_actions import actions_text, has_no_effect
+from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.events import Column, Control, ControlKind, Event, RowChange
+from framework.contracts.messages import BAD_COORDINATES, TOO_LONG, RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from framework.contracts.seed import seed_in
+from silver.changes.adjacent_halves import adjacent_pairs
+from silver.changes.change_id import change_id, digest
+from silver.changes.ddl_events import statement_events
+from silver.changes.headers import is_about_us, trusted
+from silver.changes.pairing import merge_halves
+from silver.changes.partition_order import UNPLACED, raise_sequences
+from silver.changes.row_schemas import describe_schemas
+from silver.changes.seed_rows import seeded_row
+from silver.changes.staged_rows import (
+    STAGED,
+    Row,
+    as_excluded,
+    as_forgotten,
+    as_landed_again,
+    as_quarantined,
+    staged_batch,
+)
+from silver.decoding.format import Context, Format
+from silver.values.sequence import sequence_of
+
+_COORDINATES = ("source", "topic", "partition", "offset")
+_BLANK: Row = dict.fromkeys(STAGED.names)
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlan:
+    """What the adapter knows of a source: format, decoder's context, newest epoch, and excluded tables.
+
+    `seeds` has the feed's column types of tables whose dumps are in the batch, by the tables' names.
+    `by_partition` says that the messages of a partition are in the order of the source.
+    """
+
+    format: Format
+    context: Context
+    epoch: int
+    is_excluded: Callable[[str | None, str | None, str], bool]
+    max_bytes: int
+    seeds: Mapping[tuple[object, ...], Mapping[str, Column]] = field(default_factory=dict)
+    by_partition: bool = False
+
+
+def arrow_decoder(
+    plans: Mapping[str, SourcePlan],
+) -> Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]:
+    """The function for `mapInArrow` over rows of `bronze/messages`."""
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        for batch in batches:
+            yield from decode_safely(batch, plans)
+
+    return decode
+
+
+def decode_safely(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan]) -> Iterator[pa.RecordBatch]:
+    """All outcomes of one Arrow batch of messages, whatever they contain.
+
+    If the batch fails as a whole, it is split in two until the message that fails is alone; that message is
+    quarantined. Halves of updates that are split apart are paired later.
+    """
+    try:
+        found = [decode_batch(batch, plans)]
+    except Exception as error:  # text that Arrow refuses, too many bytes for an array, no memory
+        if batch.num_rows == 1:
+            found = [staged_batch([_unreadable(batch, plans, error)])]
+        else:
+            middle = batch.num_rows // 2
+            yield from decode_safely(batch.slice(0, middle), plans)
+            yield from decode_safely(batch.slice(middle), plans)
+            return
+    yield from found
+
+
+def _unreadable(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan], error: Exception) -> Row:
+    """The outcome of the only message of a batch that cannot be decoded."""
+    source, topic, partition, offset = (
+        batch.column(batch.schema.get_field_index(name))[0].as_py() for name in _COORDINATES
+    )
+    message = RawMessage(source, topic, partition, offset, None, None, None)
+    return as_quarantined(
+        message, plans[source].format.name, Malformed(Reason.DECODER_ERROR, type(error).__name__)
+    )
+
+
+def decode_batch(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan]) -> pa.RecordBatch:
+    """All outcomes of one Arrow batch of messages; raises if one of them does not fit into Arrow."""
+    decoder = ArrowBatchDecoder(plans)
+    is_collecting = gc.isenabled()
+    gc.disable()  # rows form no cycles, and the search for cycles costs more than the decoding
+    try:
+        for message, landing in zip(_messages(batch), _landings(batch), strict=True):
+            decoder.take(message, landing)
+        return decoder.finish()
+    finally:
+        if is_collecting:
+            gc.enable()
+
+
+_Landing = tuple[int | None, int | None, str | None]
+"""Of a message: epoch (None: the plan's), restart, and how it landed again (None: it did not)."""
+
+
+def _landings(batch: pa.RecordBatch) -> Iterable[_Landing]:
+    columns = []
+    for name in ("epoch", "restart", "relanding"):
+        place = batch.schema.get_field_index(name)
+        columns.append([None] * batch.num_rows if place < 0 else batch.column(place).to_pylist())
+    return zip(*columns, strict=True)
+
+
+def _messages(batch: pa.RecordBatch) -> Iterator[RawMessage]:
+    names = ("source", "topic", "partition", "offset", "key", "value", "headers")
+    columns = [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in names]
+    stamps = batch.column(batch.schema.get_field_index("timestamp")).cast(pa.int64()).to_pylist()
+    rows = zip(zip(*columns, strict=True), stamps, strict=True)
+    for row, ((source, topic, partition, offset, key, value, headers), stamp) in enumerate(rows):
+        pairs = tuple((h["key"] or "", h["value"]) for h in headers if h is not None) if headers else ()
+        message = RawMessage(source, topic, partition, offset, stamp, key, value, pairs)
+        if pairs and is_about_us(pairs):
+            message = structs.replace(
+                message, headers=trusted(message, *(_cell(batch, name, row) for name in ("file", "line")))
+            )
+        yield message
+
+
+def _cell(batch: pa.RecordBatch, name: str, row: int) -> Any:
+    return batch.column(batch.schema.get_field_index(name))[row].as_py()
+
+
+class ArrowBatchDecoder:
+    """Decodes the messages of one Arrow batch in their order; it lives no longer than that batch."""
+
+    def __init__(self, plans: Mapping[str, SourcePlan]) -> None:
+        self.plans = plans
+        self.rows: list[Row | None] = []
+        self.waiting: dict[tuple[Any, ...], list[int]] = {}
+        self.exclusions: dict[tuple[str | None, ...], bool] = {}
+
+    def take(self, message: RawMessage, landing: _Landing) -> None:
+        """Decode one message and keep its rows."""
+        plan = self.plans[message.source]
+        epoch, restart, again = landing
+        epoch = plan.epoch if epoch is None else epoch
+        for row in self._rows_of(message, plan, epoch):
+            row["epoch"], row["restart"] = epoch, restart
+            if restart:  # after a restart the message waits for its epoch and orders no other rows
+                row["block"] = None
+            if again is not None:
+                self.rows.append(as_landed_again(row, again))
+            elif row["half"] is not None:
+                self._take_half(row)
+            else:
+                self.rows.append(row)
+
+    def _refused(self, message: RawMessage, error: Malformed, plan: SourcePlan, epoch: int) -> Row:
+        row = as_quarantined(message, plan.format.name, error, epoch=epoch)
+        if error.table is None:
+            return row
+        named = {
+            **row,
+            **dict(zip(("database", "schema", "table"), error.table, strict=True)),
+            "reason": None,
+            "detail": None,
+        }
+        return as_excluded(named) if self._is_excluded(named, plan) else row
+
+    def _rows_of(self, message: RawMessage, plan: SourcePlan, epoch: int) -> Iterator[Row]:
+        if message.headers:
+            if any(name == FORGOTTEN for name, _ in message.headers):
+                yield as_forgotten(message, plan.format.name, epoch)
+                return
+            seed = seed_in(message.headers)
+            if seed is not None:
+                yield self._seeded(message, seed, plan, epoch)
+                return
+        ids: set[str] = set()
+        for ordinal, event in enumerate(_decoded(message, plan)):
+            if isinstance(event, Malformed):
+                yield self._refused(message, event, plan, epoch)
+                continue
+            try:
+                row = _row(message, ordinal, event, plan, epoch)
+            except Exception as error:  # an impossible position, or a bug of a decoder
+                yield as_quarantined(message, plan.format.name, _refusal(error), ordinal, epoch)
+                continue
+            if row["change_id"] in ids:  # equal rows inside one message are different rows
+                row["change_id"] = digest((row["change_id"], "again", str(ordinal)))
+            ids.add(row["change_id"])
+            yield as_excluded(row) if event.table is not None and self._is_excluded(row, plan) else row
+
+    def _seeded(self, message: RawMessage, seed: bytes, plan: SourcePlan, epoch: int) -> Row:
+        try:
+            row = seeded_row(message, seed, plan.format.name, plan.context, plan.seeds)
+        except Exception as error:  # a header that Mainstem did not write
+            return as_quarantined(message, plan.format.name, _refusal(error), epoch=epoch)
+        return as_excluded(row) if self._is_excluded(row, plan) else row
+
+    def _is_excluded(self, row: Row, plan: SourcePlan) -> bool:
+        place = (row["source"], row["database"], row["schema"], row["table"])
+        known = self.exclusions.get(place)
+        if known is None:
+            known = self.exclusions[place] = plan.is_excluded(*place[1:])
+        return known
+
+    def _take_half(self, row: Row) -> None:
+        key = (row["source"], row["database"], row["schema"], row["table"], row["sequence"], row["restart"])
+        self.waiting.setdefault(key, []).append(len(self.rows))
+        self.rows.append(row)
+
+    def _pair_neighbours(self) -> None:
+        for places in self.waiting.values():
+            for first, second in adjacent_pairs(self.rows, places) if len(places) > 1 else ():
+                before, after = self.rows[first], self.rows[second]
+                if before is not None and after is not None:
+                    self.rows[first], self.rows[second] = None, merge_halves(before, after)
+
+    def finish(self) -> pa.RecordBatch:
+        """The rows of all messages taken, with their halves paired where they are adjacent."""
+        self._pair_neighbours()
+        rows = [row for row in self.rows if row is not None]
+        raise_sequences(rows)
+        describe_schemas(rows)
+        return staged_batch(rows)
+
+
+def _decoded(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malformed]:
+    for name, value in message.headers:
+        if name == BAD_COORDINATES:
+            return (Malformed(Reason.BAD_COORDINATES, (value or b"").decode("utf-8", "replace")[:200]),)
+        if name == TOO_LONG:
+            size = (value or b"?").decode("utf-8", "replace")[:20]
+            return (
+                Malformed(
+                    Reason.TOO_LARGE, f"a line of {size} bytes; they did not land, its file alone has them"
+                ),
+            )
+    length = len(message.value or b"")
+    if length > plan.max_bytes:
+        return (Malformed(Reason.TOO_LARGE, f"{length} bytes, at most {plan.max_bytes}"),)
+    spread: list[Event] = []
+    try:
+        for event in plan.format.decode(message, plan.context):
+            spread.extend(statement_events(event, plan.format) if isinstance(event, Control) else (event,))
+    except Malformed as error:
+        if error.reason is Reason.EMPTY and message.value is None and message.key is not None:
+            return (Control(ControlKind.TOMBSTONE, "tombstone"),)
+        return (error,)
+    except Exception as error:  # an error of a decoder concerns one message, not the batch
+        return (Malformed(Reason.DECODER_ERROR, type(error).__name__),)
+    return spread or (Malformed(Reason.DECODER_ERROR, "no event"),)
+
+
+def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoch: int) -> Row:
+    position = None if event.position is None else sequence_of(epoch, event.position, None)
+    sequence, fmt = position, plan.format
+    is_time = position is not None and (event.is_time or not fmt.positions_are_unique)
+    if isinstance(event, RowChange) or position is not None:
+        if position is None or is_time or (isinstance(event, RowChange) and event.is_shared):
+            sequence = sequence_of(
+                epoch, event.position, (message.topic, message.partition, message.offset, ordinal)
+            )
+    elif event.kind in (ControlKind.DDL, ControlKind.TRUNCATE) and not has_no_effect(event.actions or ()):
+        raise Malformed(Reason.MISSING_POSITION, "a statement without a position has no place among the rows")
+    row: Row = _BLANK.copy()
+    row.update(
+        source=message.source,
+        format=fmt.name,
+        kind="row" if isinstance(event, RowChange) else str(event.kind),
+        op=str(event.op),
+        database=event.database,
+        schema=event.schema,
+        table=event.table,
+        sequence=sequence,
+        event_time=event.event_time,
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        ordinal=ordinal,
+        keys=list(event.keys) if event.keys is not None else None,
+        transaction_id=event.transaction_id,
+        server=event.server,
+        epoch=epoch,
+        shape=event.columns,
+        position=position,
+        block=UNPLACED if is_time and plan.by_partition else None,
+    )
+    if isinstance(event, RowChange):
+        row.update(
+            before=event.before,
+            after=event.after,
+            partial=event.partial,
+            is_of_record=event.is_of_record or None,
+        )
+        row["half"] = None if event.half is None else str(event.half)
+        row["evidence"] = ";".join(event.evidence) or None
+        row["committed"] = None if event.committed is None else sequence_of(epoch, event.committed, None)
+    else:
+        row["statement"] = event.statement
+        row["actions"] = None if event.actions is None else actions_text(event.actions)
+    row["change_id"] = change_id(row)
+    return row
+
+
+def _refusal(error: Exception) -> Malformed:
+    if isinstance(error, Malformed):
+        return error
+    if isinstance(error, UnicodeError):
+        return Malformed(Reason.ENCODING, "a text that is not UTF-8")
+    if isinstance(error, ValueError):
+        return Malformed(Reason.BAD_POSITION, str(error))
+    return Malformed(Reason.DECODER_ERROR, type(error).__name__)

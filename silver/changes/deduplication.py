@@ -1,0 +1,136 @@
+"""Duplicates where a position does not identify a change: which changes are deliveries of the same one.
+
+An identical change at the same position is a duplicate, unless its before image continues from the state that
+the previous change left: A to B, B to A, A to B within a second is three changes; A to B, B to C, A to B is
+two and a duplicate. A to A again is a duplicate. One record of PostgreSQL's log may hold several equal rows
+of a table without a key (COPY, an INSERT of many rows): if they follow each other in their partition they are
+different rows, and the same number of them elsewhere is the record again. Without a before image, an update
+of a row with a key is a change if the row was different before it; so is a snapshot row without a position:
+A, B, A is three, A, A is one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from framework.contracts.events import Image, Op
+from silver.changes.change_id import digest, image_parts, key_values
+from silver.changes.grouping import Batches, decide_groups
+from silver.changes.pairing import KNOWN, NEW
+from silver.changes.staged_rows import Row, as_duplicate
+from silver.values.sequence import name_part
+
+
+def deduplicate_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """`deduplicate` for the groups of a `mapInArrow` input: STAGED with `_group` and `origin`."""
+    return decide_groups(batches, deduplicate, {NEW})
+
+
+def deduplicate(members: list[Row]) -> list[Row]:
+    """Decide which new changes of a group are changes, with ids of their own, and which are duplicates.
+
+    Equal rows inside one message are different rows, because a message is always repeated as a whole.
+    """
+    if any(row.get("is_of_record") for row in members):
+        return _deduplicate_record(members)
+    outcomes: list[Row] = []
+    times: dict[str, int] = {}
+    states: dict[Any, Image | None] = {}
+    in_delivery: dict[Any, tuple[int, int]] = {}
+    for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, *_order(r))):
+        image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
+        key, old = key_values(row["keys"], image), key_values(row["keys"], row["before"])
+        state = states.get(key if old is None else old)
+        same = _content(row)
+        count = times.get(same, 0)
+        delivery = (row["topic"], row["partition"], row["offset"], same)
+        earlier, here = in_delivery.get(delivery, (count, 0))
+        in_delivery[delivery] = (earlier, here + 1)
+        if row["origin"] != KNOWN:
+            if earlier > here and not _continues(row, state, key):
+                outcomes.append(as_duplicate(row))
+                continue
+            outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
+        times[same] = count + 1
+        if old is not None:
+            states[old] = {}
+        states[key] = (
+            {}
+            if row["op"] == Op.DELETE
+            else {**((state or {}) if row["partial"] else {}), **(row["after"] or {})}
+        )
+    return outcomes
+
+
+def _deduplicate_record(members: list[Row]) -> list[Row]:
+    """Decide the rows of one record: of equal rows, as many count as the delivery with most of them has."""
+    deliveries = _deliveries(members)
+    shown = Counter(
+        (_content(row), deliveries[row["topic"], row["partition"], row["offset"]]) for row in members
+    )
+    most: Counter[str] = Counter()
+    for (content, _), count in shown.items():
+        most[content] = max(most[content], count)
+    times = Counter(_content(row) for row in members if row["origin"] == KNOWN)
+    outcomes: list[Row] = []
+    for row in sorted((row for row in members if row["origin"] != KNOWN), key=_order):
+        content = _content(row)
+        count = times[content]
+        if count >= most[content]:
+            outcomes.append(as_duplicate(row))
+            continue
+        outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
+        times[content] += 1
+    return outcomes
+
+
+def _content(row: Row) -> str:
+    """What distinguishes a change from others at its position."""
+    return digest((row["op"], *image_parts(row["before"]), *image_parts(row["after"])))
+
+
+def _deliveries(members: list[Row]) -> dict[Any, Any]:
+    """For each message the first of its delivery: messages at consecutive offsets are one delivery."""
+    found: dict[Any, Any] = {}
+    for topic, partition, offset in sorted(
+        {(row["topic"], row["partition"], row["offset"]) for row in members}
+    ):
+        before = (topic, partition, offset - 1)
+        found[topic, partition, offset] = found.get(before, (topic, partition, offset))
+    return found
+
+
+def _order(row: Row) -> tuple[str, int, int, int]:
+    """The order of the tie-breakers of a sequence."""
+    return (name_part(row["topic"]), row["partition"], row["offset"], row["ordinal"])
+
+
+def _continues(row: Row, state: Image | None, key: object) -> bool:
+    """Whether the change starts from the state that the previous one left.
+
+    An empty state is a deleted row.
+    """
+    is_copied = row["op"] == Op.READ and row["position"] is None
+    if is_copied or (row["op"] == Op.UPDATE and row["before"] is None):
+        return key is not None and state is not None and _differs(row, state)
+    if row["op"] in (Op.INSERT, Op.READ):
+        return state == {}
+    if row["before"] is None or not state or _changes_nothing(row):
+        return False
+    return all(state.get(name, value) == value for name, value in row["before"].items())
+
+
+def _differs(row: Row, state: Image) -> bool:
+    after: Image = row["after"] or {}
+    return bool({**state, **after} != state if row["partial"] else after != state)
+
+
+def _changes_nothing(row: Row) -> bool:
+    """Whether an update leaves the row unchanged: then a second one cannot be told from a second delivery."""
+    return row["op"] == Op.UPDATE and all(
+        name in row["before"] and row["before"][name] == text for name, text in row["after"].items()
+    )

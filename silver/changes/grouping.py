@@ -1,0 +1,45 @@
+"""Decisions about groups of rows, one group at a time, so that memory holds only one group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+import pyarrow as pa
+
+from framework.contracts.quarantine_reasons import Reason
+from silver.changes.staged_rows import Row, as_refused, plain_rows, staged_batches
+
+Batches = Iterable[pa.RecordBatch]
+Decide = Callable[[list[Row]], Iterable[Row]]
+
+
+def decide_groups(batches: Batches, settle: Decide, undecided: Collection[str]) -> Iterator[pa.RecordBatch]:
+    """The outcomes of rows that come sorted by their `_group`.
+
+    Rows with an origin in `undecided` have none yet.
+
+    If a decision raises, the undecided rows of that group are quarantined.
+    """
+
+    def outcomes_of(place: list[Row]) -> Iterable[Row]:
+        try:
+            return list(settle(place))
+        except Exception as error:
+            return [
+                as_refused(row, Reason.DECODER_ERROR, type(error).__name__)
+                for row in place
+                if row["origin"] in undecided
+            ]
+
+    here: list[Row] = []
+    for batch in batches:
+        outcomes: list[Row] = []
+        for row in plain_rows(pa.Table.from_batches([batch])):
+            if here and here[0]["_group"] != row["_group"]:
+                outcomes.extend(outcomes_of(here))
+                here = []
+            here.append(row)
+        if outcomes:
+            yield from staged_batches(outcomes)
+    if here:
+        yield from staged_batches(list(outcomes_of(here)))

@@ -1,0 +1,257 @@
+"""Pairing the halves of updates that were not adjacent.
+
+All that is known of one position of one table is here: the halves of this batch, halves that waited, and
+changes that the position already led to. Each half gets an outcome, and nothing is guessed. Halves belong
+together by their position; if several updates share it, by their key; then by their order in one partition.
+If both sides are there and the pairs are still unclear, the halves are quarantined as ambiguous.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from framework.contracts.events import Half, Op
+from framework.contracts.quarantine_reasons import Reason
+from silver.changes.change_id import key_values
+from silver.changes.grouping import Batches, decide_groups
+from silver.changes.staged_rows import Row, as_duplicate, as_refused
+
+NEW, PENDING, KNOWN, REFUSED = "new", "pending", "known", "refused"
+"""Where a member comes from: a half of this batch, a half that waited, an earlier change, or a refused half.
+
+A refused half is a BEFORE half that was quarantined because its other half did not come in time. That half
+still completes the update when it comes.
+"""
+
+_SIDES = ("before", "after")
+MET = "its update was complete already"
+"""The detail of a half that waited until its whole update came from elsewhere; it waits no longer."""
+
+OWN_TIME_PREFIX = "event_time="
+"""How the detail of a waiting half notes its own event time, if it waits from another time."""
+
+
+def pair_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """`pair` for the groups of a `mapInArrow` input: STAGED with `_group`, `origin` and `deadline`."""
+    return decide_groups(batches, pair, {NEW, PENDING})
+
+
+def pair(members: Iterable[Row]) -> list[Row]:
+    """The outcomes of the members' halves; earlier changes and quarantined halves get none.
+
+    `deadline` is the newest event time of the source less the time that halves may wait (null: none is
+    released).
+    """
+    ordered = sorted(map(_with_own_time, members), key=_coordinates)
+    known = [row for row in ordered if row["origin"] == KNOWN]
+    outcomes: list[Row] = []
+    seen = {
+        (side, _image(row, side))
+        for row in known
+        if row["op"] == Op.UPDATE
+        for side in _SIDES
+        if row[side] is not None
+    }
+    befores = [
+        row for row in ordered if row["origin"] == REFUSED and ("before", _image(row, "before")) not in seen
+    ]
+    afters: list[Row] = []
+    seen |= {("before", _image(row, "before")) for row in befores}
+    for row in sorted(
+        (r for r in ordered if r["origin"] in (NEW, PENDING)), key=lambda r: r["origin"] != PENDING
+    ):
+        side, halves = ("before", befores) if row["half"] == Half.BEFORE else ("after", afters)
+        if (side, _image(row, side)) in seen:
+            outcomes.append({**as_duplicate(row), "detail": MET if row["origin"] == PENDING else None})
+        else:
+            seen.add((side, _image(row, side)))
+            halves.append(row)
+    completed = {row["change_id"] for row in known if row["half"] is None}
+    released = [row for row in known if row["half"] == Half.AFTER and row["change_id"] not in completed]
+    whole = [
+        row for row in known if row["half"] is None and row["before"] is not None and row["after"] is not None
+    ]
+    couples, befores, afters = _match(befores, afters + released, whole)
+    outcomes.extend(merge_halves(before, after) for before, after in couples)
+    outcomes.extend(_unmatched(befores, afters))
+    return outcomes
+
+
+def _with_own_time(row: Row) -> Row:
+    """Add `since`, from when the row waits, and restore its own event time."""
+    if row["origin"] != PENDING:
+        return {**row, "since": row["event_time"]}
+    return {
+        **row,
+        "since": row["event_time"],
+        "event_time": _own_event_time(row["detail"], row["event_time"]),
+        "detail": None,
+    }
+
+
+def _own_event_time(note: str | None, event_time: int | None) -> int | None:
+    """The event time of a half that has waited, in microseconds."""
+    if note is None or not note.startswith(OWN_TIME_PREFIX):
+        return event_time
+    return int(note.removeprefix(OWN_TIME_PREFIX)) if note != OWN_TIME_PREFIX else None
+
+
+def _coordinates(row: Row) -> tuple[Any, ...]:
+    return (row["topic"], row["partition"], row["offset"], row["ordinal"])
+
+
+def _image(row: Row, side: str) -> frozenset[tuple[str, str | None]] | None:
+    """The image of one side as a hashable value."""
+    return None if row[side] is None else frozenset(row[side].items())
+
+
+def _match(
+    befores: list[Row], afters: list[Row], known: list[Row]
+) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
+    """The pairs, and the halves without a partner.
+
+    `known` are whole updates at the position: they show that several updates share it.
+    """
+    couples: list[tuple[Row, Row]] = []
+    of_key, partners = _by_key(befores), _by_key(afters)
+    paired = _halves_by_key(known)
+    for key, rivals in of_key.items():
+        same, others = partners.get(key, []), paired.get(key, [])
+        if len(same) == 1 and len(rivals) == 1 and not others:
+            couples.append((rivals[0], same[0]))
+        elif same:
+            couples.extend(_in_order([*rivals, *same], others))
+    gone = {id(row) for couple in couples for row in couple}
+    befores, afters = ([row for row in rows if id(row) not in gone] for rows in (befores, afters))
+    if len(befores) == 1 and len(afters) == 1 and not _keys_agree(befores[0], afters[0]):
+        is_alone = not couples and not known
+        if (
+            (is_alone and _is_key_change(befores[0], afters[0]))
+            or _is_overdue(befores[0])
+            or _is_overdue(afters[0])
+        ):
+            return [*couples, (befores[0], afters[0])], [], []
+    return couples, befores, afters
+
+
+def _is_key_change(before: Row, after: Row) -> bool:
+    """Whether two halves with different keys, the only ones of their sequence so far, belong together.
+
+    They do if they are adjacent in a partition or if most of their other columns are equal. Otherwise each
+    may have a partner with its own key that is still to come; that is decided when they have waited.
+    """
+    if (before["topic"], before["partition"], before["offset"] + 1) == (
+        after["topic"],
+        after["partition"],
+        after["offset"],
+    ):
+        return True
+    others = [name for name in before["before"] if name not in (before["keys"] or ())]
+    kept = [
+        name for name in others if name in after["after"] and after["after"][name] == before["before"][name]
+    ]
+    return 2 * len(kept) >= len(others)
+
+
+def _halves_by_key(known: list[Row]) -> dict[object, list[tuple[Any, ...]]]:
+    """The coordinates and sides of the halves of whole updates, by the values of their keys."""
+    found: dict[object, list[tuple[Any, ...]]] = {}
+    for row in known:
+        for side, image in ((Half.AFTER, row["after"]), (Half.BEFORE, row["before"])):
+            at = row if side is Half.AFTER else row["paired_with"] or row
+            found.setdefault(key_values(row["keys"], image), []).append(
+                (at["topic"], at["partition"], at["offset"], str(side))
+            )
+    return found
+
+
+def _in_order(halves: list[Row], known: list[tuple[Any, ...]]) -> list[tuple[Row, Row]]:
+    """Pair the halves of one key in the order of their partition, up to the first that is out of order.
+
+    `known` are halves that were paired before. Halves of two partitions have no order.
+    """
+    every = sorted(
+        [*((*_coordinates(row)[:3], row["half"], row) for row in halves), *((*at, None) for at in known)],
+        key=lambda h: h[:4],
+    )
+    if len({half[:2] for half in every}) != 1:
+        return []
+    couples = []
+    for one, other in zip(every[::2], every[1::2], strict=False):
+        if (one[3], other[3]) != (Half.BEFORE, Half.AFTER) or (one[4] is None) != (other[4] is None):
+            break
+        if one[4] is not None:
+            couples.append((one[4], other[4]))
+    return couples
+
+
+def _by_key(rows: list[Row]) -> dict[object, list[Row]]:
+    """The halves by the values of their keys; tables without a key have one group."""
+    found: dict[object, list[Row]] = {}
+    for row in rows:
+        found.setdefault(_own_key(row), []).append(row)
+    return found
+
+
+def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
+    if len(befores) == len(afters) and not _by_key(befores).keys().isdisjoint(_by_key(afters)):
+        detail = (
+            f"{len(befores)} before and {len(afters)} after halves share one position"
+            " and no key tells them apart"
+        )
+        return [
+            as_refused(row, Reason.AMBIGUOUS_PAIR, detail)
+            for row in befores + afters
+            if row["origin"] in (NEW, PENDING)
+        ]
+    outcomes = []
+    is_open = bool(befores) and bool(afters)
+    for row in befores + afters:
+        if row["origin"] not in (NEW, PENDING):
+            continue
+        if not _is_overdue(row):
+            if row["origin"] == NEW:
+                outcomes.append({**row, "kind": "half"})
+        elif is_open:
+            outcomes.append(
+                as_refused(
+                    row, Reason.AMBIGUOUS_PAIR, "halves share one position and no key tells them apart"
+                )
+            )
+        elif row["half"] == Half.BEFORE:
+            late = as_refused(
+                row, Reason.UNPAIRED_BEFORE_IMAGE, "its after half did not come within pairing_timeout"
+            )
+            outcomes.append({**late, "before": row["before"]})
+        else:
+            outcomes.append({**row, "kind": "row"})
+    return outcomes
+
+
+def _is_overdue(row: Row) -> bool:
+    return row["deadline"] is not None and row["since"] is not None and row["since"] < row["deadline"]
+
+
+def _keys_agree(one: Row, other: Row) -> bool:
+    """Whether two halves have the same key; true for tables without a key."""
+    return _own_key(one) == _own_key(other)
+
+
+def _own_key(half: Row) -> tuple[str | None, ...] | None:
+    """The values of the key in a half's image; None for tables without a key."""
+    return key_values(half["keys"], half["before"] if half["after"] is None else half["after"])
+
+
+def merge_halves(before: Row, after: Row) -> Row:
+    """One update of two halves, at the coordinates of the AFTER half."""
+    row = dict(after)
+    row["half"] = None
+    row["kind"] = "row"
+    row["before"] = before["before"]
+    row["paired_with"] = {name: before[name] for name in ("topic", "partition", "offset")}
+    if not row.get("keys"):
+        row["keys"] = before["keys"]
+    return row

@@ -1,0 +1,219 @@
+"""Rows of the change table as plain dictionaries, and their conversion to Arrow.
+
+`STAGED` is the Arrow schema of a decoded batch: the columns of `silver/changes` without `batch`, and six
+more: `columns` (the text of a schema, once), `block` (see `silver/changes/partition_order.py`), `evidence`
+(what the row shows of its source's encodings, separated by semicolons), `restart` (see
+`silver/batches/landings.py`), `is_of_record` (as in `RowChange`) and `committed` (see
+`silver/epochs/resets.py`). `position` is the message's own position; `silver/changes` keeps it only where the
+sequence does not begin with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.changes.change_id import coordinate_parts, digest
+
+Row = dict[str, Any]
+
+_TEXT_MAP = pa.map_(pa.string(), pa.string())
+_STAMP = pa.timestamp("us", tz="UTC")
+_COORDINATES: list[Any] = [
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("offset", pa.int64()),
+]
+
+_FIELDS: list[Any] = [
+    pa.field("change_id", pa.string()),
+    pa.field("source", pa.string()),
+    pa.field("format", pa.string()),
+    pa.field("kind", pa.string()),
+    pa.field("op", pa.string()),
+    pa.field("database", pa.string()),
+    pa.field("schema", pa.string()),
+    pa.field("table", pa.string()),
+    pa.field("sequence", pa.string()),
+    pa.field("event_time", _STAMP),
+    *_COORDINATES,
+    pa.field("ordinal", pa.int32()),
+    pa.field("keys", pa.list_(pa.string())),
+    pa.field("before", _TEXT_MAP),
+    pa.field("after", _TEXT_MAP),
+    pa.field("partial", pa.bool_()),
+    pa.field("schema_id", pa.string()),
+    pa.field("transaction_id", pa.string()),
+    pa.field("statement", pa.string()),
+    pa.field("actions", pa.string()),
+    pa.field("paired_with", pa.struct(_COORDINATES)),
+    pa.field("reason", pa.string()),
+    pa.field("detail", pa.string()),
+    pa.field("half", pa.string()),
+    pa.field("server", pa.string()),
+    pa.field("position", pa.string()),
+    pa.field("epoch", pa.int32()),
+    pa.field("columns", pa.string()),
+    pa.field("block", pa.int64()),
+    pa.field("evidence", pa.string()),
+    pa.field("restart", pa.int32()),
+    pa.field("is_of_record", pa.bool_()),
+    pa.field("committed", pa.string()),
+]
+STAGED = pa.schema(_FIELDS)
+STAGED_DDL = (
+    "change_id string, source string, format string, kind string, op string, database string, schema string, "
+    "`table` string, sequence string, event_time timestamp, topic string, `partition` int, offset bigint, "
+    "ordinal int, "
+    "keys array<string>, before map<string,string>, after map<string,string>, partial boolean, "
+    "schema_id string, "
+    "transaction_id string, statement string, actions string, "
+    "paired_with struct<topic:string,`partition`:int,offset:bigint>, "
+    "reason string, detail string, half string, server string, position string, epoch int, columns string, "
+    "block bigint, "
+    "evidence string, restart int, is_of_record boolean, committed string"
+)
+
+
+def staged_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Rows as an Arrow batch with the columns of STAGED; other keys of a row are left out."""
+    arrays = [_array([row[field.name] for row in rows], field.type) for field in STAGED]
+    return pa.RecordBatch.from_arrays(arrays, schema=STAGED)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array[Any]:
+    if kind == _TEXT_MAP:
+        return _map_array(values)
+    if kind == _STAMP:
+        return pa.array(values, pa.int64()).cast(_STAMP)
+    return pa.array(values, kind)
+
+
+def _map_array(images: list[Mapping[str, str | None] | None]) -> pa.Array[Any]:
+    offsets: list[int | None] = []
+    names: list[str] = []
+    texts: list[str | None] = []
+    for image in images:
+        if image is None:
+            offsets.append(None)
+            continue
+        offsets.append(len(names))
+        names.extend(image.keys())
+        texts.extend(image.values())
+    offsets.append(len(names))
+    starts: Any = pa.array(offsets, pa.int32())
+    return pa.MapArray.from_arrays(starts, pa.array(names, pa.string()), pa.array(texts, pa.string()))
+
+
+def plain_rows(table: pa.Table) -> list[Row]:
+    """Arrow rows as dictionaries: images as dictionaries, times as microseconds since the Unix epoch."""
+    for name in ("event_time", "deadline"):
+        place = table.schema.get_field_index(name)
+        if place >= 0:
+            table = table.set_column(
+                place, name, table.column(place).cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+            )
+    rows: list[Row] = table.to_pylist()
+    for row in rows:
+        for side in ("before", "after"):
+            if row[side] is not None:
+                row[side] = dict(row[side])
+    return rows
+
+
+def staged_table(rows: Iterable[Row]) -> pa.Table:
+    """Rows as an Arrow table with the columns of STAGED."""
+    return pa.Table.from_batches([staged_batch(list(rows))], schema=STAGED)
+
+
+def staged_batches(rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
+    """The rows in one Arrow batch with the columns of STAGED, or in several if they do not fit."""
+    try:
+        found = staged_batch(rows)
+    except Exception as error:  # more bytes than an array holds, no memory
+        if len(rows) == 1:
+            yield staged_batch([as_refused(rows[0], Reason.DECODER_ERROR, type(error).__name__)])
+        else:
+            middle = len(rows) // 2
+            yield from staged_batches(rows[:middle])
+            yield from staged_batches(rows[middle:])
+        return
+    yield found
+
+
+def as_quarantined(
+    message: RawMessage, format_name: str, error: Malformed, ordinal: int = 0, epoch: int = 1
+) -> Row:
+    """The outcome of a message, or of one of its rows, that cannot be read.
+
+    Its bytes stay in bronze and quarantine.
+    """
+    row: Row = dict.fromkeys(STAGED.names)
+    row.update(
+        source=message.source,
+        format=format_name,
+        kind="quarantined",
+        topic=message.topic,
+        partition=message.partition,
+        offset=message.offset,
+        ordinal=ordinal,
+        reason=str(error.reason),
+        detail=error.detail[:500].encode("utf-8", "replace").decode() or None,
+        evidence=";".join(error.evidence) or None,
+        shape=None,
+        epoch=epoch,
+    )
+    row["change_id"] = digest(("quarantined", message.source, *coordinate_parts(row)))
+    return row
+
+
+def as_refused(row: Row, reason: Reason, detail: str) -> Row:
+    """The outcome of a change, or half, that was read but cannot be used."""
+    return {
+        **row,
+        "kind": "quarantined",
+        "before": None,
+        "after": None,
+        "reason": str(reason),
+        "detail": detail,
+    }
+
+
+def as_excluded(row: Row) -> Row:
+    """The outcome of a change whose table the configuration excludes."""
+    return {**row, "kind": "excluded", "before": None, "after": None, "half": None, "shape": None}
+
+
+def as_forgotten(message: RawMessage, format_name: str, epoch: int) -> Row:
+    """The outcome of a message that `forget` has emptied."""
+    row = as_quarantined(message, format_name, Malformed(Reason.EMPTY), epoch=epoch)
+    topic, partition, offset, _, *later_epoch = coordinate_parts(row)
+    change_id = digest((FORGOTTEN, message.source, topic, partition, offset, *later_epoch))
+    return {**row, "kind": "excluded", "reason": FORGOTTEN, "change_id": change_id}
+
+
+LANDED_AGAIN = "landed again"
+"""How the detail of a duplicate begins if the message itself had landed before."""
+OF_FIRST_LANDING = f"NOT (kind = 'duplicate' AND coalesce(startswith(detail, '{LANDED_AGAIN}'), false))"
+"""Whether an outcome is of the first landing of its message, as SQL."""
+
+
+def of_first_landing(table: str) -> str:
+    """OF_FIRST_LANDING for the rows of a table in a MERGE."""
+    return OF_FIRST_LANDING.replace("kind", f"{table}.kind").replace("detail", f"{table}.detail")
+
+
+def as_landed_again(row: Row, detail: str) -> Row:
+    """The outcome of a row whose message has landed before, as in dumps that overlap."""
+    blank = dict.fromkeys(("before", "after", "half", "shape", "reason", "position", "block", "evidence"))
+    return {**row, **blank, "kind": "duplicate", "detail": detail}
+
+
+def as_duplicate(row: Row) -> Row:
+    """The outcome of a change, or half, that duplicates an earlier one."""
+    return {**row, "kind": "duplicate", "before": None, "after": None}

@@ -1,0 +1,1 @@
+"""DDL statements of source databases as structured actions. Pure."""

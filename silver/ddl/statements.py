@@ -1,0 +1,321 @@
+"""Reads whole statements, by their first word, into actions on each table that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from framework.contracts.ddl_actions import (
+    Action,
+    CreateTable,
+    DropTable,
+    NoEffect,
+    RenameColumn,
+    RenameTable,
+    SetKeys,
+    Statement,
+    TableName,
+    TruncateTable,
+    Unsupported,
+)
+from silver.ddl.alter_table import AlterReader
+from silver.ddl.constraints import PARTITION_ROWS
+from silver.ddl.create_table import read_create
+from silver.ddl.keywords import DML, GUARDED, OBJECTS, SILENT, word_set
+from silver.ddl.name_resolution import Scope
+from silver.ddl.tokens import TEXT, Cursor, UnsupportedDdl
+
+_FRAGMENTS = frozenset({"ADD", "MODIFY", "CHANGE", "CONVERT"})
+_TAILS = frozenset({"CASCADE", "RESTRICT", "CONSTRAINTS", "PURGE", "WAIT", "NOWAIT", "0", "AS"})
+_STORAGE_TAILS = word_set(
+    "RESTART CONTINUE IDENTITY DROP REUSE ALL STORAGE IMMEDIATE PRESERVE PURGE IGNORE RESTRICT WHEN DELETE"
+    " TRIGGERS WAIT NOWAIT MATERIALIZED VIEW SNAPSHOT LOG 0"
+)
+
+
+def read_statement(cursor: Cursor, scope: Scope) -> list[Statement]:
+    """The actions of one statement, table by table.
+
+    Raises:
+        UnsupportedDdl: The statement is not understood.
+    """
+    word = cursor.word()
+    handler = _HANDLERS.get(word)
+    if handler is not None:
+        return handler(cursor, scope)
+    if (
+        word == "CHANGE"
+        and cursor.word(1) in ("MASTER", "REPLICATION")
+        and cursor.word(2) in ("TO", "SOURCE", "FILTER")
+    ):
+        return [Statement(scope.subject, (NoEffect("administration"),))]
+    if word in _FRAGMENTS:
+        return [_fragment(cursor, scope)]
+    if word in DML:
+        return [Statement(scope.subject, (NoEffect("dml"),))]
+    if word in SILENT:
+        return [Statement(scope.subject, (NoEffect(SILENT[word]),))]
+    raise cursor.unsupported()
+
+
+def _fragment(cursor: Cursor, scope: Scope) -> Statement:
+    if scope.table is None:
+        raise UnsupportedDdl("a clause of ALTER TABLE without a table")
+    return Statement(scope.table, AlterReader(cursor, scope, scope.table).read())
+
+
+def _create(cursor: Cursor, scope: Scope) -> list[Statement]:
+    return [read_create(cursor, scope)]
+
+
+def _alter(cursor: Cursor, scope: Scope) -> list[Statement]:
+    start = cursor.i
+    cursor.i += 1
+    while cursor.take_any(frozenset({"ONLINE", "OFFLINE", "IGNORE", "FOREIGN", "EXTERNAL"})):
+        pass
+    if not cursor.take("TABLE"):
+        return [_alter_other(cursor, scope, start)]
+    cursor.take("IF", "EXISTS")
+    cursor.take("ONLY")
+    table = scope.read(cursor)
+    cursor.take("*")
+    if not cursor.take("NOWAIT") and cursor.at("WAIT", "0"):
+        cursor.i += 2
+    return [Statement(table, AlterReader(cursor, scope, table).read())]
+
+
+def _alter_other(cursor: Cursor, scope: Scope, start: int) -> Statement:
+    kind = cursor.word()
+    if kind == "COLUMN":
+        cursor.i = start
+        return _fragment(cursor, scope)
+    if kind == "SCHEMA" and "TRANSFER" in cursor.words[cursor.i : cursor.end]:
+        return _transfer(cursor, scope)
+    if kind in ("SCHEMA", "DATABASE") and (
+        {"RENAME", "MODIFY"} & set(cursor.words[cursor.i + 2 : cursor.i + 3])
+    ):
+        raise UnsupportedDdl("a whole database gets another name")
+    if (
+        kind == "TYPE"
+        and "RENAME" in cursor.words[cursor.i + 2 : cursor.end]
+        and "VALUE" in cursor.words[cursor.i : cursor.end]
+    ):
+        raise UnsupportedDdl("a value of an enum gets another name in all rows")
+    if (
+        kind == "TYPE"
+        and {"RENAME", "ADD", "DROP", "ALTER"} & set(cursor.words[cursor.i + 2 : cursor.end])
+        and "ATTRIBUTE" in cursor.words
+    ):
+        raise UnsupportedDdl("a type's attributes change")
+    if kind not in OBJECTS and kind not in GUARDED:
+        raise cursor.unsupported()
+    return Statement(scope.subject, (NoEffect(kind.lower()),))
+
+
+def _transfer(cursor: Cursor, scope: Scope) -> Statement:
+    """SQL Server's ALTER SCHEMA s TRANSFER [OBJECT::]t."""
+    cursor.need("SCHEMA")
+    schema = cursor.name()
+    cursor.need("TRANSFER")
+    table = scope.read(cursor)
+    return Statement(table, (RenameTable(TableName(table.database, schema, table.table)),))
+
+
+def _drop(cursor: Cursor, scope: Scope) -> list[Statement]:
+    start = cursor.i
+    cursor.i += 1
+    is_temporary = cursor.take("TEMPORARY")
+    cursor.take_any(frozenset({"FOREIGN", "EXTERNAL", "PUBLIC", "MATERIALIZED"}))
+    kind = cursor.word()
+    if kind in ("TABLE", "TABLES") and cursor.word(1) not in ("", ","):
+        cursor.i += 1
+        return _drop_tables(cursor, scope, NoEffect("temporary table") if is_temporary else DropTable())
+    if kind == "INDEX":
+        return [_drop_index(cursor, scope, start)]
+    if kind in GUARDED and (GUARDED[kind] == "" or GUARDED[kind] in cursor.words[cursor.i : cursor.end]):
+        raise UnsupportedDdl(f"tables or columns may go with a {kind.lower()}")
+    if kind in OBJECTS or kind in GUARDED:
+        return [Statement(scope.subject, (NoEffect(kind.lower()),))]
+    cursor.i = start
+    return [_fragment(cursor, scope)]
+
+
+def _drop_tables(cursor: Cursor, scope: Scope, action: Action) -> list[Statement]:
+    cursor.take("IF", "EXISTS")
+    found = [Statement(scope.read(cursor), (action,))]
+    while cursor.take(","):
+        found.append(Statement(scope.read(cursor), (action,)))
+    while cursor.take_any(_TAILS):
+        pass
+    if not cursor.is_end():
+        raise cursor.unsupported()
+    return found
+
+
+def _drop_index(cursor: Cursor, scope: Scope, start: int) -> Statement:
+    cursor.need("INDEX")
+    cursor.take("CONCURRENTLY")
+    cursor.take("IF", "EXISTS")
+    name = cursor.path() if cursor.is_name() else ("",)
+    if cursor.take("ON") and cursor.is_name():
+        table = scope.read(cursor)
+        is_key = scope.dialect in ("mysql", "") and name[-1].upper() == "PRIMARY"
+        return Statement(table, (SetKeys(()) if is_key else NoEffect("index"),))
+    if cursor.word() == "," and scope.table is not None:
+        cursor.i = start
+        return _fragment(cursor, scope)
+    return Statement(scope.subject, (NoEffect("index"),))
+
+
+def _truncate(cursor: Cursor, scope: Scope) -> list[Statement]:
+    cursor.i += 1
+    if cursor.at("PARTITION"):
+        raise UnsupportedDdl(PARTITION_ROWS)
+    cursor.take("TABLE")
+    found: list[Statement] = []
+    while not found or cursor.take(","):
+        cursor.take("IF", "EXISTS")
+        cursor.take("ONLY")
+        found.append(Statement(scope.read(cursor), (TruncateTable(),)))
+        cursor.take("*")
+    while cursor.take_any(_STORAGE_TAILS):
+        pass
+    if cursor.take("WITH"):
+        raise UnsupportedDdl(PARTITION_ROWS)
+    if cursor.take("CASCADE"):
+        last = found[-1]
+        found[-1] = Statement(
+            last.table,
+            (*last.actions, Unsupported("CASCADE may have emptied tables that it does not name")),
+        )
+    if not cursor.is_end():
+        raise cursor.unsupported()
+    return found
+
+
+def _rename(cursor: Cursor, scope: Scope) -> list[Statement]:
+    start = cursor.i
+    cursor.i += 1
+    word = cursor.word()
+    if word in ("TO", "AS", "COLUMN") or (
+        word in ("INDEX", "KEY", "CONSTRAINT") and scope.dialect == "mysql"
+    ):
+        cursor.i = start
+        return [_fragment(cursor, scope)]
+    if word in ("INDEX", "USER", "SEQUENCE", "TRIGGER", "VIEW") and cursor.word(1) != "TO":
+        return [Statement(scope.subject, (NoEffect(word.lower()),))]
+    if word in ("DATABASE", "SCHEMA"):
+        raise UnsupportedDdl("a whole database gets another name")
+    if word in ("TABLE", "TABLES", "OBJECT") and cursor.word(1) != "TO":
+        cursor.i += 1
+    cursor.take("IF", "EXISTS")
+    found: list[Statement] = []
+    while not found or cursor.take(","):
+        table = scope.read(cursor)
+        if cursor.take("WAIT"):
+            cursor.need("0")
+        cursor.take("NOWAIT")
+        cursor.need("TO")
+        found.append(Statement(table, (RenameTable(scope.new_name_of(table, cursor.path())),)))
+    if not cursor.is_end():
+        raise cursor.unsupported()
+    return found
+
+
+def _execute(cursor: Cursor, scope: Scope) -> list[Statement]:
+    cursor.take_any(frozenset({"EXEC", "EXECUTE", "CALL"}))
+    path = cursor.path()
+    if path[-1].lower() == "sp_rename":
+        return [_sp_rename(cursor, scope)]
+    if path[-1].lower() in (
+        "sp_addextendedproperty",
+        "sp_updateextendedproperty",
+        "sp_dropextendedproperty",
+        "sp_settriggerorder",
+    ):
+        return [Statement(scope.subject, (NoEffect("administration"),))]
+    raise UnsupportedDdl(f"what the procedure {path[-1]} does is not in the text")
+
+
+def _sp_rename(cursor: Cursor, scope: Scope) -> Statement:
+    """SQL Server's `sp_rename 'schema.table.old', 'new' [, 'COLUMN']`, its arguments by place or by name."""
+    given: dict[str, str] = {}
+    places = iter(("OBJNAME", "NEWNAME", "OBJTYPE"))
+    while not cursor.is_end():
+        place = next(places, "")
+        if cursor.take("@"):
+            place = cursor.word()
+            cursor.i += 1
+            cursor.need("=")
+        if cursor.word() != TEXT and not cursor.is_name():
+            raise cursor.unsupported()
+        given[place] = str(cursor.tokens[cursor.i].text)
+        cursor.i += 1
+        if not cursor.is_end():
+            cursor.need(",")
+    return _renamed_object(
+        given.get("OBJNAME", ""), given.get("NEWNAME", ""), given.get("OBJTYPE", "").upper(), scope
+    )
+
+
+def _renamed_object(old: str, new: str, kind: str, scope: Scope) -> Statement:
+    parts = Cursor.of(old, scope.dialect, "tsql").path() if old and new else ()
+    if kind in ("INDEX", "USERDATATYPE", "STATISTICS"):
+        return Statement(scope.subject, (NoEffect(kind.lower()),))
+    if kind == "COLUMN" and len(parts) > 1:
+        return Statement(scope.table_of(parts[:-1]), (RenameColumn(parts[-1], new),))
+    if kind in ("", "OBJECT") and parts:
+        table = scope.table_of(parts)
+        return Statement(table, (RenameTable(TableName(table.database, table.schema, new)),))
+    raise UnsupportedDdl("sp_rename without a table or column that it names")
+
+
+def _with(cursor: Cursor, scope: Scope) -> list[Statement]:
+    """A query or a change of rows after its common table expressions."""
+    while not cursor.is_end() and cursor.word() != "SELECT":
+        if cursor.word() in DML and cursor.word() not in ("WITH", "("):
+            return [Statement(scope.subject, (NoEffect("dml"),))]
+        if cursor.word() == "(":
+            cursor.group()
+        else:
+            cursor.i += 1
+    return _select(cursor, scope)
+
+
+def _select(cursor: Cursor, scope: Scope) -> list[Statement]:
+    """A query; SELECT … INTO creates a table in SQL Server and PostgreSQL."""
+    if scope.dialect in ("tsql", "postgres", ""):
+        while not cursor.is_end():
+            if cursor.word() == "(":
+                cursor.group()
+            elif cursor.take("INTO"):
+                cursor.take_any(frozenset({"TEMP", "TEMPORARY", "UNLOGGED"}))
+                cursor.take("TABLE")
+                if cursor.is_name():
+                    return [Statement(scope.read(cursor), (CreateTable(),))]
+            else:
+                cursor.i += 1
+    return [Statement(scope.subject, (NoEffect("dml"),))]
+
+
+def _begin(cursor: Cursor, scope: Scope) -> list[Statement]:
+    cursor.i += 1
+    cursor.take_any(frozenset({"TRANSACTION", "TRAN", "WORK"}))
+    if not cursor.is_end():
+        raise UnsupportedDdl("a block of statements")
+    return [Statement(scope.subject, (NoEffect("session"),))]
+
+
+_HANDLERS: dict[str, Callable[[Cursor, Scope], list[Statement]]] = {
+    "CREATE": _create,
+    "ALTER": _alter,
+    "DROP": _drop,
+    "TRUNCATE": _truncate,
+    "RENAME": _rename,
+    "EXEC": _execute,
+    "EXECUTE": _execute,
+    "CALL": _execute,
+    "SP_RENAME": _execute,
+    "SELECT": _select,
+    "WITH": _with,
+    "BEGIN": _begin,
+}

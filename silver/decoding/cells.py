@@ -1,0 +1,157 @@
+"""Cells: the values of an image as Python values, where these say exactly what the bytes said.
+
+    JSON               cell
+    "Ann"              str
+    7                  int
+    1.50, 1e400        NumberText, the number's text
+    true, null         bool, None
+    {"a": 1}           none: the image is read again for its bytes, as `dict[str, Raw]`
+
+A function here that gets a cell which says less than its bytes did, or a number beyond what is read at all,
+raises `NeedsExactDecoding`. `silver/decoding/dual_decoder.py` then reads the whole message again for its
+bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Token
+from silver.decoding.json_reader import (
+    MAX_DIGITS,
+    MAX_POSITION_DIGITS,
+    MILLISECONDS_DIGITS,
+    number_of,
+    optional_text,
+    scalar,
+    time_of,
+)
+
+C = TypeVar("C")
+"""The type of a message's cells: `Any` (Python values) or `Raw` (bytes)."""
+S = TypeVar("S")
+"""The type of a message's schema block: `Raw` (bytes) or the struct that it is read into."""
+
+Cells = Mapping[str, Any]
+Texts = dict[str, str | None]
+Kinds = tuple[type, ...]
+
+BOOLEAN_TEXT = {True: "true", False: "false"}
+
+
+class NeedsExactDecoding(Exception):
+    """A cell does not say what its bytes said: the message has to be decoded from its bytes."""
+
+
+class NumberText(str):
+    """The text of a number that has a point or an exponent."""
+
+    __slots__ = ()
+
+
+TOKENS = {
+    str: Token.TEXT,
+    int: Token.NUMBER,
+    NumberText: Token.NUMBER,
+    bool: Token.BOOLEAN,
+    type(None): Token.NULL,
+}
+"""The token of each kind of cell."""
+
+
+def plain_cells(part: Any) -> dict[str, Any] | None:
+    """An image that was read as a cell, None where it is null.
+
+    Raises `NeedsExactDecoding` for anything else.
+    """
+    if part is not None and type(part) is not dict:
+        raise NeedsExactDecoding
+    return part
+
+
+def read_cell(cell: Any) -> tuple[Token, str | None]:
+    """The token and the exact text of one cell."""
+    kind = type(cell)
+    if kind is str:
+        return Token.TEXT, cell
+    if kind is Raw:
+        return scalar(cell)
+    if cell is None:
+        return Token.NULL, None
+    if kind is bool:
+        return Token.BOOLEAN, BOOLEAN_TEXT[cell]
+    if kind is int:
+        return Token.NUMBER, integer_text(cell)
+    if kind is NumberText:
+        return Token.NUMBER, number_as_sent(cell)
+    raise NeedsExactDecoding
+
+
+def read_non_null_cell(cell: Any) -> tuple[Token, str]:
+    """The token and the exact text of one cell that is not null."""
+    token, text = read_cell(cell)
+    assert text is not None
+    return token, text
+
+
+def integer_text(cell: int) -> str:
+    """The digits of a whole number, which are also its canonical text."""
+    text = str(cell)
+    if len(text) > MAX_DIGITS:
+        raise NeedsExactDecoding
+    return text
+
+
+def number_as_sent(cell: NumberText) -> str:
+    """The text of a number as it was sent."""
+    if len(cell) > MAX_DIGITS:
+        raise NeedsExactDecoding
+    return str(cell)
+
+
+def raw_of(cell: Any) -> Raw | None:
+    """A cell as bytes that mean the same, None where there is none.
+
+    Raises `NeedsExactDecoding` for objects and arrays.
+    """
+    if cell is None or type(cell) is Raw:
+        return cell
+    if type(cell) is dict or type(cell) is list:
+        raise NeedsExactDecoding
+    return Raw(str(cell)) if type(cell) is NumberText else Raw(msgspec.json.encode(cell))
+
+
+def text_in(cell: Any) -> str | None:
+    """The text of a cell that may be missing, null, a text or a number.
+
+    Raises `Malformed` for anything else.
+    """
+    return cell if type(cell) is str else optional_text(raw_of(cell))
+
+
+def number_in(cell: Any, name: str) -> int | None:
+    """The whole number in a cell; see `number_of`."""
+    if type(cell) is str and cell.isdigit() and cell.isascii() and len(cell) <= MAX_POSITION_DIGITS:
+        return int(cell)
+    return number_of(raw_of(cell), name)
+
+
+def time_in(cell: Any, name: str) -> int | None:
+    """The time in a cell that counts milliseconds, in microseconds; see `time_of`."""
+    if type(cell) is str and cell.isdigit() and cell.isascii() and len(cell) <= MILLISECONDS_DIGITS:
+        return int(cell) * 1000
+    return time_of(raw_of(cell), name)
+
+
+def is_plain(kinds: Kinds) -> bool:
+    """Whether cells of these kinds are Python values, not bytes.
+
+    Raises `NeedsExactDecoding` where one is an object or an array.
+    """
+    if dict in kinds or list in kinds:
+        raise NeedsExactDecoding
+    return Raw not in kinds

@@ -1,0 +1,1 @@
+"""Envelopes that several formats share. Pure."""

@@ -1,0 +1,1 @@
+"""Kafka Connect messages: schema blocks, column types, keys. Pure."""

@@ -1,0 +1,197 @@
+"""Kafka Connect messages: the columns of a schema block, images as canonical text, and message keys.
+
+    {"schema": {"type": "struct", "fields": [{"type": "int32", "field": "id"}]}, "payload": {"id": 7}}
+
+A message or key comes with or without its schema block. For the types see
+`silver/envelopes/connect/column_types.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import Column, Token
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.cells import TOKENS, Kinds, NeedsExactDecoding, NumberText, is_plain
+from silver.decoding.dual_decoder import DualDecoder, schema_block_cache
+from silver.decoding.interning import cached_by_bytes
+from silver.decoding.json_reader import read_json
+from silver.decoding.row_plans import (
+    ColumnSet,
+    RowPlan,
+    Step,
+    cell_signature,
+    image_cell_by_cell,
+    is_narrow,
+    joined_columns,
+    undeclared_image,
+    undeclared_steps,
+)
+from silver.envelopes.connect.byte_encodings import bytes_of
+from silver.envelopes.connect.column_types import Field, Fields, column_of, conversion_of, value_of
+from silver.envelopes.debezium.configured_schema import with_numbers
+from silver.values.canonical import undeclared_text
+
+_OBJECT = msgspec.json.Decoder(dict[str, Raw])
+_FIELD = msgspec.json.Decoder(Field | None)
+
+
+def members(schema: Field | None) -> dict[str, Field]:
+    """The fields of a struct by name, in its order; none where there is no schema or it is empty."""
+    return {} if schema is None else {f.field: f for f in schema.fields or () if f.field is not None}
+
+
+def image_fields(envelope: Field | None) -> Fields:
+    """The columns that an envelope's schema declares for its `before` and `after`, in the source's order."""
+    sides = members(envelope)
+    before, after = members(sides.get("before")), members(sides.get("after"))
+    first, second = (before, after) if len(before) > len(after) else (after, before)
+    return Fields({**first, **{name: field for name, field in second.items() if name not in first}})
+
+
+envelope_fields: Callable[[Raw | Field | None], Fields] = schema_block_cache(_FIELD, image_fields)
+"""The columns that an envelope's schema block declares; the block is given as bytes or already read."""
+
+
+def columns_of(fields: Mapping[str, Field]) -> Mapping[str, Column]:
+    """The declared columns, in the order of `fields`."""
+    return _shape_of(fields) if isinstance(fields, Fields) and is_narrow(fields) else _columns_of(fields)
+
+
+@lru_cache(maxsize=1024)
+def _shape_of(fields: Fields) -> ColumnSet:
+    return ColumnSet(_columns_of(fields))
+
+
+def _columns_of(fields: Mapping[str, Field]) -> dict[str, Column]:
+    return {name: column_of(field) for name, field in fields.items()}
+
+
+def image_of(
+    image: dict[str, Any] | None, fields: Mapping[str, Field], *, numbers_as_text: bool = False
+) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
+    """An image as canonical text, and the columns that `fields` does not declare, with their tokens."""
+    if image is None:
+        return None, {}
+    if not fields:
+        return undeclared_image(image)
+    if isinstance(fields, Fields) and is_narrow(image, fields):
+        plan = _row_plan(*cell_signature(image), fields, numbers_as_text)
+        if plan is not None:
+            return plan.texts(image), plan.columns
+
+    def read(name: str, token: Token, text: str | None) -> tuple[str | None, Column | None]:
+        field = fields.get(name)
+        if field is None:
+            return undeclared_text(token, text), Column(token=token)
+        return value_of(field, token, text, numbers_as_text), None
+
+    return image_cell_by_cell(image, read)
+
+
+@lru_cache(maxsize=1024)
+def _row_plan(names: tuple[str, ...], kinds: Kinds, fields: Fields, numbers_as_text: bool) -> RowPlan | None:
+    if not is_plain(kinds):
+        return None
+    steps: list[Step] = []
+    undeclared = ColumnSet()
+    for name, kind in zip(names, kinds, strict=True):
+        field = fields.get(name)
+        if field is None:
+            undeclared[name] = Column(token=TOKENS[kind])
+            steps += undeclared_steps(name, kind)
+            continue
+        convert = conversion_of(field, kind, numbers_as_text)
+        steps += () if convert is None else ((name, convert),)
+    return RowPlan(tuple(steps), undeclared)
+
+
+def decoded_image(
+    image: Mapping[str, str | None] | None, codecs: Mapping[str, str]
+) -> dict[str, str | None] | None:
+    """The image with decoded text in the base64 columns that have a codec.
+
+    Raises `Malformed` when a value is not in its codec.
+    """
+    if image is None or not codecs:
+        return image if image is None or isinstance(image, dict) else dict(image)
+    return {
+        name: _decoded(name, text, codecs[name]) if text is not None and name in codecs else text
+        for name, text in image.items()
+    }
+
+
+def _decoded(name: str, text: str, codec: str) -> str:
+    data = bytes_of(text)
+    try:
+        if data is not None:
+            return data.decode(codec)
+    except (ValueError, LookupError):
+        pass
+    raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not base64 of {codec} text")
+
+
+def _key_fields(block: bytes) -> Fields:
+    return Fields(members(read_json(_FIELD, block)))
+
+
+key_fields = cached_by_bytes(_key_fields)
+"""The fields of a key's schema block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """How the JSON parts of a message are read: members as bytes, and cells."""
+
+    members: Callable[[bytes], dict[str, Raw]]
+    cells: Callable[[bytes], dict[str, Any]]
+
+
+def _read(decoder: msgspec.json.Decoder[dict[str, Any]], data: bytes) -> dict[str, Any]:
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        raise NeedsExactDecoding from None
+
+
+WHOLE = DualDecoder(_OBJECT, _OBJECT, is_nested=True)
+"""A message or key as its members. In one that is read with plain cells, no part repeats a member."""
+
+PLAIN = Parts(
+    partial(_read, _OBJECT), partial(_read, msgspec.json.Decoder(dict[str, Any], float_hook=NumberText))
+)
+EXACT = Parts(partial(read_json, _OBJECT), partial(read_json, _OBJECT))
+
+
+def key_of(
+    key: bytes, *, numbers_as_text: bool = False
+) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
+    """The key of a message, with or without a schema block, and its columns; None where its payload is null.
+
+    Raises `Malformed` for a key that is not a JSON object.
+    """
+    try:
+        return _key_of(key, WHOLE.plain_of(key), PLAIN, numbers_as_text)
+    except NeedsExactDecoding:
+        return _key_of(key, read_json(_OBJECT, key), EXACT, numbers_as_text)
+
+
+def _key_of(
+    key: bytes, whole: dict[str, Raw], parts: Parts, numbers_as_text: bool
+) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
+    payload, schema = bytes(whole.get("payload", b"")), whole.get("schema")
+    if not payload or (schema is None and not payload.startswith(b"{")):
+        return image_of(with_numbers(parts.cells(key), ()), {})
+    if payload == b"null":
+        return None, {}
+    fields = Fields() if schema is None else key_fields(bytes(schema))
+    image, undeclared = image_of(
+        with_numbers(parts.cells(payload), fields), fields, numbers_as_text=numbers_as_text
+    )
+    return image, joined_columns(columns_of(fields), undeclared)

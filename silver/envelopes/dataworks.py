@@ -1,0 +1,46 @@
+"""What DataHub Blob and OMS DataWorks share: both are dialects of Alibaba's data integration protocol.
+
+op                                                           becomes
+TRUNCATE                                                     truncate
+CREATE ALTER RENAME ERASE QUERY CINDEX DINDEX                ddl (the statement is payload.ddl.text)
+TRANSACTION_BEGIN TRANSACTION_END GTID XACOMMIT XAROLLBACK   transaction
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from framework.contracts.events import ControlKind
+
+CONTROLS = {
+    "TRUNCATE": ControlKind.TRUNCATE,
+    **dict.fromkeys(("CREATE", "ALTER", "RENAME", "ERASE", "QUERY", "CINDEX", "DINDEX"), ControlKind.DDL),
+    **dict.fromkeys(
+        ("TRANSACTION_BEGIN", "TRANSACTION_END", "GTID", "XACOMMIT", "XAROLLBACK"), ControlKind.TRANSACTION
+    ),
+}
+
+
+class NamedColumn(msgspec.Struct):
+    """A column of the message's schema."""
+
+    name: str
+    type: str | None = None
+
+
+class Timestamp(msgspec.Struct):
+    """The times of a message; only the time of the change itself is read."""
+
+    eventTime: Raw = Raw()
+
+
+class Ddl(msgspec.Struct):
+    """A DDL statement. The serialized object beside its text is never read."""
+
+    text: str | None = None
+
+
+def event_time(timestamp: Timestamp | None) -> Raw:
+    """`timestamp.eventTime` as it was sent; empty where it is missing."""
+    return timestamp.eventTime if timestamp is not None else Raw()

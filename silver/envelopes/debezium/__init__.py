@@ -1,0 +1,1 @@
+"""Debezium's envelope: rows, the `source` block, schema changes. Pure."""

@@ -1,0 +1,121 @@
+"""Columns of rows without a schema block: the schema-change topic takes the place of the schema.
+
+Columns are read as the connectors of MariaDB and MySQL write them. Where a setting of the connector decides
+how, the mode is left open here, and `silver/envelopes/debezium/encoding_modes.py` finds it:
+
+    column of the structure            written as                                   read as
+    DECIMAL(p,s), NUMERIC(p,s)         in the mode of `decimals`                    decimal; a number as it is
+    BIGINT UNSIGNED                    negative from 2^63 on, or base64             decimal(20,0)
+    DATE                               days since the epoch, or text                date
+    TIME                               in the mode of `times`                       time of day
+    DATETIME                           in the mode of `times`                       wall time
+    TIMESTAMP                          ISO 8601 with an offset                      instant
+    BIT(n)                             base64, little-endian; BIT(1) a boolean      decimal(20,0)
+    BINARY, VARBINARY, BLOB            in the mode of `binary`                      binary
+    YEAR, integers, FLOAT, DOUBLE      numbers                                      as with a schema block
+    text, ENUM, SET, JSON, others      text                                         string
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from silver.decoding.table_definitions import DeclaredColumns
+from silver.envelopes.connect.column_types import Field
+from silver.envelopes.debezium.encoding_modes import OPEN_BYTES, OPEN_DECIMAL, OPEN_TIME, OPEN_WALL
+
+_DECLARED = re.compile(
+    r"([A-Za-z][A-Za-z0-9_ ]*?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*((?:unsigned|zerofill|signed|\s)*)",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"'((?:[^']|'')*)'")
+_INTEGERS = {
+    "tinyint": "int16",
+    "smallint": "int16",
+    "mediumint": "int32",
+    "int": "int32",
+    "integer": "int32",
+    "bigint": "int64",
+}
+_WIDER = {"smallint": "int32", "int": "int64", "integer": "int64"}
+_BYTES = frozenset({"binary", "varbinary", "blob", "tinyblob", "mediumblob", "longblob"})
+_TEXTS = frozenset(
+    {
+        "char",
+        "varchar",
+        "nchar",
+        "nvarchar",
+        "text",
+        "tinytext",
+        "mediumtext",
+        "longtext",
+        "enum",
+        "set",
+        "json",
+        "uuid",
+    }
+)
+_TIME = "io.debezium.time."
+_NAMED = {"date": _TIME + "Date", "timestamp": _TIME + "ZonedTimestamp", "year": _TIME + "Year"}
+
+
+@lru_cache(maxsize=4096)
+def declared_fields(columns: DeclaredColumns, *, is_mysql: bool = True) -> Mapping[str, Field]:
+    """The fields of columns by their declarations; columns whose type is not known here are left out.
+
+    Other databases have types of the same names with other meanings (DATETIME, TIMESTAMP, BIT).
+    """
+    found = {name: field for name, declared in columns if (field := _field(declared)) is not None}
+    return found if is_mysql else {name: field for name, field in found.items() if _is_common(field)}
+
+
+def _is_common(field: Field) -> bool:
+    """Whether the type has the same meaning in every database."""
+    return field.type != "boolean" and field.name in (None, OPEN_DECIMAL, OPEN_BYTES, _TIME + "Date")
+
+
+def _field(declared: str) -> Field | None:
+    found = _DECLARED.fullmatch(declared.strip())
+    if declared.lower().startswith("enum("):
+        labels = (label.replace("''", "'").replace(",", "\\,") for label in _LABEL.findall(declared))
+        return _semantic_field("string", "io.debezium.data.Enum", {"allowed": ",".join(labels)})
+    if found is None:
+        return Field(type="string") if declared.lower().startswith("set(") else None
+    words = found[1].lower().split()
+    name, is_unsigned = words[0], "unsigned" in words[1:] or "unsigned" in (found[4] or "").lower()
+    length, scale = int(found[2] or 0), int(found[3] or 0)
+    if name in ("decimal", "numeric", "dec", "fixed"):
+        return _semantic_field(
+            "bytes", OPEN_DECIMAL, {"connect.decimal.precision": str(length or 10), "scale": str(scale)}
+        )
+    if name in _INTEGERS:
+        if name == "bigint" and is_unsigned:
+            return Field(type="int64", parameters={"__debezium.source.column.type": "BIGINT UNSIGNED"})
+        return Field(type=_WIDER.get(name, _INTEGERS[name]) if is_unsigned else _INTEGERS[name])
+    if name == "bit":
+        return (
+            Field(type="boolean")
+            if length <= 1
+            else _semantic_field("bytes", "io.debezium.data.Bits", {"length": str(length)})
+        )
+    if name in ("datetime", "time"):
+        return _semantic_field(
+            "int64", OPEN_WALL if name == "datetime" else OPEN_TIME, {"digits": str(length)}
+        )
+    if name in _NAMED:
+        return _semantic_field("int32" if name == "year" else "int64", _NAMED[name])
+    if name in ("float", "double", "real"):
+        return Field(type="float" if name == "float" and length <= 24 else "double")
+    return (
+        _semantic_field("bytes", OPEN_BYTES)
+        if name in _BYTES
+        else Field(type="string")
+        if name in _TEXTS
+        else None
+    )
+
+
+def _semantic_field(kind: str, name: str, parameters: dict[str, str] | None = None) -> Field:
+    return Field(type=kind, name=name, parameters=parameters)

@@ -1,0 +1,251 @@
+"""Rows of Debezium's messages as changes: keys, key changes, and the position of a change.
+
+    what a message shows                          becomes
+    c u d r                                       insert, update, delete, read; c in a snapshot (older
+                                                  connectors) is read
+    r, c with a position that says nothing        read (a row that Flink CDC copied)
+    d with header __debezium.newkey               nothing by itself: the next insert is the whole key change
+    c with header __debezium.oldkey               update; the old key is its before image
+    one of them whose header cannot be read       the delete or the insert that it is
+
+`silver/envelopes/debezium/images.py` reads the images. The key is the columns of the message key, else it is
+configured. A position is the source's own position, then 0 for rows of a snapshot and 1 for the stream, then
+a tie-breaker for rows at the same position. A table without a key may have equal rows: in a snapshot their
+tie-breaker is the nanosecond at which each was read, and in PostgreSQL's stream, whose rows can share an LSN,
+their number in the transaction, if the connector sends it. Rows without a position (flattened ones) are
+ordered by time, then by offset. Snapshots of Flink CDC fill `source` with empty values (file "", SCN 0, the
+lowest LSN) and say `snapshot: false`: such a row has no position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from msgspec import Raw
+
+from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
+from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.cells import NeedsExactDecoding
+from silver.decoding.format import ColumnHint, Context
+from silver.decoding.json_reader import BY_PARTITION, checked_keys, number_of
+from silver.decoding.row_plans import joined_columns
+from silver.envelopes.connect.column_types import Field
+from silver.envelopes.connect.messages import decoded_image, image_of
+from silver.envelopes.debezium.configured_schema import fields_of
+from silver.envelopes.debezium.declared_schema import declared_fields
+from silver.envelopes.debezium.images import (
+    Cells,
+    ConnectRow,
+    Known,
+    bare_key,
+    header_of,
+    images_of,
+    key_image,
+)
+from silver.envelopes.debezium.placeholders import WORD
+from silver.envelopes.debezium.source_block import (
+    Source,
+    event_time_of,
+    is_blank,
+    is_shared,
+    is_snapshot,
+    last_commit_of,
+    member_text,
+    server_of,
+    source_position,
+    transaction_name,
+    transaction_of,
+)
+
+OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
+
+_POSITIONED = frozenset(
+    {"mysql", "mariadb", "postgresql", "sqlserver", "oracle", "db2", "mongodb", "vitess", "informix"}
+)
+_OTHERS = frozenset({"sqlserver", "oracle", "db2", "informix", "postgresql"})
+_OTHER_PLACES = frozenset({"commit_lsn", "change_lsn", "scn", "commit_scn", "lsn"})
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the rows of one source are read.
+
+    The fields are the connector's placeholder, and whether only the offset, or the partition, orders the
+    rows.
+    """
+
+    unavailable_value: str = WORD
+    by_offset: bool = False
+    needs_no_position: bool = False
+
+
+def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: Reading) -> Event:
+    """The change of one row.
+
+    The delete half of a key change is not a change: the insert describes it completely.
+    """
+    op = Op.READ if row.op == "c" and (is_snapshot(row.source) or _is_copied(row)) else OPS[row.op]
+    database, schema, table = row.names
+    event_time = event_time_of(row.source) or event_time_of(row.times)
+    transaction = transaction_id(row.source, row.transaction)
+    key, key_columns = key_image(message.key) if row.key is None else image_of(row.key, {})
+    keys = tuple(key) if key else context.keys_for(database, schema, table)
+    position = _position(row, message, reading, has_key=bool(keys))
+    if op is Op.DELETE and header_of(message, "__debezium.newkey") is not None:
+        place = (database, schema, table)
+        return Control(
+            ControlKind.HALF,
+            "key_change",
+            *place,
+            position=position,
+            event_time=event_time,
+            transaction_id=transaction,
+        )
+    bare = None if op is not Op.DELETE else bare_key(message.key) if row.key is None else row.key
+    row = _with_hints(row, context.hints_for(database, schema, table), bare)
+    row = _with_definition(
+        row, declared_fields(context.definition_at(row.names, position), is_mysql=_is_mysql(row)), keys
+    )
+    images = images_of(row, op, message, Known(reading.unavailable_value, context.modes, keys, key, bare))
+    columns = joined_columns(images.columns, key_columns)
+    has_place = position is not None and not reading.by_offset
+    is_of_record = has_place and op is Op.INSERT and not keys and _is_of_record(row)
+    codecs = context.codecs_for(database, schema, table)
+    before, after = decoded_image(images.before, codecs), decoded_image(images.after, codecs)
+    return RowChange(
+        op=Op.UPDATE if images.has_old_key else op,
+        database=database,
+        schema=schema,
+        table=table,
+        keys=checked_keys(keys, before, after),
+        before=before,
+        after=after,
+        columns=_with_codecs(columns, codecs),
+        position=position,
+        event_time=event_time,
+        partial=images.is_partial,
+        transaction_id=transaction,
+        server=None if is_snapshot(row.source) else server_of(row.source),
+        is_time=has_place and source_position(row.source) is None,
+        is_shared=has_place and (is_shared(row.source) or is_of_record),
+        is_of_record=is_of_record,
+        evidence=images.evidence,
+        committed=_committed(row, has_place=has_place),
+    )
+
+
+def _with_codecs(columns: Mapping[str, Column], codecs: Mapping[str, str]) -> Mapping[str, Column]:
+    """The columns, those that are decoded as text."""
+    if not codecs:
+        return columns
+    return {
+        name: Column(type="string", declared=c.declared) if name in codecs else c
+        for name, c in columns.items()
+    }
+
+
+def _is_mysql(row: ConnectRow) -> bool:
+    """Whether types mean those of MySQL and MariaDB; flattened rows may not name their connector."""
+    return row.connector not in _OTHERS and _OTHER_PLACES.isdisjoint(row.source)
+
+
+def _with_definition(row: ConnectRow, known: Mapping[str, Field], keys: Sequence[str] | None) -> ConnectRow:
+    """The row with fields of the schema-change topic where a schema or its sign is missing."""
+    if not known:
+        return row
+    names = dict.fromkeys((*(row.before or {}), *(row.after or {}), *(keys or ())))
+    fields = {
+        name: known[name]
+        for name in names
+        if name in known and _tells_more(row.fields.get(name), known[name])
+    }
+    return replace(row, fields={**row.fields, **fields}) if fields else row
+
+
+def _tells_more(field: Field | None, known: Field) -> bool:
+    return field is None or (field.type == "int64" and field.name is None and bool(known.parameters))
+
+
+def _with_hints(row: ConnectRow, given: Mapping[str, ColumnHint], key: Cells | None) -> ConnectRow:
+    """The row with configured fields where a schema or its sign is missing."""
+    if not given:
+        return row
+    if any(type(cell) is not Raw for cells in (row.before, row.after) for cell in (cells or {}).values()):
+        raise NeedsExactDecoding
+    open_columns = {name: what for name, what in given.items() if _is_open(row.fields.get(name), what)}
+    return replace(row, fields={**row.fields, **fields_of(open_columns, row.before, row.after, key)})
+
+
+def _is_open(field: Field | None, given: ColumnHint) -> bool:
+    return field is None or (given.unsigned and field.type == "int64" and field.name is None)
+
+
+def _position(
+    row: ConnectRow, message: RawMessage, reading: Reading, *, has_key: bool
+) -> tuple[int, ...] | None:
+    """The position of a row: the source's position, snapshot before stream, then the tie-breaker."""
+    if reading.by_offset:
+        return offset_position(message)
+    place, was_read = source_position(row.source), is_snapshot(row.source)
+    is_copied = _is_copied(row) and not (reading.needs_no_position and not row.connector)
+    if place is not None and not any(place) and (row.op == "r" or is_copied):
+        place = None
+    if place is None:
+        if was_read or is_copied:
+            return None
+        if row.connector in _POSITIONED and not row.is_flat and not reading.needs_no_position:
+            raise Malformed(Reason.MISSING_POSITION, f"source has no position: {BY_PARTITION}")
+        return time_position(row.source, row.times)
+    tie = 0
+    if was_read and not has_key:
+        tie = number_of(row.times.get("ts_ns"), "ts_ns") or (event_time_of(row.times) or 0) * 1000
+    elif not has_key and "lsn" in row.source:
+        tie = number_of(row.transaction.get("total_order"), "transaction.total_order") or 0
+    elif "vgtid" in row.source:
+        tie = number_of(row.transaction.get("total_order"), "transaction.total_order") or message.offset + 1
+    return (*place, 0 if was_read else 1, tie)
+
+
+def _is_of_record(row: ConnectRow) -> bool:
+    """Whether the position is only the LSN of a record of PostgreSQL, which may contain many rows."""
+    return (
+        "lsn" in row.source
+        and source_position(row.source) is not None
+        and "total_order" not in row.transaction
+    )
+
+
+def _committed(row: ConnectRow, *, has_place: bool) -> tuple[int, ...] | None:
+    place = last_commit_of(row.source) if has_place and "lsn" in row.source else None
+    return None if place is None else (*place, 1, 0)
+
+
+def _is_copied(row: ConnectRow) -> bool:
+    """Whether a writer that gives copied rows no position has copied the row."""
+    return not row.is_flat and (row.op == "r" or (row.op == "c" and is_blank(row.source)))
+
+
+def control_position(source: Source) -> tuple[int, ...] | None:
+    """The position of a truncate, a statement or a logical message among the rows of its source."""
+    place = source_position(source)
+    return None if place is None else (*place, 0 if is_snapshot(source) else 1, 0)
+
+
+def time_position(source: Source, times: Source) -> tuple[int, ...]:
+    """The position of a message that has none: its time, which orders it among partitions.
+
+    0 without a time.
+    """
+    return (event_time_of(source) or event_time_of(times) or 0, 0, 0, 0, 1, 0)
+
+
+def offset_position(message: RawMessage) -> tuple[int, ...]:
+    """The position by the broker's offset alone, because all messages of a key are in one partition."""
+    return (message.offset + 1, 0, 0, 0, 1, 0)
+
+
+def transaction_id(source: Source, transaction: Source) -> str | None:
+    """The transaction by the connector's number, else by the source's own."""
+    return transaction_name(member_text(transaction, "id")) or transaction_of(source)

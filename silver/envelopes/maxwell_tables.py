@@ -1,0 +1,154 @@
+"""Maxwell's table definitions: what a statement did to a table, from its structure before and after.
+
+    {"database": "shop", "table": "orders", "primary-key": ["id"], "columns": [
+        {"name": "id", "type": "int", "signed": true},
+        {"name": "seen", "type": "timestamp", "column-length": 6}]}
+
+The structure counts more than the statement's text. The text is used for the one thing that a structure
+cannot show, renamed columns, and only if it leads to the columns of the structure. A decimal's digits are not
+in the structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+
+from framework.contracts.ddl_actions import (
+    Action,
+    AddColumn,
+    ChangeType,
+    CreateTable,
+    DropColumn,
+    RenameColumn,
+    RenameTable,
+    SetKeys,
+    TableName,
+    Unsupported,
+)
+from framework.contracts.events import Column, Token
+from silver.ddl.parser import parse_ddl
+from silver.values.declared_types import type_of_declaration
+
+
+class ColumnDefinition(msgspec.Struct, rename={"length": "column-length"}):
+    """One column. `length` is the digits of a second; only times have it."""
+
+    name: str
+    type: str
+    signed: bool | None = None
+    length: int | None = None
+
+
+class Definition(msgspec.Struct, rename={"primary_key": "primary-key"}):
+    """One table."""
+
+    database: str
+    table: str
+    columns: list[ColumnDefinition] = []
+    primary_key: list[str] | None = None
+
+    @property
+    def name(self) -> TableName:
+        """The table."""
+        return TableName(self.database, None, self.table)
+
+
+def columns_of(definition: Definition) -> dict[str, Column]:
+    """The columns with their canonical types; a column whose type has no digits has none."""
+    columns = {}
+    for column in definition.columns:
+        declared = _declared(column)
+        kind = type_of_declaration(declared, "mysql")
+        columns[column.name] = Column(
+            type=kind, declared=declared, token=Token.NULL if kind is None else None
+        )
+    return columns
+
+
+def primary_key_of(definition: Definition) -> tuple[str, ...] | None:
+    """The key columns; None where the table has no key."""
+    return tuple(dict.fromkeys(definition.primary_key or ())) or None
+
+
+def creation(definition: Definition) -> CreateTable:
+    """The action that creates the table."""
+    added = tuple(
+        AddColumn(name, column.type, column.declared) for name, column in columns_of(definition).items()
+    )
+    return CreateTable(added, primary_key_of(definition))
+
+
+def alteration(old: Definition, new: Definition, text: str | None) -> tuple[Action, ...]:
+    """The actions that turn the old structure into the new one."""
+    before, after = columns_of(old), columns_of(new)
+    said = _text_actions(old.name, text) if text else ()
+    if _names_after(said, before) != set(after):
+        said = ()
+    actions: list[Action] = [_with_structure_type(action, after) for action in said]
+    known = _names_after(actions, before)
+    actions += [DropColumn(name) for name in before if name in known and name not in after]
+    actions += [_added(name, new, after) for name in after if name not in known]
+    in_text = {action.name for action in actions if isinstance(action, AddColumn | ChangeType)}
+    actions += [
+        ChangeType(n, c.type, c.declared)
+        for n, c in after.items()
+        if n in before and n not in in_text and before[n] != c
+    ]
+    if primary_key_of(old) != primary_key_of(new):
+        actions.append(SetKeys(primary_key_of(new) or ()))
+    if old.name != new.name:
+        actions.append(RenameTable(new.name))
+    return tuple(actions)
+
+
+def _declared(column: ColumnDefinition) -> str:
+    length = f"({column.length})" if column.length is not None else ""
+    return f"{column.type}{length}{' unsigned' if column.signed is False else ''}"
+
+
+def _text_actions(table: TableName, text: str) -> tuple[Action, ...]:
+    """The column actions of the text for this table; none if any part of it is not understood."""
+    statements = [s for s in parse_ddl(text, dialect="mysql", table=table) if s.table == table]
+    actions = tuple(action for statement in statements for action in statement.actions)
+    if any(isinstance(action, Unsupported) for action in actions):
+        return ()
+    return tuple(
+        action for action in actions if isinstance(action, AddColumn | DropColumn | RenameColumn | ChangeType)
+    )
+
+
+def _names_after(actions: Sequence[Action], before: Mapping[str, Column]) -> set[str]:
+    names = set(before)
+    for action in actions:
+        if isinstance(action, AddColumn):
+            names.add(action.name)
+        elif isinstance(action, DropColumn):
+            names.discard(action.name)
+        elif isinstance(action, RenameColumn):
+            names.discard(action.old)
+            names.add(action.new)
+    return names
+
+
+def _with_structure_type(action: Action, after: Mapping[str, Column]) -> Action:
+    """The action with the structure's type if it has one; only the text has a decimal's digits."""
+    if isinstance(action, AddColumn | ChangeType):
+        column = after.get(action.name)
+        if column is not None and column.type is not None:
+            return replace(action, type=column.type)
+    return action
+
+
+def _added(name: str, new: Definition, after: Mapping[str, Column]) -> AddColumn:
+    names = [column.name for column in new.columns]
+    place = names.index(name)
+    return AddColumn(
+        name,
+        after[name].type,
+        after[name].declared,
+        first=place == 0,
+        after=names[place - 1] if place else None,
+    )

@@ -1,0 +1,1 @@
+"""OceanBase OMS: values and records that its formats share. Pure."""

@@ -1,0 +1,303 @@
+"""The epochs of the sources, in `ops/epochs`: where each epoch begins, and where a source stopped before it.
+
+The partition and offset of a message give its epoch, whenever and however often the message is decoded. The
+start of an epoch names, for every partition that bronze had then, the first message that belongs to it; a
+partition that came later belongs to it as a whole. A start without a topic holds everywhere. If a topic was
+created again its offsets start at 0, so they cannot tell: then the start names the landing with which the
+messages of the new topic begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from framework.contracts.table_names import EPOCHS_TABLE
+from framework.errors import ConfigurationError, MainstemError
+from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.spark.columns import by_source
+from silver.epochs.resets import FOLLOWS, Landing, StopPoint
+
+_ROW = (
+    "source string, epoch int, state string, topic string, `partition` int, offset bigint, "
+    "reason string, detail string, batch bigint, landed_at bigint, file string, line bigint"
+)
+_STOPPED, _BEGUN, _RESUMED, _LEFT_OUT = "stopped", "begun", "resumed", "left_out"
+_FAILED = "failed"
+
+PartitionStart = tuple[str, int, int, Landing | None]
+"""Topic, partition and lowest offset of an epoch, and its first landing if offsets cannot tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochRow:
+    """A row of `ops/epochs` without its time."""
+
+    source: str
+    epoch: int
+    state: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    reason: str | None = None
+    detail: str | None = None
+    batch: int = -1
+    landed_at: int | None = None
+    file: str | None = None
+    line: int | None = None
+
+    @property
+    def landing(self) -> Landing | None:
+        """The landing with which the epoch begins, if offsets cannot tell."""
+        return None if self.landed_at is None else (self.landed_at, self.file or "", self.line or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedSource:
+    """A source that is stopped: its stop points, and the epoch and batch in which it stopped."""
+
+    source: str
+    epoch: int
+    batch: int
+    stops: tuple[StopPoint, ...]
+
+    def error(self) -> MainstemError:
+        """The error for the report of the run: why the source stopped and what to do."""
+        first = self.stops[0]
+        return MainstemError(
+            "SOURCE_RESET",
+            found=f"{first.reason}: {first.detail}",
+            where=f"source {self.source}, topic {first.topic}, partition {first.partition},"
+            f" offset {first.offset}",
+            action=f"if its positions start again there, set `epoch: {self.epoch + 1}` for the source"
+            " and run again; nothing is lost",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The rows of `ops/epochs`."""
+
+    rows: tuple[EpochRow, ...] = ()
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether messages were ever passed over, so that they are decoded later than those behind them."""
+        return any(row.state in (_STOPPED, _LEFT_OUT) for row in self.rows)
+
+    def sources(self) -> list[str]:
+        """The sources with rows."""
+        return sorted({row.source for row in self.rows})
+
+    def epochs(self, source: str) -> list[int]:
+        """The epochs of a source whose start is recorded, the oldest first."""
+        return sorted({row.epoch for row in self._of(source, _BEGUN)})
+
+    def starts(self) -> dict[tuple[str, str, int], dict[int, tuple[int, Landing | None]]]:
+        """Where the epochs of each partition begin; the lowest place of an epoch that is recorded twice."""
+        found: dict[tuple[str, str, int], dict[int, tuple[int, Landing | None]]] = {}
+        for row in self.rows:
+            if row.state == _BEGUN and row.topic:
+                mine = found.setdefault((row.source, row.topic, row.partition or 0), {})
+                place = (row.offset or 0, row.landing)
+                mine[row.epoch] = min(mine.get(row.epoch, place), place, key=lambda p: (p[1] or (), p[0]))
+        return found
+
+    def stopped_sources(self) -> dict[str, StoppedSource]:
+        """The sources that are stopped and have not been resumed."""
+        found = {}
+        for source in {row.source for row in self.rows}:
+            newest = max(self.epochs(source), default=0)
+            rows = [row for row in self._of(source, _STOPPED) if row.epoch >= newest]
+            rows = [row for row in rows if row.epoch == max(r.epoch for r in rows)]
+            if rows:
+                rows.sort(key=lambda r: (r.batch, r.reason == FOLLOWS, r.topic or "", r.partition or 0))
+                found[source] = StoppedSource(
+                    source, rows[0].epoch, rows[0].batch, tuple(map(_stop_point, rows))
+                )
+        return found
+
+    def passed_over(self, sources: Iterable[str]) -> list[str]:
+        """Those of the sources that may go on and have messages that were passed over."""
+        already_stopped = self.stopped_sources()
+        found = []
+        for source in sources:
+            resumed = max((row.batch for row in self._of(source, _RESUMED)), default=-1)
+            if source not in already_stopped and self.last_batch(source) > resumed:
+                found.append(source)
+        return found
+
+    def last_batch(self, source: str) -> int:
+        """The last batch in which messages of the source were passed over, -1 if there is none."""
+        return max(
+            (row.batch for row in (*self._of(source, _STOPPED), *self._of(source, _LEFT_OUT))), default=-1
+        )
+
+    def failure(self, source: str) -> str | None:
+        """The last error for which messages of a source were passed over; None if there was none."""
+        failed = [row for row in self._of(source, _LEFT_OUT) if row.reason == _FAILED]
+        return max(failed, key=lambda row: row.batch).detail if failed else None
+
+    def left_out(self, sources: Iterable[str]) -> list[str]:
+        """Sources in bronze that are not among these."""
+        return sorted({row.source for row in self.rows if row.state == _LEFT_OUT} - set(sources))
+
+    def _of(self, source: str, state: str) -> list[EpochRow]:
+        return [row for row in self.rows if row.source == source and row.state == state]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStart:
+    """The start of an epoch: the epoch before it (None: the source has no changes), its first messages."""
+
+    source: str
+    epoch: int
+    before: int | None
+    places: Sequence[PartitionStart] = field(default=())
+
+
+def read_history(spark: SparkSession, lake: Lakehouse) -> History:
+    """Read `ops/epochs`."""
+    if not lake.exists(spark, EPOCHS_TABLE):
+        return History()
+    rows = lake.rows(spark, EPOCHS_TABLE, _schema()).withColumn("landed_at", F.unix_micros("landed_at"))
+    return History(
+        tuple(
+            EpochRow(*row)
+            for row in rows.select(*(F.col(f"`{name}`") for name in EpochRow.__slots__)).collect()
+        )
+    )
+
+
+def _schema() -> StructType:
+    return StructType(
+        [
+            StructField("landed_at", TimestampType()),
+            StructField("file", StringType()),
+            StructField("line", LongType()),
+        ]
+    )
+
+
+def append_rows(
+    spark: SparkSession, lake: Lakehouse, rows: Iterable[EpochRow], transaction: Transaction | None = None
+) -> None:
+    """Append rows to `ops/epochs`; with a transaction, only once."""
+    frame = spark.createDataFrame([astuple(row) for row in rows], _ROW).withColumn(
+        "landed_at", F.timestamp_micros("landed_at")
+    )
+    frame = frame.withColumn("recorded_at", F.current_timestamp())
+    lake.append(
+        frame.coalesce(1), EPOCHS_TABLE, transaction, {"mergeSchema": "true"}
+    )  # tables of earlier releases lack the landing
+
+
+def stopped_row(stop: StopPoint, epoch: int, batch: int) -> EpochRow:
+    """The row of a source that stops at a message."""
+    place = (stop.topic, stop.partition, stop.offset, stop.reason, stop.detail)
+    return EpochRow(stop.source, epoch, _STOPPED, *place, batch, *(stop.landed or (None, None, None)))
+
+
+def started_rows(beginning: EpochStart, history: History) -> list[EpochRow]:
+    """The rows of a source that begins an epoch.
+
+    For the first start, the epoch before it holds everywhere else.
+    """
+    rows = [_started_row(beginning, place) for place in beginning.places]
+    if not history.epochs(beginning.source):
+        first = beginning.epoch if beginning.before is None else beginning.before
+        rows.insert(0, EpochRow(beginning.source, first, _BEGUN))
+    return rows
+
+
+def _started_row(beginning: EpochStart, place: PartitionStart) -> EpochRow:
+    topic, partition, offset, landed = place
+    landed_at, file, line = landed or (None, None, None)
+    row = EpochRow(beginning.source, beginning.epoch, _BEGUN, topic, partition, offset)
+    return replace(row, landed_at=landed_at, file=file, line=line)
+
+
+def resumed_row(source: str, epoch: int, batch: int) -> EpochRow:
+    """The row of a source whose passed-over messages are processed."""
+    return EpochRow(source, epoch, _RESUMED, batch=batch)
+
+
+def left_out_row(source: str, batch: int) -> EpochRow:
+    """The row of a batch with messages of a source that the configuration does not name."""
+    return EpochRow(source, 0, _LEFT_OUT, batch=batch)
+
+
+def failed_row(source: str, batch: int, detail: str) -> EpochRow:
+    """The row of a source whose messages made a batch fail, which went on without them."""
+    return EpochRow(source, 0, _LEFT_OUT, reason=_FAILED, detail=detail[:1_000], batch=batch)
+
+
+def check_not_lowered(history: History, configured: Mapping[str, int]) -> None:
+    """Raises ConfigurationError if an epoch is lower than a recorded one: changes would be lost as late."""
+    for source, epoch in configured.items():
+        newest = max(history.epochs(source), default=epoch)
+        if epoch < newest:
+            raise ConfigurationError(
+                "EPOCH_LOWERED",
+                found=f"epoch {epoch}, but messages of epoch {newest} have been read",
+                where=f"source {source}",
+                action=f"set `epoch: {newest}`, or a higher one",
+            )
+
+
+def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:
+    """The messages with their `epoch`, by their coordinates and landings."""
+    known = {source: of_it for source in history.sources() if len(of_it := history.epochs(source)) > 1}
+    default = by_source({source: F.lit(epoch) for source, epoch in configured.items()}, F.lit(1))
+    if not known:
+        return messages.withColumn("epoch", default)
+    places = history.starts()
+    rows = [(*place, starts) for place, starts in places.items() if place[0] in known]
+    start = "struct<low:bigint,since:struct<at:bigint,file:string,line:bigint>>"
+    schema = f"source string, topic string, `partition` int, starts map<int,{start}>"
+    starts = F.broadcast(messages.sparkSession.createDataFrame(rows, schema))
+    joined = messages.join(starts, ["source", "topic", "partition"], "left")
+    own = landing_order() if "ingested_at" in messages.columns else _before_all()
+    found = by_source({source: _highest(epochs, own) for source, epochs in known.items()}, default)
+    return joined.withColumn("epoch", found).select(
+        *(F.col(f"`{name}`") for name in messages.columns), "epoch"
+    )
+
+
+def landing_order() -> Column:
+    """When and where a row of `bronze/messages` landed, as a sortable value."""
+    file, line = F.coalesce("file", F.lit("")), F.coalesce("line", F.lit(0).cast("bigint"))
+    return F.struct(F.unix_micros("ingested_at").alias("at"), file.alias("file"), line.alias("line"))
+
+
+def _before_all() -> Column:
+    """A landing before all others, for outcomes of older releases: no epoch began with a landing then."""
+    zero = F.lit(0).cast("bigint")
+    return F.struct(zero.alias("at"), F.lit("").alias("file"), zero.alias("line"))
+
+
+def with_recorded_epochs(outcomes: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:
+    """Rows of `silver/changes` with their `epoch`; rows of older releases get it by their offsets."""
+    recorded = F.col("epoch") if "epoch" in outcomes.columns else F.lit(None).cast("int")
+    in_epochs = with_epochs(outcomes.withColumn("_recorded", recorded).drop("epoch"), history, configured)
+    return in_epochs.withColumn("epoch", F.coalesce("_recorded", "epoch")).drop("_recorded")
+
+
+def _highest(epochs: Sequence[int], own: Column) -> Column:
+    """The highest of the epochs that has begun where a message is, which landed at `own`."""
+
+    def has_begun(epoch: Column) -> Column:
+        start = F.try_element_at("starts", epoch)
+        is_since = F.coalesce(own >= start["since"], F.lit(True))
+        return F.coalesce((F.col("offset") >= start["low"]) & is_since, F.lit(True))
+
+    return F.array_max(F.filter(F.array(*map(F.lit, epochs)), has_begun))
+
+
+def _stop_point(row: EpochRow) -> StopPoint:
+    place = (row.source, row.topic or "", row.partition or 0, row.offset or 0)
+    return StopPoint(*place, row.reason or "", row.detail or "", landed=row.landing)

@@ -1,0 +1,86 @@
+"""Where stops are among the landings of their partitions, and what separates the epochs there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from silver.epochs.history import PartitionStart, landing_order
+from silver.epochs.resets import StopPoint
+
+_PARTITION = ("source", "topic", "partition")
+_STOPS = (
+    "number int, source string, topic string, `partition` int, offset bigint, restart int, "
+    "since struct<at:bigint,file:string,line:bigint>"
+)
+
+
+def with_landings(messages: DataFrame, stops: Sequence[StopPoint]) -> list[StopPoint]:
+    """The stops with the landings of their messages (from `identify`).
+
+    After a restart, the first landing of it.
+    """
+    own = messages.where("relanding IS NULL").select(
+        *_PARTITION, F.col("offset").alias("its"), _restart().alias("now"), landing_order().alias("landed")
+    )
+    joined = own.join(_frame_of(messages, stops), list(_PARTITION))
+    is_of_restart = (F.col("restart") > 0) & (F.col("now") >= F.col("restart"))
+    is_it = (F.col("restart") == 0) & (F.col("now") == 0) & (F.col("its") == F.col("offset"))
+    found = (
+        joined.where(is_of_restart | is_it).groupBy("number").agg(F.min("landed").alias("landed")).collect()
+    )
+    landings = {row["number"]: tuple(row["landed"]) for row in found}
+    return [replace(stop, landed=landings.get(number)) for number, stop in enumerate(stops)]
+
+
+def with_restarts(messages: DataFrame, stops: Sequence[StopPoint]) -> list[StopPoint]:
+    """The stops with the `restart` of their messages among these (from `identify`)."""
+    if all(stop.landed is None for stop in stops):
+        return list(stops)
+    own = messages.where("relanding IS NULL").select(
+        *_PARTITION, _restart().alias("now"), landing_order().alias("landed")
+    )
+    joined = own.join(_frame_of(messages, stops), list(_PARTITION)).where("landed = since")
+    restarts = {
+        row["number"]: row["now"] for row in joined.groupBy("number").agg(F.min("now").alias("now")).collect()
+    }
+    return [replace(stop, restart=restarts.get(number, 0)) for number, stop in enumerate(stops)]
+
+
+def epoch_starts(messages: DataFrame, stops: Sequence[StopPoint]) -> list[PartitionStart]:
+    """Where the epochs that begin at these stops start, judged by all messages of their source.
+
+    The offset is enough if it is above all that landed before, or if all messages above it are later: dumps
+    may land in any order. Otherwise the topic was created again, and the landing decides.
+    """
+    if all(stop.landed is None for stop in stops):
+        return [(stop.topic, stop.partition, stop.offset, None) for stop in stops]
+    frame = _frame_of(messages, stops)
+    its = messages.drop("offset").join(frame, list(_PARTITION)).where(landing_order() == F.col("since"))
+    times = its.groupBy("number").agg(F.min("timestamp").alias("its_time"))
+    rows = messages.select(
+        *_PARTITION, F.col("offset").alias("other"), "timestamp", landing_order().alias("landed")
+    )
+    above = rows.join(frame.join(times, "number"), list(_PARTITION))
+    above = above.where((F.col("landed") < F.col("since")) & (F.col("other") >= F.col("offset")))
+    earlier = above.where(~F.coalesce(F.col("timestamp") > F.col("its_time"), F.lit(False)))
+    anew = {row["number"] for row in earlier.select("number").distinct().collect()}
+    anew |= {number for number, stop in enumerate(stops) if stop.restart}
+    return [
+        (stop.topic, stop.partition, 0, stop.landed)
+        if number in anew
+        else (stop.topic, stop.partition, stop.offset, None)
+        for number, stop in enumerate(stops)
+    ]
+
+
+def _restart() -> Column:
+    return F.coalesce("restart", F.lit(0))
+
+
+def _frame_of(rows: DataFrame, stops: Sequence[StopPoint]) -> DataFrame:
+    found = [(n, s.source, s.topic, s.partition, s.offset, s.restart, s.landed) for n, s in enumerate(stops)]
+    return F.broadcast(rows.sparkSession.createDataFrame(found, _STOPS))

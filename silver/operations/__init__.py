@@ -1,0 +1,1 @@
+"""What silver adds to the commands: preview, redecode, forget, maintain, verify, expectations."""

@@ -1,0 +1,110 @@
+"""Removing a row's values from silver.
+
+Outcomes stay without images, so that a redelivery is still recognized.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from framework.contracts.erasure import FORGOTTEN, Erasure
+from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
+from framework.contracts.table_schemas import CHANGES, QUARANTINE
+from framework.lakehouse.merge import Merge
+from framework.naming import text_literal
+from framework.pipeline.layer import Run
+from silver.batches.landings import add_epochs
+from silver.batches.run_state import RunState, source_plans
+from silver.stream.recovery import finish_interrupted
+from silver.stream.rederivation import rederive
+
+_PLACES = "topic string, `partition` int, offset bigint, epoch int"
+
+
+def erase(run: Run, erasure: Erasure) -> dict[str, int]:
+    """Empty the changes of these messages, and remove their waiting halves and quarantined messages.
+
+    `quarantined_suspects` counts messages that stay in quarantine and contain a value of one of the keys:
+    nobody could read which row they belong to.
+    """
+    state = RunState(run.lake, run.config, source_plans(run.config))
+    finish_interrupted(run.spark, state)
+    for name in (CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE):
+        if run.lake.exists(run.spark, name):
+            add_epochs(run.spark, run.lake, run.config, name)
+    places = F.broadcast(_places(run, erasure))
+    is_there = (
+        "t.topic = s.topic AND t.`partition` = s.`partition` AND t.offset = s.offset"
+        " AND (s.epoch = 0 OR t.epoch = s.epoch)"
+    )
+    of_places = f"t.source = {text_literal(erasure.source)} AND {is_there}"
+    gone = {
+        "changes": len(erasure.change_ids),
+        "pending": _of_places(run, PENDING_TABLE, erasure, places).count(),
+        "quarantined": _of_places(run, QUARANTINE_TABLE, erasure, places).count(),
+    }
+    _empty(run, erasure, of_places)
+    if gone["quarantined"]:
+        Merge(run.lake.location(QUARANTINE_TABLE), places, of_places).delete().execute()
+    if run.lake.local_root is not None:  # the files of a killed command may contain the row
+        shutil.rmtree(f"{run.lake.checkpoints}/staging", ignore_errors=True)
+    rederive(run.spark, state, erasure.source)
+    gone["quarantined_suspects"] = _suspects(run, erasure)
+    return gone
+
+
+def _empty(run: Run, erasure: Erasure, of_places: str) -> None:
+    """Remove the images from the outcomes.
+
+    Changes, waiting halves and quarantined messages become excluded.
+    """
+    waits = (
+        _of_places(run, PENDING_TABLE, erasure)
+        .select("topic", "partition", "offset")
+        .withColumn("waits", F.lit(True))
+    )
+    places = _places(run, erasure).join(waits.distinct(), ["topic", "partition", "offset"], "left")
+    blank = {"before": "null", "after": "null"}
+    excluded = {**blank, "kind": "'excluded'", "reason": f"'{FORGOTTEN}'", "detail": "null"}
+    is_row = (
+        f"t.kind = 'row' AND t.change_id IN ({', '.join(map(text_literal, erasure.change_ids)) or 'null'})"
+    )
+    merge = Merge(run.lake.location(CHANGES_TABLE), F.broadcast(places), of_places)
+    merge = merge.update(
+        excluded, f"({is_row}) OR t.kind = 'quarantined' OR (t.kind = 'half' AND coalesce(s.waits, false))"
+    )
+    merge.update(blank, "t.kind = 'half'").execute()
+
+
+def _of_places(run: Run, name: str, erasure: Erasure, places: DataFrame | None = None) -> DataFrame:
+    """The rows of pending or quarantine that belong to the messages."""
+    places = _places(run, erasure) if places is None else places
+    rows = run.lake.rows(run.spark, name, CHANGES if name == PENDING_TABLE else QUARANTINE)
+    at = ["topic", "partition", "offset"]
+    its = F.broadcast(places.select(*at, F.col("epoch").alias("its")))
+    is_it = [
+        *(rows[name] == its[name] for name in at),
+        (its["its"] == 0) | rows["epoch"].eqNullSafe(its["its"]),
+    ]
+    return rows.where(F.col("source") == erasure.source).join(its, is_it, "left_semi")
+
+
+def _places(run: Run, erasure: Erasure) -> DataFrame:
+    """The coordinates of the messages with their epochs; 0 stands for an epoch that is not recorded."""
+    epochs = erasure.epochs or (0,) * len(erasure.places)
+    return run.spark.createDataFrame(
+        [(*place, epoch) for place, epoch in zip(erasure.places, epochs, strict=True)], _PLACES
+    )
+
+
+def _suspects(run: Run, erasure: Erasure) -> int:
+    texts = {text for key in erasure.keys for text in key.values()}
+    waiting = run.lake.rows(run.spark, QUARANTINE_TABLE, QUARANTINE).where(
+        (F.col("source") == erasure.source) & ~F.col("is_resolved")
+    )
+    value = F.coalesce(F.col("value").cast("string"), F.lit(""))
+    holds: list[Column] = [value.contains(text) for text in sorted(texts)]
+    return waiting.where(F.array_contains(F.array(*holds), True)).count()

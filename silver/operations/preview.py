@@ -1,0 +1,109 @@
+"""What a run of silver would do: decode the unread messages and decide their outcomes, without a commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    MESSAGES_TABLE,
+    SCHEMAS_TABLE,
+    STATEMENTS_TABLE,
+)
+from framework.contracts.table_schemas import CHANGES, SCHEMAS
+from framework.pipeline.layer import Preview, Run
+from framework.spark.tuning import tune_for_rows
+from silver.batches import batch_counts, changes_table
+from silver.batches.arrival import BatchExtent, batch_extent
+from silver.batches.changes_table import changes_of
+from silver.batches.contents import Contents
+from silver.batches.landings import find_restarts, identify
+from silver.batches.process import decide_outcomes, decode_into_files, order_by_partition, overlaps_in_batch
+from silver.batches.run_state import BATCH_ID_STEP, RunState, source_plans
+from silver.epochs import history
+from silver.epochs.resets import StopPoint
+from silver.stream.resume import last_batch_id, without_outcome
+
+
+def preview(run: Run) -> Preview:
+    """The outcomes of the unread messages by kind, why some would be refused, and which sources would stop.
+
+    The rows that silver would append go to the next layer.
+    """
+    if not run.lake.exists(run.spark, MESSAGES_TABLE):
+        return Preview({"silver": _found(0, (), ())})
+    spark, state = run.spark, RunState(run.lake, run.config, source_plans(run.config))
+    messages, found = _waiting(run, state)
+    if not found.messages:
+        return Preview({"silver": _found(0, (), ())})
+    tune_for_rows(spark, found.messages)
+    looked_at = overlaps_in_batch(spark, state, found)
+    known = identify(messages, state.lake, state.config, looked_at)
+    found = replace(found, stops=tuple(find_restarts(known)) if looked_at else ())
+    batch = (last_batch_id(spark, state) // BATCH_ID_STEP + 1) * BATCH_ID_STEP
+    staged, contents, _ = decode_into_files(_place(run, "staged"), known, state, found, batch)
+    rows, stops = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents)
+    changes_of(rows.withColumn("batch", F.lit(batch).cast("long"))).write.parquet(_place(run, "changes"))
+    changes = spark.read.schema(CHANGES).parquet(_place(run, "changes"))
+    counts = batch_counts.count_rows(changes, found.landed_at)
+    return Preview(
+        {"silver": _found(found.messages, counts, stops)}, _rows(state, contents, changes, counts, found)
+    )
+
+
+def _waiting(run: Run, state: RunState) -> tuple[DataFrame, BatchExtent]:
+    """The messages without an outcome, of configured sources that are not stopped, and their extent."""
+    sources = run.config.sources
+    stopped_sources = history.read_history(run.spark, run.lake).stopped_sources()
+    moving = [
+        name
+        for name in sources
+        if name not in stopped_sources or sources[name].epoch > stopped_sources[name].epoch
+    ]
+    messages = run.lake.read(run.spark, MESSAGES_TABLE).where(F.col("source").isin(*moving))
+    without_outcome(messages, state).write.parquet(_place(run, "messages"))
+    found = run.spark.read.schema(messages.schema).parquet(_place(run, "messages"))
+    return found, batch_extent(found, state.config)
+
+
+def _place(run: Run, name: str) -> str:
+    return str(Path(run.scratch) / "silver" / name)
+
+
+def _found(messages: int, counts: Sequence[Row], stops: Sequence[StopPoint]) -> dict[str, Any]:
+    kinds: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    for row in counts:
+        kinds[row["kind"]] += row["rows"]
+        if row["kind"] == "quarantined":
+            refused[row["reason"]] += row["rows"]
+    stopped = [{"source": stop.source, "reason": stop.reason, "detail": stop.detail} for stop in stops]
+    return {
+        "messages": messages,
+        "kinds": dict(kinds.most_common()),
+        "quarantined": dict(refused),
+        "stopped": stopped,
+    }
+
+
+def _rows(
+    state: RunState, contents: Contents, changes: DataFrame, counts: Sequence[Row], arrived: BatchExtent
+) -> Mapping[str, DataFrame]:
+    """The rows that the commit and its derivation would append, of the tables that gold reads."""
+    spark = changes.sparkSession
+    schemas = changes_table.schema_rows(contents.schemas, 0, state.known_schemas(spark))
+    counted = [(*row, arrived.landed_at) for row in counts]
+    return {
+        CHANGES_TABLE: changes,
+        BATCHES_TABLE: spark.createDataFrame(counted, batch_counts.COUNTS_SCHEMA),
+        SCHEMAS_TABLE: spark.createDataFrame(schemas, SCHEMAS),
+        STATEMENTS_TABLE: changes_table.statements_of(changes),
+    }

@@ -1,0 +1,289 @@
+"""Reconciliation: every message has an outcome and every outcome its message.
+
+Offsets and transactions are complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.model import Layout
+from framework.contracts.expectations import CheckTarget, Finding, PreviousResults, Rule
+from framework.contracts.quality import MOST_KEYS, Severity
+from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
+from framework.pipeline.layer import Run
+from silver.batches.batch_counts import COUNTS_SCHEMA
+from silver.batches.landings import before_halves_of, identify, identify_all, outcomes_in_epochs
+from silver.epochs.history import read_history
+from silver.stream.checkpoint import counted_from
+
+ACCOUNTED = Rule("every_message_has_a_fate", "accounted")
+TRACEABLE = Rule("every_fate_has_its_message", "traceable")
+ONCE = Rule("every_message_once", "accounted")
+GAPS = Rule("offsets_without_gaps", "offset_gaps", severity=Severity.WARN)
+TRANSACTIONS = Rule("transactions_complete", "transactions", severity=Severity.WARN)
+_MOST_TOPICS = 50
+_PARTITION = ("source", "topic", "partition", "epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """What is reconciled: the messages and outcomes after the batch `since`, or all of them (-1)."""
+
+    spark: SparkSession
+    run: Run
+    past: PreviousResults
+    subject: CheckTarget
+    since: int
+
+    def everything(self) -> DataFrame:
+        """All messages, with their epochs."""
+        read = self.run.lake.read(self.spark, MESSAGES_TABLE)
+        starts = read_history(self.spark, self.run.lake).starts()
+        is_anew = any(since is not None for places in starts.values() for _, since in places.values())
+        return (identify_all if is_anew else identify)(read, self.run.lake, self.run.config)
+
+    def messages(self) -> DataFrame:
+        """All messages of configured sources that are not stopped, with their epochs."""
+        stopped = list(read_history(self.spark, self.run.lake).stopped_sources())
+        return self.everything().where(
+            F.col("source").isin(*self.run.config.sources) & ~F.col("source").isin(*stopped)
+        )
+
+    def outcomes(self) -> DataFrame:
+        """The messages (MESSAGE_ID) that outcomes belong to, without repetition."""
+        changes = outcomes_in_epochs(
+            self.run.lake.rows(self.spark, CHANGES_TABLE, CHANGES), self.run.lake, self.run.config
+        )
+        if self.since >= 0:
+            changes = changes.where(F.col("batch") > self.since)
+        return changes.select(*MESSAGE_ID).unionByName(before_halves_of(changes)).distinct()
+
+
+def reconciled(ledger: Ledger) -> list[Finding]:
+    """Messages without an outcome, outcomes without a message, repeated messages, gaps, open transactions.
+
+    Checks what is new, or everything if the totals do not add up.
+    """
+    spark, lake = ledger.spark, ledger.run.lake
+    total = lake.read(spark, MESSAGES_TABLE).count()
+    last = ledger.past.of(ledger.subject.id, ACCOUNTED.name)
+    started = ledger.past.started_at(ledger.subject.id)
+    everything = Ledger(spark, ledger.run, ledger.past, ledger.subject, -1)
+    known = ledger.past.results.get(ledger.subject.id, ())
+    if (
+        last is None
+        or started is None
+        or any(not r.success for r in known if r.kind in (ACCOUNTED.kind, TRACEABLE.kind))
+    ):
+        return _compared(everything, ledger.messages(), total)
+    fresh = lake.read(spark, MESSAGES_TABLE).where(F.col("ingested_at") >= F.lit(started))
+    live = lake.rows(spark, BATCHES_TABLE, COUNTS_SCHEMA).where(F.col("batch") >= counted_from(spark, lake))
+    outcomes = live.agg(F.sum("rows")).first()
+    is_even = (
+        last.checked_count + fresh.count() == total
+        and outcomes is not None
+        and outcomes[0] == lake.read(spark, CHANGES_TABLE).count()
+    )
+    if not is_even:
+        return _compared(everything, ledger.messages(), total)
+    return _compared(ledger, ledger.messages().where(F.col("ingested_at") >= F.lit(started)), total)
+
+
+def _compared(ledger: Ledger, messages: DataFrame, total: int) -> list[Finding]:
+    landed = messages.groupBy(*MESSAGE_ID).count().withColumn("is_landed", F.lit(True))
+    both = landed.join(
+        ledger.outcomes().withColumn("has_outcome", F.lit(True)), list(MESSAGE_ID), "full_outer"
+    )
+    lost, unknown = F.col("has_outcome").isNull(), F.col("is_landed").isNull()
+    row = both.agg(
+        F.count_if(lost), F.count_if(unknown), F.count_if(_is_twice(ledger)), F.count("is_landed")
+    ).first()
+    lost_count, unknown_count, twice_count, seen = (int(row[i]) for i in range(4)) if row else (0, 0, 0, 0)
+    lost_rows, unknown_rows = both.where(lost), both.where(unknown)
+    if lost_count and ledger.since >= 0:  # older messages may have earlier outcomes
+        ever = Ledger(ledger.spark, ledger.run, ledger.past, ledger.subject, -1)
+        lost_rows = lost_rows.join(ever.outcomes(), list(MESSAGE_ID), "left_anti")
+        lost_count = lost_rows.count()
+    if unknown_count:  # messages of earlier runs that were decoded again, and those of stopped sources
+        everything = ledger.everything().select(*MESSAGE_ID)
+        unknown_rows = unknown_rows.join(_near(everything, unknown_rows), list(MESSAGE_ID), "left_anti")
+        unknown_count = unknown_rows.count()
+    return [
+        Finding(
+            ACCOUNTED,
+            total,
+            lost_count,
+            _coordinates(lost_rows, lost_count),
+            f"{seen:,} messages, {lost_count:,} without a fate",
+        ),
+        Finding(
+            TRACEABLE,
+            seen,
+            unknown_count,
+            _coordinates(unknown_rows, unknown_count),
+            f"{unknown_count:,} fates without a message",
+        ),
+        Finding(
+            ONCE,
+            seen,
+            twice_count,
+            _coordinates(both.where(_is_twice(ledger)), twice_count),
+            f"{twice_count:,} coordinates landed twice",
+        ),
+        _gaps(landed, ledger),
+        *_transactions(ledger),
+    ]
+
+
+def _near(messages: DataFrame, wanted: DataFrame) -> DataFrame:
+    """Messages that include the wanted ones, restricted so that Delta's statistics skip most files."""
+    spans = (
+        wanted.groupBy("topic")
+        .agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
+        .limit(_MOST_TOPICS + 1)
+        .collect()
+    )
+    if len(spans) > _MOST_TOPICS or not spans:
+        return messages
+    is_near = (
+        F.col("topic").eqNullSafe(row["topic"]) & F.col("offset").between(row["low"], row["high"])
+        for row in spans
+    )
+    return messages.where(reduce(lambda a, b: a | b, is_near))
+
+
+def _is_twice(ledger: Ledger) -> Column:
+    """Whether coordinates landed more than once where that is a fault.
+
+    Dumps of layout `kcat` may overlap, and a source in a later epoch may number its messages from the start
+    again.
+    """
+    exempt = [
+        name
+        for name, source in ledger.run.config.sources.items()
+        if source.layout is Layout.KCAT or source.epoch > 1
+    ]
+    return (F.col("count") > 1) & ~F.col("source").isin(*exempt)
+
+
+def _gaps(landed: DataFrame, ledger: Ledger) -> Finding:
+    """Missing offsets of a broker's partitions. In files, an empty line has a number and is no message."""
+    kafka = [name for name, source in ledger.run.config.sources.items() if source.kafka is not None]
+    if not kafka:
+        return Finding(GAPS, 0, 0, (), "no source has a broker's offsets")
+    last = ledger.past.of(ledger.subject.id, GAPS.name)
+    everything = ledger.messages().where(F.col("source").isin(*kafka))
+    if ledger.since < 0 or last is None or last.failed_count:
+        spans = _spans(everything)
+    else:
+        fresh = _spans(landed.where(F.col("source").isin(*kafka)))
+        spans = [*(s for s in fresh if s["gap"] == 0), *_beside(everything, fresh)]
+    failed = sum(max(row["gap"], 0) for row in spans)
+    keys = tuple(
+        sorted(f"{r['source']}/{r['topic']}/{r['partition']}: {r['gap']}" for r in spans if r["gap"] > 0)
+    )[:MOST_KEYS]
+    detail = "compacted topics and transactions of producers leave gaps too" if failed else None
+    return Finding(
+        GAPS, sum(row["n"] for row in spans), failed, keys, f"{failed:,} offsets without a message", detail
+    )
+
+
+def _spans(messages: DataFrame) -> list[Row]:
+    """For each partition its lowest offset, and how many offsets up to the highest have no message."""
+    offset = F.col("offset")
+    missing = F.max(offset) - F.min(offset) + 1 - F.count_distinct(offset)
+    return (
+        messages.groupBy(*_PARTITION)
+        .agg(missing.alias("gap"), F.count("*").alias("n"), F.min(offset).alias("low"))
+        .collect()
+    )
+
+
+def _beside(messages: DataFrame, fresh: Sequence[Row]) -> list[Row]:
+    """The spans of partitions whose new messages have gaps or do not follow an earlier message directly.
+
+    A partition without an earlier gap has none now if the new messages have none and begin where the earlier
+    ones end.
+    """
+    behind = (
+        messages.where(F.col("offset").isin(*(row["low"] - 1 for row in fresh)))
+        .select(*_PARTITION, "offset")
+        .distinct()
+        .collect()
+    )
+    known = {tuple(row) for row in behind}
+    open_ = [row for row in fresh if row["gap"] or (*_partition_of(row), row["low"] - 1) not in known]
+    if not open_:
+        return []
+    topics = messages.where(F.col("topic").isin(*{row["topic"] for row in open_}))
+    mine = set(map(_partition_of, open_))
+    return [row for row in _spans(topics) if _partition_of(row) in mine]
+
+
+def _partition_of(row: Row) -> tuple[object, ...]:
+    return tuple(row[name] for name in _PARTITION)
+
+
+def _transactions(ledger: Ledger) -> list[Finding]:
+    """Transactions whose END counts more changes than silver holds.
+
+    Nothing if the feed has no such messages.
+    """
+    counts = ledger.run.lake.rows(ledger.spark, BATCHES_TABLE, COUNTS_SCHEMA)
+    if counts.where(F.col("batch").__gt__(ledger.since) & (F.col("kind") == "transaction")).isEmpty():
+        return []
+    changes = ledger.run.lake.read(ledger.spark, CHANGES_TABLE)
+    ends = changes.where((F.col("batch") > ledger.since) & (F.col("kind") == "transaction")).select(
+        *MESSAGE_AT, "transaction_id"
+    )
+    messages = _near(ledger.run.lake.read(ledger.spark, MESSAGES_TABLE), ends)
+    raw = messages.select(*MESSAGE_AT, F.col("value").cast("string").alias("text"))
+    count = F.coalesce(
+        F.get_json_object("text", "$.event_count"), F.get_json_object("text", "$.payload.event_count")
+    ).try_cast("bigint")
+    announced = (
+        ends.join(raw, list(MESSAGE_AT))
+        .select("source", "transaction_id", count.alias("announced"))
+        .where("announced IS NOT NULL")
+        .distinct()
+    )
+    open_rows = _short(announced, changes.where(F.col("batch") > ledger.since))
+    if ledger.since >= 0 and not open_rows.isEmpty():  # transactions that began in an earlier batch
+        open_rows = _short(open_rows.select("source", "transaction_id", "announced"), changes)
+    failed = open_rows.count()
+    rows = open_rows.orderBy("source", "transaction_id").limit(MOST_KEYS).collect() if failed else []
+    keys = tuple(f"{row['source']}/{row['transaction_id']}: {row['n']} of {row['announced']}" for row in rows)
+    return [Finding(TRANSACTIONS, announced.count(), failed, keys, f"{failed:,} transactions lack changes")]
+
+
+def _short(announced: DataFrame, changes: DataFrame) -> DataFrame:
+    """The transactions with fewer changes than announced."""
+    outcomes = changes.where("transaction_id IS NOT NULL AND kind <> 'transaction'").groupBy(
+        "source", "transaction_id"
+    )
+    present = outcomes.agg(F.count_distinct("topic", "partition", "offset", "ordinal").alias("present"))
+    found = announced.join(present, ["source", "transaction_id"], "left").select(
+        "*", F.coalesce("present", F.lit(0)).alias("n")
+    )
+    return found.where("n < announced")
+
+
+def _coordinates(rows: DataFrame, count: int) -> tuple[str, ...]:
+    if not count:
+        return ()
+    return tuple(
+        row[0] for row in rows.select(place_text().alias("key")).orderBy("key").limit(MOST_KEYS).collect()
+    )
+
+
+def place_text() -> Column:
+    """A message's coordinates as text for people."""
+    parts = [F.coalesce(F.col(f"`{name}`").cast("string"), F.lit("null")) for name in MESSAGE_AT]
+    return reduce(lambda a, b: F.concat(a, F.lit("/"), b), parts)

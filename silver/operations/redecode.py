@@ -1,0 +1,249 @@
+"""One table's messages decoded again from bronze, in place of what silver holds of them.
+
+They pass the same functions as a batch. Each message keeps its batch, so nothing that is numbered by batches
+moves, and all its outcomes are replaced in one commit. A message of which `forget` removed a row keeps what
+silver has of it: its bytes are gone, or, in a second delivery, would bring the row back under another key.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
+from framework.errors import ConfigurationError, MainstemError, nearest
+from framework.lakehouse.merge import Merge
+from framework.naming import dotted_name
+from framework.pipeline.fault_injection import crash_point
+from silver.batches import changes_table, encodings, landings
+from silver.batches.arrival import BatchExtent
+from silver.batches.changes_table import changes_of
+from silver.batches.landings import (
+    LANDING_ID,
+    add_epochs,
+    before_halves_of,
+    identify_all,
+    relanding_of_outcome,
+    with_landing_id,
+)
+from silver.batches.process import decide_outcomes, decode_into_files, order_by_partition
+from silver.batches.run_state import RunState
+from silver.changes.staged_rows import of_first_landing
+from silver.stream import repair_log
+from silver.stream.recovery import finish_repair
+from silver.stream.resume import last_batch_id
+
+
+@dataclass(frozen=True, slots=True)
+class RedecodeResult:
+    """How many messages were decoded again, and how many were not because `forget` removed rows of them."""
+
+    decoded: int = 0
+    kept: int = 0
+
+    def __add__(self, other: RedecodeResult) -> RedecodeResult:
+        """The sum of both."""
+        return RedecodeResult(self.decoded + other.decoded, self.kept + other.kept)
+
+
+def redecode(spark: SparkSession, state: RunState, table: str) -> RedecodeResult:
+    """Replace what silver holds of a table's messages by what they decode to now.
+
+    Raises:
+        MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
+        ConfigurationError: TABLE_EXCLUDED or TABLE_UNKNOWN; then nothing changes.
+    """
+    found = RedecodeResult()
+    for source, name in _tables_named(spark, state, table):
+        found += _redecode(spark, state, source, name)
+    return found
+
+
+def _redecode(spark: SparkSession, state: RunState, source: str, name: TableName) -> RedecodeResult:
+    add_epochs(spark, state.lake, state.config, CHANGES_TABLE)
+    changes = (
+        state.lake.read(spark, CHANGES_TABLE)
+        .where(F.col("source") == source)
+        .withColumn("relanding", relanding_of_outcome())
+    )
+    bronze = state.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == source)
+    mine = changes.where(changes_table.is_of(source, name))
+    batches = _batches(changes, mine)
+    near = bronze.join(batches.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
+    known = with_landing_id(identify_all(near, state.lake, state.config))
+    _check_reach(mine, known, source, name)
+    marked = _with_gone(known.join(batches, list(LANDING_ID), "left_semi"), changes)
+    readable, gone, landed_at = marked.agg(
+        F.count_if(~F.col("is_gone")), F.count_if("is_gone"), F.max("ingested_at")
+    ).first() or (0, 0, None)
+    if not readable:
+        return RedecodeResult(0, gone)
+    messages = (
+        marked.where("NOT is_gone").drop("is_gone").withColumn("relanding", F.expr("nullif(relanding, '')"))
+    )
+    rows = _write_outcomes(messages, batches, state, BatchExtent(readable, landed_at))
+    repair_log.begin(spark, state.lake, source, _tables(changes, rows))
+    crash_point("silver.before_again")
+    _replace(state, rows)
+    crash_point("silver.after_again")
+    if state.lake.local_root is not None:
+        shutil.rmtree(_staging(state), ignore_errors=True)
+    finish_repair(spark, state, source)
+    return RedecodeResult(readable, gone)
+
+
+def _with_gone(messages: DataFrame, changes: DataFrame) -> DataFrame:
+    """Add `is_gone`: whether `forget` removed the bytes of a message, or a row of it."""
+    forgotten = (
+        changes.where(F.col("reason") == FORGOTTEN)
+        .select(*MESSAGE_ID)
+        .distinct()
+        .withColumn("has_forgotten", F.lit(True))
+    )
+    is_empty = (
+        F.col("key").isNull()
+        & F.col("value").isNull()
+        & F.exists("headers", lambda header: header["key"] == FORGOTTEN)
+    )
+    is_gone = F.coalesce(is_empty, F.lit(False)) | F.coalesce("has_forgotten", F.lit(False))
+    return (
+        messages.join(forgotten, list(MESSAGE_ID), "left")
+        .withColumn("is_gone", is_gone)
+        .drop("has_forgotten")
+    )
+
+
+def _batches(changes: DataFrame, mine: DataFrame) -> DataFrame:
+    """The landings of these rows and of their other halves, with the last batch of each."""
+    partners = before_halves_of(mine).withColumn("relanding", F.lit(""))
+    places = mine.select(*LANDING_ID).unionByName(partners.select(*LANDING_ID)).distinct()
+    halves = changes.where("paired_with IS NOT NULL").select(
+        "source", "paired_with.*", "epoch", "batch", F.lit("").alias("relanding")
+    )
+    landings_with_batch = (
+        changes.select(*LANDING_ID, "batch")
+        .unionByName(halves.select(*LANDING_ID, "batch"))
+        .join(places, list(LANDING_ID), "left_semi")
+    )
+    return landings_with_batch.groupBy(*LANDING_ID).agg(F.max("batch").alias("batch"))
+
+
+def _write_outcomes(
+    messages: DataFrame, batches: DataFrame, state: RunState, arrived: BatchExtent
+) -> DataFrame:
+    """The new outcomes of the messages, in files: the rows that they are computed from will be replaced."""
+    spark, staging = messages.sparkSession, _staging(state)
+    staged, contents, shown = decode_into_files(
+        f"{staging}/decoded", messages, state, arrived, last_batch_id(spark, state)
+    )
+    if shown:
+        encodings.append_rows(spark, state.lake, shown)
+    ordered = order_by_partition(staged, state, contents)
+    rows, _ = decide_outcomes(ordered, state, arrived, contents, messages.select(*MESSAGE_ID).distinct())
+    changes_table.append_schemas(spark, state.lake, contents.schemas, 0, state.known_schemas(spark))
+    changes_of(
+        rows.withColumn("relanding", relanding_of_outcome()).join(batches, list(LANDING_ID))
+    ).write.mode("overwrite").parquet(f"{staging}/fates")
+    return spark.read.schema(CHANGES).parquet(f"{staging}/fates")
+
+
+def _staging(state: RunState) -> str:
+    return f"{state.lake.checkpoints}/staging/again"
+
+
+def _tables(changes: DataFrame, rows: DataFrame) -> list[TableName]:
+    """All tables that the messages had rows of before, or have now."""
+    names = ("database", "schema", "table")
+    before = changes.join(_places(rows), list(LANDING_ID), "left_semi").select(*names)
+    found = before.unionByName(rows.select(*names)).where("`table` IS NOT NULL").distinct().collect()
+    return [TableName(*row) for row in found]
+
+
+def _places(rows: DataFrame) -> DataFrame:
+    """The landings (LANDING_ID) of these outcomes."""
+    partners = before_halves_of(rows).withColumn("relanding", F.lit(""))
+    return (
+        rows.select(*MESSAGE_ID, relanding_of_outcome()).unionByName(partners.select(*LANDING_ID)).distinct()
+    )
+
+
+def _replace(state: RunState, rows: DataFrame) -> None:
+    """Replace all outcomes of their landings by these rows, in one commit."""
+    blank = [F.lit(None).cast(f.dataType).alias(f.name) for f in CHANGES.fields if f.name not in MESSAGE_ID]
+    columns = [F.col(f"`{n}`") for n in CHANGES.names]
+    gone = _places(rows).select("*", *blank).select(*columns, "relanding", F.lit(True).alias("is_gone"))
+    both = gone.unionByName(rows.select(*columns, relanding_of_outcome(), F.lit(False).alias("is_gone")))
+    relanding = f"CASE WHEN {of_first_landing('t')} THEN '' ELSE t.detail END"
+    is_of = f"s.is_gone AND {landings.SAME_MESSAGE} AND s.relanding = ({relanding})"
+    merge = Merge(state.lake.location(CHANGES_TABLE), both, is_of)
+    merge.delete().insert({f"`{n}`": f"s.`{n}`" for n in CHANGES.names}, "NOT s.is_gone").execute()
+
+
+def _check_reach(mine: DataFrame, bronze: DataFrame, source: str, name: TableName) -> None:
+    """Raise if a message of the table is no longer in bronze."""
+    own = mine.select(*MESSAGE_ID, "sequence", "event_time")
+    partners = mine.where("paired_with IS NOT NULL").select(
+        "source", "paired_with.*", "epoch", "sequence", "event_time"
+    )
+    lost = own.unionByName(partners).join(bronze, list(MESSAGE_ID), "left_anti")
+    first = F.min_by(F.struct("topic", "partition", "offset", "event_time"), "sequence")
+    last = F.max_by(F.struct("topic", "partition", "offset", "event_time"), "sequence")
+    found = lost.agg(F.count_distinct("topic", "partition", "offset"), first, last).first()
+    if found is None or not found[0]:
+        return
+    raise MainstemError(
+        "BRONZE_TOO_SHORT",
+        found=f"{found[0]:,} messages of the table are gone from bronze,"
+        f" from {_describe(found[1])} to {_describe(found[2])}",
+        where=f"source {source}, table {name.dotted}",
+        action="bring them back into bronze/messages; or rebuild from silver, which has them:"
+        " leave out `--from bronze`",
+    )
+
+
+def _describe(place: Row | None) -> str:
+    if place is None:
+        return "an unknown place"
+    moment: datetime | None = place["event_time"]
+    return f"{place['topic']}:{place['partition']}:{place['offset']}" + (
+        f" ({moment.isoformat()}Z)" if moment else ""
+    )
+
+
+def _tables_named(spark: SparkSession, state: RunState, table: str) -> list[tuple[str, TableName]]:
+    """The tables with this dotted name, at most one in each source."""
+    places = [
+        place
+        for place in state.table_progress(spark)
+        if place[3] is not None and place[0] in state.config.sources
+    ]
+    dotted = {place: dotted_name(*place[1:]) for place in places}
+    found = [
+        (place[0], TableName(place[1], place[2], str(place[3]))) for place in places if dotted[place] == table
+    ]
+    for source, name in found:
+        if state.config.settings(name.database, name.schema, name.table).exclude:
+            raise ConfigurationError(
+                "TABLE_EXCLUDED",
+                found="the configuration excludes the table: decoding its messages again would empty"
+                " what silver has of them",
+                where=f"source {source}, table {table}",
+                action="take `exclude` off, or rebuild from silver: leave out `--from bronze`",
+            )
+    if not found:
+        close = nearest(table, dotted.values())
+        raise ConfigurationError(
+            "TABLE_UNKNOWN",
+            found=f"no table {table!r}",
+            where=CHANGES_TABLE,
+            action=f"use one of: {', '.join(sorted(dotted.values())[:20])}"
+            + (f" (did you mean {close}?)" if close else ""),
+        )
+    return found

@@ -1,0 +1,78 @@
+"""Notes for people on settings that a feed's columns show to be missing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from pyspark.sql import Row
+from pyspark.sql import functions as F
+
+from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
+from framework.contracts.table_schemas import CHANGES
+from framework.naming import dotted_name
+from framework.pipeline.layer import Run
+from silver.decoding.format import Format, no_options
+from silver.formats import FORMATS
+
+_MOST_SCHEMAS = 1_000
+
+
+def hints(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
+    """A note for each source with a table that lacks a setting, from the counts of new batches.
+
+    Nothing is read for sources whose format has no such settings.
+    """
+    sources = [
+        name
+        for name, source in run.config.sources.items()
+        if FORMATS[source.format].missing_options is not no_options
+    ]
+    batches = sorted({row["batch"] for row in counts if row["kind"] == "row" and row["source"] in sources})
+    if not batches:
+        return ()
+    changes = run.lake.rows(run.spark, CHANGES_TABLE, CHANGES).where(
+        F.col("batch").isin(*batches) & F.col("source").isin(*sources)
+    )
+    schemas = run.lake.read(run.spark, SCHEMAS_TABLE).select(
+        "schema_id", F.col("columns.name").alias("names")
+    )
+    at = ["source", "database", "schema", "table"]
+    seen = (
+        changes.where("kind = 'row'")
+        .select(*at, "schema_id")
+        .distinct()
+        .limit(_MOST_SCHEMAS)
+        .join(schemas, "schema_id")
+    )
+    found: dict[str, str] = {}
+    for row in seen.select(*at, "names").collect():
+        source = run.config.sources[row["source"]]
+        note = hint(
+            row["source"],
+            dotted_name(*row[1:4]),
+            row["names"],
+            FORMATS[source.format],
+            source.options.model_dump(),
+        )
+        if note is not None:
+            found.setdefault(row["source"], note)
+    return tuple(note for _, note in sorted(found.items()))
+
+
+def hint(
+    source: str, table: str, columns: Collection[str], fmt: Format, options: dict[str, object]
+) -> str | None:
+    """What to write for a source whose table has these columns.
+
+    None if nothing is missing or the setting is there.
+    """
+    missing = {
+        name: value for name, value in fmt.missing_options(columns).items() if options.get(name) is None
+    }
+    if not missing:
+        return None
+    settings = ", ".join(f"`{name}: {value}`" for name, value in missing.items())
+    return (
+        f"source {source}: the columns of {table} show that a setting is missing: write {settings} for the"
+        f" source, then `mainstem rebuild {table} --from bronze`"
+    )

@@ -1,0 +1,100 @@
+"""Commits that removed or changed messages of bronze: the stream passes only those of `forget`."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from pyspark.sql import SparkSession
+
+from framework.contracts.erasure import FORGOTTEN
+from framework.errors import MainstemError
+from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
+from framework.lakehouse.small_files import is_there, read_note
+
+_HARMLESS = frozenset(
+    {
+        "ADD COLUMNS",
+        "ADD CONSTRAINT",
+        "CHANGE COLUMN",
+        "CLUSTER BY",
+        "COMPUTE STATS",
+        "CREATE TABLE",
+        "DROP CONSTRAINT",
+        "OPTIMIZE",
+        "REORG",
+        "SET TBLPROPERTIES",
+        "STREAMING UPDATE",
+        "UNSET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+        "VACUUM END",
+        "VACUUM START",
+    }
+)
+"""Delta operations that leave all messages unchanged; any other operation is refused."""
+
+_REFUSALS = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
+"""What Delta's stream says of a commit that changed or deleted rows."""
+
+
+def past_erasures(spark: SparkSession, lake: Lakehouse, messages: str) -> dict[str, str]:
+    """The stream options that pass commits in which `forget` emptied messages.
+
+    Commits from before the checkpoint do not count: a new checkpoint begins with the messages that the table
+    then has.
+
+    Raises:
+        MainstemError: Another commit changed or deleted messages.
+    """
+    if not is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
+        return {}
+    begun_at = json.loads(read_note(spark, f"{lake.checkpoints}/silver.generation") or "{}").get(
+        "begun_at", -1
+    )
+    history = lake.history(spark, messages, ALL_COMMITS).where(f"version > {int(begun_at)}")
+    commits = (
+        history.select("version", "operation", "operationParameters", "userMetadata")
+        .orderBy("version")
+        .collect()
+    )
+    for version, operation, parameters, note in commits:
+        if is_rewrite(operation, dict(parameters or {}), note):
+            raise rewritten(lake, messages, version)
+    return {"skipChangeCommits": "true"}
+
+
+def is_rewrite(operation: str, parameters: dict[str, str], note: str | None) -> bool:
+    """Whether a commit may have changed or removed messages and is not one of `forget`."""
+    if operation == "WRITE":
+        return parameters.get("mode") != "Append"
+    if operation == "MERGE" and FORGOTTEN in (note or ""):
+        return False
+    return operation not in _HARMLESS
+
+
+def rewrite_in(error: Exception, lake: Lakehouse, messages: str) -> MainstemError | None:
+    """The error for a stream that met such a commit; None for any other error."""
+    text = str(error)
+    if not any(refusal in text for refusal in _REFUSALS):
+        return None
+    found = re.search(r"at version (\d+)", text)
+    return rewritten(lake, messages, int(found[1]) if found else None)
+
+
+def rewritten(lake: Lakehouse, messages: str, version: int | None) -> MainstemError:
+    """The error for a version of bronze that changed or deleted messages."""
+    commit, before = "a commit", "the version before it"
+    if version is not None:
+        commit, before = (
+            f"version {version}",
+            f"version {version - 1}: RESTORE TABLE … TO VERSION AS OF {version - 1}",
+        )
+    checkpoints = f"{lake.checkpoints}/bronze/<source>, {lake.checkpoints}/silver"
+    return MainstemError(
+        "BRONZE_REWRITTEN",
+        found=f"{commit} of {messages} changed or deleted messages, and was not made by `forget`",
+        where=lake.location(messages),
+        action=f"restore {before}. Messages that landed since then have to land again: delete the checkpoints"
+        f" {checkpoints}, create the empty file <checkpoint>.reset for each, and run again;"
+        " what has landed, or has a fate, is left out",
+    )

@@ -1,0 +1,114 @@
+"""Logs of silver that are gone: repairs, encodings and the progress of partitions.
+
+Each is written again: repairs from the copy beside the checkpoints, the others from messages and changes. If
+that copy is gone as well, every table is treated as repaired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.table_names import (
+    CHANGES_TABLE,
+    ENCODINGS_TABLE,
+    MESSAGES_TABLE,
+    PARTITIONS_TABLE,
+    QUARANTINE_TABLE,
+    REPAIRS_TABLE,
+)
+from framework.contracts.table_schemas import MESSAGES, QUARANTINE
+from framework.lakehouse.inventory import Inventory
+from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
+from silver.batches import encodings, partition_progress
+from silver.batches.contents import contents_of
+from silver.batches.landings import identify_all
+from silver.batches.process import decode
+from silver.batches.run_state import RunState
+from silver.stream import repair_log
+from silver.stream.resume import last_batch_id
+
+TABLES = (REPAIRS_TABLE, ENCODINGS_TABLE, PARTITIONS_TABLE)
+
+
+def restore_logs(spark: SparkSession, state: RunState, noted: Inventory | None) -> tuple[str, ...]:
+    """Write the logs again that are gone. Returns a note for people on each."""
+    lake, known = state.lake, TABLES if noted is None else noted.tables
+    found = [_repairs(spark, lake, known)]
+    if lake.exists(
+        spark, CHANGES_TABLE
+    ):  # otherwise all messages are read again, which writes the other logs
+        found += [_encodings(spark, state, known), _partitions(spark, state, known)]
+    return tuple(note for note in found if note is not None)
+
+
+def _repairs(spark: SparkSession, lake: Lakehouse, known: Collection[str]) -> str | None:
+    """Restore the repairs from their copy; or record a repair of every table, if there was one."""
+    name = REPAIRS_TABLE
+    if lake.exists(spark, name):
+        return None
+    if repair_log.restore(spark, lake):
+        return f"{name} was gone: it has been written again from its copy"
+    if (
+        name not in known
+        or not lake.exists(spark, CHANGES_TABLE)
+        or (known is TABLES and not _has_replaced(spark, lake))
+    ):
+        return None
+    changes = (
+        lake.read(spark, CHANGES_TABLE).select("source", "database", "schema", "table").distinct().collect()
+    )
+    for source in sorted({row["source"] for row in changes}):
+        tables = {
+            TableName(*row[1:]) for row in changes if row["source"] == source and row["table"] is not None
+        }
+        repair_log.begin(spark, lake, source, sorted(tables, key=repr))
+    return (
+        f"{name} was gone, and its copy: all that follows from {CHANGES_TABLE} is derived again,"
+        " and every table is rebuilt"
+    )
+
+
+def _has_replaced(spark: SparkSession, lake: Lakehouse) -> bool:
+    """Whether rows of `silver/changes` were ever replaced, or its log does not tell."""
+    commits = lake.history(spark, CHANGES_TABLE, ALL_COMMITS)
+    return not commits.where("operation = 'MERGE'").isEmpty() or commits.where("version = 0").isEmpty()
+
+
+def _encodings(spark: SparkSession, state: RunState, known: Collection[str]) -> str | None:
+    """Restore the evidence of encodings from bronze, and that quarantined messages wait."""
+    name, lake = ENCODINGS_TABLE, state.lake
+    plans = {source: plan for source, plan in state.plans.items() if plan.format.modes}
+    if not plans or name not in known or lake.exists(spark, name):
+        return None
+    messages = lake.rows(spark, MESSAGES_TABLE, MESSAGES).where(F.col("source").isin(*plans))
+    state.encodings = encodings.Encodings()
+    seen = contents_of(decode(identify_all(messages, lake, state.config), state), None).evidence
+    last = last_batch_id(spark, state)
+    rows = state.encodings.news(seen, last)
+    refused = lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
+    refused = refused.where(F.col("source").isin(*plans) & F.col("reason").isin(*encodings.WAITING_REASONS))
+    rows += [
+        encodings.waiting_row_of_unknown_modes(row[0], last)
+        for row in refused.select("source").distinct().orderBy("source").collect()
+    ]
+    state.encodings = None
+    if not rows:
+        return None
+    encodings.append_rows(spark, lake, rows)
+    return f"{name} was gone: it has been written again from what {MESSAGES_TABLE} shows"
+
+
+def _partitions(spark: SparkSession, state: RunState, known: Collection[str]) -> str | None:
+    """Restore the progress of partitions from the changes."""
+    name, lake = PARTITIONS_TABLE, state.lake
+    if name not in known or lake.exists(spark, name):
+        return None
+    tops = partition_progress.read_progress(spark, lake, CHANGES_TABLE)
+    if not tops:
+        return None
+    partition_progress.append_progress(spark, lake, last_batch_id(spark, state), tops)
+    return f"{name} was gone: it has been derived again from {CHANGES_TABLE}"

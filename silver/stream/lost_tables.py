@@ -1,0 +1,244 @@
+"""Tables that are gone: those that follow from other tables are derived again before a run.
+
+Others are reported.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.model import Layout
+from framework.config.sources import Source
+from framework.contracts import seed
+from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    EPOCHS_TABLE,
+    MESSAGES_TABLE,
+    PENDING_TABLE,
+    QUARANTINE_TABLE,
+    REPAIRS_TABLE,
+    SCHEMAS_TABLE,
+    STATEMENTS_TABLE,
+    TABLES_TABLE,
+)
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGES
+from framework.errors import MainstemError
+from framework.lakehouse.inventory import Inventory, read_inventory, those_there, write_inventory
+from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
+from framework.lakehouse.small_files import is_there, write_note
+from silver.batches import batch_counts
+from silver.batches.run_state import RunState
+from silver.epochs import history as epochs
+from silver.stream import lost_logs, repair_log
+from silver.stream.rederivation import rederive
+
+_OF_CHANGES = (
+    CHANGES_TABLE,
+    SCHEMAS_TABLE,
+    PENDING_TABLE,
+    QUARANTINE_TABLE,
+    BATCHES_TABLE,
+    STATEMENTS_TABLE,
+)
+TABLES = (*_OF_CHANGES, EPOCHS_TABLE, *lost_logs.TABLES)
+_LAYER = "silver"
+
+
+def read_noted_tables(spark: SparkSession, lake: Lakehouse) -> Inventory | None:
+    """The tables of silver that the last run has noted."""
+    return read_inventory(spark, lake, _LAYER)
+
+
+def note_tables(spark: SparkSession, lake: Lakehouse, noted: Inventory | None) -> None:
+    """Note which tables exist, and a copy of `ops/epochs`: no other table says where each epoch begins."""
+    rows = [asdict(row) for row in epochs.read_history(spark, lake).rows]
+    now = Inventory(those_there(spark, lake, TABLES), {"epochs": rows})
+    if now != noted:
+        write_inventory(spark, lake, _LAYER, now)
+
+
+def lost_tables(spark: SparkSession, lake: Lakehouse) -> frozenset[str]:
+    """The tables of silver that an earlier run has left and that are gone."""
+    noted = read_noted_tables(spark, lake)
+    lost = (
+        frozenset()
+        if noted is None
+        else frozenset(noted.tables) - set(those_there(spark, lake, noted.tables))
+    )
+    return lost | ({REPAIRS_TABLE} if repair_log.is_lost(spark, lake) else frozenset())
+
+
+def restore_epochs(
+    spark: SparkSession, lake: Lakehouse, noted: Inventory | None, sources: Mapping[str, Source]
+) -> tuple[str, ...]:
+    """Write `ops/epochs` again if it is gone: from its copy, or from the changes.
+
+    Returns a note for people if it did.
+
+    Raises:
+        MainstemError: EPOCHS_LOST, if neither is there and a source is configured with a later epoch.
+    """
+    if lake.exists(spark, EPOCHS_TABLE):
+        return ()
+    origin = "its copy" if noted is not None else CHANGES_TABLE
+    if noted is not None:
+        rows = [epochs.EpochRow(**row) for row in noted.facts["epochs"]]
+    else:
+        later = sorted(name for name, source in sources.items() if source.epoch > 1)
+        if later and not lake.exists(spark, CHANGES_TABLE):
+            _check_is_new(spark, lake, later)
+        rows = [row for name in later for row in _epochs_in_changes(spark, lake, sources[name])]
+    if rows:
+        epochs.append_rows(spark, lake, rows)
+    return (f"{EPOCHS_TABLE} was gone: it has been written again from {origin}",) if rows else ()
+
+
+def restore_markers(spark: SparkSession, lake: Lakehouse, noted: Inventory | None) -> None:
+    """Write the markers of forgotten and seeded rows again, if all notes of silver are gone."""
+    if noted is not None or not those_there(spark, lake, (CHANGES_TABLE, BATCHES_TABLE, TABLES_TABLE)):
+        return
+    forgotten, seeded = f"{lake.checkpoints}/silver.forgotten", f"{lake.checkpoints}/{seed.NOTE}"
+    if not is_there(spark, forgotten):
+        emptied = lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("reason") == FORGOTTEN)
+        commits = lake.history(spark, MESSAGES_TABLE, ALL_COMMITS).where(
+            F.col("userMetadata").contains(FORGOTTEN)
+        )
+        if not emptied.isEmpty() or not commits.isEmpty():
+            write_note(spark, forgotten, json.dumps({"by": FORGOTTEN}))
+    if (
+        not is_there(spark, seeded)
+        and not lake.read(spark, MESSAGES_TABLE).where(F.col("topic").startswith(seed.TOPIC)).isEmpty()
+    ):
+        write_note(spark, seeded, json.dumps({"by": seed.SEED}))
+
+
+def lost_derived(spark: SparkSession, lake: Lakehouse, noted: Inventory | None) -> frozenset[str]:
+    """The tables that follow from `silver/changes` and are gone.
+
+    Raises:
+        MainstemError: SCHEMAS_LOST, because schemas do not follow from changes.
+    """
+    there = those_there(spark, lake, TABLES)
+    lost = frozenset(_OF_CHANGES).intersection(TABLES if noted is None else noted.tables) - {*there}
+    if CHANGES_TABLE not in there or not lost:
+        return frozenset()
+    changes = lake.read(spark, CHANGES_TABLE)
+    if SCHEMAS_TABLE in lost and not changes.where("schema_id IS NOT NULL").isEmpty():
+        raise _schemas_lost(lake)
+    if STATEMENTS_TABLE in lost and changes.where("kind IN ('ddl', 'truncate')").isEmpty():
+        lost -= {STATEMENTS_TABLE}
+    return lost - {SCHEMAS_TABLE}
+
+
+def restore_derived(spark: SparkSession, state: RunState, lost: frozenset[str]) -> tuple[str, ...]:
+    """Derive these tables again from `silver/changes`. Returns a note for people on each."""
+    if not lost:
+        return ()
+    changes = state.lake.read(spark, CHANGES_TABLE)
+    if BATCHES_TABLE in lost:
+        _derive_counts(spark, state.lake, changes)
+    for source in sorted(row[0] for row in changes.select("source").distinct().collect()):
+        rederive(spark, state, source)
+    state.tables = state.has_waiting = None  # they were read while they were incomplete
+    return tuple(f"{name} was gone: it has been derived again from {CHANGES_TABLE}" for name in sorted(lost))
+
+
+def _clocks(spark: SparkSession, lake: Lakehouse, changes: DataFrame) -> DataFrame:
+    """When the newest message of each batch landed, as far as bronze has the messages."""
+    landed = (
+        lake.rows(spark, MESSAGES_TABLE, MESSAGES)
+        .groupBy(*MESSAGE_AT)
+        .agg(F.max("ingested_at").alias("landed_at"))
+    )
+    partners = changes.where("paired_with IS NOT NULL").select("source", "paired_with.*", "batch")
+    messages = changes.select(*MESSAGE_AT, "batch").unionByName(partners)
+    return messages.join(landed, list(MESSAGE_AT)).groupBy("batch").agg(F.max("landed_at").alias("landed_at"))
+
+
+def _derive_counts(spark: SparkSession, lake: Lakehouse, changes: DataFrame) -> None:
+    rows = changes.join(F.broadcast(_clocks(spark, lake, changes)), "batch", "left")
+    counted = rows.groupBy(*batch_counts.COUNTED_BY, "landed_at").agg(
+        *batch_counts.counting(F.col("landed_at"))
+    )
+    lake.create(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA)
+    columns = (
+        *(F.col(f"`{name}`") for name in batch_counts.COUNTED),
+        F.col("landed_at").alias("max_ingested_at"),
+    )
+    lake.append(counted.select(*columns).coalesce(1), BATCHES_TABLE)
+
+
+def _epochs_in_changes(spark: SparkSession, lake: Lakehouse, source: Source) -> Sequence[epochs.EpochRow]:
+    """Where each epoch of a source begins according to its changes: sequences begin with their epoch."""
+    changes = lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("source") == source.name)
+    rows = changes.select("topic", "partition", "offset", _epoch().alias("epoch"))
+    known = [
+        row[0]
+        for row in rows.where("epoch IS NOT NULL").select("epoch").distinct().orderBy("epoch").collect()
+    ]
+    if len(known) > 1 and (source.files is None or source.layout is Layout.KCAT):
+        _check_is_new(
+            spark, lake, [source.name]
+        )  # offsets may have started again, and changes do not say where
+    found: list[epochs.EpochRow] = []
+    for epoch in known:
+        first = F.min(F.when(F.col("epoch") >= epoch, F.col("offset")))
+        ends = (
+            rows.groupBy("topic", "partition").agg(F.coalesce(first, F.max("offset") + 1)).collect()
+            if epoch > known[0]
+            else []
+        )
+        beginning = epochs.EpochStart(
+            source.name, epoch, known[0], [(row[0], row[1], row[2], None) for row in ends]
+        )
+        found += epochs.started_rows(beginning, epochs.History(tuple(found)))
+    return found
+
+
+def _epoch() -> Column:
+    return F.expr(
+        "CASE WHEN sequence RLIKE '^[0-9]{3,}[.]'"
+        " THEN cast(substring(substring_index(sequence, '.', 1), 3) AS int) END"
+    )
+
+
+def _check_is_new(spark: SparkSession, lake: Lakehouse, sources: Sequence[str]) -> None:
+    """Refuse to decode messages of earlier runs in one epoch alone."""
+    path = f"{lake.checkpoints}/silver"
+    evidence = (CHANGES_TABLE, BATCHES_TABLE, STATEMENTS_TABLE, TABLES_TABLE)
+    has_begun = those_there(spark, lake, evidence) or _landing_runs(spark, lake) > 1
+    if not has_begun or is_there(spark, f"{path}.reset"):
+        return
+    raise MainstemError(
+        "EPOCHS_LOST",
+        found=f"{EPOCHS_TABLE} is gone, and nothing else says where the epochs of {', '.join(sources)} begin",
+        where=lake.location(EPOCHS_TABLE),
+        action=f"put {EPOCHS_TABLE} back from a backup; or, if all messages in bronze belong to the"
+        f" configured epochs, create the empty file {path}.reset and run again",
+    )
+
+
+def _landing_runs(spark: SparkSession, lake: Lakehouse) -> int:
+    """How many runs have landed messages, as far as the commits of bronze say."""
+    commits = (
+        lake.history(spark, MESSAGES_TABLE).where("userMetadata IS NOT NULL").select("userMetadata").collect()
+    )
+    return len({json.loads(row[0]).get("run_id") for row in commits} - {None})
+
+
+def _schemas_lost(lake: Lakehouse) -> MainstemError:
+    changes = lake.location(CHANGES_TABLE)
+    return MainstemError(
+        "SCHEMAS_LOST",
+        found=f"{SCHEMAS_TABLE} is gone: the types of the columns in {CHANGES_TABLE} are not known",
+        where=lake.location(SCHEMAS_TABLE),
+        action=f"put it back from a backup; or, where bronze still has all messages, delete {changes}"
+        f" and {lake.checkpoints}/silver and run again: all messages are read again",
+    )

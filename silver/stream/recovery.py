@@ -1,0 +1,40 @@
+"""What a crash left undone: the derived tables of the last batch, and repairs that were not finished."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
+from silver.batches import batch_counts
+from silver.batches.landings import identify_all, outcomes_in_epochs
+from silver.batches.process import derive
+from silver.batches.run_state import RunState
+from silver.stream import repair_log
+from silver.stream.rederivation import rederive
+from silver.stream.resume import last_batch_id
+
+
+def finish_interrupted(spark: SparkSession, state: RunState) -> None:
+    """Derive what a crash left underived of the last batch or a repair, before other messages are decoded."""
+    if not state.lake.exists(spark, CHANGES_TABLE):
+        return
+    last = state.newest = last_batch_id(spark, state)
+    counts = state.lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA)
+    if last >= 0 and counts.where(F.col("batch") == last).isEmpty():
+        messages = identify_all(state.lake.read(spark, MESSAGES_TABLE), state.lake, state.config)
+        changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("batch") == last)
+        batch = outcomes_in_epochs(changes, state.lake, state.config).select(*MESSAGE_ID)
+        landed_at = messages.join(batch, list(MESSAGE_ID), "left_semi").agg(F.max("ingested_at")).first()
+        derive(messages, last, state, None if landed_at is None else landed_at[0])
+        state.tables = state.has_waiting = None  # they were read before these counts existed
+    for source in repair_log.unfinished(spark, state.lake):
+        finish_repair(spark, state, source)
+
+
+def finish_repair(spark: SparkSession, state: RunState, source: str) -> None:
+    """Derive what follows from the repaired changes of a source."""
+    rederive(spark, state, source)
+    state.tables = state.has_waiting = None  # both have changed
+    repair_log.end(spark, state.lake, source)

@@ -1,0 +1,141 @@
+"""The tables that follow from the changes of a source, corrected: quarantine, pending, statements and counts.
+
+If committed changes were replaced, what was derived from them no longer fits. Each function compares it with
+all changes of the source and writes only the difference, so a repeat changes nothing.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    MESSAGES_TABLE,
+    PENDING_TABLE,
+    QUARANTINE_TABLE,
+    STATEMENTS_TABLE,
+)
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, QUARANTINE
+from framework.lakehouse.lakehouse import save
+from framework.lakehouse.merge import Merge
+from framework.naming import text_literal
+from framework.pipeline.fault_injection import crash_point
+from silver.batches import batch_counts, changes_table, landings, pending, quarantine
+from silver.batches.landings import identify_all, outcomes_in_epochs
+from silver.batches.run_state import RunState
+from silver.changes.pairing import MET
+from silver.changes.staged_rows import OF_FIRST_LANDING
+from silver.stream.checkpoint import counted_from
+
+_ROW_AT = (*MESSAGE_ID, "ordinal")
+_SUMS = ("rows", "merged", "snapshots")
+
+
+def rederive(spark: SparkSession, state: RunState, source: str) -> None:
+    """Correct everything that is derived from the changes of a source."""
+    changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("source") == source)
+    changes = outcomes_in_epochs(changes, state.lake, state.config)
+    met = landings.before_halves_of(changes).select(*MESSAGE_ID)
+    _quarantine(spark, state, source, changes, met)
+    _pending(spark, state, source, changes, met)
+    crash_point("silver.between_derived_again")
+    _statements(spark, state, source, changes)
+    _counts(spark, state, source, changes)
+
+
+def _quarantine(
+    spark: SparkSession, state: RunState, source: str, changes: DataFrame, met: DataFrame
+) -> None:
+    """Open what the changes say is refused, with its bytes, and resolve the rest."""
+    lake, at = state.lake, list(_ROW_AT)
+    later = (
+        changes.where("kind <> 'quarantined'")
+        .where(OF_FIRST_LANDING)
+        .groupBy(*at)
+        .agg(F.max("batch").alias("decided_in"))
+    )
+    refused = (
+        changes.where("kind = 'quarantined'").join(met, list(MESSAGE_ID), "left_anti").join(later, at, "left")
+    )
+    last = F.max_by(F.struct("format", "reason", "detail", "batch"), "batch").alias("last")
+    implied = (
+        refused.where("decided_in IS NULL OR decided_in < batch").groupBy(*at).agg(last).select(*at, "last.*")
+    )
+    messages = lake.read(spark, MESSAGES_TABLE).where(F.col("source") == source)
+    near = messages.join(implied.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
+    known = identify_all(near, lake, state.config).where("relanding IS NULL")
+    raw = known.select(*MESSAGE_ID, "key", "value", F.col("ingested_at").alias("seen")).dropDuplicates(
+        list(MESSAGE_ID)
+    )
+    stamps = {"first_seen_at": F.col("seen"), "last_seen_at": F.col("seen"), "is_resolved": F.lit(False)}
+    rows = implied.join(raw, list(MESSAGE_ID), "left").withColumns(stamps).select(*QUARANTINE.names)
+    merge = Merge(
+        lake.location(QUARANTINE_TABLE), rows, f"{landings.SAME_MESSAGE} AND t.ordinal <=> s.ordinal"
+    )
+    merge = merge.update(quarantine.REOPENED, "t.is_resolved").insert_all()
+    is_mine = f"t.source = {text_literal(source)} AND NOT t.is_resolved"
+    merge.update_unmatched({"is_resolved": "true", "last_seen_at": "current_timestamp()"}, is_mine).execute()
+
+
+def _pending(spark: SparkSession, state: RunState, source: str, changes: DataFrame, met: DataFrame) -> None:
+    is_settled = F.col("kind").isin("row", "quarantined", "excluded") | (
+        (F.col("kind") == "duplicate") & (F.col("detail") == MET)
+    )
+    settled = changes.where(is_settled).select(*MESSAGE_ID).unionByName(met)
+    times = {name: shown.event_time for name, shown in state.source_progress(spark).items()}
+    rows = (
+        pending.pending_rows(changes, None, times)
+        .join(settled, list(MESSAGE_ID), "left_anti")
+        .dropDuplicates(list(MESSAGE_ID))
+    )
+    merge = Merge(state.lake.location(PENDING_TABLE), rows.select(*CHANGES.names), landings.SAME_MESSAGE)
+    merge.insert(pending.WAITING_VALUES).delete_unmatched(f"t.source = {text_literal(source)}").execute()
+
+
+def _statements(spark: SparkSession, state: RunState, source: str, changes: DataFrame) -> None:
+    rows = changes_table.statements_of(changes)
+    if not state.lake.exists(spark, STATEMENTS_TABLE) and rows.isEmpty():
+        return
+    place, options = (
+        state.lake.location(STATEMENTS_TABLE),
+        {"replaceWhere": f"source = {text_literal(source)}", "mergeSchema": "true"},
+    )
+    if state.lake.exists(spark, STATEMENTS_TABLE):
+        save(rows.coalesce(1).write.format("delta").mode("overwrite").options(**options), place)
+    else:
+        changes_table.append_statements(state.lake, changes, None)
+
+
+def _counts(spark: SparkSession, state: RunState, source: str, changes: DataFrame) -> None:
+    """Add the missing counts and subtract the superfluous ones: a batch's count is the sum over its rows."""
+    lake, by = state.lake, list(batch_counts.COUNTED_BY)
+    log = lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA).where(F.col("source") == source)
+    clocks = log.groupBy("batch").agg(F.max("max_ingested_at").alias("clock"))
+    believed = F.when(
+        F.col("clock").isNull() | (F.col("event_time") <= F.col("clock") + F.expr("INTERVAL 1 DAY")),
+        F.col("event_time"),
+    )
+    timed = changes.join(F.broadcast(clocks), "batch", "left").withColumn("event_time", believed)
+    live = log.where(F.col("batch") >= counted_from(spark, lake))
+    extents = [name for name in batch_counts.COUNTED if name not in (*by, *_SUMS)]
+    held = timed.groupBy(*by).agg(*batch_counts.counting(None))
+    less = [
+        (-F.col(n) if n in log.columns else F.lit(0)).cast("long").alias(n) for n in _SUMS
+    ]  # tables of earlier releases lack some
+    counted = live.select(*by, *less)
+    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMS]
+    both = (
+        held.unionByName(counted, allowMissingColumns=True)
+        .groupBy(*by)
+        .agg(*sums, *(F.max(name).alias(name) for name in extents))
+    )
+    wrong = both.where(" OR ".join(f"`{name}` <> 0" for name in _SUMS)).join(
+        F.broadcast(clocks), "batch", "left"
+    )
+    rows = wrong.select(
+        *(F.col(f"`{name}`") for name in batch_counts.COUNTED), F.col("clock").alias("max_ingested_at")
+    )
+    if not rows.isEmpty():
+        lake.append(rows.coalesce(1), BATCHES_TABLE, None, {"mergeSchema": "true"})

@@ -1,0 +1,240 @@
+"""Messages that the stream has passed over, because their source was stopped or not configured."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.model import Source
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
+from framework.errors import MainstemError, brief
+from framework.pipeline.fault_injection import crash_point
+from framework.spark.tuning import tune_for_rows
+from silver.batches.landings import find_restarts, identify_all, landings_of, outcomes_in_epochs
+from silver.batches.process import decode, process_batch
+from silver.batches.run_state import BATCH_ID_STEP, RunState
+from silver.epochs import history as epochs
+from silver.epochs import resets, starts
+from silver.epochs.history import landing_order
+from silver.epochs.resets import Landing, StopPoint
+from silver.stream.chunks import portions
+
+
+def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.StoppedSource]:
+    """Begin the epochs that the configuration sets, and process the messages that were passed over.
+
+    Returns the sources that are still stopped; the messages of one that fails are passed over again. A run
+    that died is repeated: an epoch is recorded before a message is decoded in it, and a source counts as
+    resumed only afterwards.
+    """
+    history = epochs.read_history(spark, state.lake)
+    sources = state.config.sources
+    epochs.check_not_lowered(history, {name: source.epoch for name, source in sources.items()})
+    for source in sources.values():
+        _begin(spark, state, source, history)
+    history = epochs.read_history(spark, state.lake)
+    for name in history.passed_over(sources):
+        _tune_for_bronze(spark, state)
+        state.raw = _messages(spark, state, name)
+        try:
+            process_in_portions(without_outcome(state.raw, state), state)
+        except Exception as error:
+            if len(sources) == 1:
+                raise
+            last = max(last_batch_id(spark, state), history.last_batch(name))
+            epochs.append_rows(spark, state.lake, [epochs.failed_row(name, last, brief(error))])
+            continue
+        finally:
+            state.raw = None
+        crash_point("silver.before_resumed")
+        if name not in epochs.read_history(spark, state.lake).stopped_sources():
+            last = max(last_batch_id(spark, state), history.last_batch(name))
+            epochs.append_rows(spark, state.lake, [epochs.resumed_row(name, sources[name].epoch, last)])
+    return epochs.read_history(spark, state.lake).stopped_sources()
+
+
+def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs.History) -> None:
+    """Record where a source's epoch begins, unless it has begun."""
+    known = history.epochs(source.name)
+    stopped = history.stopped_sources().get(source.name)
+    if (known or [1])[-1] == source.epoch:
+        return
+    _tune_for_bronze(spark, state)
+    before = known[-1] if known else stopped.epoch if stopped else _shown_epoch(spark, state, source.name)
+    if before == source.epoch:
+        before = None  # a release that did not record epochs began it
+    places = [] if before is None else _places(spark, state, source.name, stopped, before)
+    beginning = epochs.EpochStart(source.name, source.epoch, before, places)
+    epochs.append_rows(spark, state.lake, epochs.started_rows(beginning, history))
+    crash_point("silver.after_begun")
+
+
+def _shown_epoch(spark: SparkSession, state: RunState, name: str) -> int | None:
+    shown = state.source_progress(spark).get(name)
+    return None if shown is None or shown.sequence is None else int(shown.sequence.partition(".")[0][2:])
+
+
+def _places(
+    spark: SparkSession, state: RunState, name: str, stopped: epochs.StoppedSource | None, before: int
+) -> list[epochs.PartitionStart]:
+    """The first message of the new epoch in each partition of bronze: the first unread one, or the end."""
+    messages, at = _messages(spark, state, name), ["topic", "partition"]
+    with materialize(without_outcome_identified(messages, state, {name: before}), state, "begins") as new:
+        stops = _first_of(new) if stopped is None else _starts(new, state, stopped)
+    known = starts.epoch_starts(messages, stops)
+    ends = messages.groupBy(*at).agg((F.max("offset") + 1).alias("end")).collect()
+    last = messages.agg(F.max(F.unix_micros("ingested_at"))).first()
+    anew = {topic for topic, _, _, landed in known if landed is not None}
+    found = {(place[0], place[1]): place for place in known}
+    after_all: Landing = (int(last[0]) + 1 if last else 0, "", 0)
+    for topic, partition, end in ends:  # partitions without a message of the new epoch
+        found.setdefault(
+            (topic, partition),
+            (topic, partition, 0, after_all) if topic in anew else (topic, partition, end, None),
+        )
+    return _after_earlier(list(found.values()), name, epochs.read_history(spark, state.lake))
+
+
+def _after_earlier(
+    places: Sequence[epochs.PartitionStart], name: str, history: epochs.History
+) -> list[epochs.PartitionStart]:
+    """The places; those without a landing get the latest with which their topic was created again, if any."""
+    known = history.starts()
+    found = []
+    for topic, partition, offset, landed in places:
+        earlier = [
+            since for _, since in known.get((name, topic, partition), {}).values() if since is not None
+        ]
+        found.append((topic, partition, offset, landed or max(earlier, default=None)))
+    return found
+
+
+def _first_of(new: DataFrame) -> list[StopPoint]:
+    """The first unread message of each partition, which the configuration puts into a new epoch."""
+    at, restart = ["source", "topic", "partition"], F.coalesce("restart", F.lit(0)).alias("restart")
+    restarts = (
+        new.where("relanding IS NULL")
+        .groupBy(*at, restart)
+        .agg(F.min("offset").alias("offset"), F.min(landing_order()).alias("landed"))
+    )
+    first = restarts.groupBy(*at).agg(F.min(F.struct("restart", "offset", "landed")).alias("first"))
+    rows = first.select(*at, "first.*").collect()
+    return [
+        StopPoint(
+            r["source"], r["topic"], r["partition"], r["offset"], "", "", r["restart"], tuple(r["landed"])
+        )
+        for r in rows
+    ]
+
+
+def _starts(new: DataFrame, state: RunState, stopped: epochs.StoppedSource) -> list[StopPoint]:
+    """Where unread messages show the new epoch: at the stops, later signs of it, and messages after those."""
+    staged = decode(new, state).where("kind <> 'quarantined'")
+    waits = {stopped.source: state.config.sources[stopped.source].pairing_timeout}
+    extents = state.extents(new.sparkSession, [stopped.source], resets.EXTENTS)
+    more = resets.find_stop_points(staged.where("half is null"), extents, waits)
+    recorded = starts.with_restarts(new, stopped.stops)
+    return starts.with_landings(
+        new, resets.spread_stop_points(staged, [*recorded, *find_restarts(new), *more])
+    )
+
+
+def _messages(spark: SparkSession, state: RunState, name: str) -> DataFrame:
+    return state.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == name)
+
+
+def without_outcome(messages: DataFrame, state: RunState) -> DataFrame:
+    """The messages that have no outcome yet."""
+    return without_outcome_identified(messages, state).select(*messages.columns)
+
+
+def without_outcome_identified(
+    messages: DataFrame, state: RunState, newest: Mapping[str, int] | None = None
+) -> DataFrame:
+    """The messages that have no outcome yet, as from `identify`.
+
+    The messages include all partitions of their sources, or those whose coordinates no earlier message can
+    have. `newest` are the epochs of sources that begin another one.
+    """
+    changes = state.lake.rows(messages.sparkSession, CHANGES_TABLE, CHANGES)
+    outcomes = landings_of(outcomes_in_epochs(changes, state.lake, state.config))
+    known = identify_all(messages, state.lake, state.config, newest)
+    told_of = outcomes.withColumnRenamed("relanding", "relanding_id").withColumn("has_outcome", F.lit(True))
+    marked = known.withColumn("relanding_id", F.coalesce("relanding", F.lit(""))).join(
+        told_of, [*MESSAGE_ID, "relanding_id"], "left"
+    )
+    return marked.where("has_outcome IS NULL OR is_reused").select(*known.columns)
+
+
+def process_in_portions(messages: DataFrame, state: RunState, *, is_replay: bool = False) -> None:
+    """Process messages in batches of bounded size. A source that stops meanwhile is left where it stopped.
+
+    A run that dies meanwhile is repeated: then the messages with an outcome are no longer among those without
+    one.
+    """
+    with materialize(messages, state, "taken_up") as found:
+        _take_up(found, state, is_replay=is_replay)
+
+
+def _take_up(messages: DataFrame, state: RunState, *, is_replay: bool) -> None:
+    spark = messages.sparkSession
+    already_stopped = set(epochs.read_history(spark, state.lake).stopped_sources())
+    parts = portions(messages, _room(spark, state))
+    for number, is_part in enumerate(parts, 1):
+        stopped = (
+            set(epochs.read_history(spark, state.lake).stopped_sources()) - already_stopped
+            if number > 1
+            else set()
+        )
+        part = (
+            messages.where(is_part & ~F.col("source").isin(*stopped)) if stopped else messages.where(is_part)
+        )
+        process_batch(
+            part, spare_batch_id(spark, state), state, is_replay=is_replay, is_last=number == len(parts)
+        )
+
+
+@contextmanager
+def materialize(messages: DataFrame, state: RunState, name: str) -> Iterator[DataFrame]:
+    """The messages in temporary files, because finding them takes joins of whole tables."""
+    spark, place = messages.sparkSession, f"{state.lake.checkpoints}/staging/{name}"
+    messages.write.mode("overwrite").parquet(place)
+    try:
+        yield spark.read.schema(messages.schema).parquet(place)
+    finally:
+        if state.lake.local_root is not None:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _tune_for_bronze(spark: SparkSession, state: RunState) -> None:
+    """Tune the session for all of bronze; the log of the table knows its number of messages."""
+    tune_for_rows(spark, state.lake.read(spark, MESSAGES_TABLE).count())
+
+
+def _room(spark: SparkSession, state: RunState) -> int:
+    """How many batches may be used: half of the numbers that are left before the stream's next batch."""
+    return (BATCH_ID_STEP - 1 - max(last_batch_id(spark, state), 0) % BATCH_ID_STEP) // 2
+
+
+def last_batch_id(spark: SparkSession, state: RunState) -> int:
+    """The highest batch that silver holds, -1 if there is none."""
+    row = state.lake.rows(spark, CHANGES_TABLE, CHANGES).agg(F.max("batch")).first()
+    return -1 if row is None or row[0] is None else int(row[0])
+
+
+def spare_batch_id(spark: SparkSession, state: RunState) -> int:
+    """A number for messages that are decoded again: between the last batch and the stream's next."""
+    batch = max(last_batch_id(spark, state), 0) + 1
+    if batch % BATCH_ID_STEP == 0:
+        raise MainstemError(
+            "TOO_MANY_REPLAYS",
+            found=f"{BATCH_ID_STEP - 1} batches were taken up again since the last new message",
+            where="silver",
+            action="land a message, run, and replay again",
+        )
+    return batch

@@ -1,0 +1,83 @@
+"""A source whose messages make a batch fail is passed over, so that the other sources of the batch go on.
+
+Its messages stay in bronze, and every run tries them again before the stream goes on. Nothing is passed over
+if every source fails: then the cause is no source, but for example a full disk.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from framework.errors import MainstemError, brief
+from silver.batches.arrival import batch_extent
+from silver.batches.changes_table import is_committed
+from silver.batches.contents import contents_of
+from silver.batches.landings import identify_all
+from silver.batches.process import decide_outcomes, decode, order_by_partition, process_batch
+from silver.batches.run_state import RunState
+from silver.epochs import history as epochs
+
+
+def process_with_isolation(messages: DataFrame, batch: int, state: RunState) -> list[str]:
+    """Commit the outcomes of a batch of the stream. Returns the sources that failed and were left out."""
+    try:
+        process_batch(messages, batch, state)
+    except Exception as error:
+        if is_committed(
+            messages.sparkSession, state.lake, batch
+        ):  # the next run repeats what follows from it
+            raise
+        failed = _failing(messages, batch, state)
+        if not failed:
+            raise
+        rows = [epochs.failed_row(source, batch, reason) for source, reason in failed.items()]
+        epochs.append_rows(messages.sparkSession, state.lake, rows, state.transaction("failed", batch))
+        state.high_offsets = None  # the first attempt has changed them
+        try:
+            process_batch(messages.where(~F.col("source").isin(*failed)), batch, state)
+        except Exception:
+            raise error from None
+        return sorted(failed)
+    return []
+
+
+def _failing(messages: DataFrame, batch: int, state: RunState) -> dict[str, str]:
+    """The sources whose messages fail alone, and why; empty if all do, or if there is only one."""
+    known = messages.where(F.col("source").isin(*state.plans))
+    sources = [row[0] for row in known.select("source").distinct().collect()]
+    if len(sources) < 2:
+        return {}
+    found = {
+        source: reason
+        for source in sources
+        if (reason := _failure(known.where(F.col("source") == source), batch, state)) is not None
+    }
+    return found if len(found) < len(sources) else {}
+
+
+def _failure(messages: DataFrame, batch: int, state: RunState) -> str | None:
+    """Why the messages of one source cannot be decoded, None if they can; nothing is written."""
+    try:
+        found = batch_extent(messages, state.config)
+        staged = decode(identify_all(messages, state.lake, state.config), state)
+        contents = contents_of(staged, found.landed_at)
+        rows, _ = decide_outcomes(order_by_partition(staged, state, contents, batch), state, found, contents)
+        rows.write.format("noop").mode("overwrite").save()
+    except Exception as error:
+        return brief(error)
+    return None
+
+
+def errors_of(history: epochs.History, state: RunState) -> list[MainstemError]:
+    """An error for each configured source whose messages were passed over and still wait."""
+    return [
+        MainstemError(
+            "SOURCE_FAILED",
+            found=history.failure(name) or "its messages could not be taken up",
+            where=f"source {name}",
+            action="report this with the message above; the other sources go on, its messages wait in bronze"
+            " and are tried in every run",
+        )
+        for name in history.passed_over(state.config.sources)
+    ]

@@ -1,0 +1,1 @@
+"""Values as canonical text: types, spelling and order. Pure."""

@@ -1,0 +1,79 @@
+"""The sequence: one text whose byte order is the order of the source.
+
+Each number is written as two digits for its length and then its digits (`7` gives `017`, `120` gives
+`03120`). The numbers are joined by `.`, so that comparing bytes compares numbers. The epoch comes first, then
+a mark (`0` for a snapshot row without a position, which sorts before every streamed change of its epoch, else
+`1`), then the format's position. Where a format's position does not identify one change, a tie-breaker
+follows: the topic (for lines of files: the file's name), the partition, the offset and the row's ordinal.
+Numbers inside a name compare as numbers: `part-9` comes before `part-10`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from itertools import takewhile
+
+_SNAPSHOT, _STREAM = "010", "011"
+MAX_DIGITS = 99
+_LENGTHS = tuple(f"{length:02d}" for length in range(MAX_DIGITS + 1))
+_RUNS = re.compile(r"[0-9]+|[^0-9]+", re.ASCII)
+
+
+def number_part(value: int) -> str:
+    """One number as text that sorts like the number. Raises ValueError below zero or beyond 99 digits."""
+    text = str(value)
+    if value < 0 or len(text) > MAX_DIGITS:
+        raise ValueError("a position is a number from 0 to 99 digits")
+    return _LENGTHS[len(text)] + text
+
+
+def joined(numbers: Iterable[int]) -> str:
+    """Several numbers as one text, the most significant first."""
+    return ".".join(map(number_part, numbers))
+
+
+def numbers_in(sequence: str) -> tuple[int, ...]:
+    """The numbers that a sequence begins with, without the name of a topic or file and what follows it."""
+    parts = takewhile(_is_number_part, sequence.split("."))
+    return tuple(int(part[2:]) for part in parts)
+
+
+def _is_number_part(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) == 2 + int(part[:2])
+
+
+@lru_cache(maxsize=1024)
+def name_part(name: str) -> str:
+    """The name of a topic or file as text without a point; numbers inside the name compare as numbers."""
+    return "".join(
+        _number_in_name(run) if run[0] in "0123456789" else _plain(run) for run in _RUNS.findall(name)
+    )
+
+
+def _plain(text: str) -> str:
+    return text.replace("%", "%25").replace(".", "%2E")
+
+
+def _number_in_name(digits: str) -> str:
+    """The number, then the count of zeros before it; more than 99 digits compare in parts of 99."""
+    number = digits.lstrip("0")
+    head, rest = number[:MAX_DIGITS], number[MAX_DIGITS:]
+    longer = _number_in_name(rest) if rest else ""
+    return f"{len(head):02d}{head}{number_part(len(digits) - len(number))}{longer}"
+
+
+Tie = tuple[str, int, int, int]
+"""The tie-breaker: topic, partition, offset, and the ordinal of the row inside the message."""
+
+
+def sequence_of(epoch: int, position: tuple[int, ...] | None, tie: Tie | None) -> str:
+    """The sequence of a change. `tie` is None where the position identifies one change."""
+    mark, place = (_SNAPSHOT, ()) if position is None else (_STREAM, position)
+    parts = [number_part(epoch), mark, *map(number_part, place)]
+    if tie is not None:
+        parts += [name_part(tie[0]), *map(number_part, tie[1:])]
+    elif position is None:
+        parts.append("010")
+    return ".".join(parts)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bronze.source import Feed
+from bronze.sources.table import as_messages, check_columns
+from framework.config.sources import MessageColumn, Source
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import MESSAGES
+from framework.errors import MainstemError
+from framework.lakehouse.lakehouse import Lakehouse
+from tests.bronze.conftest import NoOptions, run_source
+
+
+@pytest.mark.parametrize("missing", ["value", "topic", "partition", "offset"])
+def test_a_needed_column_that_is_missing_is_named_with_the_nearest(missing: str) -> None:
+    there = [name for name in ("value", "topic", "partition", "offset") if name != missing] + [f"{missing}s"]
+    with pytest.raises(MainstemError) as refused:
+        check_columns(there, {}, "/t", "crm")
+    assert refused.value.condition == "TABLE_COLUMN_MISSING"
+    assert f"columns: {{{missing}: {missing}s}}" in str(refused.value)
+
+
+def test_an_optional_column_that_is_named_must_be_there() -> None:
+    there = ["value", "topic", "partition", "offset"]
+    check_columns(there, {}, "/t", "crm")
+    with pytest.raises(MainstemError):
+        check_columns(there, {"key": "k"}, "/t", "crm")
+
+
+def test_rows_become_messages_under_the_tables_own_names(spark: SparkSession) -> None:
+    rows = spark.createDataFrame(
+        [("v", "t", 1, 7, "k")], "payload string, topic string, partition int, seq bigint, key string"
+    )
+    found = as_messages(rows, {"value": "payload", "offset": "seq"}, "crm")
+    assert found.schema.names == MESSAGES.names
+    (row,) = found.collect()
+    assert (row["value"], row["key"], row["topic"], row["partition"], row["offset"]) == (
+        b"v",
+        b"k",
+        "t",
+        1,
+        7,
+    )
+    assert (row["headers"], row["timestamp"], row["file"]) == (None, None, None)
+
+
+def test_headers_under_our_names_are_renamed_and_text_that_is_not_utf_8_stays_readable(
+    spark: SparkSession,
+) -> None:
+    header = "array(named_struct('key', 'mainstem.forgotten', 'value', X'00'), null, named_struct('key', string(X'FF'), 'value', null))"
+    others = ("'v' AS value", "string(X'61FF') AS topic", "0 AS `partition`", "1L AS offset")
+    rows = spark.range(1).selectExpr(
+        *others, f"concat({header}, array(named_struct('key', null, 'value', null))) AS headers"
+    )
+    (found,) = as_messages(rows, {}, "crm").select("topic", "headers").collect()
+    names = [None if header is None else header["key"] for header in found["headers"]]
+    assert (found["topic"], names) == (
+        "not-utf8:61FF",
+        ["mainstem.mainstem.forgotten", None, "not-utf8:FF", None],
+    )
+
+
+@pytest.mark.spark
+def test_a_growing_table_lands_once(spark: SparkSession, tmp_path: Path) -> None:
+    table = str(tmp_path / "raw")
+    source = Source(
+        name="crm", format="debezium", table=table, columns={MessageColumn.OFFSET: "seq"}, options=NoOptions()
+    )
+    feed = Feed("shop", Lakehouse(str(tmp_path / "lake")), source, "run-1")
+    for first in (0, 2):
+        rows = [(f"v{n}", "t", 0, n) for n in (first, first + 1)]
+        spark.createDataFrame(rows, "value string, topic string, partition int, seq bigint").write.format(
+            "delta"
+        ).mode("append").save(table)
+        assert run_source(spark, feed).error is None
+    landed = feed.lake.read(spark, MESSAGES_TABLE).orderBy("offset").collect()
+    assert [(row["offset"], bytes(row["value"])) for row in landed] == [
+        (n, f"v{n}".encode()) for n in range(4)
+    ]

@@ -1,0 +1,356 @@
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+from bronze.checkpoint import Checkpoint, load_state
+from bronze.files.file_log import log_table
+from bronze.files.listing import Clock
+from bronze.job import SourceResult, run_bronze
+from bronze.landing import as_raised, batch_lander, count_landed
+from bronze.source import Feed
+from bronze.sources.files import KIND, discover, parts
+from framework.config.model import load_config
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import MESSAGES
+from framework.errors import MainstemError
+from tests.bronze.conftest import run_source
+
+Drop = Callable[..., Path]
+Landed = Callable[..., list[tuple[object, ...]]]
+
+
+def condition(result: SourceResult) -> str | None:
+    return result.error.condition if result.error else None
+
+
+def log_batch(spark: SparkSession, feed: Feed) -> Callable[[str], None]:
+    """A function that lands the whole log as batch 0 of a generation, as a stream would."""
+    feed.lake.create(spark, MESSAGES_TABLE, MESSAGES)
+
+    def land(generation: str) -> None:
+        batch_lander(feed, KIND, Checkpoint(generation, is_reset=False))(
+            feed.lake.read(spark, log_table(feed.name)), 0
+        )
+
+    return land
+
+
+def test_messages_land_once_with_exact_bytes(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    drop("a.txt", b'{"a":1}\r\n\n  \n\xff\xfe')
+    drop("sub/数量 [1].txt.gz", gzip.compress(b"g1\n") + gzip.compress(b"g2"))
+    drop("empty.txt", b"")
+    drop("_hidden.txt", b"no")
+
+    first, second = run_source(spark, feed), run_source(spark, replace(feed, run_id="run-2"))
+    drop("older.txt", b"late", modified=1)
+    third = run_source(spark, replace(feed, run_id="run-3"))
+
+    assert [(r.files, r.messages, r.error) for r in (first, second, third)] == [
+        (3, 5, None),
+        (0, 0, None),
+        (1, 1, None),
+    ]
+    assert landed(
+        feed, "file", "topic", "partition", "offset", "line", "value", "key", "timestamp", "headers"
+    ) == [
+        ("a.txt", "a.txt", 0, 1, 1, b'{"a":1}', None, None, None),
+        ("a.txt", "a.txt", 0, 3, 3, b"  ", None, None, None),
+        ("a.txt", "a.txt", 0, 4, 4, b"\xff\xfe", None, None, None),
+        ("older.txt", "older.txt", 0, 1, 1, b"late", None, None, None),
+        ("sub/数量 [1].txt.gz", "sub/数量 [1].txt.gz", 0, 1, 1, b"g1", None, None, None),
+        ("sub/数量 [1].txt.gz", "sub/数量 [1].txt.gz", 0, 2, 2, b"g2", None, None, None),
+    ]
+
+
+def test_kcat_lines_land_with_their_own_coordinates(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    feed = replace(feed, source=feed.source.model_copy(update={"layout": "kcat"}))
+    drop(
+        "a.json",
+        b'{"topic":"t","partition":2,"offset":7,"ts":1000,"key":"k","headers":["h","v"],"payload":null}\n\nbad\n',
+    )
+
+    assert run_source(spark, feed).error is None
+
+    rows = landed(
+        feed, "topic", "partition", "offset", "key", "value", "headers", "line", "unix_micros(timestamp)"
+    )
+    assert rows[0] == ("t", 2, 7, b"k", None, [("h", b"v")], 1, 1_000_000)
+    assert rows[1][:5] == ("a.json", 0, 3, None, b"bad")
+    ((name, _),) = rows[1][5]  # type: ignore[misc]
+    assert (name, rows[1][6:]) == ("mainstem.bad_coordinates", (3, None))
+
+
+def test_run_with_nothing_new_starts_no_job(spark: SparkSession, feed: Feed, drop: Drop) -> None:
+    drop("a.txt", b"a")
+    run_source(spark, feed)
+    state = load_state(spark, feed)
+    before = feed.lake.history(spark, MESSAGES_TABLE).count()
+    spark.sparkContext.setJobGroup("idle", "idle")
+    result = run_source(spark, feed)
+    assert (result.messages, spark.sparkContext.statusTracker().getJobIdsForGroup("idle")) == (0, [])
+    spark.sparkContext.setJobGroup("", "")
+    assert (load_state(spark, feed), feed.lake.history(spark, MESSAGES_TABLE).count()) == (state, before)
+
+
+def test_growing_file_is_left_for_the_next_run(
+    spark: SparkSession, feed: Feed, landing: Path, drop: Drop, landed: Landed
+) -> None:
+    drop("a.txt", b"a\n")
+    (landing / "b.txt").write_bytes(b"b1\n")
+    now = (landing / "b.txt").stat().st_mtime_ns // 1000
+
+    def grow(_: int) -> None:
+        with (landing / "b.txt").open("ab") as file:
+            file.write(b"b2\n")
+
+    growing = discover(spark, feed, "", Clock(lambda: now, grow))
+    settled = discover(spark, feed, "", Clock(lambda: now, lambda _: None))
+
+    assert (growing.waiting, settled.waiting) == (("b.txt",), ())
+    assert run_source(spark, feed).error is None
+    assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b1"), ("b.txt", 2, b"b2")]
+
+
+def test_file_that_changes_after_it_was_read_stops_its_source_alone(
+    spark: SparkSession, tmp_path: Path, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    other = tmp_path / "others"
+    other.mkdir()
+    config_file = tmp_path / "mainstem.yml"
+    config_file.write_text(
+        f"pipeline: shop\nlakehouse: {tmp_path}/lakehouse\nsources:\n"
+        f"  orders: {{format: plain, files: {tmp_path}/landing}}\n  others: {{format: plain, files: {other}}}\n"
+    )
+    config = load_config(config_file, formats={"plain": type(feed.source.options)})
+    path = drop("a.txt", b"a\n")
+    assert run_bronze(spark, feed.lake, config, "run-1").messages == 1
+    drop("b.txt", b"b\n")
+    path.write_bytes(b"a\nmore\n")
+    (other / "o.txt").write_bytes(b"o\n")
+    os.utime(other / "o.txt", (1, 1))
+
+    result = run_bronze(spark, feed.lake, config, "run-2")
+
+    assert [condition(each) for each in result.sources] == ["FILE_CHANGED", None]
+    assert str(path) in result.errors[0].where
+    assert landed(feed) == [("a.txt", 1, b"a")]
+    assert [each.messages for each in result.sources] == [0, 1]
+    path.unlink()
+    assert [condition(each) for each in run_bronze(spark, feed.lake, config, "run-3").sources] == [None, None]
+    assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b")]
+
+
+def test_touched_file_stops_its_source(spark: SparkSession, feed: Feed, drop: Drop) -> None:
+    path = drop("a.txt", b"a\n")
+    run_source(spark, feed)
+    os.utime(path, (5, 5))
+    assert condition(run_source(spark, feed)) == "FILE_CHANGED"
+
+
+def test_file_that_was_read_may_be_deleted(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    drop("a.txt", b"a\n")
+    path = drop("b.txt", b"b\n")
+    run_source(spark, feed)
+    path.unlink()
+    assert run_source(spark, feed).error is None
+    drop("c.txt", b"c\n")
+    assert run_source(spark, feed).error is None
+    assert [row[0] for row in landed(feed)] == ["a.txt", "b.txt", "c.txt"]
+
+
+def test_file_that_vanishes_before_it_was_read_stops_its_source(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    path = drop("a.txt", b"a\n")
+    drop("b.txt", b"b\n")
+    discover(spark, feed, "")
+    path.unlink()
+
+    stopped = run_source(spark, feed)
+    drop("a.txt", b"", modified=7)
+    repaired = run_source(spark, feed)
+
+    assert (condition(stopped), condition(repaired)) == ("FILE_VANISHED", None)
+    assert landed(feed) == [("b.txt", 1, b"b")]
+
+
+def test_corrupt_file_lands_nothing_and_may_be_replaced(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    drop("a.txt", b"a\n")
+    drop("b.gz", gzip.compress(b"b" * 1000)[:-3])
+
+    stopped = run_source(spark, feed)
+    again = run_source(spark, feed)
+    nothing = landed(feed)
+    drop("b.gz", gzip.compress(b"b\n"), modified=7)
+    repaired = run_source(spark, feed)
+
+    assert (condition(stopped), condition(again), nothing) == ("FILE_CORRUPT", "FILE_CORRUPT", [])
+    assert stopped.error is not None
+    assert "b.gz" in stopped.error.where
+    assert (repaired.error, landed(feed)) == (None, [("a.txt", 1, b"a"), ("b.gz", 1, b"b")])
+
+
+def test_file_that_was_empty_when_it_was_read_may_be_filled(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    drop("a.txt", b"")
+    run_source(spark, feed)
+    drop("a.txt", b"a\n", modified=7)
+    assert run_source(spark, feed).error is None
+    assert landed(feed) == [("a.txt", 1, b"a")]
+
+
+def test_name_that_is_not_utf8_waits(spark: SparkSession, feed: Feed, landing: Path) -> None:
+    path = os.path.join(os.fsencode(landing), b"a\xff.txt")
+    with open(path, "wb") as file:
+        file.write(b"a")
+    os.utime(path, (1, 1))
+    result = run_source(spark, feed)
+    assert (result.waiting, result.messages, result.error) == (("a\\xff.txt",), 0, None)
+
+
+def test_missing_folder_is_an_error_of_its_source(spark: SparkSession, feed: Feed, landing: Path) -> None:
+    landing.rmdir()
+    assert condition(run_source(spark, feed)) == "LANDING_FOLDER_MISSING"
+
+
+def test_repeated_batch_lands_nothing_twice(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    path = drop("a.txt", b"a\n")
+    discover(spark, feed, "")
+    land = log_batch(spark, feed)
+
+    land("g")
+    once = landed(feed, "file", "line", "value", "ingested_at")
+    land("g")
+    path.unlink()
+    land("g")
+
+    assert landed(feed, "file", "line", "value", "ingested_at") == once
+    assert count_landed(spark, feed.lake, feed.run_id) == {feed.name: (1, 1)}
+
+
+def test_batch_asked_for_twice_gives_identical_rows(spark: SparkSession, feed: Feed, drop: Drop) -> None:
+    drop("a.txt", b"a\nb\n")
+    discover(spark, feed, "")
+    log = feed.lake.read(spark, log_table(feed.name))
+    first, second = (
+        [(part.number, part.rows.collect()) for part in parts(log, feed, False)] for _ in range(2)
+    )
+    assert first == second
+
+
+def test_batch_is_cut_into_the_same_commits_when_a_file_was_replaced(
+    spark: SparkSession, feed: Feed, drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bronze.sources.files.PART_BYTES", 4)
+    for name in ("a", "b", "c"):
+        drop(name, b"12\n")
+    discover(spark, feed, "")
+    batch = feed.lake.read(spark, log_table(feed.name)).localCheckpoint()
+    whole = [part.number for part in parts(batch, feed, False)]
+    drop("b", b"345\n")
+    discover(spark, feed, "")
+    assert (whole, [part.number for part in parts(batch, feed, False)]) == ([0, 1, 2], [0, 2])
+
+
+def test_lost_checkpoint_is_refused_and_begun_anew_on_request(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    drop("a.txt", b"a\n")
+    run_source(spark, feed)
+    shutil.rmtree(feed.checkpoint)
+    drop("b.txt", b"b\n")
+
+    refused = run_source(spark, feed)
+    Path(f"{feed.checkpoint}.reset").touch()
+    reset = run_source(spark, feed)
+
+    assert (condition(refused), condition(reset)) == ("CHECKPOINT_LOST", None)
+    assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b")]
+    assert not Path(f"{feed.checkpoint}.reset").exists()
+
+
+def test_lost_log_is_refused_and_begun_anew_on_request(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    drop("a.txt", b"a\n")
+    run_source(spark, feed)
+    shutil.rmtree(feed.lake.location(log_table(feed.name)))
+
+    refused = run_source(spark, feed)
+    shutil.rmtree(feed.checkpoint)
+    Path(f"{feed.checkpoint}.reset").touch()
+    reset = run_source(spark, feed)
+
+    assert (condition(refused), condition(reset)) == ("CHECKPOINT_LOST", None)
+    assert landed(feed) == [("a.txt", 1, b"a")]
+
+
+def test_replaced_bronze_is_refused_even_when_nothing_is_new(
+    spark: SparkSession, feed: Feed, drop: Drop
+) -> None:
+    drop("a.txt", b"a\n")
+    run_source(spark, feed)
+    shutil.rmtree(feed.lake.location(MESSAGES_TABLE))
+    first = run_source(spark, feed)
+    feed.lake.create(spark, MESSAGES_TABLE, MESSAGES)
+    drop("b.txt", b"b\n")
+    assert [condition(first), condition(run_source(spark, feed))] == ["BRONZE_REPLACED", "BRONZE_REPLACED"]
+    assert condition(run_source(spark, feed)) == "BRONZE_REPLACED"
+
+
+def test_folder_that_only_spark_reaches_lands_the_same(
+    spark: SparkSession, feed: Feed, drop: Drop, landing: Path, landed: Landed
+) -> None:
+    far = replace(feed, source=feed.source.model_copy(update={"files": f"file://{landing}"}))
+    drop("sub/数 [a]*{x}.txt", b"a\r\n\xff")
+    drop("b.gz", gzip.compress(b"b\n"))
+    drop("_hidden/c.txt", b"no")
+
+    first = run_source(spark, far)
+    second = run_source(spark, far)
+    drop("b.gz", gzip.compress(b"c\n"), modified=7)
+
+    assert (first.error, first.messages, second.messages) == (None, 3, 0)
+    assert landed(feed) == [
+        ("b.gz", 1, b"b"),
+        ("sub/数 [a]*{x}.txt", 1, b"a"),
+        ("sub/数 [a]*{x}.txt", 2, b"\xff"),
+    ]
+    assert condition(run_source(spark, far)) == "FILE_CHANGED"
+
+
+def test_error_of_a_task_comes_back_as_it_was_raised() -> None:
+    text = f"job failed\n  framework.errors.{_shown()}\n\tat org.apache.spark\n"
+    error = as_raised(StreamingQueryException(text))
+    assert error is not None
+    assert (error.condition, error.found, error.where, error.action) == (
+        "FILE_CORRUPT",
+        "no: gzip",
+        "a|b.gz",
+        "replace it",
+    )
+    assert as_raised(ValueError("something else")) is None
+
+
+def _shown() -> str:
+    return f"MainstemError: {MainstemError('FILE_CORRUPT', found='no: gzip', where='a|b.gz', action='replace it')}"

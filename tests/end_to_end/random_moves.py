@@ -1,0 +1,145 @@
+"""Moves that leave the tables of a random pipeline as they were.
+
+Positions that begin anew, parts of the lakehouse that are lost, settings that are set otherwise for a while.
+A seed draws them; each lies between two runs, or is what a run says.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+
+from framework.errors import MainstemError
+from tests.end_to_end.lost_parts import parts_of, run_on, take_away
+from tests.end_to_end.random_feeds import Feed, parts_of_life
+from tests.end_to_end.random_repairs import RandomRepairs
+from tests.end_to_end.random_settings import Settings, name_of
+from tests.end_to_end.random_source import RandomSource
+from tests.end_to_end.random_statements import RandomTable
+
+RESTART, LOSS, SETTING = "restart", "loss", "setting"
+MOVES = (RESTART, LOSS, SETTING)
+
+
+Place = tuple[Feed, RandomSource, RandomTable]
+
+
+class Restarts:
+    """In which parts the positions of which sources begin anew; of some the configuration says so before."""
+
+    def __init__(self, feeds: Mapping[str, tuple[Feed, RandomSource]], parts: int, seed: str) -> None:
+        self.draw = Random(f"{seed} restarts")
+        self.parts: list[dict[str, int]] = [{} for _ in range(parts)]
+        for name, (_, source) in feeds.items():
+            for life in range(1, source.life + 1):
+                self.parts[parts_of_life(life, source.life + 1, parts)[0]][name] = life + 1
+        self.foretold = {
+            name for name, (_, source) in feeds.items() if source.life and self.draw.random() < 0.25
+        }
+
+    def foretell(self, part: int, settings: Settings) -> None:
+        """Set the epochs that begin with a part, of sources whose owner knows of it."""
+        settings.epochs |= {name: epoch for name, epoch in self.parts[part].items() if name in self.foretold}
+        settings.write()
+
+    def follow(
+        self, part: int, stops: Sequence[MainstemError], settings: Settings, repairs: RandomRepairs
+    ) -> None:
+        """Follows the advice of stopped sources, perhaps after repairs; only sources of the part may stop."""
+        begun = {name: epoch for name, epoch in self.parts[part].items() if name not in self.foretold}
+        told = {
+            _said(r"source (\w+)", stop.where): int(_said(r"`epoch: (\d+)`", stop.action)) for stop in stops
+        }
+        print("stopped:", *(f"{stop.where}: {stop.found}" for stop in stops), sep="\n  ")
+        assert told.items() <= begun.items(), (told, begun)
+        if self.draw.random() < 0.3:
+            repairs.repair(1, codes=(0, 1))
+        settings.epochs |= told
+        settings.write()
+
+
+def _said(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    assert found is not None, text
+    return found[1]
+
+
+class Losses:
+    """Parts of the state that are taken away; the runs behind do what each error says."""
+
+    def __init__(self, folder: Path, settings: Settings, repairs: RandomRepairs, seed: str) -> None:
+        self.folder, self.settings, self.repairs, self.draw = (
+            folder,
+            settings,
+            repairs,
+            Random(f"{seed} losses"),
+        )
+
+    def lose(self) -> None:
+        """Take some parts away and run until all is well."""
+        place = self.draw.choice(self.repairs.tables)
+        feed = place[0]
+        replica = name_of(place).replace(".", "/")
+        lakehouse, backup = self.folder / "lakehouse", self.folder / "backup"
+        known = {
+            name: found
+            for name, found in parts_of(feed.format, replica).items()
+            if any(map(lakehouse.glob, found))
+        }
+        known = {
+            name: found
+            for name, found in known.items()
+            if all(list(lakehouse.glob(pattern)) for pattern in found)
+        }
+        parts = self.draw.sample(sorted(known), self.draw.choice((1, 1, 2, 3, len(known) // 2)))
+        shutil.rmtree(backup, ignore_errors=True)
+        shutil.copytree(lakehouse, backup)
+        take_away(lakehouse, [pattern for name in parts for pattern in known[name]])
+        print("lost:", *parts, "of", feed.format)
+        told, _ = run_on(lakehouse, backup, ["run", "--through", "gold", "-c", str(self.settings.file)])
+        print("followed:", *told)
+
+
+class Detours:
+    """Settings that are wrong for a while: other keys of a table, or a rule that quarantines some changes."""
+
+    def __init__(self, settings: Settings, repairs: RandomRepairs, seed: str) -> None:
+        self.settings, self.repairs, self.draw = settings, repairs, Random(f"{seed} detours")
+        self.way_back: Sequence[Sequence[str]] = ()
+
+    def leave(self) -> None:
+        """Set something otherwise from now on."""
+        unkeyed = [place for place in self.repairs.tables if not place[0].names_keys]
+        rule = (self._rule, self.repairs.tables)
+        move, tables = self.draw.choice([rule, (self._keys, unkeyed)] if unkeyed else [rule])
+        _, source, table = place = self.draw.choice(tables)
+        first = [f"c{number}_{kind.partition('(')[0]}" for number, kind in enumerate(source.abilities.kinds)]
+        column = self.draw.choice([name for name in first if name in table.kinds] or [table.keys[0]])
+        self.way_back = move(place, column)
+        self.settings.write()
+        print("set:", self.settings.keys, self.settings.rule)
+
+    def _rule(self, place: Place, column: str) -> Sequence[Sequence[str]]:
+        name = name_of(place)
+        kinds = [f"not_null: {column}", f"accepted: {{column: {column}, values: [x, '1', '7', 'true']}}"]
+        self.settings.rule = f"{{match: {name}, {self.draw.choice(kinds)}, on_change: quarantine}}"
+        return [["replay"]]
+
+    def _keys(self, place: Place, column: str) -> Sequence[Sequence[str]]:
+        feed, _, table = place
+        self.settings.keys = {
+            table.name: self.draw.choice([[column], [*table.keys, column], [column, *table.keys]])
+        }
+        from_bronze = ["--from", "bronze"] if feed.has_halves or self.draw.random() < 0.5 else []
+        return [["rebuild", name_of(place), *from_bronze]]
+
+    def come_back(self) -> None:
+        """Corrects the setting, and returns the commands that repair what it has affected."""
+        self.settings.keys, self.settings.rule = {}, None
+        self.settings.write()
+        for command in self.way_back:
+            self.repairs.twice(*command)
+        self.way_back = ()

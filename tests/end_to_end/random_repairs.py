@@ -1,0 +1,158 @@
+"""Random repairs, maintenance and settings during a random feed: the tables end as they would without them.
+
+A row that is forgotten is the exception: it is taken out of what is expected.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Container, Iterator, Mapping
+from contextlib import contextmanager
+from random import Random
+from unittest.mock import patch
+
+from framework.cli import main
+from framework.pipeline.fault_injection import crash_point
+from tests.end_to_end.random_feeds import Feed
+from tests.end_to_end.random_settings import Settings, name_of
+from tests.end_to_end.random_source import Key, RandomSource
+from tests.end_to_end.random_statements import RandomTable
+from tests.framework.demo.story import Change, Marker
+
+_REPAIRS = ("replay", "rebuild", "rebuild from bronze", "maintain", "run one table")
+_LAST_VISIT = 12
+
+
+class PowerCut(Exception):
+    """What stands for the death of a process: nothing behind it is done."""
+
+
+@contextmanager
+def cut_at(visit: int) -> Iterator[None]:
+    """Whatever runs meanwhile ends at this visit of a named crash point, whichever point that is."""
+    left = visit
+
+    def die(name: str) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise PowerCut(name)
+
+    modules = [
+        module for module in list(sys.modules.values()) if getattr(module, "crash_point", None) is crash_point
+    ]
+    patches = [patch.object(module, "crash_point", die) for module in modules]
+    for each in patches:
+        each.start()
+    try:
+        yield
+    finally:
+        for each in patches:
+            each.stop()
+
+
+class RandomRepairs:
+    """The commands that a seed draws for a pipeline.
+
+    One in three is interrupted, and the next one completes it.
+    """
+
+    def __init__(self, settings: Settings, feeds: Mapping[str, tuple[Feed, RandomSource]], seed: str) -> None:
+        self.settings, self.draw = settings, Random(f"{seed} repairs")
+        self.tables = [
+            (feed, source, table)
+            for feed, source in feeds.values()
+            for table in source.tables
+            if not table.former
+        ]
+        self.forgotten: list[tuple[str, str, Key]] = []
+
+    def repair(self, times: int, codes: tuple[int, ...] = (0,)) -> None:
+        """Some commands that change no table."""
+        for _ in range(times):
+            name = name_of(self.draw.choice(self.tables))
+            commands = {
+                "rebuild": ("rebuild", name),
+                "rebuild from bronze": ("rebuild", name, "--from", "bronze"),
+                "run one table": ("run", "--through", "gold", "--table", name),
+            }
+            kind = self.draw.choice(_REPAIRS)
+            self._do(*commands.get(kind, (kind,)), is_cut=self.draw.random() < 0.33, codes=codes)
+
+    def exclude(self, sources: Container[str]) -> None:
+        """Leave a table of one of these sources out from now on, if they have one."""
+        tables = [place for place in self.tables if place[0].format in sources]
+        if tables:
+            self.settings.excluded = name_of(self.draw.choice(tables))
+            self.settings.write()
+
+    def include(self) -> None:
+        """Take the table in again: its messages are decoded again, perhaps at the second attempt."""
+        name = self.settings.excluded
+        if name is None:
+            return
+        self.settings.excluded = None
+        self.settings.write()
+        self.twice("rebuild", name, "--from", "bronze")
+
+    def twice(self, *command: str) -> None:
+        """A command, perhaps cut short and given again."""
+        if self.draw.random() < 0.5:
+            self._do(*command, is_cut=True)
+        self._do(*command)
+
+    def forget(self) -> None:
+        """Forget a row whose key was its own all its life, and no longer expect it."""
+        rows = [
+            (feed, source, table, key)
+            for feed, source, table in self.tables
+            for key in _own_keys(source, table)
+        ]
+        if not rows:
+            return
+        feed, source, table, key = self.draw.choice(rows)
+        values = [f"{name}={text}" for name, text in zip(table.keys, key, strict=True)]
+        command = ("forget", name_of((feed, source, table)), *values)
+        if self.draw.random() < 0.5:
+            self._do(*command, is_cut=True)
+            self._do("run", "--through", "gold")
+        if (feed.format, table.name, key) not in self.forgotten:
+            self._do(
+                *command, codes=(0, 1)
+            )  # 1: the run has finished what was cut short, and nothing is left
+            self.forgotten.append((feed.format, table.name, key))
+        del table.rows[key]
+
+    def is_forgotten(self, change: Change) -> bool:
+        """Whether a change is one of a forgotten row."""
+        row = change.after or change.before or {}
+        return (change.table.feed, change.table.name, change.table.key_of(row)) in self.forgotten
+
+    def _do(self, *words: str, is_cut: bool = False, codes: tuple[int, ...] = (0,)) -> None:
+        visit = self.draw.randint(1, _LAST_VISIT)
+        print("command:", *words, f"cut at visit {visit}" if is_cut else "")
+        if is_cut:
+            with cut_at(visit):
+                main([*words, "-c", str(self.settings.file)])
+            return
+        assert main([*words, "-c", str(self.settings.file)]) in codes
+
+
+def _own_keys(source: RandomSource, table: RandomTable) -> list[Key]:
+    """The keys of rows that no key change has affected.
+
+    None where the table's key or life has started again.
+    """
+    statements = [
+        told.event.text
+        for told in source.told
+        if isinstance(told.event, Marker) and told.event.table.name == table.name
+    ]
+    if any(word in text for text in statements for word in ("DROP TABLE", "RENAME", "PRIMARY KEY")):
+        return []
+    moved = set()
+    for change in source.changes():
+        if change.table.name == table.name and change.before is not None and change.after is not None:
+            one, other = change.table.key_of(change.before), change.table.key_of(change.after)
+            moved |= {one, other} if one != other else set()
+    return sorted((key for key in table.rows if key not in moved), key=repr)

@@ -1,0 +1,236 @@
+"""Coordinates and an epoch identify a message: topics that are created again, overlapping dumps."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from framework.cli import main
+
+TS = 1_700_000_000_000
+
+
+class Topics:
+    """A pipeline over kcat dumps; `land` writes one dump and `run` gives the exit code."""
+
+    def __init__(
+        self, folder: Path, capsys: pytest.CaptureFixture[str], sources: Mapping[str, str], tables: str = ""
+    ) -> None:
+        self.folder, self.capsys, self.files = folder, capsys, 0
+        for name in sources:
+            (folder / name).mkdir()
+        lines = [f"  {name}: {{{told}, layout: kcat, files: ./{name}}}" for name, told in sources.items()]
+        text = [
+            "pipeline: shop",
+            "lakehouse: ./lakehouse",
+            "quality: false",
+            "sources:",
+            *lines,
+            *(["tables:", tables] if tables else []),
+        ]
+        (folder / "mainstem.yml").write_text("\n".join([*text, ""]), encoding="utf-8")
+
+    def land(self, source: str, lines: Sequence[str]) -> None:
+        self.files += 1
+        hidden = self.folder / source / f".dump-{self.files:02d}"
+        hidden.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        hidden.rename(self.folder / source / f"dump-{self.files:02d}.jsonl")
+
+    def command(self, *words: str) -> tuple[int, Any]:
+        self.capsys.readouterr()
+        code = main([*words, "-c", str(self.folder / "mainstem.yml"), "--json"])
+        found = self.capsys.readouterr()
+        return code, json.loads(found.out) if found.out else found.err
+
+    def set_epoch(self, epoch: int) -> None:
+        file = self.folder / "mainstem.yml"
+        text = file.read_text().replace(f"epoch: {epoch - 1}, ", "")
+        file.write_text(text.replace("{format", f"{{epoch: {epoch}, format"))
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        found = DeltaTable(str(self.folder / "lakehouse/gold" / table)).to_pyarrow_table().to_pylist()
+        return [{name: value for name, value in row.items() if not name.startswith("_cdc_")} for row in found]
+
+    def silver(self, name: str) -> list[dict[str, Any]]:
+        return list(DeltaTable(str(self.folder / "lakehouse/silver" / name)).to_pyarrow_table().to_pylist())
+
+    def status(self) -> dict[str, Any]:
+        """The status, after every check of `status --verify` has held."""
+        code, found = self.command("status", "--verify")
+        assert (code, [check["name"] for check in found["checks"] if not check["ok"]]) == (0, [])
+        return dict(found)
+
+
+def kcat(offset: int, value: object, ts: int = TS, key: object = None) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    told = {
+        "topic": "shop.item",
+        "partition": 0,
+        "offset": offset,
+        "tstype": "create",
+        "ts": ts,
+        "key": key,
+        "payload": text,
+    }
+    return json.dumps(told | {"key": json.dumps(key) if key is not None else None})
+
+
+def mysql(offset: int, row: Mapping[str, Any], *, server: int = 1, pos: int = 0, hours: float = 0) -> str:
+    """An insert as Debezium writes it."""
+    at = TS + int(hours * 3_600_000) + offset
+    source = {
+        "connector": "mysql",
+        "db": "shop",
+        "table": "item",
+        "server_id": server,
+        "file": "bin.000001",
+        "pos": pos or 100 + offset,
+    }
+    value = {
+        "op": "c",
+        "before": None,
+        "after": dict(row),
+        "source": {**source, "row": 0, "ts_ms": at},
+        "ts_ms": at,
+    }
+    return kcat(offset, value, at, {"id": row["id"]})
+
+
+def item(number: int, name: str = "pen") -> dict[str, Any]:
+    return {"id": number, "name": name}
+
+
+def test_a_topic_that_is_created_anew_loses_nothing(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Offsets 0 to 3 of the old topic, 0 to 5 of the next, 0 to 2 of a third.
+
+    The last two land in one dump.
+    """
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    first = [mysql(n, item(n)) for n in range(4)]
+    topics.land("feed", first)
+    assert topics.command("run")[0] == 0
+    second = [mysql(n, item(10 + n), server=2, hours=5) for n in range(6)]
+    third = [mysql(n, item(20 + n), server=3, hours=9) for n in range(3)]
+    topics.land("feed", [*second, *third])
+    code, stopped = topics.command("run")
+    assert code == 1
+    assert "SOURCE_RESET" in json.dumps(stopped)
+    assert topics.command("run")[0] == 1
+    topics.set_epoch(2)
+    assert topics.command("run")[0] == 1
+    assert sorted(row["id"] for row in topics.rows("shop/item")) == [*range(4), *range(10, 16)]
+    topics.set_epoch(3)
+    assert topics.command("run")[0] == 0
+    everything = [*range(4), *range(10, 16), *range(20, 23)]
+    assert sorted(row["id"] for row in topics.rows("shop/item")) == everything
+    topics.land(
+        "feed", [first[2], "no message", *[mysql(n, item(20 + n), server=3, hours=9) for n in range(1, 5)]]
+    )
+    assert topics.command("run")[0] == 0
+    found = topics.status()
+    assert (found["messages"], found["changes"], found["duplicates"], sum(found["quarantined"].values())) == (
+        19,
+        15,
+        3,
+        1,
+    )
+    epochs = Counter((row["epoch"], row["kind"]) for row in topics.silver("changes"))
+    assert epochs == {
+        (1, "row"): 4,
+        (2, "row"): 6,
+        (3, "row"): 5,
+        (1, "duplicate"): 1,
+        (3, "duplicate"): 2,
+        (3, "quarantined"): 1,
+    }
+    told = {(row["change_id"], row["epoch"], row["batch"], row["detail"]) for row in topics.silver("changes")}
+    assert topics.command("rebuild", "shop.item", "--from", "bronze")[0] == 0
+    assert {
+        (row["change_id"], row["epoch"], row["batch"], row["detail"]) for row in topics.silver("changes")
+    } == told
+    assert sorted(row["id"] for row in topics.rows("shop/item")) == [*everything, 23, 24]
+    assert topics.status()["messages"] == 19
+    code, path = topics.command("trace", "shop.item", "id=21")
+    assert [
+        json.loads(m["value"])["source"]["server_id"]
+        for change in path["changes"]
+        for m in change["messages"]
+    ] == [3, 3]
+    assert topics.command("forget", "shop.item", "id=11")[0] == 0
+    there = DeltaTable(str(tmp_path / "lakehouse/bronze/messages")).to_pyarrow_table().to_pylist()
+    values = [row["value"] for row in there if (row["topic"], row["offset"]) == ("shop.item", 1)]
+    assert sorted(json.loads(value)["after"]["id"] for value in values if value is not None) == [1, 21, 21]
+    assert len(values) == 4
+
+
+def canal(offset: int, number: int, name: str) -> str:
+    value = {
+        "type": "INSERT",
+        "database": "shop",
+        "table": "item",
+        "es": TS,
+        "id": 1,
+        "data": [{"id": str(number), "name": name}],
+    }
+    return kcat(offset, value, TS + offset)
+
+
+def postgres(offset: int, name: str, lsn: int) -> str:
+    """A row of a table without a key, as COPY writes it: many rows under one LSN."""
+    source = {
+        "connector": "postgresql",
+        "db": "crm",
+        "schema": "public",
+        "table": "note",
+        "lsn": lsn,
+        "txId": 7,
+        "ts_ms": TS,
+    }
+    return kcat(
+        offset,
+        {"op": "c", "before": None, "after": {"name": name}, "source": source, "ts_ms": TS + offset},
+        TS + offset,
+    )
+
+
+def test_overlapping_dumps_hold_each_message_once(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tables without a key, in formats whose positions are times, and unreadable messages.
+
+    In one run and in several.
+    """
+    topics = Topics(tmp_path, capsys, {"canal": "format: canal", "copied": "format: debezium"})
+    items = [canal(n, n, "pen") if n % 3 else kcat(n, f"nonsense {n}", TS) for n in range(10)]
+    record = [(50, "a"), (50, "a"), (50, "b"), (50, "a"), (60, "a")]
+    notes = [
+        postgres(offset, name, lsn) for offset, (lsn, name) in enumerate([*record, *record[:4]])
+    ]  # the first one is sent again
+    topics.land("canal", items[5:])
+    topics.land("canal", items[:7])
+    topics.land("copied", notes[2:7])
+    assert topics.command("run")[0] == 0
+    topics.land("canal", items[3:8])
+    topics.land("copied", notes)
+    assert topics.command("run")[0] == 0
+    topics.land("copied", notes[:3])
+    assert topics.command("run")[0] == 0
+    found = topics.status()
+    assert sorted(row["name"] for row in topics.rows("crm.public/note")) == ["a", "a", "a", "a", "b"]
+    assert sorted(int(row["id"]) for row in topics.rows("shop/item")) == [1, 2, 4, 5, 7, 8]
+    assert found["messages"] == 5 + 7 + 5 + 5 + 9 + 3
+    assert found["messages"] == found["changes"] + found["duplicates"] + sum(found["quarantined"].values())
+    assert (found["changes"], sum(found["quarantined"].values())) == (6 + 5, 4)
+    assert topics.command("replay")[0] == 0
+    assert topics.command("rebuild", "crm.public.note", "--from", "bronze")[0] == 0
+    assert topics.status()["messages"] == found["messages"]
+    assert len(topics.rows("crm.public/note")) == 5

@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import pytest
+
+from framework.cli.commands.doctor import diagnose
+from framework.errors import MainstemError
+
+
+def test_every_finding_that_is_not_ok_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr("framework.cli.commands.doctor.LEAST_DISK", 10**18)
+    monkeypatch.setattr("framework.cli.commands.doctor.LEAST_MEMORY", 10**18)
+
+    findings = {finding.name: finding for finding in diagnose(str(tmp_path / "not" / "there"))}
+
+    bad = {name for name, finding in findings.items() if not finding.ok}
+    assert bad == {"java", "memory", "temporary folder", "lakehouse disk"}
+    assert all(findings[name].action for name in bad)
+    assert findings["lakehouse folder"].ok
+    assert findings["python"].ok
+
+
+def test_lakehouse_in_an_object_store_is_not_looked_at() -> None:
+    assert not any(finding.name.startswith("lakehouse") for finding in diagnose("s3a://bucket/lake"))
+
+
+def test_spark_is_tried_only_when_asked_for() -> None:
+    def fail() -> None:
+        raise MainstemError("JARS_UNAVAILABLE", found="no jars", where="here", action="connect")
+
+    assert "spark" not in {finding.name for finding in diagnose()}
+    assert diagnose(start_spark=fail)[-1].action == "connect"
+    assert diagnose(start_spark=lambda: None)[-1].ok

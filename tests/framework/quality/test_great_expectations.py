@@ -1,0 +1,67 @@
+"""Great Expectations is loaded when something is judged, and its verdict stands on what was measured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from pyspark.sql import SparkSession
+
+from framework.contracts.expectations import Finding, MeasurementContext, Rule
+from framework.quality.great_expectations import GreatExpectations
+from framework.quality.measurement import measure
+from framework.quality.row_checks import row_measurement
+
+
+def test_the_layers_are_known_without_great_expectations() -> None:
+    code = (
+        "import sys; from framework.pipeline.layer import installed_layers as found; "
+        "list(found()); sys.exit('great_expectations' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_rule_holds_where_nothing_breaks_it_and_is_open_where_it_could_not_be_judged() -> None:
+    rules = [
+        Rule("not_null(id)", "not_null", ("id",)),
+        Rule("unique(id)", "unique", ("id",)),
+        Rule("implied_keys", "implied_keys"),
+    ]
+    findings = [Finding(rules[0], 3, 0), Finding(rules[1], 3, 2), Finding(rules[2], 0, 0, is_judged=False)]
+    judge = GreatExpectations()
+    assert judge.verdicts("shop.item", findings) == [True, False, None]
+    assert judge.verdicts("shop.item", findings[:1]) == [True]
+
+
+def test_great_expectations_itself_finds_what_the_one_pass_finds(spark: SparkSession) -> None:
+    rows = spark.sql(
+        "SELECT * FROM VALUES (1L, 'pen', 5), (2L, 'INK', 200), (2L, null, 7), (null, 'a long name', null) AS t(id, name, n)"
+    )
+    rules = [
+        Rule("not_null(id)", "not_null", ("id",)),
+        Rule("unique(id)", "unique", ("id",)),
+        Rule("accepted(name)", "accepted", ("name",), values=("pen", "INK")),
+        Rule("range(n)", "range", ("n",), low=0, high=100),
+        Rule("regex(name)", "regex", ("name",), pattern="[a-z ]+"),
+        Rule("length(name)", "length", ("name",), high=5),
+    ]
+    expected = {
+        "not_null(id)": ("id=null",),
+        "unique(id)": ("id=2",),
+        "accepted(name)": ("id=null",),
+        "range(n)": ("id=2",),
+        "regex(name)": ("id=2",),
+        "length(name)": ("id=null",),
+    }
+    found = {
+        finding.rule.name: finding
+        for finding in GreatExpectations().scanned("shop.item", rows, rules, ["id"])
+    }
+    measured = {
+        finding.rule.name: finding
+        for finding in measure(
+            row_measurement(lambda: rows, rules, ["id"], MeasurementContext(spark, is_small=True))
+        )
+    }
+    assert {name: finding.keys for name, finding in measured.items()} == expected
+    assert {name: finding.keys for name, finding in found.items()} == expected

@@ -1,0 +1,70 @@
+"""Many tables are counted by one job, and a rule that cannot be counted hides no other."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from framework.contracts.expectations import MeasurementContext, Rule
+from framework.quality.measurement import measure_together
+from framework.quality.row_checks import row_measurement
+
+NOT_NULL = Rule("not_null(id)", "not_null", ("id",))
+UNIQUE = Rule("unique(id)", "unique", ("id",))
+
+
+def test_tables_are_counted_together_and_a_rule_that_cannot_be_counted_hides_no_other(
+    spark: SparkSession,
+) -> None:
+    items = spark.sql("SELECT * FROM VALUES (1L, 'pen'), (null, 'ink') AS t(id, name)")
+    lines = spark.sql("SELECT * FROM VALUES (7, 1L), (7, 2L), (8, 2L) AS t(id, item_id)")
+    look = MeasurementContext(spark, is_small=True)
+    unknown = Rule("price is known", "sql", text="price > 0")
+    absent = Rule("not_null(price)", "not_null", ("price",))
+
+    first, second = measure_together(
+        [
+            row_measurement(lambda: items, [NOT_NULL, absent], ["id"], look),
+            row_measurement(lambda: lines, [UNIQUE], ["id"], look),
+        ]
+    )
+    assert [(f.failed, f.checked, f.keys, f.observed) for f in (*first, *second)] == [
+        (1, 2, ("id=null",), "1 of 2 rows"),
+        (1, 2, (), "no column price"),
+        (1, 3, ("id=7",), "1 of 3 rows"),
+    ]
+
+    first, second = measure_together(
+        [
+            row_measurement(lambda: items, [NOT_NULL, unknown], ["id"], look),
+            row_measurement(lambda: lines, [UNIQUE], ["id"], look),
+        ]
+    )
+    assert [(f.failed, f.keys, f.observed) for f in (*first, *second)] == [
+        (1, ("id=null",), "1 of 2 rows"),
+        (1, (), "could not be judged"),
+        (1, ("id=7",), "1 of 3 rows"),
+    ]
+
+
+def test_names_of_any_characters_and_values_of_another_type_are_judged(spark: SparkSession) -> None:
+    names = ("order.id", "größe `x`", "名 前")
+    rows = spark.createDataFrame(
+        [(1, "12", "pen"), (2, "x", "Tinte7"), (2, None, "名")], "a int, b string, c string"
+    ).toDF(*names)
+    rules = [
+        Rule("unique", "unique", ("order.id",)),
+        Rule("range", "range", ("größe `x`",), low=1, high=50),
+        Rule("regex", "regex", ("名 前",), pattern=r"\p{L}+"),
+        Rule("length", "length", ("order.id",), low=1, high=1),
+        Rule("accepted", "accepted", ("order.id",), values=("1", 2.0)),
+    ]
+    (found,) = measure_together(
+        [row_measurement(lambda: rows, rules, ["order.id"], MeasurementContext(spark, is_small=True))]
+    )
+    assert [(f.rule.name, f.failed, f.keys) for f in found] == [
+        ("unique", 1, ("order.id=2",)),
+        ("range", 1, ("order.id=2",)),
+        ("regex", 1, ("order.id=2",)),
+        ("length", 0, ()),
+        ("accepted", 0, ()),
+    ]

@@ -1,0 +1,40 @@
+"""A replica against dumps of its source: each kind of dump shows the same differences, named by their keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from framework.config.quality import Snapshot
+from framework.contracts.expectations import Rule
+from framework.quality.table_checks import compare_snapshot, read_snapshot
+
+DUMP = "id bigint, name string, price decimal(8,2)"
+
+
+def test_every_kind_of_dump_shows_the_same_differences(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.sql(
+        "SELECT * FROM VALUES (1L, 'pen', 1.50BD), (2L, 'ink', 9.90BD), (3L, null, 0.25BD), (5L, 'cap', 3.00BD) AS t(id, name, price)"
+    )
+    dump = spark.sql(
+        "SELECT * FROM VALUES (1L, 'pen', 1.50BD), (2L, 'ink', 9.91BD), (3L, null, 0.25BD), (4L, 'nib', 7.00BD) AS t(id, name, price)"
+    )
+    dump.write.option("header", "true").csv(str(tmp_path / "csv"))
+    dump.write.parquet(str(tmp_path / "parquet"))
+    dump.write.format("delta").save(str(tmp_path / "delta"))
+    url = "jdbc:derby:memory:dump"  # the database that Spark brings along, in this process
+    dump.write.jdbc(f"{url};create=true", "item")
+    query = 'SELECT "id", "name", "price" FROM item'
+    snapshots = [
+        *(Snapshot(format=kind, path=str(tmp_path / kind)) for kind in ("csv", "parquet", "delta")),
+        Snapshot(format="jdbc", options={"url": url, "query": query}),
+    ]
+
+    for snapshot in snapshots:
+        found = compare_snapshot(
+            rows, read_snapshot(spark, snapshot), Rule("snapshot", "snapshot", snapshot=snapshot), ["id"]
+        )
+        keys = ("id=2: differs in price", "id=4: not in the replica", "id=5: not in the snapshot")
+        assert (snapshot.format, found.keys, found.failed, found.checked) == (snapshot.format, keys, 3, 5)
+        assert found.detail == "trace a key: mainstem trace TABLE id=2"

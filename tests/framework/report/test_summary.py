@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from framework.report.flow_layout import flow
+from framework.report.json_document import document, json_text
+from framework.report.model import Account, Fate, Refusal, Report, Table, TableKey, Waiting
+from framework.report.summary import findings, level, source_facts, table_facts, totals
+from framework.report.trend_layout import trends
+from tests.framework.report.reports import NOW, ago, busy, great, harmful, nothing
+
+
+def test_totals_are_sums_of_what_the_tables_hold() -> None:
+    sums = totals(busy())
+    assert (sums.messages, sums.changes, sums.merged) == (5_010, 4_966, 612)
+    assert (sums.control_events, sums.duplicates, sums.halves, sums.excluded) == (98, 61, 44, 120)
+    assert (sums.waiting, sums.quarantined, sums.bad_values, sums.late) == (3, 7, 15, 8)
+    assert (sums.checks_passed, sums.checks_failed, sums.checks_warned, sums.checks_unjudged) == (2, 1, 1, 1)
+
+
+def test_rows_are_unknown_when_one_table_s_are() -> None:
+    assert totals(busy()).rows is None
+    counted = tuple(replace(table, rows=10) for table in busy().tables)
+    assert totals(replace(busy(), tables=counted)).rows == 50
+
+
+def test_a_table_is_behind_by_the_batches_that_hold_its_changes_and_that_it_has_not_applied() -> None:
+    price = next(line for line in table_facts(busy()) if line.table.table_key.table == "price")
+    assert price.behind == 1
+    place = TableKey("orders", "shop", None, "orders")
+    report = replace(
+        nothing(),
+        tables=(Table(place, "active", batch=1000),),
+        fates=(
+            Fate(place, "row", 9, batches=(3000, 2000, 1000)),
+            Fate(place, "ddl", 1, batches=(3000,)),
+            Fate(place, "half", 1, batches=(4000,)),
+        ),
+    )
+    assert [line.behind for line in table_facts(report)] == [2]
+
+
+def test_parked_tables_come_first() -> None:
+    assert [line.table.table_key.name for line in table_facts(busy())][:2] == [
+        "shop.price",
+        "crm.public.customer",
+    ]
+
+
+def test_an_idle_source_is_as_fresh_as_its_last_heartbeat() -> None:
+    place = TableKey("orders", "shop", None, "orders")
+    report = replace(
+        nothing(),
+        fates=(
+            Fate(place, "row", 9, 0, ago(hours=9)),
+            Fate(TableKey("orders"), "heartbeat", 1, 0, ago(minutes=1), ago(seconds=30)),
+        ),
+    )
+    (source,) = source_facts(report)
+    assert source.age == timedelta(minutes=1)
+    assert source.delay == timedelta(seconds=30)
+
+
+def test_a_source_that_the_configuration_has_lost_is_still_told() -> None:
+    report = replace(nothing(), fates=(Fate(TableKey("gone", "shop", None, "orders"), "row", 9),))
+    assert [(source.name, source.is_configured) for source in source_facts(report)] == [
+        ("gone", False),
+        ("orders", True),
+    ]
+
+
+def test_the_verdict_is_the_worst_finding() -> None:
+    assert level(busy()) == "fail"
+    assert level(nothing()) == "empty"
+    well = replace(nothing(), fates=(Fate(TableKey("orders"), "heartbeat", 1),))
+    assert (level(well), findings(well)) == ("ok", [])
+    assert level(replace(well, refusals=busy().refusals)) == "warn"
+
+
+def test_quarantine_alone_is_a_warning_and_a_stopped_source_a_failure() -> None:
+    said = {finding.section: finding.level for finding in findings(busy())}
+    assert said["quarantine"] == "warn"
+    assert said["freshness"] == "fail"
+
+
+def test_ribbons_are_as_wide_as_their_share_and_stay_inside_the_drawing() -> None:
+    drawn = flow(great())
+    assert drawn is not None
+    assert sum(node.kind == "table" for node in drawn.nodes) == 14
+    assert any(node.label == "187 more tables" for node in drawn.nodes)
+    assert all(node.y >= 0 and node.y + node.height <= drawn.height for node in drawn.nodes)
+    assert flow(nothing()) is None
+
+
+def accounted(messages: int, *fates: Fate, **more: Any) -> Report:
+    return replace(nothing(), messages=messages, fates=fates, **more)
+
+
+ITEM = TableKey("orders", "shop", None, "item")
+ADDING_UP = [
+    accounted(196, Fate(ITEM, "row", 136, 22), Fate(TableKey("orders"), "heartbeat", 29), Fate(ITEM, "duplicate", 7),
+              Fate(ITEM, "half", 24), Fate(TableKey("orders"), "quarantined", 5),
+              refusals=(Refusal("orders", "datahub_blob", "empty", 2, NOW, NOW),)),
+    accounted(10, Fate(ITEM, "row", 6, 2), Fate(ITEM, "half", 4), waiting=(Waiting(ITEM, 2, NOW),)),
+    accounted(9, Fate(ITEM, "row", 12), Fate(ITEM, "half", 1), accounts=(Account("orders", key_halves=1, further=4),)),
+    accounted(12, Fate(ITEM, "row", 6), Fate(ITEM, "excluded", 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("report", "without"), list(zip(ADDING_UP, (0, 0, 0, 4), strict=True)))
+def test_the_flow_adds_up_to_the_messages_above_it(report: Report, without: int) -> None:
+    sums, drawn = totals(report), flow(report)
+    assert drawn is not None
+    fates = (
+        sums.changes,
+        sums.control_events,
+        sums.duplicates,
+        sums.waiting,
+        sums.quarantined,
+        sums.excluded,
+    )
+    assert (
+        sum(fates) + sums.merged_halves + sums.key_change_halves + sums.without_fate - sums.further_rows
+        == report.messages
+    )
+    assert sums.without_fate == without
+    (source,) = (node for node in drawn.nodes if node.kind == "source")
+    middle = [int(node.note) for node in drawn.nodes if node.kind not in ("source", "table")]
+    assert source.note == f"{(report.messages or 0) - without} messages"
+    assert sum(middle) - sums.further_rows == (report.messages or 0) - without
+    assert drawn.heads[0][1] == f"{report.messages} messages" + (
+        f", {without} without a fate yet" if without else ""
+    )
+
+
+def test_trends_run_from_the_oldest_run_to_the_newest() -> None:
+    messages = trends(busy())[0]
+    assert len(messages.bars) == 24
+    assert messages.newest == "120"
+    assert messages.bars[-1].title.startswith("2024-03-02 08:30:00")
+    assert trends(nothing()) == []
+
+
+def test_the_document_is_json_and_says_what_the_page_says() -> None:
+    found = json.loads(json_text(busy()))
+    assert found["verdict"] == "fail"
+    assert found["generated_at"] == NOW.isoformat().replace("+00:00", "Z")
+    price = found["tables"][0]
+    assert (price["table"], price["state"], price["behind"], price["rows"]) == ("price", "parked", 1, 61)
+    assert found["quarantine"]["samples"][0]["value"]["text"] == "<html><body>502 Bad Gateway</body></html>"
+    assert [check["success"] for check in found["quality"]] == [True, True, False, False, None]
+    assert found["runs"][11]["outcome"] == "failed"
+    assert document(nothing())["quality"] is None
+
+
+def test_harmful_text_goes_through_json_unchanged() -> None:
+    found = json.loads(json_text(harmful()))
+    assert [sample["value"]["text"] for sample in found["quarantine"]["samples"]] == [
+        bad["sample"] for bad in found["bad_values"]
+    ]

@@ -1,0 +1,218 @@
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.errors import MainstemError
+from framework.spark.jars import known_jars, packages
+from framework.spark.session import (
+    SUBSTITUTES,
+    close_session,
+    jvm_process,
+    local_settings,
+    open_session,
+    refuse_references,
+    release_streams,
+    worker_sessions,
+)
+from framework.spark.startup_errors import java_version, start_failure
+
+ROOT = Path(__file__).resolve().parents[3]
+
+OPENING = """
+import os
+from framework.errors import MainstemError
+from framework.spark.session import open_session
+class Pipeline:
+    pipeline = "shop"
+try:
+    open_session(Pipeline())
+except MainstemError as error:
+    print(error.condition)
+"""
+
+
+class Pipeline:
+    pipeline = "shop"
+
+
+def fake_java(folder: Path, script: str) -> str:
+    java = folder / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(java.stat().st_mode | stat.S_IXUSR)
+    return str(java)
+
+
+def test_environment_chooses_master_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAINSTEM_MASTER", "local[1]")
+    monkeypatch.setenv("MAINSTEM_DRIVER_MEMORY", "3g")
+
+    settings = local_settings("shop")
+
+    assert (settings["spark.master"], settings["spark.driver.memory"]) == ("local[1]", "3g")
+    assert int(settings["spark.sql.shuffle.partitions"]) >= 2
+
+
+@pytest.mark.parametrize(
+    ("log", "condition"),
+    [
+        (":: UNRESOLVED DEPENDENCIES ::\n", "JARS_UNAVAILABLE"),
+        ("java.net.BindException: Can't assign requested address\n", "PORT_UNAVAILABLE"),
+        ("OpenJDK 64-Bit Server VM warning: Could not reserve enough space\n", "MEMORY_UNAVAILABLE"),
+        ("java.io.IOException: No space left on device\n", "DISK_FULL"),
+        ("Exception in thread main: so what\n\tat a.b.c(D.java:1)\n", "SPARK_NOT_STARTED"),
+        ("", "SPARK_NOT_STARTED"),
+    ],
+)
+def test_failures_of_the_start_are_translated(
+    log: str, condition: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path, "echo 'openjdk version \"17.0.1\"' >&2")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    error = start_failure(log)
+
+    assert error.condition == condition
+    assert "\tat " not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("version", "number"), [("1.8.0_392", 8), ("11.0.2", 11), ("17.0.15", 17), ("25", 25)]
+)
+def test_java_version_is_its_feature_release(version: str, number: int, tmp_path: Path) -> None:
+    assert java_version(fake_java(tmp_path, f"echo 'openjdk version \"{version}\" 2025-04-15' >&2")) == number
+
+
+@pytest.mark.parametrize(
+    ("script", "condition"),
+    [(None, "JAVA_NOT_FOUND"), ("echo 'openjdk version \"11.0.2\"' >&2; exit 1", "JAVA_TOO_OLD")],
+)
+def test_session_without_a_fit_java_says_so(script: str | None, condition: str, tmp_path: Path) -> None:
+    if script is not None:
+        fake_java(tmp_path, script)
+    environ = {**os.environ, "JAVA_HOME": str(tmp_path), "MAINSTEM_MASTER": "local[1]"}
+
+    done = subprocess.run(
+        [sys.executable, "-c", OPENING], env=environ, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout.strip() == condition
+    assert done.stderr == ""
+
+
+def test_session_has_what_results_depend_on(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    assert spark.conf.get("spark.sql.variable.substitute") == "false"
+    assert open_session(Pipeline()) is spark
+    assert jvm_process(spark) is not None
+    assert known_jars(packages(kafka=False)) is not None
+
+
+def test_workers_have_what_results_depend_on_whatever_the_cluster_began_with(spark: SparkSession) -> None:
+    of_cluster = spark._jsc.sc().conf()  # type: ignore[union-attr]
+    of_cluster.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        workers = worker_sessions(spark, 2)
+    finally:
+        of_cluster.set("spark.sql.session.timeZone", "UTC")
+
+    assert [worker.conf.get("spark.sql.session.timeZone") for worker in workers] == ["UTC", "UTC"]
+    assert len({id(worker) for worker in workers}) == 2
+
+
+def test_a_session_that_is_taken_over_substitutes_nothing_and_names_with_references_are_refused_where_it_would(
+    spark: SparkSession,
+) -> None:
+    other = spark.newSession()
+    other.conf.set(SUBSTITUTES, "true")
+    assert other.sql("SELECT '${spark.app.name}'").first() != ("${spark.app.name}",)
+    with pytest.raises(MainstemError, match="NAME_SUBSTITUTED"):
+        refuse_references(other, ["id", "${env:PATH}"])
+    refuse_references(other, ["id", "$x", "{x}"])
+    (worker,) = worker_sessions(other, 1)
+    for session in (worker, spark):
+        refuse_references(session, ["id", "${env:PATH}"])
+        assert session.sql("SELECT '${spark.app.name}'").first() == ("${spark.app.name}",)
+
+
+def test_session_of_another_is_not_stopped(spark: SparkSession) -> None:
+    close_session(open_session(Pipeline()))
+
+    assert spark.range(2).count() == 2
+
+
+def test_times_of_the_hour_that_occurs_twice_come_back_as_they_were(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    open_session(Pipeline())
+
+    instants = [f"2024-11-03T0{hour}:30:00Z" for hour in (4, 5, 6, 7)]
+    given = (
+        spark.createDataFrame([(text,) for text in instants], "text string")
+        .selectExpr("text", "timestamp(text) as at")
+        .coalesce(1)
+    )
+    again = spark.createDataFrame(
+        [(row["text"], row["at"]) for row in given.collect()], "text string, at timestamp"
+    )
+
+    assert again.where("at <> timestamp(text)").isEmpty()
+    assert [row["at"].hour for row in again.collect()] == [4, 5, 6, 7]
+
+
+def test_workers_import_the_layers(spark: SparkSession, tmp_path: Path) -> None:
+    def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import framework
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict(
+                {"place": [os.path.dirname(os.path.dirname(framework.__file__))]}
+            )
+
+    frame = spark.range(1).coalesce(1).mapInArrow(seen, "place string")
+    frame.write.format("delta").save(str(tmp_path / "places"))
+
+    assert spark.read.format("delta").load(str(tmp_path / "places")).first() == (str(ROOT),)
+
+
+def test_streams_that_have_ended_leave_no_threads(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(1).write.parquet(str(tmp_path / "rows"))
+    seen: list[int] = []
+
+    def stream(name: str) -> None:
+        writer = (
+            spark.readStream.schema("id long")
+            .parquet(str(tmp_path / "rows"))
+            .writeStream.trigger(availableNow=True)
+        )
+        place = str(tmp_path / name)
+        writer.option("checkpointLocation", place).foreachBatch(
+            lambda batch, _: seen.append(batch.count())
+        ).start().awaitTermination()
+
+    stream("first")
+    release_streams(spark)
+    before = {thread.ident for thread in threading.enumerate()}
+    for name in ("second", "third", "fourth"):
+        stream(name)
+    release_streams(spark)
+    deadline = time.monotonic() + 20
+    while (
+        more := {thread.ident for thread in threading.enumerate()} - before
+    ) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert (seen, more) == ([1] * 4, set())
+    stream("fifth")
+    assert len(seen) == 5

@@ -1,0 +1,169 @@
+"""The names of columns against their plain definitions, and at a size where a definition taken at its word would take hours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from framework.config.tables import SchemaPolicy
+from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
+from gold.schema.case_matching import match_case
+from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, ordered_names
+from gold.schema.lineage import ColumnAction, Lineage
+
+ORDERS = TableName("shop", None, "orders")
+NAMES = ("a", "A", "b", "B", "c", "d")
+
+_NAME = st.sampled_from(NAMES)
+_STEP: st.SearchStrategy[ColumnAction] = st.one_of(
+    st.builds(
+        AddColumn,
+        _NAME,
+        st.just("int"),
+        st.just("int"),
+        st.booleans(),
+        st.none() | _NAME,
+        st.none() | st.sampled_from(("1", "2")),
+    ),
+    st.builds(DropColumn, _NAME),
+    st.builds(RenameColumn, _NAME, _NAME),
+    st.builds(ChangeType, _NAME, st.just("int"), st.just("int")),
+)
+_STEPS = st.lists(st.tuples(st.integers(0, 4), _STEP), max_size=8).map(
+    lambda steps: sorted(steps, key=lambda step: step[0])
+)
+_SHAPES = st.lists(st.tuples(st.integers(0, 8), st.lists(_NAME, unique=True, max_size=5)), max_size=4)
+
+
+def lineage(steps: Iterable[tuple[object, ColumnAction]]) -> Lineage:
+    return Lineage(ORDERS, (), tuple((str(sequence), action) for sequence, action in steps))
+
+
+def today(
+    name: str, steps: Sequence[ColumnAction], start: int, policy: SchemaPolicy, reused: set[str]
+) -> str | None:
+    """What a column is called today that rows behind `start` steps call `name`."""
+    for at in range(start, len(steps)):
+        action = steps[at]
+        if isinstance(action, RenameColumn) and action.old == name:
+            name = action.new
+        elif isinstance(action, DropColumn) and action.name == name:
+            if policy is SchemaPolicy.EVOLVE:
+                return None
+            made = [
+                s.name if isinstance(s, AddColumn) else s.new
+                for s in steps[at + 1 :]
+                if isinstance(s, AddColumn | RenameColumn)
+            ]
+            if name.casefold() in reused | {other.casefold() for other in made}:
+                return f"_cdc_dropped_{sum(isinstance(s, DropColumn) for s in steps[: at + 1])}_{name}"
+            return name
+    return name
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    steps=_STEPS,
+    policy=st.sampled_from((SchemaPolicy.LENIENT, SchemaPolicy.EVOLVE)),
+    reused=st.sets(_NAME, max_size=2),
+)
+def test_every_stretch_names_columns_as_its_steps_do(
+    steps: list[tuple[int, ColumnAction]], policy: SchemaPolicy, reused: set[str]
+) -> None:
+    found = column_namings(lineage(steps), policy, reused)
+    actions, again = [action for _, action in steps], {name.casefold() for name in reused}
+    assert len(found) == len(steps) + 1
+    for start, naming in enumerate(found):
+        told = {
+            a.old if isinstance(a, RenameColumn) else a.name
+            for a in actions[start:]
+            if isinstance(a, RenameColumn | DropColumn)
+        }
+        assert {n: naming.current_name(n) for n in NAMES} == {
+            n: today(n, actions, start, policy, again) if n in told else n for n in NAMES
+        }
+        defaults: dict[str, str] = {}
+        for at, action in enumerate(actions[start:], start):
+            target = (
+                today(action.name, actions, at + 1, policy, again) if isinstance(action, AddColumn) else None
+            )
+            if isinstance(action, AddColumn) and action.default is not None and target is not None:
+                defaults[target] = action.default
+        is_inside = 0 < start < len(steps) and steps[start - 1][0] == steps[start][0]
+        assert naming.defaults == ({} if is_inside else defaults)
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps=_STEPS, column_orders=_SHAPES)
+def test_columns_stand_where_the_newest_schema_and_the_statements_put_them(
+    steps: list[tuple[int, ColumnAction]], column_orders: list[tuple[int, list[str]]]
+) -> None:
+    told = lineage(steps)
+    found = column_namings(told, SchemaPolicy.LENIENT, ())
+    seen = [
+        ColumnOrder(min(naming, len(steps)), str(n), tuple(names))
+        for n, (naming, names) in enumerate(column_orders)
+    ]
+    order: list[str] = []
+    for shape in sorted(seen, key=lambda s: (s.naming, s.last_sequence), reverse=True):
+        at = -1
+        for name in shape.columns:
+            column = found[shape.naming].current_name(name)
+            if column is not None and column not in order:
+                order.insert(at + 1, column)
+            at = order.index(column) if column is not None else at
+    for at, (_, action) in enumerate(steps, 1):
+        column = found[at].current_name(action.name) if isinstance(action, AddColumn) else None
+        if isinstance(action, AddColumn) and column is not None and column not in order:
+            anchor = found[at].current_name(action.after) if action.after else None
+            order.insert(
+                0 if action.first else order.index(anchor) + 1 if anchor in order else len(order), column
+            )
+    assert ordered_names(seen, told, found) == order
+
+
+def spelled(name: str, among: set[str]) -> str:
+    close = [other for other in among if other.casefold() == name.casefold()]
+    return name if name in among or len(close) != 1 else close[0]
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps=_STEPS, seen=st.sets(st.tuples(st.integers(0, 8), _NAME), max_size=6))
+def test_statements_spell_columns_as_rows_do(
+    steps: list[tuple[int, ColumnAction]], seen: set[tuple[int, str]]
+) -> None:
+    known: set[str] = set()
+    expected: list[ColumnAction] = []
+    for at, (_, action) in enumerate(steps):
+        known |= {name for naming, name in seen if naming == at}
+        later = {name for naming, name in seen if naming > at}
+        if isinstance(action, RenameColumn):
+            old, new = spelled(action.old, known), spelled(action.new, later)
+            known = known - {old} | {new}
+            expected.append(RenameColumn(old, new))
+            continue
+        name = spelled(action.name, known)
+        if isinstance(action, AddColumn):
+            name = name if name in known else spelled(action.name, later)
+            action = replace(action, after=action.after and spelled(action.after, known))
+            known |= {name}
+        elif isinstance(action, DropColumn):
+            known -= {name}
+        expected.append(replace(action, name=name))
+    assert [action for _, action in match_case(lineage(steps), seen).column_changes] == expected
+
+
+def test_two_thousand_columns_added_one_by_one_and_at_once() -> None:
+    """As many pairs of steps and columns are 4 million: what looks at a third thing for each pair does not end in a test's time."""
+    added = [AddColumn(f"C{i}", "int", "int", default="1") for i in range(2000)]
+    columns = tuple(f"c{i}" for i in range(2000))
+    column_orders = [ColumnOrder(2000, str(n), columns[: 2000 - n]) for n in range(40)]
+    for steps in (list(enumerate(added)), [(0, action) for action in added]):
+        known = match_case(lineage(steps), [(2000, name) for name in columns])
+        found = column_namings(known, SchemaPolicy.LENIENT, ())
+        assert ordered_names(column_orders, known, found) == list(columns)
+        assert found[0] == ColumnNaming({}, dict.fromkeys(columns, "1"))
+    assert not any(naming.defaults for naming in found[1:]), "no row stands inside of one statement"

@@ -1,0 +1,304 @@
+"""Behaviour 5 and 6 of the contract: what statements make of tables, whenever they arrive."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framework.contracts.ddl_actions import (
+    Action,
+    AddColumn,
+    CreateTable,
+    DropColumn,
+    DropTable,
+    NoEffect,
+    RenameColumn,
+    RenameTable,
+    SetKeys,
+    TableName,
+    TruncateTable,
+    Unsupported,
+)
+from gold.schema.lineage import START, Lineage, Segment, Statement, trace_tables
+
+
+def name(table: str) -> TableName:
+    return TableName("shop", None, table)
+
+
+A, B, T, U = name("a"), name("b"), name("t"), name("u")
+
+
+def statement(sequence: str, table: TableName, *actions: Action, ordinal: int = 0) -> Statement:
+    return Statement(sequence, f"{sequence}-{table.table}-{ordinal}", 0, table, actions, None, ordinal)
+
+
+def segments(lineage: Lineage) -> list[tuple[str, str, str | None]]:
+    return [(p.table.table, p.start, p.end) for p in lineage.segments]
+
+
+def trace(statements: Iterable[Statement], names: Iterable[TableName]) -> dict[TableName, Lineage]:
+    """The lineage of names whose rows all came before any statement."""
+    return trace_tables(statements, dict.fromkeys(names, "s0"))
+
+
+def test_a_table_without_statements_is_all_rows_of_its_name() -> None:
+    assert trace([], [A]) == {A: Lineage(A, (Segment(A, START, None),))}
+
+
+def test_actions_on_columns_are_steps_in_order_of_position() -> None:
+    add, drop = AddColumn("x", "int", "int"), DropColumn("y")
+    found = trace([statement("s2", A, drop), statement("s1", A, add)], [A])[A]
+    assert found.column_changes == (("s1", add), ("s2", drop))
+    assert segments(found) == [("a", START, None)]
+
+
+def test_a_renamed_table_takes_its_rows_along_and_the_old_name_is_dropped() -> None:
+    found = trace([statement("s5", A, RenameTable(B))], [A, B])
+    assert segments(found[B]) == [("a", START, "s5"), ("b", "s5", None)]
+    assert segments(found[A]) == [("a", START, "s5")]
+    assert (found[A].is_dropped, found[A].renamed_to) == (True, B)
+    assert (found[B].is_dropped, found[B].renamed_to) == (False, None)
+
+
+def test_a_table_renamed_twice_takes_all_its_rows_along() -> None:
+    found = trace([statement("s5", A, RenameTable(B)), statement("s7", B, RenameTable(T))], [A])
+    assert segments(found[T]) == [("a", START, "s5"), ("b", "s5", "s7"), ("t", "s7", None)]
+    assert (found[A].renamed_to, found[B].renamed_to) == (B, T)
+
+
+def test_a_table_renamed_there_and_back_is_one_table() -> None:
+    found = trace([statement("s5", A, RenameTable(B)), statement("s7", B, RenameTable(A))], [A])
+    assert segments(found[A]) == [("a", START, "s5"), ("b", "s5", "s7"), ("a", "s7", None)]
+    assert (found[A].is_dropped, found[B].is_dropped, found[B].renamed_to) == (False, True, A)
+
+
+def test_a_cycle_of_renames_in_three_statements_swaps_the_tables() -> None:
+    found = trace(
+        [
+            statement("s5", A, RenameTable(T)),
+            statement("s6", B, RenameTable(A)),
+            statement("s7", T, RenameTable(B)),
+        ],
+        [A, B],
+    )
+    assert segments(found[A]) == [("b", START, "s6"), ("a", "s6", None)]
+    assert segments(found[B]) == [("a", START, "s5"), ("t", "s5", "s7"), ("b", "s7", None)]
+    assert [found[t].is_dropped for t in (A, B, T)] == [False, False, True]
+
+
+def test_a_cycle_of_renames_in_one_statement_swaps_the_tables() -> None:
+    cycle = [
+        statement("s5", A, RenameTable(T)),
+        statement("s5", B, RenameTable(A), ordinal=1),
+        statement("s5", T, RenameTable(B), ordinal=2),
+    ]
+    for seed in range(6):
+        found = trace(random.Random(seed).sample(cycle, 3), [A, B])
+        assert segments(found[A]) == [("b", START, "s5"), ("a", "s5", None)]
+        assert segments(found[B]) == [("a", START, "s5"), ("t", "s5", "s5"), ("b", "s5", None)]
+
+
+def test_a_shadow_table_swapped_in_is_the_table_from_then_on() -> None:
+    swap = [statement("s5", A, RenameTable(T)), statement("s5", B, RenameTable(A), ordinal=1)]
+    found = trace(swap, [A, B])
+    assert segments(found[A]) == [("b", START, "s5"), ("a", "s5", None)]
+    assert segments(found[T]) == [("a", START, "s5"), ("t", "s5", None)]
+    assert (found[B].is_dropped, found[B].renamed_to) == (True, A)
+
+
+def test_a_rename_onto_a_name_in_use_ends_what_was_there() -> None:
+    found = trace(
+        [statement("s1", B, AddColumn("x", "int", "int")), statement("s5", A, RenameTable(B))], [A, B]
+    )
+    assert segments(found[B]) == [("a", START, "s5"), ("b", "s5", None)]
+    assert found[B].column_changes == ()
+
+
+def test_a_rename_to_its_own_name_does_nothing() -> None:
+    assert segments(trace([statement("s5", A, RenameTable(A))], [A])[A]) == [("a", START, None)]
+
+
+def test_a_dropped_table_keeps_its_rows() -> None:
+    found = trace([statement("s5", A, DropTable())], [A])[A]
+    assert (segments(found), found.is_dropped, found.renamed_to) == ([("a", START, "s5")], True, None)
+
+
+def test_a_table_dropped_and_created_again_starts_empty() -> None:
+    statements = [
+        statement("s1", A, AddColumn("x", "int", "int")),
+        statement("s2", A, TruncateTable()),
+        statement("s5", A, DropTable()),
+        statement("s7", A, CreateTable(keys=("id",))),
+    ]
+    found = trace(statements, [A])[A]
+    assert (segments(found), found.is_dropped) == ([("a", "s7", None)], False)
+    assert (found.column_changes, found.truncates, found.keys) == ((), (), (("s7", ("id",)),))
+
+
+def test_a_table_dropped_and_created_in_one_text_starts_empty() -> None:
+    for order in ((0, 1), (1, 0)):
+        both = [statement("s5", A, DropTable()), statement("s5", A, CreateTable(), ordinal=1)]
+        found = trace([both[i] for i in order], [A])[A]
+        assert (segments(found), found.is_dropped) == ([("a", "s5", None)], False)
+
+
+def test_a_drop_twice_is_a_drop() -> None:
+    found = trace([statement("s5", A, DropTable()), statement("s6", A, DropTable())], [A])[A]
+    assert (segments(found), found.is_dropped) == ([("a", START, "s5")], True)
+
+
+def test_rows_between_a_drop_and_a_creation_belong_to_no_table() -> None:
+    found = trace([statement("s5", A, DropTable()), statement("s7", A, CreateTable())], [A])[A]
+    assert not any(p.start <= "s6" and (p.end is None or p.end > "s6") for p in found.segments)
+
+
+def test_a_name_created_again_after_a_rename_is_a_new_table() -> None:
+    found = trace([statement("s5", A, RenameTable(B)), statement("s7", A, CreateTable())], [A, B])
+    assert (segments(found[A]), found[A].is_dropped, found[A].renamed_to) == (
+        [("a", "s7", None)],
+        False,
+        None,
+    )
+    assert segments(found[B]) == [("a", START, "s5"), ("b", "s5", None)]
+
+
+def test_a_created_table_begins_before_its_rows_that_came_early() -> None:
+    found = trace([statement("s5", A, CreateTable(keys=("id",)))], [A])[A]
+    assert (segments(found), found.keys) == ([("a", START, None)], (("s5", ("id",)),))
+
+
+def test_truncates_are_kept_and_the_newest_counts() -> None:
+    found = trace([statement("s7", A, TruncateTable()), statement("s5", A, TruncateTable())], [A])[A]
+    assert found.truncates == (("s5", "s5-a-0"), ("s7", "s7-a-0"))
+    assert found.truncated_at == "s7"
+    assert trace([], [A])[A].truncated_at is None
+
+
+def test_truncates_and_keys_move_along_with_a_renamed_table() -> None:
+    statements = [
+        statement("s1", A, TruncateTable()),
+        statement("s2", A, SetKeys(("id",))),
+        statement("s5", A, RenameTable(B)),
+    ]
+    found = trace([*statements, statement("s6", B, TruncateTable())], [A])
+    assert [s for s, _ in found[B].truncates] == ["s1", "s6"]
+    assert found[B].keys == (("s2", ("id",)),)
+    assert [s for s, _ in found[A].truncates] == ["s1"]
+
+
+def test_a_change_of_columns_and_a_rename_in_one_statement_both_count() -> None:
+    add = AddColumn("x", "int", "int")
+    found = trace([statement("s5", A, add, RenameTable(B))], [A])
+    assert found[B].column_changes == (("s5", add),)
+    assert segments(found[B]) == [("a", START, "s5"), ("b", "s5", None)]
+
+
+def test_what_is_not_understood_is_kept_and_what_has_no_effect_is_not() -> None:
+    found = trace([statement("s5", A, Unsupported("why")), statement("s6", A, NoEffect("index"))], [A])[A]
+    assert found.not_understood == (("s5", "why"),)
+    assert found.column_changes == ()
+
+
+def test_tables_of_equal_names_in_other_databases_are_apart() -> None:
+    other = TableName("crm", None, "a")
+    found = trace([statement("s5", A, DropTable())], [A, other])
+    assert (found[A].is_dropped, found[other].is_dropped) == (True, False)
+
+
+TABLES = st.sampled_from([A, B, T])
+ACTIONS = st.one_of(
+    st.builds(RenameTable, TABLES),
+    st.just(DropTable()),
+    st.just(CreateTable(keys=("id",))),
+    st.just(TruncateTable()),
+    st.builds(AddColumn, st.sampled_from("xyz"), st.just("int"), st.none()),
+    st.builds(RenameColumn, st.sampled_from("xyz"), st.sampled_from("xyz")),
+    st.just(SetKeys(("id", "x"))),
+)
+STATEMENTS = st.lists(st.tuples(TABLES, st.lists(ACTIONS, min_size=1, max_size=2)), max_size=8)
+
+
+def numbered(found: list[tuple[TableName, list[Action]]]) -> list[Statement]:
+    """Statements, two at each position."""
+    return [
+        statement(f"s{n // 2:02d}", table, *actions, ordinal=n % 2)
+        for n, (table, actions) in enumerate(found)
+    ]
+
+
+@given(STATEMENTS, st.randoms(use_true_random=False))
+def test_any_order_of_arrival_gives_the_same_lineage(
+    found: list[tuple[TableName, list[Action]]], rng: random.Random
+) -> None:
+    statements = numbered(found)
+    expected = trace(statements, [A, B])
+    assert trace(rng.sample(statements, len(statements)), [B, A]) == expected
+
+
+@given(STATEMENTS, st.integers(0, 8))
+def test_no_row_is_in_two_living_tables(found: list[tuple[TableName, list[Action]]], at: int) -> None:
+    lineages = trace(numbered(found), [A, B, T])
+    for table in (A, B, T):
+        owners = [
+            lineage.table
+            for lineage in lineages.values()
+            if not lineage.is_dropped
+            for p in lineage.segments
+            if p.table == table and p.start <= f"s{at:02d}x" and (p.end is None or f"s{at:02d}x" < p.end)
+        ]
+        assert len(owners) <= 1
+
+
+def test_rows_behind_a_drop_begin_the_table_anew_without_a_create() -> None:
+    found = trace_tables([statement("s5", A, DropTable())], {A: "s7"})
+
+    assert found[A] == Lineage(A, (Segment(A, "s5", None),))
+
+
+def test_rows_behind_a_rename_begin_a_new_table_under_the_old_name() -> None:
+    found = trace_tables([statement("s5", A, RenameTable(B))], {A: "s7", B: "s9"})
+
+    assert found[A] == Lineage(A, (Segment(A, "s5", None),))
+    assert found[B].segments == (Segment(A, START, "s5"), Segment(B, "s5", None))
+
+
+NOTE = AddColumn("note", "string", "text")
+
+
+def test_a_statement_behind_a_drop_begins_the_table_where_it_ended() -> None:
+    for action in (NOTE, SetKeys(("id",)), TruncateTable(), CreateTable(if_not_exists=True)):
+        found = trace_tables([statement("s5", A, DropTable()), statement("s9", A, action)], {A: "s8"})
+        assert segments(found[A]) == [("a", "s5", None)], action
+
+
+def test_what_has_no_effect_or_is_not_understood_does_not_bring_a_dropped_table_back() -> None:
+    statements = [
+        statement("s5", A, DropTable()),
+        statement("s9", A, NoEffect("index"), Unsupported("why")),
+    ]
+    found = trace_tables(statements, {A: "s4"})[A]
+    assert (segments(found), found.is_dropped, found.not_understood) == (
+        [("a", START, "s5")],
+        True,
+        (("s9", "why"),),
+    )
+    assert segments(trace_tables(statements, {A: "s7"})[A]) == [("a", "s5", None)]
+    assert trace_tables([statement("s1", A, NoEffect("index"))], {}) == {}
+
+
+def test_rows_between_two_drops_are_not_those_of_a_table_created_later() -> None:
+    drops = [statement("s5", A, DropTable()), statement("s7", A, DropTable())]
+    assert segments(trace_tables([*drops, statement("s9", A, NOTE)], {A: "s8"})[A]) == [("a", "s7", None)]
+    found = trace_tables(drops, {A: "s6"})[A]
+    assert found.is_dropped
+
+
+def test_the_columns_of_a_created_table_are_kept() -> None:
+    found = trace_tables(
+        [statement("s5", A, DropTable()), statement("s6", A, CreateTable((NOTE,), ("id",)))], {A: "s4"}
+    )[A]
+    assert (found.created, found.keys, found.is_dropped) == ((NOTE,), (("s6", ("id",)),), False)

@@ -1,0 +1,117 @@
+"""Every cell that is null in gold though its row has a text is listed, once, or counted where there are too many."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.table_names import BAD_VALUES_TABLE
+from framework.pipeline.layer import Run
+from gold.layer import LAYER
+from gold.operations.verify import verify
+from gold.writing import bad_values
+from tests.gold.silver_builder import GoldPipeline, Image, copied, insert
+
+
+def image(number: int, text: str) -> Image:
+    return {"id": str(number), "price": text}
+
+
+def listed(gold: GoldPipeline) -> list[tuple[str, str, str, str]]:
+    rows = gold.lake.read(gold.spark, BAD_VALUES_TABLE).collect()
+    return sorted((row["table"], row["column"] or "", row["text"], row["reason"]) for row in rows)
+
+
+def test_cells_of_older_rows_are_listed_when_the_configuration_types_their_column(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nulls cells is the rebuild with the new type; a better type takes them off the list; too many are counted."""
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(
+        *[insert("item", n, image(n, text)) for n, text in enumerate(["1.5", "free", "2", "x" * 5_000])]
+    )
+    gold.add_batch(*copied([insert("item", n, image(n, f"none {n}")) for n in range(7)], "many"))
+    gold.apply()
+    assert listed(gold) == []
+
+    monkeypatch.setattr(bad_values, "MAX_LISTED", 5)
+    gold.configure('  - {match: db.*, columns: {price: {type: "decimal(12,2)"}}}\n')
+    applied = gold.apply()
+    assert listed(gold) == sorted(
+        [
+            ("item", "price", "free", "bad_value"),
+            ("item", "price", "x" * 1_000 + "…", "bad_value"),
+            *(("many", "price", f"none {n}", "bad_value") for n in range(5)),
+            ("many", "", "2", "not_listed"),
+        ]
+    )
+    assert applied["many"].notes[-1] == "2 bad values more than the 5 that ops/bad_values lists"
+    assert (gold.state("item").bad_values, gold.state("many").bad_values) == (2, 7)
+    status = {
+        table["table"]: table["bad_values"]
+        for table in LAYER.status(Run(spark, gold.lake, gold.config, "status"))["tables"]
+    }
+    assert status == {"item": 2, "many": 7}
+
+    gold.add_batch(insert("item", 10, image(10, "dear")))
+    gold.apply()
+    gold.rebuild("item")
+    assert [text for table, _, text, _ in listed(gold) if table == "item"] == [
+        "dear",
+        "free",
+        "x" * 1_000 + "…",
+    ]
+    assert gold.state("item").bad_values == 3
+    gold.configure("  - {match: db.item, columns: {price: {type: string}}}\n")
+    gold.apply()
+    assert [row for row in listed(gold) if row[0] == "item"] == []
+    assert gold.state("item").bad_values == 0
+    assert gold.lake.read(spark, BAD_VALUES_TABLE).where(F.col("table") == "many").isEmpty()
+
+
+def test_a_list_that_is_gone_is_written_again_and_the_replicas_stay_as_they_are(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The cells of a table that is left out in that run are listed when it is not: the list is there by then."""
+    typed = "  - {match: db.*, columns: {price: {type: double}}}\n"
+    gold = GoldPipeline(spark, tmp_path, typed)
+    rows = [
+        insert("item", 1, image(1, "1.5")),
+        insert("item", 2, image(2, "free")),
+        insert("right", 4, image(4, "4")),
+    ]
+    gold.add_batch(*rows, *copied([insert("kept", 3, image(3, "?"))], "kept"))
+    gold.apply()
+    gold.add_batch(insert("item", 5, image(5, "dear")))
+    gold.apply()
+    before = listed(gold)
+    assert [text for _, _, text, _ in before] == ["dear", "free", "?"]
+    assert lacks(gold) == []
+    shutil.rmtree(tmp_path / "lakehouse" / "ops" / "bad_values")
+    assert lacks(gold) == ["bad_values"]
+
+    gold.configure(typed + "  - {match: db.kept, exclude: true}\n")
+    applied = gold.apply()
+    assert {name: found.notes for name, found in applied.items()} == {
+        "item": ("ops/bad_values was gone: its 2 bad values are listed again",)
+    }
+    assert {row[0] for row in listed(gold)} == {"item"}
+    assert lacks(gold) == []
+    gold.configure(typed)
+    assert lacks(gold) == ["bad_values"]
+    gold.apply()
+    assert listed(gold) == before
+    assert (gold.state("item").bad_values, gold.state("kept").bad_values) == (2, 1)
+    assert gold.apply() == {}
+    assert gold.lake.history(spark, "gold/db/item").where("operation <> 'MERGE'").count() == 1
+
+
+def lacks(gold: GoldPipeline) -> list[str]:
+    """The checks of gold that do not hold."""
+    return [
+        check.name for check in verify(Run(gold.spark, gold.lake, gold.config, "status")) if not check.is_ok
+    ]

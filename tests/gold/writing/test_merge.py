@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.config.tables import Deletes
+from gold.changes.merge_policy import MergePolicy
+from gold.schema.columns import TableColumn
+from gold.schema.layout import SYSTEM_COLUMNS, Layout
+from gold.writing.merge import add_columns, merge_latest, replace_table, widen_columns
+
+
+def test_keys_of_every_type_are_written_and_merged(spark: SparkSession, tmp_path: Path) -> None:
+    """Delta keeps no lowest and highest values of bytes and booleans, and refuses to be asked for them."""
+    columns = (
+        TableColumn("ROW", "binary", None),
+        TableColumn("is_on", "boolean", None),
+        TableColumn("v", "int", None),
+    )
+    layout = Layout(columns, ("ROW", "is_on"), dict(SYSTEM_COLUMNS))
+    path = str(tmp_path / "t")
+    cells = "c0 binary, c1 boolean, c2 int, _cdc_sequence string, _cdc_event_time timestamp, _cdc_change_id string"
+    replace_table(
+        spark.createDataFrame(
+            [(b"\x00", True, 1, "1", None, "a"), (b"\xff", False, 2, "1", None, "b")], cells
+        ),
+        path,
+        layout,
+    )
+    flags = f"k0 binary, k1 boolean, {cells}, is_upsert boolean, is_forced boolean"
+    newer = [
+        (b"\xff", False, b"\xff", False, 3, "2", None, "c", True, False),
+        (b"\x00", True, None, None, None, "2", None, "d", False, False),
+    ]
+    merge_latest(
+        spark.createDataFrame(newer, flags), path, layout, MergePolicy(Deletes.HARD, None, has_partials=False)
+    )
+    rows = spark.read.format("delta").load(path).select("ROW", "is_on", "v").collect()
+    assert [(bytes(row[0]), row[1], row[2]) for row in rows] == [(b"\xff", False, 3)]
+
+
+def test_a_type_that_is_more_than_a_type_is_no_part_of_a_statement(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path, injected = str(tmp_path / "t"), TableColumn("n", "string COMMENT 'x', injected INT", None)
+    layout = Layout((TableColumn("id", "int", None), injected), ("id",), dict(SYSTEM_COLUMNS))
+    spark.sql(f"CREATE TABLE delta.`{path}` (id int, n int) USING delta")
+    for change in (add_columns, widen_columns):
+        with pytest.raises(ValueError, match="no canonical type"):
+            change(spark, path, layout, ["n"])
+    assert spark.read.format("delta").load(path).columns == ["id", "n"]

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from silver.changes.change_id import digest, image_parts, key_values
+
+PARTS = st.lists(st.one_of(st.none(), st.text(max_size=5)), max_size=5)
+
+
+def test_a_digest_is_32_hexadecimal_characters_and_never_changes() -> None:
+    assert digest(("shop", None, "orders")) == "96a284b66111d05cb62c0cdd7c711d47"
+
+
+@given(PARTS, PARTS)
+def test_two_lists_have_one_digest_only_if_they_are_equal(
+    one: list[str | None], other: list[str | None]
+) -> None:
+    assert (digest(one) == digest(other)) == (one == other)
+
+
+def test_null_empty_text_and_nothing_differ() -> None:
+    assert len({digest(()), digest((None,)), digest(("",)), digest(("n",)), digest((None, None))}) == 5
+
+
+def test_parts_do_not_run_together() -> None:
+    assert digest(("ab", "c")) != digest(("a", "bc"))
+    assert digest(("1:a",)) != digest(("a",))
+
+
+def test_text_that_no_utf8_has_still_has_a_digest() -> None:
+    assert digest(("\ud800",)) != digest(("\ud801",))
+
+
+def test_key_values_are_in_the_keys_order_and_keep_nulls() -> None:
+    assert key_values(["b", "a"], {"a": "1", "b": None, "c": "x"}) == (None, "1")
+
+
+def test_no_key_or_no_image_or_a_missing_part_gives_no_key_values() -> None:
+    assert key_values(None, {"a": "1"}) is None
+    assert key_values([], {"a": "1"}) is None
+    assert key_values(["a"], None) is None
+    assert key_values(["a", "b"], {"a": "1"}) is None
+
+
+def test_images_are_compared_without_the_order_of_their_columns() -> None:
+    assert (
+        image_parts({"a": "1", "b": None}) == image_parts({"b": None, "a": "1"}) == ["2", "a", "1", "b", None]
+    )
+
+
+def test_no_image_empty_image_and_null_column_differ() -> None:
+    assert len({digest(image_parts(image)) for image in (None, {}, {"a": None}, {"a": ""})}) == 4

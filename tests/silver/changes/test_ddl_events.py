@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from framework.contracts.ddl_actions import (
+    Action,
+    AddColumn,
+    ChangeType,
+    CreateTable,
+    DropColumn,
+    DropTable,
+    NoEffect,
+    RenameTable,
+    TableName,
+    TruncateTable,
+    Unsupported,
+)
+from framework.contracts.events import Control, ControlKind
+from silver.changes.ddl_events import statement_events
+from silver.formats.datahub_blob import FORMAT
+
+
+def spread(
+    op: str, text: str | None, *, table: str | None = "orders", kind: ControlKind = ControlKind.DDL
+) -> list[Control]:
+    event = Control(
+        kind, op, "shop", None, table, statement=text, position=(7,), event_time=5, dialect="mysql"
+    )
+    return list(statement_events(event, FORMAT))
+
+
+def told(events: list[Control]) -> list[tuple[str, str | None, tuple[Action, ...] | None]]:
+    return [(str(e.kind), e.table, e.actions) for e in events]
+
+
+def test_a_statement_about_one_table_is_one_event_with_its_actions() -> None:
+    (event,) = spread("ALTER", "alter table orders add column holo text")
+    assert told([event]) == [("ddl", "orders", (AddColumn("holo", "string", "text"),))]
+    assert (event.statement, event.position, event.event_time) == (
+        "alter table orders add column holo text",
+        (7,),
+        5,
+    )
+
+
+def test_a_statement_about_several_tables_is_an_event_a_table() -> None:
+    assert told(spread("ERASE", "drop table orders, lines")) == [
+        ("ddl", "orders", (DropTable(),)),
+        ("ddl", "lines", (DropTable(),)),
+    ]
+
+
+def test_a_rename_chain_keeps_its_order() -> None:
+    names = {name: TableName("shop", None, name) for name in ("a", "b", "t")}
+    assert told(spread("RENAME", "rename table a to t, b to a, t to b", table="a")) == [
+        ("ddl", "a", (RenameTable(names["t"]),)),
+        ("ddl", "b", (RenameTable(names["a"]),)),
+        ("ddl", "t", (RenameTable(names["b"]),)),
+    ]
+
+
+def test_a_statement_may_name_another_database() -> None:
+    (event,) = spread("ALTER", "alter table archive.orders drop column note")
+    assert (event.database, event.table, event.actions) == ("archive", "orders", (DropColumn("note"),))
+
+
+def test_types_are_those_that_the_feed_declares_for_such_columns() -> None:
+    (event,) = spread(
+        "ALTER", "alter table orders add n int, add d date, add p decimal(10,2), modify f float"
+    )
+    actions = [(a.name, a.type) for a in event.actions or () if isinstance(a, AddColumn | ChangeType)]
+    assert actions == [("n", "bigint"), ("d", "timestamp"), ("p", None), ("f", "double")]
+
+
+def test_types_of_a_created_table_are_translated_too() -> None:
+    (event,) = spread("CREATE", "create table orders (id int primary key, at datetime)")
+    (action,) = event.actions or ()
+    assert isinstance(action, CreateTable)
+    assert [(c.name, c.type, c.declared) for c in action.columns] == [
+        ("id", "bigint", "int"),
+        ("at", "timestamp", "datetime"),
+    ]
+    assert action.keys == ("id",)
+
+
+def test_a_truncate_with_or_without_text_truncates() -> None:
+    for text in (None, "", "truncate table orders", "this is no sql"):
+        assert told(spread("TRUNCATE", text, kind=ControlKind.TRUNCATE)) == [
+            ("truncate", "orders", (TruncateTable(),))
+        ]
+
+
+def test_a_truncate_that_arrives_as_ddl_is_a_truncate() -> None:
+    assert told(spread("QUERY", "truncate table orders")) == [("truncate", "orders", (TruncateTable(),))]
+
+
+def test_a_truncate_and_more_in_one_text_are_events_of_their_own() -> None:
+    found = told(spread("QUERY", "truncate table orders; alter table orders drop column note"))
+    assert found == [("truncate", "orders", (TruncateTable(),)), ("ddl", "orders", (DropColumn("note"),))]
+
+
+def test_an_index_has_no_effect_whatever_its_text() -> None:
+    for op in ("CINDEX", "DINDEX"):
+        assert told(spread(op, "create index broken on")) == [("ddl", "orders", (NoEffect("index"),))]
+
+
+def test_an_erase_without_text_is_not_guessed_to_be_a_drop() -> None:
+    assert told(spread("ERASE", None)) == [("ddl", "orders", (Unsupported("erase_without_statement"),))]
+    assert told(spread("ALTER", " ")) == [("ddl", "orders", (Unsupported("no statement"),))]
+
+
+def test_an_event_that_names_no_table_is_still_one_event() -> None:
+    assert told(spread("QUERY", None, table=None)) == [("ddl", None, (NoEffect("no table named"),))]
+    assert told(spread("TRUNCATE", None, table=None, kind=ControlKind.TRUNCATE)) == [
+        ("ddl", None, (NoEffect("no table named"),))
+    ]
+
+
+def test_text_that_nobody_understands_says_so() -> None:
+    (event,) = spread("ALTER", "alter table orders frobnicate the columns")
+    assert [type(a) for a in event.actions or ()] == [Unsupported]
+
+
+def test_actions_that_the_decoder_knows_stand() -> None:
+    event = Control(
+        ControlKind.DDL,
+        "ALTER",
+        "shop",
+        None,
+        "orders",
+        statement="drop table orders",
+        actions=(AddColumn("n", "int", "int"),),
+    )
+    assert told(list(statement_events(event, FORMAT))) == [
+        ("ddl", "orders", (AddColumn("n", "bigint", "int"),))
+    ]
+
+
+def test_other_control_events_pass_as_they_are() -> None:
+    event = Control(ControlKind.HEARTBEAT, "MHEARTBEAT", event_time=5)
+    assert statement_events(event, FORMAT) == (event,)

@@ -1,0 +1,242 @@
+"""Where a position is only a time, an identical change is a repeat unless it continues from the state before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from silver.changes.change_id import digest, image_parts
+from silver.changes.deduplication import deduplicate, deduplicate_groups
+from silver.changes.pairing import KNOWN, NEW
+from silver.changes.staged_rows import STAGED, Row, staged_table
+
+Values = Mapping[str, str | None]
+
+
+def change(
+    op: str,
+    old: Values | None,
+    new: Values | None,
+    offset: int,
+    *,
+    origin: str = NEW,
+    keys: Sequence[str] | None = ("id",),
+    partial: bool = False,
+) -> Row:
+    row: Row = dict.fromkeys(STAGED.names)
+    row.update(
+        change_id=digest((op, *image_parts(old), *image_parts(new))),
+        source="feed",
+        format="canal",
+        kind="row",
+        op=op,
+        database="shop",
+        table="orders",
+        sequence=f"011.011.015.010.{len(str(offset)):02d}{offset}.010",
+        topic="orders",
+        partition=0,
+        offset=offset,
+        ordinal=0,
+        keys=list(keys) if keys else None,
+        before=old,
+        after=new,
+        partial=partial,
+        origin=origin,
+    )
+    return row
+
+
+def at(value: str, key: str = "1") -> Values:
+    return {"id": key, "v": value}
+
+
+def update(old: str, new: str, offset: int, **more: object) -> Row:
+    return change("update", at(old), at(new), offset, **more)  # type: ignore[arg-type]
+
+
+def kinds(rows: Sequence[Row]) -> list[str]:
+    return [row["kind"] for row in deduplicate(list(rows))]
+
+
+def test_there_and_back_and_there_is_three_changes() -> None:
+    fates = deduplicate([update("A", "B", 0), update("B", "A", 1), update("A", "B", 2)])
+    assert [row["kind"] for row in fates] == ["row", "row", "row"]
+    assert len({row["change_id"] for row in fates}) == 3
+
+
+def test_on_to_a_third_state_and_the_first_again_is_two_changes_and_a_repeat() -> None:
+    fates = deduplicate([update("A", "B", 0), update("B", "C", 1), update("A", "B", 2)])
+    assert [row["kind"] for row in fates] == ["row", "row", "duplicate"]
+    assert (fates[2]["change_id"], fates[2]["before"], fates[2]["after"]) == (
+        fates[0]["change_id"],
+        None,
+        None,
+    )
+
+
+def test_the_same_update_at_once_again_is_a_repeat() -> None:
+    assert kinds([update("A", "B", 0), update("A", "B", 1)]) == ["row", "duplicate"]
+
+
+def test_a_row_inserted_deleted_and_inserted_again_is_three_changes() -> None:
+    rows = [
+        change("insert", None, at("A"), 0),
+        change("delete", at("A"), None, 1),
+        change("insert", None, at("A"), 2),
+    ]
+    assert kinds(rows) == ["row", "row", "row"]
+
+
+def test_an_insert_again_without_a_delete_between_is_a_repeat() -> None:
+    assert kinds([change("insert", None, at("A"), 0), change("insert", None, at("A"), 1)]) == [
+        "row",
+        "duplicate",
+    ]
+
+
+def test_a_delete_again_is_a_repeat_unless_the_row_came_back() -> None:
+    gone, back = change("delete", at("A"), None, 0), change("insert", None, at("A"), 1)
+    assert kinds([gone, {**gone, "offset": 2}]) == ["row", "duplicate"]
+    assert kinds([gone, back, {**gone, "offset": 2}]) == ["row", "row", "row"]
+
+
+def test_a_snapshot_row_again_is_a_repeat() -> None:
+    assert kinds([change("read", None, at("A"), 0), change("read", None, at("A"), 1)]) == ["row", "duplicate"]
+
+
+def test_a_snapshot_row_that_was_otherwise_between_is_a_change() -> None:
+    first, other = change("read", None, at("A"), 0), change("read", None, at("B"), 1)
+    fates = deduplicate([first, other, {**first, "offset": 2}, {**first, "offset": 3}])
+    assert [row["kind"] for row in fates] == ["row", "row", "row", "duplicate"]
+    assert len({row["change_id"] for row in fates[:3]}) == 3
+    known = [{**first, "origin": KNOWN}, {**other, "origin": KNOWN}]
+    assert kinds([*known, {**first, "offset": 2}]) == ["row"]
+
+
+def test_an_update_without_a_before_image_is_a_change_where_the_row_was_otherwise() -> None:
+    there, back = change("update", None, at("A"), 0), change("update", None, at("B"), 1)
+    assert kinds([there, back, {**there, "offset": 2}]) == ["row", "row", "row"]
+    assert kinds([there, {**there, "offset": 2}]) == ["row", "duplicate"]
+    keyless = {"keys": None}
+    assert kinds([{**there, **keyless}, {**back, **keyless}, {**there, **keyless, "offset": 2}]) == [
+        "row",
+        "row",
+        "duplicate",
+    ]
+
+
+def test_changes_of_other_keys_do_not_stand_between() -> None:
+    other = change("update", at("X", "2"), at("Y", "2"), 1)
+    assert kinds([update("A", "B", 0), other, update("A", "B", 2), {**other, "offset": 3}]) == [
+        "row",
+        "row",
+        "duplicate",
+        "duplicate",
+    ]
+
+
+def test_changes_of_earlier_batches_are_known_and_get_no_fate() -> None:
+    assert kinds([update("A", "B", 7, origin=KNOWN), update("A", "B", 2)]) == ["duplicate"]
+    assert kinds(
+        [update("A", "B", 7, origin=KNOWN), update("B", "A", 8, origin=KNOWN), update("A", "B", 2)]
+    ) == ["row"]
+
+
+def test_a_change_that_happened_again_has_the_same_new_id_in_one_batch_or_two() -> None:
+    rows = [update("A", "B", 0), update("B", "A", 1), update("A", "B", 2)]
+    together = deduplicate(rows)[2]
+    (apart,) = deduplicate([{**rows[0], "origin": KNOWN}, {**rows[1], "origin": KNOWN}, rows[2]])
+    assert apart["change_id"] == together["change_id"] != rows[2]["change_id"]
+
+
+def test_a_key_that_changed_there_and_back_and_there_is_three_changes() -> None:
+    there = change("update", at("A", "1"), at("A", "2"), 0)
+    back = change("update", at("A", "2"), at("A", "1"), 1)
+    assert kinds([there, back, {**there, "offset": 2}]) == ["row", "row", "row"]
+    assert kinds([there, {**there, "offset": 2}]) == ["row", "duplicate"]
+
+
+def test_an_insert_under_a_key_that_moved_away_is_a_change() -> None:
+    insert = change("insert", None, at("A"), 0)
+    moved = change("update", at("A"), at("A", "2"), 1)
+    assert kinds([insert, moved, {**insert, "offset": 2}]) == ["row", "row", "row"]
+
+
+def test_a_partial_image_lies_over_the_state_before_it() -> None:
+    first = change("update", {"id": "1", "v": "A"}, {"id": "1", "v": "B"}, 0, partial=True)
+    second = change("update", {"id": "1", "v": "B"}, {"id": "1", "v": "C"}, 1, partial=True)
+    other = change("update", {"id": "1", "w": "X"}, {"id": "1", "w": "Y"}, 2, partial=True)
+    assert kinds([first, second, other, {**first, "offset": 3}]) == ["row", "row", "row", "duplicate"]
+
+
+def test_null_and_absent_differ_in_a_before_image() -> None:
+    first = change("update", {"id": "1", "v": None}, at("B"), 0)
+    assert kinds([first, update("B", "C", 1), {**first, "offset": 2}]) == ["row", "row", "duplicate"]
+
+
+def test_a_table_without_a_key_tells_repeats_by_its_last_row() -> None:
+    rows = [change("insert", None, {"v": "A"}, n, keys=None) for n in (0, 1)]
+    assert kinds(rows) == ["row", "duplicate"]
+
+
+def test_the_order_of_the_members_does_not_matter() -> None:
+    rows = [update("A", "B", 0), update("B", "A", 1), update("A", "B", 2), update("A", "B", 3)]
+    assert kinds(rows) == kinds(rows[::-1]) == ["row", "row", "row", "duplicate"]
+
+
+def test_arrow_rows_go_in_and_fates_come_out() -> None:
+    members = staged_table([update("A", "B", 0), update("A", "B", 1)]).append_column(
+        "origin", [["new", "new"]]
+    )
+    (batch,) = deduplicate_groups(members.append_column("_group", [["here", "here"]]).to_batches())
+    assert batch.column("kind").to_pylist() == ["row", "duplicate"]
+
+
+def test_a_place_that_breaks_the_comparison_is_quarantined_and_others_are_settled() -> None:
+    rows = [
+        update("a", "b", 1),
+        update("a", "b", 2),
+        update("a", "b", 3),
+        {**update("b", "c", 4), "topic": None},
+    ]
+    members = staged_table(rows).append_column("origin", [["new"] * 4])
+    members = members.append_column("_group", [["here", "here", "there", "there"]])
+    kinds_told = [
+        kind
+        for batch in deduplicate_groups(members.to_batches())
+        for kind in batch.column("kind").to_pylist()
+    ]
+    assert kinds_told == ["row", "duplicate", "quarantined", "quarantined"]
+
+
+def test_an_update_that_changes_nothing_is_a_repeat_when_it_comes_again() -> None:
+    assert kinds([update("a", "a", 1), update("a", "a", 2)]) == ["row", "duplicate"]
+    assert kinds([update("a", "a", 1, origin=KNOWN), update("a", "a", 2)]) == ["duplicate"]
+    assert (
+        kinds([update("a", "b", 1), update("b", "b", 2), update("b", "a", 3), update("a", "b", 4)])
+        == ["row"] * 4
+    )
+
+
+def copied(offset: int, value: str = "A", **more: object) -> Row:
+    """A row of a table without a key, one of several in one record of the source's log."""
+    return {**change("insert", None, {"v": value}, offset, keys=None), "is_of_record": True, **more}
+
+
+def test_equal_rows_of_one_record_are_as_many_rows_and_the_record_again_repeats_them() -> None:
+    assert kinds([copied(7), copied(8), copied(9, "B"), copied(10)]) == ["row"] * 4
+    again = [copied(n, value) for n, value in ((50, "A"), (51, "A"), (52, "B"), (53, "A"))]
+    assert (
+        kinds([copied(7), copied(8), copied(9, "B"), copied(10), *again]) == ["row"] * 4 + ["duplicate"] * 4
+    )
+    known = [copied(7, origin=KNOWN), copied(8, origin=KNOWN), copied(9, "B", origin=KNOWN)]
+    assert kinds([*known, copied(10), *again]) == ["row"] + ["duplicate"] * 4
+    assert len({row["change_id"] for row in deduplicate([copied(7), copied(8), copied(9)])}) == 3
+
+
+def test_parts_of_a_record_and_of_its_redelivery_that_land_first_hold_no_row_twice() -> None:
+    known = [copied(9, "B", origin=KNOWN), copied(10, origin=KNOWN), copied(51, origin=KNOWN)]
+    assert kinds([*known, copied(7), copied(8), copied(52, "B"), copied(53)]) == ["row"] + ["duplicate"] * 3
+
+
+def test_a_record_whose_rows_are_in_two_partitions_holds_the_rows_of_one_of_them() -> None:
+    assert kinds([copied(7), copied(8), copied(3, partition=1)]) == ["row", "row", "duplicate"]

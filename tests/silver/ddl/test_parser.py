@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from framework.contracts.ddl_actions import (
+    Action,
+    AddColumn,
+    ChangeType,
+    CreateTable,
+    DropColumn,
+    NoEffect,
+    RenameColumn,
+    RenameTable,
+    SetKeys,
+    Statement,
+    TableName,
+    Unsupported,
+    has_effect,
+)
+from silver.ddl.keywords import CREATED_OBJECTS, DML, OBJECTS, SILENT, TABLE_OPTIONS, VERBS
+from silver.ddl.parser import parse_ddl
+from silver.values.sql_types import type_of_ddl
+
+ENVELOPES = {
+    "mysql": TableName("shop", None, "t"),
+    "oracle": TableName("ORCL", "HR", "T"),
+    "postgres": TableName("db", "public", "t"),
+    "tsql": TableName("db", "dbo", "t"),
+    "db2": TableName("DB", "S", "T"),
+    "any": TableName("shop", None, "t"),
+}
+DIALECTS = (*ENVELOPES, "")
+
+
+def place(action: AddColumn | ChangeType) -> str:
+    return " first" if action.first else f" after {action.after}" if action.after else ""
+
+
+def told_column(column: AddColumn) -> str:
+    default = "" if column.default is None else f" d={column.default!r}"
+    marks = (" expr" if column.has_expression_default else "") + (" nn" if column.is_not_null else "")
+    return f"+{column.name}:{column.type}[{column.declared}]{place(column)}{default}{marks}"
+
+
+def told(action: Action) -> str:
+    match action:
+        case AddColumn():
+            return told_column(action)
+        case ChangeType():
+            return f"~{action.name}:{action.type}[{action.declared}]{place(action)}"
+        case DropColumn(name):
+            return f"-{name}"
+        case RenameColumn(old, new):
+            return f"{old}->{new}"
+        case RenameTable(to):
+            return f"to {named(to)}"
+        case SetKeys(keys):
+            return f"keys({','.join(keys)})"
+        case CreateTable(columns, keys, like, if_not_exists):
+            parts = [", ".join(told_column(c) for c in columns)]
+            parts += [] if keys is None else [f"keys({','.join(keys)})"]
+            parts += [] if like is None else [f"like {named(like)}"]
+            return f"create({'; '.join(parts)}){' if not exists' if if_not_exists else ''}"
+        case NoEffect(reason):
+            return f"<{reason}>"
+        case Unsupported(reason):
+            return f"!!<{reason}>"
+        case _:
+            return type(action).__name__
+
+
+def named(table: TableName) -> str:
+    return ".".join(part for part in (table.database, table.schema, table.table) if part is not None)
+
+
+def told_statement(statement: Statement) -> str:
+    return f"{named(statement.table)} :: {' ; '.join(told(a) for a in statement.actions)}"
+
+
+def cases() -> list[tuple[str, str, list[str]]]:
+    found: list[tuple[str, str, list[str]]] = []
+    for line in (Path(__file__).parent / "ddl_statements.txt").read_text("utf-8").splitlines():
+        if line.startswith("    "):
+            found[-1][2].append(line.strip())
+        elif line:
+            dialect, _, text = line.partition(" | ")
+            found.append((dialect.strip(), text.replace("\\n", "\n"), []))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "expected"), [pytest.param(*c, id=f"{c[0]}: {c[1][:80]}") for c in cases()]
+)
+def test_statements(dialect: str, text: str, expected: list[str]) -> None:
+    found = parse_ddl(text, dialect="" if dialect == "any" else dialect, table=ENVELOPES[dialect])
+    assert [told_statement(s).replace("\n", "\\n") for s in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("envelope", "dialect", "name", "expected"),
+    [
+        (None, "mysql", "d.t", TableName("d", None, "t")),
+        (None, "mysql", "t", TableName(None, None, "t")),
+        (None, "oracle", "s.t", TableName(None, "S", "T")),
+        (None, "postgres", "s.t", TableName(None, "s", "t")),
+        (None, "tsql", "a.b.c", TableName("a", "b", "c")),
+        (None, "tsql", "srv.a.b.c", TableName("a", "b", "c")),
+        (TableName("S", None, "X"), "oracle", "o.t", TableName("O", None, "T")),
+        (TableName("S", None, "X"), "oracle", '"o"."t"', TableName("o", None, "t")),
+        (TableName("d", "s", "x"), "mysql", "o.t", TableName("d", "o", "t")),
+        (TableName("d", "s", "x"), "tsql", "o..t", TableName("o", "s", "t")),
+        (TableName("d", "s", "x"), "postgres", '"O".T', TableName("d", "O", "t")),
+    ],
+)
+def test_names_take_the_envelopes_shape(
+    envelope: TableName | None, dialect: str, name: str, expected: TableName
+) -> None:
+    (found,) = parse_ddl(f"TRUNCATE TABLE {name}", dialect=dialect, table=envelope)
+    assert found.table == expected
+
+
+def test_clause_without_a_table_is_not_understood() -> None:
+    (found,) = parse_ddl("ADD COLUMN a INT", dialect="mysql", table=None)
+    assert isinstance(found.actions[0], Unsupported)
+
+
+def test_online_schema_change_swaps_in_order() -> None:
+    table = TableName("shop", None, "t")
+    found = parse_ddl("RENAME TABLE `t` TO `_t_del`, `_t_gho` TO `t`", dialect="mysql", table=table)
+    assert found == (
+        Statement(table, (RenameTable(TableName("shop", None, "_t_del")),)),
+        Statement(TableName("shop", None, "_t_gho"), (RenameTable(table),)),
+    )
+
+
+def test_two_thousand_columns() -> None:
+    columns = ", ".join(f"`c{i}` varchar(20) DEFAULT 'x{i}'" for i in range(2000))
+    (created,) = parse_ddl(f"CREATE TABLE t ({columns})", dialect="mysql", table=None)
+    assert isinstance(created.actions[0], CreateTable)
+    assert len(created.actions[0].columns) == 2000
+    added = ", ".join(f"ADD c{i} INT" for i in range(2000))
+    (altered,) = parse_ddl(f"ALTER TABLE t {added}", dialect="mysql", table=None)
+    assert [a.name for a in altered.actions if isinstance(a, AddColumn)] == [f"c{i}" for i in range(2000)]
+
+
+@pytest.mark.parametrize(
+    ("declared", "dialect", "expected"),
+    [
+        ("int unsigned", "mysql", "bigint"),
+        ("BIGINT(20) UNSIGNED ZEROFILL", "mysql", "decimal(20,0)"),
+        ("enum('a)b','c')", "mysql", "string"),
+        ("number(38,127)", "oracle", "string"),
+        ("interval day(2) to second(6)", "oracle", "string"),
+        ("timestamp(6) with time zone[]", "postgres", "string"),
+        ("int array", "postgres", "string"),
+        ("timestamp with time zone", "postgres", "timestamp"),
+        ("time(3) without time zone", "postgres", "string"),
+        ("datetime2", "tsql", "string"),
+        ("datetimeoffset(6)", "tsql", "timestamp"),
+        ("timestamp", "tsql", "binary"),
+        ("[nvarchar](max)", "tsql", "string"),
+        ("char(10) for bit data", "db2", "binary"),
+        ("decfloat", "db2", None),
+        ("no such type", "mysql", None),
+        ("bytea", "", "binary"),
+    ],
+)
+def test_types(declared: str, dialect: str, expected: str | None) -> None:
+    assert type_of_ddl(declared, dialect) == expected
+
+
+_TEXT = (
+    "ALTER TABLE t ADD DROP MODIFY CHANGE RENAME COLUMN CREATE TRUNCATE TO a b INT VARCHAR ( ) ( ) , , ; . 1 10 'x' `q` \"q\" [ ]"
+    " DEFAULT NOT NULL PRIMARY KEY UNIQUE INDEX CONSTRAINT FIRST AFTER PARTITION BY IF EXISTS LIKE AS SELECT - + = : USING CAST"
+    " TYPE SET DATA EXEC sp_rename @ COMMENT COLLATE CHARACTER x'41' b'1' N'x' ON UPDATE DELETE REFERENCES CHECK GENERATED ALWAYS"
+    " IDENTITY WITH VALUES TIMESTAMP TIME ZONE INTERVAL FOR BIT ENUM DECIMAL SCHEMA INTO OF INHERITS USE BEGIN END CASE GO WAIT"
+    " TRANSFER ENCRYPT INLINE LENGTH # -- /* */ /*! $$ ' \" ` é 表"
+)
+_WORDS = _TEXT.split()
+_HEADS = (
+    "",
+    "ALTER TABLE t ",
+    "ALTER TABLE t ADD ",
+    "CREATE TABLE t (",
+    "ALTER TABLE t ADD a INT DEFAULT ",
+    "EXEC sp_rename ",
+    "DROP ",
+)
+_SOUP = st.builds(
+    lambda head, words: head + " ".join(words),
+    st.sampled_from(_HEADS),
+    st.lists(st.sampled_from(_WORDS), max_size=14),
+)
+_TABLES = st.sampled_from((None, TableName("d", None, "t"), TableName("d", "s", "t")))
+
+
+@settings(max_examples=500, deadline=None)
+@given(text=st.one_of(st.text(), _SOUP), dialect=st.sampled_from(DIALECTS), table=_TABLES)
+def test_any_text_gives_an_answer(text: str, dialect: str, table: TableName | None) -> None:
+    found = parse_ddl(text, dialect=dialect, table=table)
+    assert found
+    assert all(statement.actions for statement in found)
+
+
+_SPOKEN_OF = frozenset("GRANT REVOKE DENY SHOW DESC DESCRIBE AUDIT NOAUDIT HELP".split())  # noqa: SIM905
+_LATER = frozenset("PROCEDURE PROC FUNCTION TRIGGER EVENT PACKAGE TYPE".split())  # noqa: SIM905
+_AROUND = sorted(
+    (DML | set(SILENT) | CREATED_OBJECTS | OBJECTS | TABLE_OPTIONS | VERBS) - _SPOKEN_OF - _LATER - {"("}
+)
+_ABOUT_A_TABLE = (
+    "ALTER TABLE u ADD c INT",
+    "DROP TABLE u",
+    "CREATE TABLE u (c INT)",
+    "TRUNCATE TABLE u",
+    "RENAME TABLE u TO v",
+    "ALTER TABLE u RENAME COLUMN a TO b",
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    before=st.lists(st.sampled_from(_AROUND), max_size=5),
+    statement=st.sampled_from(_ABOUT_A_TABLE),
+    after=st.lists(st.sampled_from(_AROUND), max_size=3),
+    dialect=st.sampled_from(DIALECTS),
+    table=_TABLES,
+)
+def test_no_statement_about_a_table_is_ignored_in_silence(
+    before: list[str], statement: str, after: list[str], dialect: str, table: TableName | None
+) -> None:
+    """Whatever stands around it, it is understood or reported; a routine's body runs later, and rights only speak of it."""
+    found = parse_ddl(" ".join((*before, statement, *after)), dialect=dialect, table=table)
+    assert any(has_effect(told.actions) for told in found)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    names=st.lists(st.text(min_size=1).filter(lambda n: "\0" not in n), min_size=1, max_size=5),
+    dialect=st.sampled_from(("mysql", "oracle")),
+)
+def test_quoted_names_come_back_as_they_are(names: list[str], dialect: str) -> None:
+    quote = "`" if dialect == "mysql" else '"'
+    text = ", ".join(f"{quote}{name.replace(quote, quote * 2)}{quote} INT" for name in names)
+    (found,) = parse_ddl(f"ALTER TABLE t ADD ({text})", dialect=dialect, table=None)
+    assert [a.name for a in found.actions if isinstance(a, AddColumn)] == names
+
+
+def test_agrees_with_the_columns_that_sqlglot_sees() -> None:
+    """Where sqlglot reads a whole ALTER, its columns are those of `parse_ddl`, but for two clauses that it takes for columns."""
+    compared = 0
+    for dialect, text, _ in cases():
+        if (
+            dialect != "mysql"
+            or not text.upper().startswith("ALTER TABLE")
+            or "TABLEGROUP" in text
+            or "CLUSTERING KEY" in text
+        ):
+            continue
+        try:
+            tree = parse_one(text, read="mysql")
+        except SqlglotError:
+            continue
+        if not isinstance(tree, exp.Alter):
+            continue
+        actions = tree.args["actions"]
+        added = {a.name for a in actions if isinstance(a, exp.ColumnDef)}
+        dropped = {
+            a.args["tables"][0].name
+            for a in actions
+            if isinstance(a, exp.Drop) and a.args.get("kind") == "COLUMN"
+        }
+        (found,) = parse_ddl(text, dialect="mysql", table=None)
+        assert added <= {a.name for a in found.actions if isinstance(a, AddColumn)}, text
+        assert dropped <= {a.name for a in found.actions if isinstance(a, DropColumn)}, text
+        compared += 1
+    assert compared > 50

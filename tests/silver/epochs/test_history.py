@@ -1,0 +1,139 @@
+"""Which epoch a message has is a matter of its place, not of today's configuration."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.errors import ConfigurationError
+from silver.epochs.history import (
+    EpochRow,
+    EpochStart,
+    History,
+    check_not_lowered,
+    left_out_row,
+    resumed_row,
+    started_rows,
+    stopped_row,
+    with_epochs,
+    with_recorded_epochs,
+)
+from silver.epochs.resets import FOLLOWS, Landing, StopPoint
+
+STOP = StopPoint("feed", "orders", 0, 70, "server_changed", "one → two")
+SECOND = StopPoint("feed", "orders", 0, 90, "server_changed", "two → three")
+
+
+def history(*rows: EpochRow) -> History:
+    return History(rows)
+
+
+def beginning(
+    epoch: int, before: int | None, *places: tuple[str, int, int], after: History | None = None
+) -> list[EpochRow]:
+    return started_rows(
+        EpochStart("feed", epoch, before, [(*place, None) for place in places]), after or History()
+    )
+
+
+def test_a_stopped_source_stands_still_until_an_epoch_begins_and_has_to_be_taken_up() -> None:
+    stop = stopped_row(STOP, 1, 5000)
+    assert history(stop).stopped_sources()["feed"].stops == (STOP,)
+    assert history(stop).passed_over(["feed"]) == []
+    going = history(stop, *beginning(2, 1, ("orders", 0, 70)))
+    assert (going.stopped_sources(), going.passed_over(["feed"]), going.epochs("feed")) == (
+        {},
+        ["feed"],
+        [1, 2],
+    )
+    done = history(*going.rows, resumed_row("feed", 2, 5001))
+    assert (done.stopped_sources(), done.passed_over(["feed"]), done.has_gaps) == ({}, [], True)
+
+
+def test_a_second_stop_waits_for_the_next_epoch_alone() -> None:
+    """A run that died between the second stop and the end of its batch has the first epoch recorded already."""
+    first = history(stopped_row(STOP, 1, 5000), *beginning(2, 1, ("orders", 0, 70)))
+    again = history(*first.rows, stopped_row(SECOND, 2, 5001))
+    stopped = again.stopped_sources()["feed"]
+    assert (stopped.epoch, stopped.stops) == (2, (SECOND,))
+    assert again.passed_over(["feed"]) == []
+    on = history(*again.rows, *beginning(3, 2, ("orders", 0, 90), after=again))
+    assert (on.stopped_sources(), on.epochs("feed")) == ({}, [1, 2, 3])
+
+
+def test_stops_that_only_follow_do_not_tell_why() -> None:
+    follower = StopPoint("feed", "a", 0, 3, FOLLOWS, "later")
+    assert (
+        history(stopped_row(follower, 1, 5000), stopped_row(STOP, 1, 5000)).stopped_sources()["feed"].stops[0]
+        == STOP
+    )
+
+
+def test_a_source_that_is_not_configured_is_taken_up_when_it_is() -> None:
+    log = history(left_out_row("crm", 4000))
+    assert (log.left_out(["feed"]), log.passed_over(["feed"])) == (["crm"], [])
+    assert (log.left_out(["crm"]), log.passed_over(["crm"])) == ([], ["crm"])
+    assert history(*log.rows, resumed_row("crm", 1, 4001)).passed_over(["crm"]) == []
+
+
+def test_an_epoch_is_not_lowered() -> None:
+    log = history(*beginning(3, 1, ("orders", 0, 70)))
+    check_not_lowered(log, {"feed": 3, "crm": 1})
+    with pytest.raises(ConfigurationError, match="EPOCH_LOWERED"):
+        check_not_lowered(log, {"feed": 2})
+
+
+def test_a_message_has_the_epoch_that_began_last_at_its_place(spark: SparkSession) -> None:
+    log = history(*beginning(2, 1, ("orders", 0, 70), ("orders", 1, 5)))
+    log = history(
+        *log.rows, *beginning(3, 2, ("orders", 0, 90), ("orders", 1, 5), ("lines", 0, 1), after=log)
+    )
+    places = {
+        ("feed", "orders", 0, 69): 1,
+        ("feed", "orders", 0, 70): 2,
+        ("feed", "orders", 0, 90): 3,
+        ("feed", "orders", 1, 4): 1,
+        ("feed", "orders", 1, 5): 3,
+        ("feed", "lines", 0, 0): 2,
+        ("feed", "new", 7, 0): 3,
+        ("crm", "orders", 0, 1): 4,
+    }
+    messages = spark.createDataFrame(
+        list(places), "source string, topic string, `partition` int, offset bigint"
+    ).coalesce(1)
+    found = with_epochs(messages, log, {"feed": 3, "crm": 4}).collect()
+    assert {tuple(row)[:4]: row["epoch"] for row in found} == places
+    assert [row["epoch"] for row in with_epochs(messages, History(), {"feed": 2, "crm": 1}).collect()] == [
+        2
+    ] * 7 + [1]
+
+
+def test_a_topic_that_was_created_anew_is_told_by_its_landing(spark: SparkSession) -> None:
+    """Epoch 2 begins with a landing, epoch 3 at an offset of what landed since, epoch 4 with another landing."""
+    at: Landing = (1_000, "b.jsonl", 7)
+    log = history(*started_rows(EpochStart("feed", 2, 1, [("orders", 0, 0, at)]), History()))
+    log = history(*log.rows, *started_rows(EpochStart("feed", 3, 2, [("orders", 0, 40, at)]), log))
+    log = history(*log.rows, *started_rows(EpochStart("feed", 4, 3, [("orders", 0, 0, (9_000, "", 0))]), log))
+    places = {
+        ("orders", 50, 999, "z.jsonl", 1): 1,
+        ("orders", 50, 1_000, "b.jsonl", 6): 1,
+        ("orders", 0, 1_000, "b.jsonl", 7): 2,
+        ("orders", 39, 5_000, None, None): 2,
+        ("orders", 40, 5_000, None, None): 3,
+        ("orders", 3, 9_000, None, None): 4,
+        ("new", 0, 5, None, None): 4,
+    }
+    schema = "topic string, offset bigint, at bigint, file string, line bigint"
+    messages = spark.createDataFrame(list(places), schema).selectExpr(
+        "'feed' AS source",
+        "topic",
+        "0 AS `partition`",
+        "offset",
+        "timestamp_micros(at) AS ingested_at",
+        "file",
+        "line",
+    )
+    found = [row["epoch"] for row in with_epochs(messages.coalesce(1), log, {"feed": 4}).collect()]
+    assert found == list(places.values())
+    told = messages.select("source", "topic", "partition", "offset").limit(1)
+    assert [row["epoch"] for row in with_recorded_epochs(told, log, {"feed": 4}).collect()] == [1]

@@ -1,0 +1,185 @@
+"""Positions that begin anew are told from late changes and repeats."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from silver.changes.staged_rows import STAGED, STAGED_DDL, Row
+from silver.epochs.resets import (
+    EXTENTS,
+    FOLLOWS,
+    drop_behind_stops,
+    find_stop_points,
+    spread_stop_points,
+    suspect_sources,
+)
+
+NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+WAITS = {"feed": timedelta(minutes=10)}
+AFTER_100 = ("feed", "shop", None, "item", "011.03100", NOON, "one", ["one"])
+
+
+def change(
+    offset: int, sequence: str, minutes: int, *, server: str | None = None, **more: Any
+) -> tuple[Any, ...]:
+    row: Row = dict.fromkeys(STAGED.names)
+    row.update(
+        source="feed",
+        kind="row",
+        op="update",
+        database="shop",
+        table="item",
+        topic="t",
+        partition=0,
+        ordinal=0,
+    )
+    row.update(
+        offset=offset, sequence=sequence, event_time=NOON + timedelta(minutes=minutes), server=server, **more
+    )
+    return tuple(row[name] for name in STAGED.names)
+
+
+def stops(
+    spark: SparkSession, changes: list[tuple[Any, ...]], *extents: tuple[Any, ...]
+) -> list[tuple[str, int, str]]:
+    rows = spark.createDataFrame(changes, STAGED_DDL)
+    told = find_stop_points(rows, spark.createDataFrame(extents, EXTENTS), WAITS)
+    assert drop_behind_stops(rows, told).count() == sum(
+        c[STAGED.names.index("offset")] < min([s.offset for s in told], default=999) for c in changes
+    )
+    return [(stop.topic, stop.offset, stop.reason) for stop in told]
+
+
+def test_lower_positions_that_happened_later_are_a_reset(spark: SparkSession) -> None:
+    assert stops(spark, [change(1, "011.0217", 60), change(2, "011.0218", 61)], AFTER_100) == [
+        ("t", 1, "position_restarted")
+    ]
+    assert stops(spark, [change(1, "011.03101", 1), change(2, "011.0218", 61)]) == [
+        ("t", 2, "position_restarted")
+    ]
+
+
+def test_a_table_that_is_excluded_shows_a_reset_too(spark: SparkSession) -> None:
+    """It may be the only one of its source, and be included later: then its two lives must not be one."""
+    again = [change(1, "011.0217", 60, kind="excluded"), change(2, "011.0218", 61, kind="excluded")]
+    assert stops(spark, again, AFTER_100) == [("t", 1, "position_restarted")]
+    rows = spark.createDataFrame(again, STAGED_DDL)
+    assert suspect_sources(rows, spark.createDataFrame([AFTER_100], EXTENTS), WAITS) == {"feed"}
+    shard = change(5, "011.0219", 62, kind="excluded", topic="u")
+    rows = spark.createDataFrame([*again, shard], STAGED_DDL)
+    extents = spark.createDataFrame([AFTER_100], EXTENTS)
+    told = spread_stop_points(rows, find_stop_points(rows, extents, WAITS))
+    assert [(stop.topic, stop.offset) for stop in told] == [("t", 1), ("u", 5)]
+    late = change(1, "011.0217", 9, kind="excluded")
+    assert stops(spark, [late], AFTER_100) == []
+
+
+def test_late_changes_snapshot_rows_and_other_tables_are_none(spark: SparkSession) -> None:
+    late = change(1, "011.0217", 9)
+    copied = change(2, "011.010.010.012.010", 90)
+    read = change(3, "011.0219", 90, op="read")
+    other = change(4, "011.0220", 90, table="other")
+    assert stops(spark, [late, copied, read, other], AFTER_100) == []
+
+
+def test_another_server_is_a_reset_unless_its_epoch_is_new(spark: SparkSession) -> None:
+    assert stops(spark, [change(1, "011.03101", 1, server="one"), change(2, "011.03102", 1)], AFTER_100) == []
+    assert stops(spark, [change(1, "011.03101", 1, server="two")], AFTER_100) == [("t", 1, "server_changed")]
+    assert stops(
+        spark, [change(1, "011.03101", 1, server="one"), change(2, "011.03102", 1, server="two")]
+    ) == [("t", 2, "server_changed")]
+    assert stops(spark, [change(1, "012.011", 90, server="two")], AFTER_100) == []
+
+
+def test_servers_that_write_one_log_in_turn_are_none(spark: SparkSession) -> None:
+    """Two primaries: stopped is what comes from a server that was never there and stays, or from a lower position."""
+    turns = [
+        change(n, f"011.03{100 + n}", n, server=server)
+        for n, server in enumerate(("one", "two", "one", "two"), 1)
+    ]
+    both = (*AFTER_100[:-1], ["one", "two"])
+    assert stops(spark, turns[:3], AFTER_100) == []
+    assert stops(spark, turns[:1], (*both[:-2], "two", both[-1])) == []
+    assert stops(spark, turns[1:2], both) == []
+    assert stops(spark, turns, AFTER_100) == []
+    assert stops(spark, turns[1:2], AFTER_100) == [("t", 2, "server_changed")]
+    assert stops(spark, [change(1, "011.0250", 1, server="two")], both) == [("t", 1, "server_changed")]
+
+
+def test_rows_of_a_long_transaction_are_none(spark: SparkSession) -> None:
+    """Their positions are old and their time is that of the commit, but the log was committed up to a later position."""
+    long = [change(n, f"011.02{20 + n}", 15, committed="011.03101") for n in (1, 2)]
+    assert stops(spark, long, AFTER_100) == []
+    assert stops(spark, [change(1, "011.0221", 15, committed="011.0218")], AFTER_100) == [
+        ("t", 1, "position_restarted")
+    ]
+
+
+def test_epochs_that_are_decoded_again_together_are_no_reset(spark: SparkSession) -> None:
+    again = [
+        change(1, "011.03101", 1, server="one"),
+        change(2, "012.011", 90, server="two"),
+        change(3, "011.011", 300, topic="u"),
+    ]
+    assert (
+        stops(
+            spark, again, ("feed", "shop", None, "item", "012.019", NOON + timedelta(hours=5), "two", ["two"])
+        )
+        == []
+    )
+
+
+def test_a_reset_stops_the_other_partitions_where_they_are_later(spark: SparkSession) -> None:
+    reset = change(1, "011.0217", 60)
+    shard = [
+        change(5, "011.03102", 2, topic="u"),
+        change(6, "011.0218", 60, topic="u", table="rare"),
+        change(7, "011.0219", 61, topic="u"),
+    ]
+    old = change(3, "011.03103", 2, topic="v")
+    rows = spark.createDataFrame([reset, *shard, old], STAGED_DDL)
+    told = spread_stop_points(
+        rows, find_stop_points(rows, spark.createDataFrame([AFTER_100], EXTENTS), WAITS)
+    )
+    assert [(stop.topic, stop.offset, stop.reason) for stop in told] == [
+        ("t", 1, "position_restarted"),
+        ("u", 6, FOLLOWS),
+    ]
+
+
+def test_what_is_not_suspected_has_no_reset(spark: SparkSession) -> None:
+    """The quick look over all may suspect in vain, but passes over nothing that the long one finds."""
+    draw, rows, extents, waits = Random(7), [], [], {}
+    for number in range(120):
+        source, top = f"feed{number}", 100
+        waits[source] = timedelta(seconds=draw.choice((0, 1, 600, 601)))
+        for offset in range(draw.randint(1, 5)):
+            minutes = draw.choice((0, 1, 9, 10, 11, 20, 60))
+            committed = draw.choice((None, None, f"011.03{draw.randint(top - 3, top + 3)}"))
+            row = change(offset, f"011.03{draw.randint(top - 3, top + 3)}", minutes, committed=committed)
+            row = tuple(
+                source if name == "source" else value for name, value in zip(STAGED.names, row, strict=True)
+            )
+            if draw.random() < 0.2:
+                row = tuple(
+                    None if name == "event_time" else value
+                    for name, value in zip(STAGED.names, row, strict=True)
+                )
+            rows.append(row)
+        if draw.random() < 0.5:
+            newest = draw.choice((None, NOON, NOON + timedelta(minutes=draw.choice((1, 5, 30)))))
+            extents.append(
+                (source, "shop", None, "item", f"011.03{draw.randint(top - 3, top + 3)}", newest, None, [])
+            )
+    batch, shown = spark.createDataFrame(rows, STAGED_DDL), spark.createDataFrame(extents, EXTENTS)
+    resets, suspected = (
+        {stop.source for stop in find_stop_points(batch, shown, waits)},
+        suspect_sources(batch, shown, waits),
+    )
+    assert resets
+    assert resets <= suspected
+    assert len(suspected) < 100

@@ -1,0 +1,93 @@
+"""What only change data capture can tell: messages and fates, offsets without a gap, transactions that are complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from framework.config.model import load_config
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGES
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.layer import Run
+from framework.quality.job import judge
+from silver.batches import batch_counts, changes_table
+from silver.layer import LAYER as SILVER
+
+CONFIG = """pipeline: shop
+lakehouse: ./lakehouse
+sources:
+  feed: {format: debezium, kafka: {bootstrap_servers: nowhere, topics: [t]}}
+quality: {scan: counted}
+"""
+
+
+class Pipeline:
+    """Bronze and silver as a broker's messages would leave them."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.batch = spark, -1
+        (folder / "mainstem.yml").write_text(CONFIG)
+        self.config = load_config(folder / "mainstem.yml", formats=SILVER.options())
+        self.lake = Lakehouse(self.config.root)
+
+    def take(self, messages: Sequence[tuple[int, int, str]]) -> None:
+        """A batch of messages: partition, offset, and the transaction that they belong to, or END with how many it has."""
+        self.batch += 1
+        rows, fates = [], []
+        for partition, offset, text in messages:
+            at: dict[str, Any] = {"source": "feed", "topic": "t", "partition": partition, "offset": offset}
+            transaction, _, end = text.partition(" END ")
+            value = f'{{"event_count": {end}}}' if end else "{}"
+            rows.append(
+                {
+                    **dict.fromkeys(MESSAGES.names),
+                    **at,
+                    "value": value.encode(),
+                    "ingested_at": datetime.now(UTC),
+                }
+            )
+            kind = "transaction" if end else "row"
+            image = (
+                {"change_id": f"{partition}-{offset}", "op": "insert", "table": "item", "after": {"id": "1"}}
+                if kind == "row"
+                else {}
+            )
+            more = {"batch": self.batch, "kind": kind, "ordinal": 0, "transaction_id": transaction or None}
+            fates.append({**dict.fromkeys(CHANGES.names), **at, **image, **more})
+        self.lake.append(self.spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
+        self.lake.append(
+            self.spark.createDataFrame(fates, CHANGES).coalesce(1),
+            CHANGES_TABLE,
+            None,
+            changes_table.CHANGES_PROPERTIES,
+        )
+        mine = self.lake.read(self.spark, CHANGES_TABLE).where(f"batch = {self.batch}")
+        batch_counts.append_counts(self.lake, self.spark, batch_counts.count_rows(mine, None), None, None)
+
+    def failures(self) -> dict[str, tuple[str, ...]]:
+        found = judge(Run(self.spark, self.lake, self.config, f"judged {self.batch}"), [SILVER]).failures
+        return {result.rule: result.failing_keys for result in found}
+
+
+def test_gaps_between_runs_and_transactions_across_batches_are_told_and_nothing_else(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(spark, tmp_path)
+    pipeline.take([(0, 7, ""), (0, 8, "a"), (1, 3, "a"), (1, 4, "b")])
+    assert pipeline.failures() == {}
+
+    pipeline.take(
+        [(0, 9, "a END 2"), (0, 10, "b END 2"), (1, 5, "b"), (2, 0, "")]
+    )  # b began in the batch before
+    assert pipeline.failures() == {}
+
+    pipeline.take([(0, 11, ""), (1, 8, "c"), (1, 9, "c END 2")])
+    assert pipeline.failures() == {
+        "offsets_without_gaps": ("feed/t/1: 2",),
+        "transactions_complete": ("feed/c: 1 of 2",),
+    }

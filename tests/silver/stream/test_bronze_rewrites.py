@@ -1,0 +1,65 @@
+"""Which commits of bronze leave its messages as they are, by Delta's own words for what they did."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from framework.contracts.erasure import FORGOTTEN
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.stream.bronze_rewrites import is_rewrite, rewrite_in
+
+OURS = json.dumps({"source": "feed", "by": FORGOTTEN})
+LAKE = Lakehouse("/lake")
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters", "note"),
+    [
+        ("WRITE", {"mode": "Append"}, None),
+        ("STREAMING UPDATE", {}, None),
+        ("OPTIMIZE", {}, None),
+        ("VACUUM END", {}, None),
+        ("SET TBLPROPERTIES", {}, OURS),
+        ("CREATE TABLE", {}, None),
+        ("MERGE", {}, OURS),
+    ],
+)
+def test_messages_stay_as_they_are(operation: str, parameters: dict[str, str], note: str | None) -> None:
+    assert not is_rewrite(operation, parameters, note)
+
+
+@pytest.mark.parametrize(
+    ("operation", "parameters", "note"),
+    [
+        ("WRITE", {"mode": "Overwrite"}, OURS),
+        ("WRITE", {}, None),
+        ("MERGE", {}, None),
+        ("MERGE", {}, '{"source": "feed"}'),
+        ("UPDATE", {}, OURS),
+        ("DELETE", {}, None),
+        ("TRUNCATE", {}, None),
+        ("RESTORE", {}, None),
+        ("CREATE OR REPLACE TABLE AS SELECT", {}, None),
+        ("an operation that nobody knows yet", {}, None),
+    ],
+)
+def test_messages_may_have_been_changed_or_taken_away(
+    operation: str, parameters: dict[str, str], note: str | None
+) -> None:
+    assert is_rewrite(operation, parameters, note)
+
+
+def test_the_streams_refusal_is_told_with_its_version_and_any_other_error_is_not() -> None:
+    text = "[DELTA_SOURCE_TABLE_IGNORE_CHANGES] Detected a data update (for example UPDATE) in the source table at version 7."
+    refused = rewrite_in(RuntimeError(text), LAKE, "bronze/messages")
+    assert refused is not None
+    assert (refused.condition, refused.where) == ("BRONZE_REWRITTEN", "/lake/bronze/messages")
+    assert "TO VERSION AS OF 6" in refused.action
+    unnumbered = rewrite_in(
+        RuntimeError("[DELTA_SOURCE_IGNORE_DELETE] Detected deleted data"), LAKE, "bronze/messages"
+    )
+    assert unnumbered is not None
+    assert "the version before it" in unnumbered.action
+    assert rewrite_in(RuntimeError("No space left on device"), LAKE, "bronze/messages") is None

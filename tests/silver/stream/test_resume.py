@@ -1,0 +1,62 @@
+"""Messages that were passed over: which they are is found out by few looks at all messages and all changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.cli import main
+from framework.spark.session import is_connect
+from tests.end_to_end.test_blob_to_replica import Shop, item, message
+from tests.end_to_end.test_lost_state import set_epoch
+from tests.end_to_end.test_repair import later
+
+_SHOWN = "spark.sql.maxMetadataStringLength"
+
+
+def joins_since(spark: SparkSession, last: int) -> list[int]:
+    """The queries behind this one that read all messages together with all changes, but for what writes to quarantine."""
+    behind = [query for query in queries(spark) if query.executionId() > last]
+    both = [
+        query
+        for query in behind
+        if all(name in str(query.physicalPlanDescription()) for name in ("bronze/messages", "silver/changes"))
+    ]
+    return sorted(query.executionId() for query in both if not str(query.description()).startswith("MERGE"))
+
+
+def queries(spark: SparkSession) -> list[Any]:
+    """The queries that Spark remembers, the latest 1,000."""
+    store = cast(Any, spark)._jsparkSession.sharedState().statusStore()
+    found = store.executionsList(0, 100_000)
+    return [found.apply(number) for number in range(found.size())]
+
+
+def test_messages_without_a_fate_are_looked_for_once_a_step(spark: SparkSession, tmp_path: Path) -> None:
+    """Where an epoch begins its messages are found out once, and once more in the batch of the stream."""
+    if is_connect(spark):
+        pytest.skip("Spark Connect does not show the plans of what has run")
+    shop, config = Shop(spark, tmp_path), str(tmp_path / "mainstem.yml")
+    told = [
+        message("INSERT", 500, after=item(1, "pen", 1.0)),
+        later("INSERT", 1, 5, after=item(2, "ink", 2.0)),
+        "no message",
+    ]
+    shop.land(told)
+    assert main(["run", "--through", "silver", "-c", config]) == 1
+    set_epoch(tmp_path, 2)
+    shop.land([later("UPDATE_BEFOR", 2, 6, before=item(2, "ink", 2.0)), "no message either"])
+    spark.conf.set(_SHOWN, "1000")
+    try:
+        last = max((query.executionId() for query in queries(spark)), default=-1)
+        assert main(["run", "--through", "silver", "-c", config]) == 0
+        assert len(joins_since(spark, last)) == 2
+    finally:
+        spark.conf.unset(_SHOWN)
+    assert {row["value"] for row in shop.lake.read(spark, "silver/quarantine").collect()} == {
+        b"no message",
+        b"no message either",
+    }

@@ -1,0 +1,76 @@
+"""A source that makes a batch fail does not stop the others, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.config.model import load_config
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_schemas import MESSAGES
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.batches import process as batches
+from silver.job import run_silver
+from silver.layer import LAYER
+from tests.end_to_end.test_blob_to_replica import item, message
+
+
+def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = "".join(
+        f"  {name}: {{format: datahub_blob, files: ./{name}}}\n" for name in ("healthy", "sick")
+    )
+    (tmp_path / "mainstem.yml").write_text(f"pipeline: p\nlakehouse: ./lakehouse\nsources:\n{sources}")
+    config = load_config(tmp_path / "mainstem.yml", formats=LAYER.options())
+    lake = Lakehouse(config.root)
+
+    def land(number: int) -> None:
+        text = json.dumps(message("INSERT", number, after=item(number, "pen", 1.0))).encode()
+        at = datetime(2024, 3, number, tzinfo=UTC)
+        rows = [
+            (name, "t", 0, number, None, None, text, None, None, None, at) for name in ("healthy", "sick")
+        ]
+        lake.append(spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
+
+    def fates() -> list[tuple[str, int, str]]:
+        rows = lake.read(spark, CHANGES_TABLE).select("source", "offset", "kind").collect()
+        return sorted((row[0], row[1], row[2]) for row in rows)
+
+    stops = batches._find_stops
+
+    def fails(whole: Any, state: Any, summaries: Any, shown: Any) -> Any:
+        if any(summary.source == "sick" for summary in summaries):
+            raise RecursionError("an expression that is too deep")
+        return stops(whole, state, summaries, shown)
+
+    monkeypatch.setattr(batches, "_find_stops", fails)
+    for number in (1, 2):
+        land(number)
+        (error,) = run_silver(spark, lake, config).errors
+        assert (error.condition, "too deep" in str(error), "source sick" in str(error)) == (
+            "SOURCE_FAILED",
+            True,
+            True,
+        )
+        assert fates() == [("healthy", n, "row") for n in range(1, number + 1)]
+    monkeypatch.setattr(batches, "_find_stops", stops)
+    land(3)
+    assert run_silver(spark, lake, config).errors == ()
+    assert fates() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3)]
+
+    def fails_always(*_: Any) -> Any:
+        raise RecursionError("no disk is left")
+
+    monkeypatch.setattr(batches, "_find_stops", fails_always)
+    land(4)
+    with pytest.raises(Exception, match="no disk"):
+        run_silver(spark, lake, config)
+    monkeypatch.setattr(batches, "_find_stops", stops)
+    assert run_silver(spark, lake, config).errors == ()
+    assert fates() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3, 4)]
