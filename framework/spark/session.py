@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from framework.errors import MainstemError
 from framework.spark import cds_archive
+from framework.spark.function_lookup import remember_functions
 from framework.spark.jars import (
     Resolution,
     check_jars,
@@ -70,7 +71,9 @@ def open_session(config: PipelineName, *, kafka: bool = False, debug: bool = Fal
         "SPARK_REMOTE" in os.environ and _local_remote() is None
     )
     if active is not None or is_given:
-        return _required(active or SparkSession.builder.getOrCreate())
+        session = _required(active or SparkSession.builder.getOrCreate())
+        remember_functions(session)
+        return session
     return start_local(
         local_settings(config.pipeline) | {_OURS: "true"}, kafka=kafka or _reads_kafka(config), debug=debug
     )
@@ -297,6 +300,7 @@ def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = 
             session = _with_known(settings, ways, debug) or _resolved(settings, ways, debug)
     if not is_connect(session):
         session.sparkContext.setLogLevel("ERROR")
+    remember_functions(session)
     tune_for_rows(session, 0)
     for name in _NOISY_LOGGERS:
         PySparkLogger.getLogger(name).disabled = not debug
