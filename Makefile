@@ -22,12 +22,13 @@ unexport PYTHONPATH
 
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark
+.PHONY: help setup demo test test-long test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark
 
 help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
 	@echo "make test     the tests, in WORKERS=$(WORKERS) processes at once, but for those that take minutes each"
+	@echo "make test-long the tests that take minutes each"
 	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
 	@echo "make test-connect  each command on a catalog and on Spark Connect, then the frame tests on Spark Connect"
 	@echo "make test-wheel  the wheel alone in an empty environment: each task of the Databricks jobs, by its own command line"
@@ -58,9 +59,12 @@ demo: $(READY)
 
 # a test file is one worker's, which has a Spark session of its own
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not long" $(PYTEST_ARGS)
 
 # the rest: pipelines that run many times each
+test-long: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m long $(PYTEST_ARGS)
+
 # apart from `test`: it needs a browser, and one more package to drive it
 test-browser: $(READY)
 	$(UV) sync --frozen --quiet --group browser

@@ -60,6 +60,7 @@ def rewritten(shop: Shop, capsys: pytest.CaptureFixture[str], rewrite: Rewrite) 
     check(shop, capsys, shop.files)
 
 
+@pytest.mark.long
 def test_compacted_bronze_is_read_on_and_an_updated_one_refused(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

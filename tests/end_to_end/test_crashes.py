@@ -206,6 +206,7 @@ def compare(found: dict[str, Counter[str]], expected: dict[str, Counter[str]]) -
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("point", TAKEN)
 def test_a_run_that_died_at_a_named_point_is_repeated_as_if_it_had_not(
     spark: SparkSession, before: Place, expected: dict[str, Counter[str]], point: str
@@ -238,6 +239,7 @@ def test_a_run_that_died_anywhere_is_repeated_as_if_it_had_not(
     compare(place.contents(spark), expected)
 
 
+@pytest.mark.long
 def test_a_second_run_leaves_and_a_killed_holder_is_no_hindrance(undisturbed: tuple[Place, Held]) -> None:
     _, held = undisturbed
     assert held.code == 1

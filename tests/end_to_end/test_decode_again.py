@@ -59,6 +59,7 @@ def verify(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert (code, broken(found)) == (0, [])
 
 
+@pytest.mark.long
 def test_decoding_again_keeps_what_was_forgotten_held_or_excluded_in_its_place(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ def _dying_at(point: str) -> Any:
     return die
 
 
+@pytest.mark.long
 def test_halves_that_are_held_wait_or_are_forgotten_have_their_place_after_every_repair(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

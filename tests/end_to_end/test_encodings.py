@@ -130,6 +130,7 @@ def quarantined(config: str, capsys: pytest.CaptureFixture[str]) -> dict[str, in
     return found
 
 
+@pytest.mark.long
 def test_ambiguous_decimals_wait_for_a_setting_or_for_evidence(
     tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,6 +39,7 @@ def begin_anew(checkpoint: Path) -> None:
     checkpoint.with_name(f"{checkpoint.name}.reset").touch()
 
 
+@pytest.mark.long
 def test_damaged_state_is_named_and_repaired_as_the_error_says(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

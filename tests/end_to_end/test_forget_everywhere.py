@@ -34,6 +34,7 @@ def change(sequence: int, key: str, name: str, table: str) -> dict[str, object]:
     return message("INSERT", sequence, after=row(key, name), columns=TEXT_KEY, tableName=table)
 
 
+@pytest.mark.long
 def test_no_file_holds_a_forgotten_row(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

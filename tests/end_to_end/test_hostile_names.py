@@ -29,6 +29,7 @@ def rows(shop: Shop, folder: str) -> list[dict[str, object]]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_references_in_names_defaults_and_values_are_what_they_were(
     spark: SparkSession, tmp_path: Path

@@ -107,6 +107,7 @@ def item(number: int, name: str = "pen") -> dict[str, Any]:
     return {"id": number, "name": name}
 
 
+@pytest.mark.long
 def test_a_topic_that_is_created_anew_loses_nothing(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,6 +203,7 @@ def postgres(offset: int, name: str, lsn: int) -> str:
     )
 
 
+@pytest.mark.long
 def test_overlapping_dumps_hold_each_message_once(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

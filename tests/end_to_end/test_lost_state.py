@@ -210,6 +210,7 @@ def sets_to_lose() -> list[tuple[str, ...]]:
     return [*singles, *pairs, *drawn] if IS_LARGE else list(map(tuple, FEW))
 
 
+@pytest.mark.long
 def test_any_part_of_the_state_may_be_gone(
     shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ from tests.end_to_end.test_crashes import CHAOS, ROOT, Place, compare
 from tests.processes import family, kill_tree
 
 
+@pytest.mark.long
 def test_messages_decoded_again_after_their_worker_was_killed_give_the_same_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:

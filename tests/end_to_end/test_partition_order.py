@@ -108,6 +108,7 @@ def updates(table: str, values: Sequence[str], **more: Any) -> list[dict[str, An
     ]
 
 
+@pytest.mark.long
 def test_what_follows_in_a_partition_wins_and_what_is_delivered_again_is_known(
     spark: SparkSession, tmp_path: Path, capsys: Any
 ) -> None:

@@ -109,6 +109,7 @@ def catalog(spark: SparkSession, tmp_path: Path) -> Iterator[Lakehouse]:
         spark.sql(f"DROP SCHEMA IF EXISTS spark_catalog.{PREFIX}{layer} CASCADE")
 
 
+@pytest.mark.long
 def test_a_catalog_holds_the_same_tables_as_a_folder(
     spark: SparkSession, catalog: Lakehouse, tmp_path: Path
 ) -> None:
@@ -135,6 +136,7 @@ def test_a_catalog_holds_the_same_tables_as_a_folder(
     assert not (tmp_path / "checkpoints" / "bronze").exists()  # checkpoints alone, no tables
 
 
+@pytest.mark.long
 def test_spark_connect_leads_to_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
     answers = on_connect(tmp_path, "at once")
 

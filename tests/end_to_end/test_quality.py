@@ -67,6 +67,7 @@ def failed(found: dict[str, Any]) -> dict[str, list[str]]:
     return names
 
 
+@pytest.mark.long
 def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_none(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -209,6 +210,7 @@ def _held_back(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     assert shop.rows("shop/line") == {row["id"]: row for row in lines}
 
 
+@pytest.mark.long
 def test_of_a_large_table_the_new_keys_alone_are_compared_until_somebody_else_writes_to_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

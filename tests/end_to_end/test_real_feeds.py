@@ -156,6 +156,7 @@ def rows(work: Run, table: str) -> list[dict[str, Any]]:
     return sorted(plain, key=lambda row: str(row.get("id")))
 
 
+@pytest.mark.long
 def test_feeds_of_other_writers_reach_their_replicas_and_the_counts_add_up(work: Run) -> None:
     reports = [layer.run(work) for layer in (BRONZE, SILVER, GOLD)]
     assert [error for report in reports for error in report.errors] == []

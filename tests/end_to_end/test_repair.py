@@ -51,6 +51,7 @@ def later(op: str, sequence: int, hours: float, **images: Any) -> dict[str, Any]
     return found
 
 
+@pytest.mark.long
 def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epoch(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,6 +211,7 @@ def test_messages_of_a_source_that_is_not_configured_wait_until_it_is(
     assert (found["left_out"], found["messages"], found["changes"]) == ([], 1, 1)
 
 
+@pytest.mark.long
 def test_a_lost_checkpoint_of_silver_is_told_and_repaired_without_a_second_fate(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:

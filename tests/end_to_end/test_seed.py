@@ -48,6 +48,7 @@ def die_behind_the_landing(point: str) -> None:
         raise PowerCut(point)
 
 
+@pytest.mark.long
 def test_a_dump_counts_as_of_its_position_whatever_the_feed_has_told_before_and_tells_later(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
