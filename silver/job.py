@@ -27,8 +27,10 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.spark.session import is_connect
 from silver.batches import batch_counts
 from silver.batches.landings import add_epochs, before_halves_of, identify_all, outcomes_in_epochs
-from silver.batches.run_state import BATCH_ID_STEP, RunState, source_plans
+from silver.batches.run_state import BATCH_ID_STEP, RunState
+from silver.changes.source_plans import source_plans
 from silver.epochs import history as epochs
+from silver.formats import FORMATS
 from silver.operations.redecode import redecode
 from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
@@ -238,7 +240,7 @@ def _open_state(
     spark: SparkSession, lake: Lakehouse, config: Config, noted: Inventory | None = None
 ) -> tuple[RunState, tuple[str, ...]]:
     """The state of the run, and notes on tables that were gone and have been restored."""
-    state = RunState(lake, config, source_plans(config), counted_from=counted_from(spark, lake))
+    state = RunState(lake, config, source_plans(config, FORMATS), counted_from=counted_from(spark, lake))
     lost = lost_derived(spark, lake, noted)
     lake.create(spark, PENDING_TABLE, CHANGES)
     lake.create(spark, QUARANTINE_TABLE, QUARANTINE)

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
+from framework.spark.startup_errors import spark_missing
+
 try:
     from framework.cli.commands import (
         demo,
@@ -33,10 +35,7 @@ try:
 except ModuleNotFoundError as missing:
     if missing.name != "pyspark":
         raise
-    sys.exit(
-        "error: PYSPARK_MISSING\n  found: no Spark in this Python\n  where: " + sys.executable + "\n"
-        "  do:    pip install 'mainstem[local]'; Databricks and clusters bring their own Spark, run it there"
-    )
+    sys.exit(f"error: {spark_missing()}")
 from framework.cli.options import Command
 from framework.cli.terminal import accept_any_text, say, say_error, say_note
 from framework.errors import MainstemError, cause_of

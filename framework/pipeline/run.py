@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from framework.config.model import Config
-from framework.pipeline.alerts import send_alerts
+from framework.pipeline.alerts import send_alerts, send_failure_alerts
 from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
 from framework.pipeline.run_history import append_run
 from framework.pipeline.session import Notify, ignore_notes, open_pipeline
@@ -25,6 +26,19 @@ def new_run_id() -> str:
 
 def _no_progress(_: str | None) -> None:
     return None
+
+
+@contextmanager
+def alert_on_failure(config: Config, notify: Notify = ignore_notes) -> Iterator[None]:
+    """Send an alert where the run in this context fails before its end; the error goes on.
+
+    `notify` receives a note for each webhook that could not be reached.
+    """
+    try:
+        yield
+    except Exception as error:
+        notify(send_failure_alerts(config, error))
+        raise
 
 
 def apply_waiting(

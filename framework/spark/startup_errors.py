@@ -6,11 +6,22 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from framework.errors import MainstemError
 
 OLDEST_JAVA = 17
+
+
+def spark_missing() -> MainstemError:
+    """The error for a Python that has no Spark."""
+    return MainstemError(
+        "PYSPARK_MISSING",
+        found="no Spark in this Python",
+        where=sys.executable,
+        action="pip install 'mainstem[local]'; Databricks and clusters bring their own Spark, run it there",
+    )
 
 
 def find_java() -> str | None:

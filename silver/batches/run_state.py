@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -12,8 +11,6 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
-from framework.config.sources import Order
-from framework.config.tables import TableRules
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.seed import SEEDED
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, SCHEMAS_TABLE
@@ -24,13 +21,10 @@ from silver.batches.encodings import Encodings, read_encodings
 from silver.batches.partition_progress import Partition, PartitionProgress, read_progress
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
-from silver.decoding.format import ColumnHint, Context, Options
 from silver.decoding.table_definitions import TableDefinitions
-from silver.formats import FORMATS
 
 BATCH_ID_STEP = 1_000
 """The distance between batches of the stream. Messages that are decoded again get numbers in between."""
-MAX_MESSAGE_BYTES = 512 * 1024 * 1024
 _Moment = TypeVar("_Moment", str, datetime)
 _Table = tuple[str, str | None, str | None, str | None]
 
@@ -192,46 +186,3 @@ class RunState:
             servers = frozenset({(epoch, server)} if server and epoch else ())
             new = Progress(row["max_sequence"], row["max_event_time"], server, is_unpaired, streamed, servers)
             self.tables[table] = self.tables.get(table, Progress()) | new
-
-
-def source_plans(config: Config) -> dict[str, SourcePlan]:
-    """The plan of each source: what the tasks that decode know of it."""
-    plans, rules = {}, config.rules
-    for name, source in config.sources.items():
-        context = Context(
-            source=name,
-            options=cast(Options, source.options),
-            timezone=source.timezone,
-            keys_for=functools.partial(_keys_of, rules),
-            codecs_for=functools.partial(_codecs_of, rules),
-            hints_for=functools.partial(_given_of, rules),
-            needs_no_position=source.order is Order.PARTITION,
-        )
-        is_excluded = functools.partial(_is_excluded, rules)
-        plan = SourcePlan(FORMATS[source.format], context, source.epoch, is_excluded, MAX_MESSAGE_BYTES)
-        plans[name] = replace(plan, by_partition=source.is_ordered_by_partition)
-    return plans
-
-
-def _keys_of(
-    rules: TableRules, database: str | None, schema: str | None, table: str
-) -> tuple[str, ...] | None:
-    return rules.settings(database, schema, table).keys
-
-
-def _codecs_of(rules: TableRules, database: str | None, schema: str | None, table: str) -> dict[str, str]:
-    columns = rules.settings(database, schema, table).columns
-    return {name: column.decode for name, column in columns.items() if column.decode}
-
-
-def _given_of(
-    rules: TableRules, database: str | None, schema: str | None, table: str
-) -> dict[str, ColumnHint]:
-    columns = rules.settings(database, schema, table).columns
-    return {
-        name: ColumnHint(c.type, c.encoding, bool(c.unsigned)) for name, c in columns.items() if not c.decode
-    }
-
-
-def _is_excluded(rules: TableRules, database: str | None, schema: str | None, table: str) -> bool:
-    return rules.settings(database, schema, table).exclude

@@ -20,9 +20,11 @@ from framework.lakehouse.small_files import is_there
 from framework.naming import dotted_name
 from framework.pipeline.layer import ResolvedSeed, Run, SeedRequest
 from silver.batches import changes_table
-from silver.batches.run_state import RunState, source_plans
+from silver.batches.run_state import RunState
 from silver.changes.decode import SourcePlan
+from silver.changes.source_plans import source_plans
 from silver.epochs.history import read_history
+from silver.formats import FORMATS
 from silver.values.sequence import number_part, sequence_of
 
 _SEQUENCE = re.compile(r"\d{3,}\.01[01](\..+)?", re.ASCII | re.DOTALL)
@@ -38,7 +40,7 @@ def resolve_seed(run: Run, request: SeedRequest) -> ResolvedSeed:
     Raises:
         ConfigurationError: The table is excluded, unknown or without a key, or the position is not one.
     """
-    state = RunState(run.lake, run.config, source_plans(run.config))
+    state = RunState(run.lake, run.config, source_plans(run.config, FORMATS))
     table = _table(state, run.spark, request)
     source, *name, last = table
     if run.config.settings(name[0], name[1], last).exclude:

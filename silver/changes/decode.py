@@ -196,7 +196,7 @@ class ArrowBatchDecoder:
                 yield self._seeded(message, seed, plan, epoch)
                 return
         ids: set[str] = set()
-        for ordinal, event in enumerate(_decoded(message, plan)):
+        for ordinal, event in enumerate(read_events(message, plan)):
             if isinstance(event, Malformed):
                 yield self._refused(message, event, plan, epoch)
                 continue
@@ -245,7 +245,8 @@ class ArrowBatchDecoder:
         return staged_batch(rows)
 
 
-def _decoded(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malformed]:
+def read_events(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malformed]:
+    """The events of a message, at least one; a `Malformed` alone where the message goes to quarantine."""
     for name, value in message.headers:
         if name == BAD_COORDINATES:
             return (Malformed(Reason.BAD_COORDINATES, (value or b"").decode("utf-8", "replace")[:200]),)

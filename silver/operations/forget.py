@@ -17,7 +17,9 @@ from framework.lakehouse.merge import Merge
 from framework.naming import text_literal
 from framework.pipeline.layer import Run
 from silver.batches.landings import add_epochs
-from silver.batches.run_state import RunState, source_plans
+from silver.batches.run_state import RunState
+from silver.changes.source_plans import source_plans
+from silver.formats import FORMATS
 from silver.stream.recovery import finish_interrupted
 from silver.stream.rederivation import rederive
 
@@ -30,7 +32,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     `quarantined_suspects` counts messages that stay in quarantine and contain a value of one of the keys:
     nobody could read which row they belong to.
     """
-    state = RunState(run.lake, run.config, source_plans(run.config))
+    state = RunState(run.lake, run.config, source_plans(run.config, FORMATS))
     finish_interrupted(run.spark, state)
     for name in (CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE):
         if run.lake.exists(run.spark, name):

@@ -27,9 +27,11 @@ from silver.batches.changes_table import changes_of
 from silver.batches.contents import Contents
 from silver.batches.landings import find_restarts, identify
 from silver.batches.process import decide_outcomes, decode_into_files, order_by_partition, overlaps_in_batch
-from silver.batches.run_state import BATCH_ID_STEP, RunState, source_plans
+from silver.batches.run_state import BATCH_ID_STEP, RunState
+from silver.changes.source_plans import source_plans
 from silver.epochs import history
 from silver.epochs.resets import StopPoint
+from silver.formats import FORMATS
 from silver.stream.resume import last_batch_id, without_outcome
 
 
@@ -40,7 +42,7 @@ def preview(run: Run) -> Preview:
     """
     if not run.lake.exists(run.spark, MESSAGES_TABLE):
         return Preview({"silver": _found(0, (), ())})
-    spark, state = run.spark, RunState(run.lake, run.config, source_plans(run.config))
+    spark, state = run.spark, RunState(run.lake, run.config, source_plans(run.config, FORMATS))
     messages, found = _waiting(run, state)
     if not found.messages:
         return Preview({"silver": _found(0, (), ())})

@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches.process import process_batch
-from silver.batches.run_state import BATCH_ID_STEP, RunState, source_plans
+from silver.batches.run_state import BATCH_ID_STEP, RunState
+from silver.changes.source_plans import source_plans
+from silver.formats import FORMATS
 from silver.job import _open_state
 from tests.benchmarks import feeds
 from tests.benchmarks.measure import Result, side_by_side
@@ -28,7 +30,7 @@ class Silver:
         self.batch = 0
         self.spark = spark
         self.state: RunState = _open_state(spark, Lakehouse(config.root), config)[0]
-        assert source_plans(config)
+        assert source_plans(config, FORMATS)
 
     def normalize(self, messages: DataFrame) -> None:
         process_batch(messages, self.batch * BATCH_ID_STEP, self.state)

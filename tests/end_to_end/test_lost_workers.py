@@ -17,10 +17,11 @@ from pyspark.sql import SparkSession
 
 from framework.contracts.events import Event
 from framework.contracts.messages import RawMessage
-from silver.batches.run_state import source_plans
 from silver.changes.decode import arrow_decoder
+from silver.changes.source_plans import source_plans
 from silver.changes.staged_rows import STAGED_DDL
 from silver.decoding.format import Context
+from silver.formats import FORMATS
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_crashes import CHAOS, ROOT, Place, compare
 from tests.processes import family, kill_tree
@@ -31,7 +32,7 @@ def test_messages_decoded_again_after_their_worker_was_killed_give_the_same_rows
     spark: SparkSession, tmp_path: Path
 ) -> None:
     shop = Shop(spark, tmp_path)
-    (plan,) = source_plans(shop.config).values()
+    (plan,) = source_plans(shop.config, FORMATS).values()
     decode, marker = plan.format.decode, str(tmp_path / "killed")
 
     def killed_once(raw: RawMessage, context: Context) -> Sequence[Event]:

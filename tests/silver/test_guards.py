@@ -13,7 +13,9 @@ from framework.contracts.table_names import MESSAGES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches import process as of_batch
 from silver.batches.process import process_batch
-from silver.batches.run_state import RunState, source_plans
+from silver.batches.run_state import RunState
+from silver.changes.source_plans import source_plans
+from silver.formats import FORMATS
 from silver.job import run_silver
 from silver.stream.resume import spare_batch_id
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
@@ -44,7 +46,7 @@ def test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone(
     expected = fates(shop)
 
     def again() -> None:
-        state = RunState(shop.lake, shop.config, source_plans(shop.config))
+        state = RunState(shop.lake, shop.config, source_plans(shop.config, FORMATS))
         process_batch(shop.lake.read(spark, MESSAGES_TABLE), 0, state)
 
     with (
@@ -81,12 +83,12 @@ def test_a_batch_again_leaves_alone_what_batches_behind_it_have_paired(
     assert main(["run", "--through", "bronze", "-c", str(shop.folder / "mainstem.yml")]) == 0
     messages = shop.lake.read(spark, MESSAGES_TABLE)
     first, second = messages.where("topic = 'part-001.jsonl'"), messages.where("topic = 'part-002.jsonl'")
-    state = RunState(shop.lake, shop.config, source_plans(shop.config))
+    state = RunState(shop.lake, shop.config, source_plans(shop.config, FORMATS))
     process_batch(second, spare_batch_id(spark, state), state)
     assert shop.lake.read(spark, "silver/pending").isEmpty()
     expected = fates(shop)
 
-    process_batch(first, 0, RunState(shop.lake, shop.config, source_plans(shop.config)))
+    process_batch(first, 0, RunState(shop.lake, shop.config, source_plans(shop.config, FORMATS)))
 
     assert shop.lake.read(spark, "silver/pending").isEmpty()
     assert fates(shop) == expected

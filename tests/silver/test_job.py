@@ -9,7 +9,9 @@ from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches.process import process_batch
-from silver.batches.run_state import BATCH_ID_STEP, RunState, source_plans
+from silver.batches.run_state import BATCH_ID_STEP, RunState
+from silver.changes.source_plans import source_plans
+from silver.formats import FORMATS
 from silver.job import run_silver
 from silver.layer import LAYER
 
@@ -26,6 +28,6 @@ def test_a_run_that_finds_nothing_landed_does_not_stand_in_the_way_of_the_next(
     lake.create(spark, MESSAGES_TABLE, MESSAGES)
     for _ in range(2):
         assert run_silver(spark, lake, config).messages == 0
-    state = RunState(lake, config, source_plans(config))
+    state = RunState(lake, config, source_plans(config, FORMATS))
     assert process_batch(spark.createDataFrame([], MESSAGES), BATCH_ID_STEP, state) == 0
     assert lake.exists(spark, CHANGES_TABLE)

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-from framework.cli.commands.status import read_status
 from framework.cli.options import Subparsers, add_command
 from framework.cli.output import print_run, print_status, run_document, show_progress
 from framework.cli.terminal import say, say_json, say_line, say_note
@@ -16,6 +15,7 @@ from framework.demo import feeds
 from framework.pipeline.layer import Run
 from framework.pipeline.run import apply_waiting, exit_code
 from framework.pipeline.session import open_pipeline, read_config
+from framework.pipeline.status import read_status
 from framework.pipeline.step_log import show_steps
 from framework.spark.session import shared_session
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from framework.cli.options import Subparsers, add_command
 from framework.cli.terminal import say, say_json
 from framework.naming import dotted_name
-from framework.pipeline.layer import Run, installed_layers
-from framework.pipeline.session import open_pipeline, read_config
+from framework.pipeline.plan import make_plan
+from framework.pipeline.session import read_config
 from framework.text.tables import aligned
 
 _SHOWN_FILES = 5
@@ -39,18 +37,7 @@ def run(options: argparse.Namespace) -> int:
     Returns:
         1 where a run could not read a source, 3 where it would park a table, else 0.
     """
-    config = read_config(options.config)
-    plan: dict[str, Any] = {"pipeline": config.pipeline}
-    with (
-        open_pipeline(config, is_exclusive=False) as (lake, spark),
-        tempfile.TemporaryDirectory(prefix="mainstem-plan-") as scratch,
-    ):
-        work = Run(spark, lake, config, "plan", options.table, scratch)
-        for layer in installed_layers():
-            if layer.plan is not None:
-                preview = layer.plan(work)
-                plan.update(preview.summary)
-                work = replace(work, lake=replace(work.lake, added={**work.lake.added, **preview.rows}))
+    plan = make_plan(read_config(options.config), options.table)
     if options.json:
         say_json(plan)
     else:

@@ -11,10 +11,9 @@ from datetime import timedelta
 from framework.cli.options import Subparsers, add_command
 from framework.cli.output import print_run, show_progress
 from framework.cli.terminal import say_note
-from framework.pipeline.alerts import send_failure_alerts
 from framework.pipeline.continuous import repeat, until_asked_to_end
 from framework.pipeline.layer import Run
-from framework.pipeline.run import apply_waiting, new_run_id, run_layers
+from framework.pipeline.run import alert_on_failure, apply_waiting, new_run_id, run_layers
 from framework.pipeline.session import open_pipeline, read_config
 from framework.pipeline.step_log import show_steps
 
@@ -45,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     config = read_config(options.config)
     if options.verbose:
         show_steps()
-    try:
+    with alert_on_failure(config, say_note):
         if options.continuous is not None:
             with (
                 open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark),
@@ -59,9 +58,6 @@ def run(options: argparse.Namespace) -> int:
         reports, seconds = apply_waiting(
             config, options.through, options.table, notify=say_note, progress=show_progress
         )
-    except Exception as error:
-        say_note(send_failure_alerts(config, error))
-        raise
     return print_run(reports, seconds, is_json=options.json)
 
 

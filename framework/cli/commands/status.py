@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from typing import Any
 
 from framework.cli.options import Subparsers, add_command
 from framework.cli.output import check_lines, print_status
 from framework.cli.terminal import say
-from framework.pipeline.layer import Run, installed_layers
-from framework.pipeline.lost_logs import verify as verify_histories
+from framework.pipeline.layer import Run
 from framework.pipeline.session import open_pipeline, read_config
+from framework.pipeline.status import read_status, run_checks
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -30,24 +29,10 @@ def run(options: argparse.Namespace) -> int:
     with open_pipeline(config, is_exclusive=False) as (lake, spark):
         work = Run(spark, lake, config, "status")
         status = read_status(work)
-        checks = [verify_histories(work)] if options.verify else []
-        checks += [
-            check
-            for layer in installed_layers()
-            if options.verify and layer.verify
-            for check in layer.verify(work)
-        ]
+        checks = run_checks(work) if options.verify else []
     if options.verify and options.json:
         status["checks"] = [{**asdict(check), "ok": check.is_ok} for check in checks]
     print_status(status, is_json=options.json)
     if not options.json:
         say(line for check in checks for line in check_lines(check))
     return 0 if all(check.is_ok for check in checks) else 1
-
-
-def read_status(run: Run) -> dict[str, Any]:
-    """The status of a pipeline: what each layer adds to it."""
-    status: dict[str, Any] = {"pipeline": run.config.pipeline}
-    for layer in installed_layers():
-        status.update(layer.status(run))
-    return status
