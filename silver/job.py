@@ -26,7 +26,13 @@ from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.spark.session import is_connect
 from silver.batches import batch_counts
-from silver.batches.landings import add_epochs, before_halves_of, identify_all, outcomes_in_epochs
+from silver.batches.landings import (
+    before_halves_of,
+    identify_all,
+    is_of_earlier_release,
+    outcomes_in_epochs,
+    upgrade_table,
+)
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
 from silver.epochs import history as epochs
@@ -245,8 +251,8 @@ def _open_state(
     lake.create(spark, PENDING_TABLE, CHANGES)
     lake.create(spark, QUARANTINE_TABLE, QUARANTINE)
     for name in (PENDING_TABLE, QUARANTINE_TABLE):
-        if "epoch" not in lake.read(spark, name).columns:
-            add_epochs(spark, lake, config, name)
+        if is_of_earlier_release(spark, lake, name):
+            upgrade_table(spark, lake, config, name)
     restored = (*restore_derived(spark, state, lost), *restore_logs(spark, state, noted))
     finish_interrupted(spark, state)
     return state, restored

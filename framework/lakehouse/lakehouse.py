@@ -128,6 +128,14 @@ class Lakehouse:
             f"CREATE TABLE IF NOT EXISTS {sql_name(self.location(name))} ({columns}) USING delta {about}"
         )
 
+    def add_columns(self, spark: SparkSession, name: str, schema: StructType) -> None:
+        """Add the columns of the schema that a table of an earlier release lacks, null in its rows."""
+        present = set(self.read(spark, name).columns)
+        lacking = StructType([column for column in schema if column.name not in present])
+        if len(lacking):
+            columns = _column_list(lacking)
+            spark.sql(f"ALTER TABLE {sql_name(self.location(name))} ADD COLUMNS ({columns})")
+
     def history(self, spark: SparkSession, name: str, limit: int = 1_000) -> DataFrame:
         """The table's newest commits, newest first."""
         return _history(spark, self.location(name), limit)

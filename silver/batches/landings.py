@@ -19,9 +19,9 @@ from pyspark.sql import functions as F
 from framework.config.model import Config, Layout
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.seed import TOPIC
-from framework.contracts.table_names import MESSAGES_TABLE
-from framework.contracts.table_schemas import MESSAGE_AT, MESSAGE_ID, MESSAGES
-from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from silver.changes.staged_rows import LANDED_AGAIN, OF_FIRST_LANDING
 from silver.epochs import history as epochs
@@ -35,6 +35,7 @@ LANDING_ID = (*MESSAGE_ID, "relanding")
 SAME_MESSAGE = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in MESSAGE_ID)
 """The condition of a MERGE that compares messages (MESSAGE_ID) of `t` and `s`."""
 _PARTITION = ("source", "topic", "partition")
+_OUTCOMES = {CHANGES_TABLE: CHANGES, PENDING_TABLE: CHANGES, QUARANTINE_TABLE: QUARANTINE}
 Partition = tuple[str, str, int]
 
 
@@ -269,10 +270,24 @@ def before_halves_of(outcomes: DataFrame) -> DataFrame:
     return outcomes.where("paired_with IS NOT NULL").select("source", "paired_with.*", "epoch")
 
 
-def add_epochs(spark: SparkSession, lake: Lakehouse, config: Config, name: str) -> None:
-    """Add the column `epoch` to a table of an older release, with values by the offsets of its rows."""
-    if "epoch" not in lake.read(spark, name).columns:
-        spark.sql(f"ALTER TABLE {sql_name(lake.location(name))} ADD COLUMNS (epoch INT)")
+def upgrade_tables(spark: SparkSession, lake: Lakehouse, config: Config) -> None:
+    """Upgrade the tables of silver that exist, see `upgrade_table`."""
+    for name in _OUTCOMES:
+        if lake.exists(spark, name):
+            upgrade_table(spark, lake, config, name)
+
+
+def is_of_earlier_release(spark: SparkSession, lake: Lakehouse, name: str) -> bool:
+    """Whether a table of silver lacks columns that it has today."""
+    return not set(_OUTCOMES[name].names) <= set(lake.read(spark, name).columns)
+
+
+def upgrade_table(spark: SparkSession, lake: Lakehouse, config: Config, name: str) -> None:
+    """Add the columns that a table of an earlier release lacks, and fill `epoch` by the offsets of its rows.
+
+    Other new columns are null in its rows.
+    """
+    lake.add_columns(spark, name, _OUTCOMES[name])
     without = lake.read(spark, name).where("epoch IS NULL")
     if without.isEmpty():
         return

@@ -16,7 +16,7 @@ from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.merge import Merge
 from framework.naming import text_literal
 from framework.pipeline.layer import Run
-from silver.batches.landings import add_epochs
+from silver.batches.landings import upgrade_tables
 from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
@@ -34,9 +34,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     """
     state = RunState(run.lake, run.config, source_plans(run.config, FORMATS))
     finish_interrupted(run.spark, state)
-    for name in (CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE):
-        if run.lake.exists(run.spark, name):
-            add_epochs(run.spark, run.lake, run.config, name)
+    upgrade_tables(run.spark, run.lake, run.config)
     places = F.broadcast(_places(run, erasure))
     is_there = (
         "t.topic = s.topic AND t.`partition` = s.`partition` AND t.offset = s.offset"

@@ -27,10 +27,10 @@ from silver.batches.arrival import BatchExtent
 from silver.batches.changes_table import changes_of
 from silver.batches.landings import (
     LANDING_ID,
-    add_epochs,
     before_halves_of,
     identify_all,
     relanding_of_outcome,
+    upgrade_tables,
     with_landing_id,
 )
 from silver.batches.process import decide_outcomes, decode_into_files, order_by_partition
@@ -60,6 +60,7 @@ def redecode(spark: SparkSession, state: RunState, table: str) -> RedecodeResult
         MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
         ConfigurationError: TABLE_EXCLUDED or TABLE_UNKNOWN; then nothing changes.
     """
+    upgrade_tables(spark, state.lake, state.config)
     found = RedecodeResult()
     for source, name in _tables_named(spark, state, table):
         found += _redecode(spark, state, source, name)
@@ -67,7 +68,6 @@ def redecode(spark: SparkSession, state: RunState, table: str) -> RedecodeResult
 
 
 def _redecode(spark: SparkSession, state: RunState, source: str, name: TableName) -> RedecodeResult:
-    add_epochs(spark, state.lake, state.config, CHANGES_TABLE)
     changes = (
         state.lake.read(spark, CHANGES_TABLE)
         .where(F.col("source") == source)
