@@ -33,29 +33,28 @@ def deduplicate_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
 def deduplicate(members: list[Row]) -> list[Row]:
     """Decide which new changes of a group are changes, with ids of their own, and which are duplicates.
 
-    Equal rows inside one message are different rows, because a message is always repeated as a whole.
+    A message is always repeated as a whole: a row repeats only what stood at its own place in a message, and
+    equal rows inside one message are different rows.
     """
     if any(row.get("is_of_record") for row in members):
         return _deduplicate_record(members)
     outcomes: list[Row] = []
-    times: dict[str, int] = {}
+    times: Counter[str] = Counter()
+    times_at: Counter[tuple[str, int]] = Counter()
     states: dict[Any, Image | None] = {}
-    in_delivery: dict[Any, tuple[int, int]] = {}
     for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, *_order(r))):
         image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
         key, old = key_values(row["keys"], image), key_values(row["keys"], row["before"])
         state = states.get(key if old is None else old)
-        same = _content(row)
-        count = times.get(same, 0)
-        delivery = (row["topic"], row["partition"], row["offset"], same)
-        earlier, here = in_delivery.get(delivery, (count, 0))
-        in_delivery[delivery] = (earlier, here + 1)
+        content = _content(row)
+        count = times[content]
         if row["origin"] != KNOWN:
-            if earlier > here and not _continues(row, state, key):
+            if times_at[content, row["ordinal"]] and not _continues(row, state, key):
                 outcomes.append(as_duplicate(row))
                 continue
             outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
-        times[same] = count + 1
+        times[content] += 1
+        times_at[content, row["ordinal"]] += 1
         if old is not None:
             states[old] = {}
         states[key] = (

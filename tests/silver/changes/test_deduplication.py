@@ -240,3 +240,12 @@ def test_parts_of_a_record_and_of_its_redelivery_that_land_first_hold_no_row_twi
 
 def test_a_record_whose_rows_are_in_two_partitions_holds_the_rows_of_one_of_them() -> None:
     assert kinds([copied(7), copied(8), copied(3, partition=1)]) == ["row", "row", "duplicate"]
+
+
+def test_a_row_repeats_only_what_stood_at_its_own_place_in_a_message() -> None:
+    """Each message of Canal has the rows of one statement, and is repeated with all of them."""
+    first = [update("A", "B", 0), {**update("B", "B", 0), "ordinal": 1}]
+    second = [update("B", "B", 1), {**update("B", "C", 1), "ordinal": 1}]
+    again = [{**row, "offset": 2} for row in second]
+    assert kinds([*first, *second, *again]) == ["row", "row", "row", "row", "duplicate", "duplicate"]
+    assert len({row["change_id"] for row in deduplicate([*first, *second])}) == 4
