@@ -22,7 +22,7 @@ from framework.pipeline.message_counts import accounts
 from silver.batches.seed_plans import resolve_seed
 from silver.detection.detect import detect
 from silver.epochs.history import read_history
-from silver.formats import FORMATS
+from silver.formats import FORMATS, format_rows
 from silver.job import SilverResult, rebuild_silver, replay_silver, run_silver
 from silver.operations.expectations import expectations
 from silver.operations.forget import erase
@@ -168,23 +168,6 @@ def _messages_of(run: Run, source: str) -> int:
     return run.lake.read(run.spark, MESSAGES_TABLE).where(F.col("source") == source).count()
 
 
-def _format_rows() -> list[dict[str, str]]:
-    return [
-        {
-            "name": f.name,
-            "title": f.title,
-            "writer": f.writer,
-            "update_arrives_as": f.update_arrives_as,
-            "keys_come_from": f.keys_come_from,
-            "order_comes_from": f.order_comes_from,
-            "order": "position" if f.positions_are_unique else "time",
-            "options": ", ".join(f.options.model_fields) or "",
-            "reference": f.reference,
-        }
-        for f in FORMATS.values()
-    ]
-
-
 LAYER = Layer(
     name="silver",
     run=_run,
@@ -192,7 +175,7 @@ LAYER = Layer(
     status=_status,
     replay=_replay,
     redecode=_redecode,
-    formats=_format_rows,
+    formats=format_rows,
     options=lambda: {name: f.options for name, f in FORMATS.items()},
     erase=erase,
     resolve_seed=resolve_seed,

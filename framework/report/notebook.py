@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from framework.config.model import Config
 from framework.pipeline.session import open_pipeline, read_config
 from framework.report.collect import collect
 from framework.report.html_page import html
@@ -29,7 +30,11 @@ class Page:
 
 def report(config: str | Path = "mainstem.yml") -> Page:
     """The report on the pipeline of a configuration. An active Spark session is used, and stays open."""
-    checked = read_config(str(config))
-    with open_pipeline(checked, is_exclusive=False) as (lake, spark):
-        collected = collect(spark, lake, checked)
+    return report_on(read_config(str(config)))
+
+
+def report_on(config: Config) -> Page:
+    """The report on a pipeline. An active Spark session is used, and stays open."""
+    with open_pipeline(config, is_exclusive=False) as (lake, spark):
+        collected = collect(spark, lake, config)
     return Page(html(collected), document(collected))

@@ -49,11 +49,15 @@ class QuerySession:
 
 
 def answer(spark: SparkSession, lake: Lakehouse, query: str, limit: int) -> Answer:
-    """The first rows of a query.
+    """The first rows of a query, `limit` at most.
 
-    Raises ConfigurationError SQL_NOT_A_QUERY for anything but one query of functions without side effects,
-    which does not run then, and MainstemError for a query that fails.
+    Raises ConfigurationError BAD_LIMIT for a limit below 1, and SQL_NOT_A_QUERY for anything but one query of
+    functions without side effects, which does not run then; MainstemError for a query that fails.
     """
+    if limit < 1:
+        raise ConfigurationError(
+            "BAD_LIMIT", found=str(limit), where="limit", action="write a number of rows from 1"
+        )
     text = query.strip().rstrip(";").strip()
     try:
         statement = wrap_query(text)

@@ -24,3 +24,21 @@ _NAMES = (
 )
 
 FORMATS: dict[str, Format] = {name: import_module(f"{__name__}.{name}").FORMAT for name in _NAMES}
+
+
+def format_rows() -> list[dict[str, str]]:
+    """The rows of the table of formats."""
+    return [
+        {
+            "name": f.name,
+            "title": f.title,
+            "writer": f.writer,
+            "update_arrives_as": f.update_arrives_as,
+            "keys_come_from": f.keys_come_from,
+            "order_comes_from": f.order_comes_from,
+            "order": "position" if f.positions_are_unique else "time",
+            "options": ", ".join(f.options.model_fields) or "",
+            "reference": f.reference,
+        }
+        for f in FORMATS.values()
+    ]

@@ -18,7 +18,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("framework", "bronze", "silver", "gold", "tests", "pyproject.toml", "README.md", "CONTRIBUTING.md")
+COPIED = (
+    "mainstem",
+    "framework",
+    "bronze",
+    "silver",
+    "gold",
+    "tests",
+    "pyproject.toml",
+    "README.md",
+    "CONTRIBUTING.md",
+)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("framework", "bronze", "silver", "gold", "tests", "pyproject.toml", "README.md")
+COPIED = ("mainstem", "framework", "bronze", "silver", "gold", "tests", "pyproject.toml", "README.md")
 MESSAGES = [
     '{"op": "put", "table": "orders", "row": {"id": 1, "price": 9.90, "note": "007"}, "position": 7}',
     '{"op": "set", "table": "orders", "row": {"id": 1, "price": 10.50}, "position": 8}',

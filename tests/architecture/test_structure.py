@@ -13,7 +13,7 @@ from silver.changes.staged_rows import STAGED, STAGED_DDL
 from silver.formats import FORMATS
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("framework", "bronze", "silver", "gold")
+PACKAGES = ("mainstem", "framework", "bronze", "silver", "gold")
 SMELL, MOST = 250, 400
 NO_NOUNS = {"utils", "util", "helpers", "helper", "common", "manager", "processor", "handler", "base"}
 

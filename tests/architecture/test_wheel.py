@@ -11,7 +11,7 @@ import pytest
 
 from tests.architecture.wheel import ROOT, built_wheel
 
-PACKAGES = ("framework", "bronze", "silver", "gold")
+PACKAGES = ("mainstem", "framework", "bronze", "silver", "gold")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
@@ -29,7 +29,7 @@ def test_the_wheel_has_the_name_that_the_bundle_expects(wheel: Path) -> None:
     assert wheel.name == f"{PROJECT['name']}-{PROJECT['version']}-py3-none-any.whl"
 
 
-def test_the_wheel_holds_every_file_of_the_four_packages_and_nothing_else(names: set[str]) -> None:
+def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(names: set[str]) -> None:
     files = (
         path
         for package in PACKAGES

@@ -7,7 +7,6 @@ import sys
 
 from framework.cli.options import Subparsers, add_command
 from framework.cli.terminal import say, say_json
-from framework.errors import ConfigurationError
 from framework.pipeline.session import open_pipeline, read_config
 from framework.sql.query import answer
 from framework.sql.result import document, lines
@@ -37,10 +36,6 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the query and print its rows; `-` reads the query from standard input."""
     query = sys.stdin.read() if options.query == "-" else options.query
-    if options.limit < 1:
-        raise ConfigurationError(
-            "BAD_LIMIT", found=str(options.limit), where="--limit", action="write a number of rows from 1"
-        )
     config = read_config(options.config)
     with open_pipeline(config, is_exclusive=False) as (lake, spark):
         result = answer(spark, lake, query, options.limit)

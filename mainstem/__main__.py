@@ -1,0 +1,9 @@
+"""`python -m mainstem COMMAND`: the command line."""
+
+from __future__ import annotations
+
+import sys
+
+from framework.cli import main
+
+sys.exit(main())
