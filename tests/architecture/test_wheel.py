@@ -42,6 +42,11 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(names: set[
     assert {f"{package}/__init__.py" for package in PACKAGES} <= names
 
 
+def test_each_package_of_the_wheel_says_that_it_is_typed(names: set[str]) -> None:
+    # https://peps.python.org/pep-0561/
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+
+
 def test_the_wheel_holds_the_demo_and_the_jobs(names: set[str]) -> None:
     assert "framework/demo/mainstem.yml" in names
     assert any(name.startswith("framework/demo/parts/1/shop/") for name in names)
