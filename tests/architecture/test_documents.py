@@ -12,6 +12,9 @@ import pytest
 import yaml
 
 from framework.cli.parser import command_line
+from framework.contracts import table_names
+from framework.contracts.events import ControlKind, Op
+from gold.planning.table_state import State
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -67,6 +70,39 @@ def test_the_links_of_a_page_lead_to_files(page: str) -> None:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / page).read_text(encoding="utf-8"))
     places = [link for link in links if "://" not in link and not link.startswith("mailto:")]
     assert [link for link in places if not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_files_of_the_code_that_a_page_names_exist(page: str) -> None:
+    named = re.findall(
+        r"\b((?:mainstem|bronze|silver|gold|framework|tests)/[\w/]*\w\.py)\b",
+        (ROOT / page).read_text("utf-8"),
+    )
+    invented = {"silver/formats/acme.py"}  # the format that CONTRIBUTING.md adds
+    assert [name for name in named if name not in invented and not (ROOT / name).is_file()] == []
+
+
+def test_the_page_on_the_architecture_names_every_room_and_every_table() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    rooms = {
+        path.parent.relative_to(ROOT).as_posix()
+        for layer in ("bronze", "silver", "gold", "framework")
+        for path in (ROOT / layer).glob("*/__init__.py")
+    }
+    assert {room for room in rooms if f"`{room}/`" not in page} == set()
+    tables = {value for name, value in vars(table_names).items() if name.endswith("_TABLE")}
+    assert {table for table in tables if table not in page} == set()
+
+
+def test_the_glossary_explains_each_kind_operation_and_state() -> None:
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    words = page.partition("\n## Words\n")[2].lower()
+    named = {
+        *Op,
+        *ControlKind,
+        *(state.replace("_", "-") for state in State if state in ("parked", "append_only")),
+    }
+    assert {word for word in named if word not in words} == set()
 
 
 def test_continuous_integration_runs_what_a_contributor_runs_and_may_only_read() -> None:
