@@ -24,6 +24,7 @@ from silver.detection.detect import detect
 from silver.epochs.history import read_history
 from silver.formats import FORMATS, format_rows
 from silver.job import SilverResult, rebuild_silver, replay_silver, run_silver
+from silver.operations.events import describe_events
 from silver.operations.expectations import expectations
 from silver.operations.forget import erase
 from silver.operations.late_snapshots import late_snapshots
@@ -182,5 +183,6 @@ LAYER = Layer(
     plan=preview,
     tables_to_maintain=tables_to_maintain,
     detect=lambda messages, source: detect(messages, FORMATS, source, sample),
+    events=describe_events,
     expectations=expectations,
 )

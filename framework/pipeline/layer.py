@@ -114,6 +114,24 @@ class ResolvedSeed:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class DecodingRequest:
+    """How messages are decoded that have not landed.
+
+    Attributes:
+        format: The name of the format.
+        source: The name of the source. Its settings are those of `config`; without a configuration, the
+            format's own defaults hold.
+        keys: The key columns of every table; empty where the configuration or the feed names them.
+        config: The configuration, which then has a source of this name and format; None for none.
+    """
+
+    format: str
+    source: str = "feed"
+    keys: tuple[str, ...] = ()
+    config: Config | None = None
+
+
 def _no_formats() -> Sequence[Mapping[str, str]]:
     return ()
 
@@ -143,6 +161,7 @@ class Layer:
         tables_to_maintain: Returns the tables for `maintain`.
         read_messages: Returns the messages of a file or folder without landing them; one layer has it.
         detect: Returns the format of such messages, as the feed of a source of this name; one layer has it.
+        events: Returns what a decoder says of such messages, one mapping a message; one layer has it.
         resolve_seed: Returns the seed for a request; one layer has it.
         seed: Lands the rows of a dump as messages; one layer has it.
         expectations: Returns what the quality step checks.
@@ -164,6 +183,7 @@ class Layer:
     tables_to_maintain: Callable[[Run], Iterable[MaintainedTable]] | None = None
     read_messages: Callable[[Path], Iterator[FiledMessage]] | None = None
     detect: Callable[[Iterable[FiledMessage], str], Mapping[str, Any]] | None = None
+    events: Callable[[Iterable[FiledMessage], DecodingRequest], Iterator[Mapping[str, Any]]] | None = None
     resolve_seed: Callable[[Run, SeedRequest], ResolvedSeed] | None = None
     seed: Callable[[Run, ResolvedSeed, str], LayerReport] | None = None
     expectations: Callable[[Run, PreviousResults], Sequence[CheckTarget]] | None = None

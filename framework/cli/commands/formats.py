@@ -1,17 +1,21 @@
-"""`mainstem formats`: lists the formats that Mainstem reads, and prints sample feeds."""
+"""`mainstem formats`: lists the formats, prints sample feeds, and shows what a decoder says of messages."""
 
 from __future__ import annotations
 
 import argparse
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
+from framework.cli.commands.detect import detect_formats
+from framework.cli.event_lines import event_lines
 from framework.cli.options import Subparsers, add_command
 from framework.cli.terminal import say, say_json, say_text
 from framework.demo import feeds
-from framework.errors import ConfigurationError, MainstemError, nearest
-from framework.pipeline.layer import installed_layers
+from framework.errors import ConfigurationError, MainstemError, nearest, suggested
+from framework.pipeline.layer import DecodingRequest, installed_layers
+from framework.pipeline.session import read_config
 from framework.text.tables import aligned, markdown
 
 HEADS = ("name", "written by", "an update arrives as", "keys from", "order from", "options")
@@ -26,12 +30,40 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--into", metavar="FILE", help="write the Markdown table between the markers in a file"
     )
+    parser.add_argument(
+        "--events",
+        metavar="PATH",
+        help="print the events of the messages in a file or folder, as for `detect`",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="NAME",
+        help="with --events: the format (default: that of --source, or as detected)",
+    )
+    parser.add_argument(
+        "--key",
+        metavar="COLUMN",
+        action="append",
+        help="with --events: a key column of all tables; repeatable",
+    )
+    parser.add_argument(
+        "--source", metavar="NAME", help="with --events: the source of the configuration with all settings"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the formats that Mainstem reads, or a sample of one."""
+    """Print the formats that Mainstem reads, a sample of one, or the events of messages."""
     rows = [row for layer in installed_layers() for row in layer.formats()]
-    if options.sample:
+    if options.events:
+        _print_events(options, [row["name"] for row in rows])
+    elif options.format or options.key or options.source:
+        raise ConfigurationError(
+            "NO_MESSAGES",
+            found="no messages to decode",
+            where="formats",
+            action="write --events PATH beside --format, --key or --source",
+        )
+    elif options.sample:
         say_text(_sample(options.sample, [row["name"] for row in rows]))
     elif options.into:
         _write_between_markers(Path(options.into), "\n".join(markdown(HEADS, format_cells(rows))))
@@ -73,18 +105,79 @@ def _write_between_markers(file: Path, table: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
+def _print_events(options: argparse.Namespace, names: Sequence[str]) -> None:
+    layers = list(installed_layers())
+    read_messages = next(layer.read_messages for layer in layers if layer.read_messages is not None)
+    events = next(layer.events for layer in layers if layer.events is not None)
+    path = Path(options.events)
+    request = _request(options, names)
+    found = events(read_messages(path), request)
+    if options.json:
+        say_json({"path": options.events, "format": request.format, "messages": list(found)})
+    else:
+        say(chain((f"{options.events} as {request.format}",), event_lines(found)))
+
+
+def _request(options: argparse.Namespace, names: Sequence[str]) -> DecodingRequest:
+    keys = tuple(options.key or ())
+    if options.source is None:
+        name = options.format or _detected(Path(options.events))
+        _check_format(name, names, "--format")
+        return DecodingRequest(name, keys=keys)
+    config = read_config(options.config)
+    if options.source not in config.sources:
+        raise ConfigurationError(
+            "UNKNOWN_SOURCE",
+            found=f"source {options.source!r}",
+            where="--source",
+            action=suggested(options.source, config.sources),
+        )
+    name = config.sources[options.source].format
+    if options.format not in (None, name):
+        raise ConfigurationError(
+            "FORMATS_DIFFER",
+            found=f"--format {options.format}, and source {options.source} with the format {name}",
+            where="--format",
+            action="leave out --format or --source",
+        )
+    return DecodingRequest(name, options.source, keys, config)
+
+
+def _detected(path: Path) -> str:
+    """The only format of these messages. Raises ConfigurationError FORMAT_NOT_CLEAR for none or several."""
+    found: list[str] = [
+        name for entry in detect_formats(path)["formats"] for name in (entry["name"], *entry["or"])
+    ]
+    if len(found) != 1:
+        raise ConfigurationError(
+            "FORMAT_NOT_CLEAR",
+            found=f"several possible formats: {', '.join(found)}" if found else "no known format",
+            where=str(path),
+            action="name the format with --format",
+        )
+    return found[0]
+
+
 def _sample(name: str, names: Sequence[str]) -> str:
+    _check_format(name, names, "--sample")
+    text = feeds.sample(name)
+    if text is None:
+        raise MainstemError(
+            "NO_SAMPLE",
+            found=f"no sample feed for {name}",
+            where="formats --sample",
+            action=f"write one or two dozen of its messages into framework/demo/samples/{name}.jsonl",
+        )
+    return text
+
+
+def _check_format(name: str, names: Sequence[str], where: str) -> None:
+    """Raise ConfigurationError UNKNOWN_FORMAT for a name that is no format."""
     if name not in names:
         close = nearest(name, names)
         raise ConfigurationError(
             "UNKNOWN_FORMAT",
             found=f"format {name!r}",
-            where="--sample",
+            where=where,
             action=f"use one of: {', '.join(names)}" + (f" (did you mean {close}?)" if close else ""),
         )
-    text = feeds.sample(name)
-    if text is None:
-        raise MainstemError(
-            "NO_SAMPLE", found=f"no sample feed for {name}", where="formats --sample", action="report this"
-        )
-    return text

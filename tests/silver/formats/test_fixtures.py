@@ -6,46 +6,17 @@ import json
 from typing import Any
 
 import pytest
-from msgspec import NODEFAULT
-from msgspec.structs import fields
 
-from framework.contracts.ddl_actions import actions_text
-from framework.contracts.events import Column, Control, Event
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.event_json import event_members
 from silver.decoding.format import Context, Format
 from tests.silver.recorded import FOLDER, SCENARIOS, context_of, format_of, messages_of
 
 
-def written(value: Any) -> Any:
-    """A value as the JSON file holds it."""
-    if isinstance(value, Column):
-        return {
-            name: part
-            for name in ("type", "declared", "token")
-            if (part := written(getattr(value, name))) is not None
-        }
-    if isinstance(value, dict):
-        return {name: written(part) for name, part in value.items()}
-    return list(value) if isinstance(value, tuple) else str(value) if isinstance(value, str) else value
-
-
-def described(event: Event) -> dict[str, Any]:
-    """An event's members, without those that hold their default."""
-    members = {}
-    for field in fields(event):
-        value = getattr(event, field.name)
-        default = field.default if field.default_factory is NODEFAULT else field.default_factory()
-        if default is NODEFAULT or value != default:
-            members[field.name] = (
-                json.loads(actions_text(value)) if field.name == "actions" else written(value)
-            )
-    return members
-
-
 def decoded(message: RawMessage, fmt: Format, context: Context) -> Any:
     try:
-        return [described(event) for event in fmt.decode(message, context)]
+        return [event_members(event) for event in fmt.decode(message, context)]
     except Malformed as error:
         return {"malformed": str(error.reason)}
 
@@ -79,7 +50,3 @@ def test_expected_reasons_are_reasons() -> None:
         for events in json.loads(path.read_text(encoding="utf-8")):
             if isinstance(events, dict):
                 assert Reason(events["malformed"]), path
-
-
-def test_written_events_are_of_known_kinds() -> None:
-    assert described(Control(kind="ddl", op="DDL")) == {"kind": "ddl", "op": "DDL"}  # type: ignore[arg-type]
