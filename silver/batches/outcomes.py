@@ -222,8 +222,24 @@ def pair_halves(
             .withColumn("origin", F.lit(REFUSED))
         )
         members = members.unionByName(refused.join(places, "_group", "left_semi").select(halves.columns))
-    members = members.withColumn("deadline", _deadline(deadlines))
-    return _apply_to_groups(members, pair_groups)
+    shared = _sources_with_shared_positions(halves.unionByName(updates).unionByName(waiting))
+    members = members.join(F.broadcast(shared), "source", "left")
+    return _apply_to_groups(members.withColumn("deadline", _deadline(deadlines)), pair_groups)
+
+
+def _sources_with_shared_positions(rows: DataFrame) -> DataFrame:
+    """The sources of which several updates of a table share a position: `source`, `is_shared` (true).
+
+    Args:
+        rows: Halves and whole updates with `source`, `_group` (a position of a table), `half`, `change_id`.
+    """
+    is_before = F.col("half").eqNullSafe(F.lit("before"))
+    before, after = (
+        F.size(F.collect_set(F.when(side, F.col("change_id")))) for side in (is_before, ~is_before)
+    )
+    groups = rows.groupBy("source", "_group").agg(before.alias("befores"), after.alias("afters"))
+    several = groups.where("befores > 1 or afters > 1")
+    return several.select("source").distinct().withColumn("is_shared", F.lit(True))
 
 
 def _deadline(deadlines: Mapping[str, datetime | None]) -> Column:

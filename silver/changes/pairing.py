@@ -35,7 +35,7 @@ OWN_TIME_PREFIX = "event_time="
 
 
 def pair_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """`pair` for the groups of a `mapInArrow` input: STAGED with `_group`, `origin` and `deadline`."""
+    """`pair` for the groups of a `mapInArrow` input: STAGED, `_group`, `origin`, `deadline`, `is_shared`."""
     return decide_groups(batches, pair, {NEW, PENDING})
 
 
@@ -43,7 +43,7 @@ def pair(members: Iterable[Row]) -> list[Row]:
     """The outcomes of the members' halves; earlier changes and quarantined halves get none.
 
     `deadline` is the newest event time of the source less the time that halves may wait (null: none is
-    released).
+    released). `is_shared` is true where several updates of the source share a position.
     """
     ordered = sorted(map(_with_own_time, members), key=_coordinates)
     known = [row for row in ordered if row["origin"] == KNOWN]
@@ -140,9 +140,12 @@ def _match(
 def _is_key_change(before: Row, after: Row) -> bool:
     """Whether two halves with different keys, the only ones of their sequence so far, belong together.
 
-    They do if they are adjacent in a partition or if most of their other columns are equal. Otherwise each
-    may have a partner with its own key that is still to come; that is decided when they have waited.
+    They do if no positions of the source are shared, if they are adjacent in a partition, or if most of their
+    other columns are equal. Otherwise each may have a partner with its own key that is still to come; that is
+    decided when they have waited.
     """
+    if not (before["is_shared"] or after["is_shared"]):
+        return True
     if (before["topic"], before["partition"], before["offset"] + 1) == (
         after["topic"],
         after["partition"],

@@ -32,6 +32,7 @@ def half(
     partition: int = 0,
     time: int | None = 0,
     deadline: int | None = None,
+    is_shared: bool | None = None,
 ) -> Row:
     """One half of an update of `shop.orders`."""
     row: Row = dict.fromkeys(STAGED.names)
@@ -57,6 +58,7 @@ def half(
         half=side,
         origin=origin,
         deadline=deadline,
+        is_shared=is_shared,
     )
     return row
 
@@ -558,3 +560,17 @@ def test_releases_between_the_batches_lead_to_the_same_complete_updates(delivery
     for lone in (row for row in silver.changes if row["kind"] == "row" and row["half"] == "after"):
         assert complete[lone["change_id"]]["sequence"] == lone["sequence"]
     assert silver.pending == {}
+
+
+def test_two_halves_with_different_keys_are_a_key_change_where_no_position_is_shared() -> None:
+    (changed,) = pair([before(JOE, 0), after({"id": "9", "name": "Zoe"}, 0, partition=1)])
+    assert (changed["kind"], changed["before"], changed["after"]["id"]) == ("row", JOE, "9")
+
+
+def test_two_halves_with_different_keys_wait_where_updates_share_positions() -> None:
+    """Each may have a partner with its own key, which is still to come."""
+    halves = [
+        before(JOE, 0, is_shared=True),
+        after({"id": "9", "name": "Zoe"}, 0, partition=1, is_shared=True),
+    ]
+    assert [row["kind"] for row in pair(halves)] == ["half", "half"]

@@ -117,7 +117,15 @@ class Silver:
             *({**row, "origin": KNOWN} for row in self.changes if row["kind"] == "row"),
         ]
         for place in sorted({row["sequence"] for row in [*halves, *waiting]}):
-            self._commit(pair([{**row, "deadline": deadline} for row in every if row["sequence"] == place]))
+            self._commit(
+                pair(
+                    [
+                        {**row, "deadline": deadline, "is_shared": True}
+                        for row in every
+                        if row["sequence"] == place
+                    ]
+                )
+            )
 
     def _commit(self, fates: Sequence[Row]) -> None:
         self.changes += [row for row in fates if row["kind"] != "half"]

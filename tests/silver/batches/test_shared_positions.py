@@ -1,0 +1,31 @@
+"""Whether halves of one position are a key change depends on whether the updates of their source share positions."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from framework.contracts.table_schemas import CHANGES
+from silver.batches.outcomes import pair_halves
+from silver.changes.staged_rows import STAGED, Row, staged_table
+from tests.silver.changes.test_pairing import BOB, JOE, after, before
+
+ZOE = {"id": "9", "name": "Zoe"}
+
+
+def test_a_source_that_shares_positions_waits_with_its_key_changes(spark: SparkSession) -> None:
+    rows: list[Row] = []
+    for source, others in (("plain", []), ("shared", [before(JOE, 5), before(BOB, 6)])):
+        halves = [before(JOE, 0, sequence="011.011.016"), after(ZOE, 0, sequence="011.011.016", partition=1)]
+        rows += [
+            {**row, "source": source, "change_id": f"{source} {n}"} for n, row in enumerate(halves + others)
+        ]
+    staged = spark.createDataFrame(staged_table([{name: row[name] for name in STAGED.names} for row in rows]))
+    nothing = spark.createDataFrame([], CHANGES)
+    found = pair_halves(staged, nothing, None, {}).collect()
+    assert sorted((row["source"], row["kind"]) for row in found) == [
+        ("plain", "row"),
+        ("shared", "half"),
+        ("shared", "half"),
+        ("shared", "half"),
+        ("shared", "half"),
+    ]
