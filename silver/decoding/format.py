@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -84,6 +85,11 @@ def no_options(columns: Collection[str]) -> Mapping[str, str]:
     return {}
 
 
+def no_signature(document: Mapping[str, Any]) -> str | None:
+    """No signature: the default of `Format.signature`."""
+    return None
+
+
 def _same_type(kind: str) -> str | None:
     return kind
 
@@ -114,6 +120,10 @@ class Format:
         missing_options: Gives the settings, with their values, that are missing if a table has these columns.
         modes: The modes in which a source may write values while no message says which one, by the names of
             the options that set them; see `silver/decoding/encoding_modes.py`.
+        shares_envelope_with: The formats whose decoders read these messages as well, for the detection of
+            formats. If such a format does not name this one, this one is its variant.
+        signature: Gives what in a message (its JSON object) speaks for this format and against those that
+            share its envelope, as a text for people; None where nothing does.
     """
 
     name: str
@@ -132,3 +142,5 @@ class Format:
     column_type: Callable[[str], str | None] = _same_type
     missing_options: Callable[[Collection[str]], Mapping[str, str]] = no_options
     modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shares_envelope_with: tuple[str, ...] = ()
+    signature: Callable[[Mapping[str, Any]], str | None] = no_signature

@@ -1,6 +1,6 @@
 """Detects the format of a feed: every decoder tries each message, and the results are the evidence.
 
-A message that only one decoder reads is proof. Where several decoders read it, the signature of one writer
+A message that only one decoder reads is proof. Where several decoders read it, the signature of one format
 decides (`silver/detection/signatures.py`). `silver/detection/evidence.py` draws the conclusion for the whole
 feed.
 """
@@ -22,7 +22,7 @@ from silver.decoding.format import Context, Format
 from silver.decoding.json_reader import without_mark
 from silver.detection.evidence import SHOWN_LINES, Evidence, Group, Table, Unread, conclusion
 from silver.detection.key_candidates import MOST_CELLS
-from silver.detection.signatures import share_envelope, signature_of
+from silver.detection.signatures import share_envelope, signatures_of
 from silver.detection.similarity import Likeness, Samples, no_samples
 
 MOST_TABLES = 10_000
@@ -99,12 +99,10 @@ class Detector:
             self._refuse(filed, faults)
             return
         document = _document(message.value)
-        signatures = {name: mark for name in read if (mark := signature_of(name, document)) is not None}
-        related = (name for name in faults if any(share_envelope(name, reader) for reader in read))
-        marked = next(
-            (name for name in related if not signatures and signature_of(name, document) is not None),
-            None,
-        )
+        related = [name for name in faults if any(share_envelope(self.formats, name, r) for r in read)]
+        marks = signatures_of(self.formats, (*read, *related), document)
+        signatures = {name: mark for name, mark in marks.items() if name in read}
+        marked = next((name for name in marks if not signatures), None)
         if marked is not None:  # a broken message that another format with the same envelope would read
             self._refuse(filed, {marked: faults[marked]})
             return
@@ -181,7 +179,7 @@ class Detector:
             if document
             else {}
         )
-        marked = frozenset(name for name in near if signature_of(name, document) is not None)
+        marked = frozenset(signatures_of(self.formats, near, document))
         return marked or frozenset(name for name, lacking in near.items() if lacking == min(near.values()))
 
     def _count(self, group: Group, events: Iterable[Event]) -> None:

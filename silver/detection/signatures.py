@@ -1,151 +1,36 @@
-"""Signatures: what tells formats with the same envelope apart.
+"""Signatures: what tells formats with the same envelope apart. Each format's record has its own.
 
-Most formats need none: no other decoder reads their messages. A new format that shares its envelope with
-another one gets an entry in `_SHARED_ENVELOPES` and a function in `_SIGNATURES`. Today these share one:
-
-    oms_default, oms_default_extend   the images of the second have `__light_type`
-    canal, oms_canal                  Canal writes every value as text, types with their digits, and a batch
-                                      number `id`; OMS writes JSON numbers, bare type names, times in seconds
-    arcion, debezium                  Arcion writes the connector in capitals and every value as text; the
-                                      oldest releases of Debezium write no connector
-
-A signature is a text for people. A message may have none: a heartbeat, a statement, a row of texts.
+Most formats need none: no other decoder reads their messages. A format that names another one in
+`shares_envelope_with` has a `signature`. Where two formats name each other, both signatures count equally.
+Where only one names the other, it is a variant: a message with its signature belongs to the variant, whatever
+the signature of the other says.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-Document = Mapping[str, Any]
-
-_SHARED_ENVELOPES = (
-    frozenset({"oms_default", "oms_default_extend"}),
-    frozenset({"canal", "oms_canal"}),
-    frozenset({"arcion", "debezium"}),
-)
-_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
-_SECONDS = re.compile(r"[0-9]{9,11}(\.[0-9]+)?")
-_BARE_NUMBERS = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "bigint", "int64", "float", "double", "decimal"}
-)
+from silver.decoding.format import Format
 
 
-def signature_of(name: str, document: Document) -> str | None:
-    """What in a message speaks for this format and against those that share its envelope.
+def share_envelope(formats: Mapping[str, Format], name: str, other: str) -> bool:
+    """Whether two formats have the same envelope: at least one of them names the other."""
+    return other in formats[name].shares_envelope_with or name in formats[other].shares_envelope_with
 
-    None where nothing does.
+
+def signatures_of(
+    formats: Mapping[str, Format], names: Iterable[str], document: Mapping[str, Any]
+) -> dict[str, str]:
+    """What in a message speaks for each of these formats and against those that share its envelope.
+
+    Formats for which nothing speaks are left out, and so are those of which a variant is among the others.
     """
-    mark = _SIGNATURES.get(name)
-    return None if mark is None else mark(document)
+    marks = {name: mark for name in names if (mark := formats[name].signature(document)) is not None}
+    return {
+        name: mark for name, mark in marks.items() if not any(_is_variant(formats, v, name) for v in marks)
+    }
 
 
-def share_envelope(name: str, other: str) -> bool:
-    """Whether two formats have the same envelope."""
-    return any(name in family and other in family for family in _SHARED_ENVELOPES)
-
-
-def _default(document: Document) -> str | None:
-    images = _images(document, "prevStruct", "postStruct")
-    is_row = document.get("recordType") in ("INSERT", "UPDATE", "DELETE", "ROW")
-    return (
-        "images without __light_type"
-        if is_row and images and not any("__light_type" in image for image in images)
-        else None
-    )
-
-
-def _default_extend(document: Document) -> str | None:
-    return (
-        "__light_type in an image"
-        if any("__light_type" in image for image in _images(document, "prevStruct", "postStruct"))
-        else None
-    )
-
-
-def _canal(document: Document) -> str | None:
-    if "_tidb" in document:
-        return "TiCDC's member _tidb"
-    if document.get("id") is not None:
-        return "the batch number id"
-    types = _types(document)
-    if any("(" in kind for kind in types.values()):
-        return "types with their digits in mysqlType"
-    for row in _rows(document):
-        texts = {
-            name: value
-            for name, value in row.items()
-            if isinstance(value, str) and types.get(name) in _BARE_NUMBERS
-        }
-        if any(_NUMBER.fullmatch(value) for value in texts.values()):
-            return "numbers written as text"
-    return None
-
-
-def _oms_canal(document: Document) -> str | None:
-    if "_tidb" in document:
-        return None
-    types, rows = _types(document), _rows(document)
-    if any(isinstance(value, int | float) for row in rows for value in row.values()):
-        return "numbers written as JSON numbers"
-    if "int64" in types.values():
-        return "the type int64 in mysqlType"
-    for row in rows:
-        if any(
-            types.get(name) == "timestamp" and isinstance(value, str) and _SECONDS.fullmatch(value)
-            for name, value in row.items()
-        ):
-            return "a TIMESTAMP in seconds"
-    return None
-
-
-def _arcion(document: Document) -> str | None:
-    connector = _source(document).get("connector")
-    return "source.connector in capitals" if isinstance(connector, str) and connector.isupper() else None
-
-
-def _debezium(document: Document) -> str | None:
-    source = _source(document)
-    connector = source.get("connector")
-    if source and connector is None:
-        return "a source without connector, as old releases have it"
-    return "source.connector in small letters" if isinstance(connector, str) and connector.islower() else None
-
-
-def _images(document: Document, *names: str) -> list[Mapping[str, Any]]:
-    return [image for name in names if isinstance(image := document.get(name), Mapping) and image]
-
-
-def _rows(document: Document) -> list[Mapping[str, Any]]:
-    data = document.get("data")
-    return (
-        [row for row in data if isinstance(row, Mapping)]
-        if isinstance(data, Sequence) and not isinstance(data, str)
-        else []
-    )
-
-
-def _types(document: Document) -> dict[str, str]:
-    declared = document.get("mysqlType")
-    return (
-        {name: kind for name, kind in declared.items() if isinstance(kind, str)}
-        if isinstance(declared, Mapping)
-        else {}
-    )
-
-
-def _source(document: Document) -> Mapping[str, Any]:
-    payload = document.get("payload", document)
-    source = payload.get("source") if isinstance(payload, Mapping) else None
-    return source if isinstance(source, Mapping) else {}
-
-
-_SIGNATURES: Mapping[str, Callable[[Document], str | None]] = {
-    "arcion": _arcion,
-    "canal": _canal,
-    "debezium": _debezium,
-    "oms_canal": _oms_canal,
-    "oms_default": _default,
-    "oms_default_extend": _default_extend,
-}
+def _is_variant(formats: Mapping[str, Format], variant: str, name: str) -> bool:
+    return name in formats[variant].shares_envelope_with and variant not in formats[name].shares_envelope_with

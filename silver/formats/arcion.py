@@ -48,6 +48,7 @@ from silver.decoding import (
 )
 from silver.envelopes.connect.column_types import Field
 from silver.envelopes.connect.messages import columns_of, envelope_fields, image_of, key_of
+from silver.envelopes.signatures import arcion_signature
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 
@@ -180,4 +181,6 @@ FORMAT = Format(
     order_comes_from="binlog file, pos, row",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
+    shares_envelope_with=("debezium",),
+    signature=arcion_signature,
 )

@@ -41,6 +41,7 @@ from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding import BY_PARTITION, Context, Format, number_of, read_non_null_cell
 from silver.envelopes.canal import ColumnDeclaration, Dialect, Envelope, decode_flat
+from silver.envelopes.signatures import canal_signature
 from silver.values.canonical import INTEGERS, declared_text, instant_of_wall, wall_of_text
 
 _MEMBERS = re.compile(r"(?:enum|set)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
@@ -184,4 +185,6 @@ FORMAT = Format(
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     positions_are_unique=False,
+    shares_envelope_with=("oms_canal",),
+    signature=canal_signature,
 )

@@ -86,6 +86,7 @@ from silver.envelopes.debezium.source_block import (
     names_of,
     server_of,
 )
+from silver.envelopes.signatures import debezium_signature
 
 _HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns"})
 _TRANSACTION = frozenset({"status", "id", "event_count", "data_collections", "ts_ms"})
@@ -390,4 +391,6 @@ FORMAT = Format(
     options=DebeziumOptions,
     column_type=column_type,
     modes=KINDS,
+    shares_envelope_with=("arcion",),
+    signature=debezium_signature,
 )

@@ -36,6 +36,7 @@ from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding import BY_PARTITION, Context, Format, number_of
 from silver.envelopes.canal import ColumnDeclaration, Dialect, Envelope, decode_flat
 from silver.envelopes.oms.values import coded_text, declared_conversion, declared_value
+from silver.envelopes.signatures import oms_canal_signature
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -78,4 +79,6 @@ FORMAT = Format(
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     positions_are_unique=False,
+    shares_envelope_with=("canal",),
+    signature=oms_canal_signature,
 )

@@ -30,6 +30,7 @@ from framework.contracts.messages import RawMessage
 from silver.decoding import Context, Format, dual_decoder
 from silver.envelopes.oms.records import Record, decode_record
 from silver.envelopes.oms.values import Types
+from silver.envelopes.signatures import default_signature
 
 _RECORD = dual_decoder(Record)
 
@@ -61,4 +62,6 @@ FORMAT = Format(
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     positions_are_unique=False,
     column_type=column_type,
+    shares_envelope_with=("oms_default_extend",),
+    signature=default_signature,
 )

@@ -37,6 +37,7 @@ from framework.contracts.messages import RawMessage
 from silver.decoding import Context, DualDecoder, Format, NeedsExactDecoding, dual_decoder, read_json
 from silver.envelopes.oms.records import Record, decode_record
 from silver.envelopes.oms.values import Types
+from silver.envelopes.signatures import default_extend_signature
 
 _LIGHT_TYPE = "__light_type"
 
@@ -91,4 +92,6 @@ FORMAT = Format(
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     positions_are_unique=False,
+    shares_envelope_with=("oms_default",),
+    signature=default_extend_signature,
 )
