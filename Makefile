@@ -20,15 +20,17 @@ export UV_PROJECT_ENVIRONMENT := .venv
 unexport VIRTUAL_ENV
 unexport PYTHONPATH
 
+FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-long test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark
+.PHONY: help setup demo test test-long test-format test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark
 
 help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
 	@echo "make test     the tests, in WORKERS=$(WORKERS) processes at once, but for those that take minutes each"
 	@echo "make test-long the tests that take minutes each"
+	@echo "make test-format FORMAT=NAME  what concerns one format: decoder, fixtures, broken messages, detection, registry"
 	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
 	@echo "make test-connect  each command on a catalog and on Spark Connect, then the frame tests on Spark Connect"
 	@echo "make test-wheel  the wheel alone in an empty environment: each task of the Databricks jobs, by its own command line"
@@ -64,6 +66,11 @@ test: $(READY)
 # the rest: pipelines that run many times each
 test-long: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m long $(PYTEST_ARGS)
+
+# by name, in seconds and without Spark
+test-format: $(READY)
+	@$(if $(filter $(FORMAT),$(FORMATS)),,echo "no format '$(FORMAT)' in silver/formats: write make test-format FORMAT=NAME with one of: $(FORMATS)"; exit 2)
+	$(BIN)/python -m pytest -m "not spark and not long" -k "$(FORMAT) or test_structure or readme" tests/silver/formats tests/silver/decoding tests/silver/detection tests/framework/cli/test_formats.py tests/architecture/test_structure.py $(PYTEST_ARGS)
 
 # apart from `test`: it needs a browser, and one more package to drive it
 test-browser: $(READY)
