@@ -32,8 +32,10 @@ Images
     columns. A feed that declares types gives each value's text with `silver.values.canonical.declared_text`,
     and finds the type with `silver.values.declared_types.type_of_declaration` (the type text of a message) or
     `silver.values.sql_types.type_of_ddl` (the type text of a DDL statement). `image_cell_by_cell` does this
-    value by value; `read_non_null_cell` gives the token and the text of a single one. `joined_columns` gives
-    the columns of the before and the after image together. `Texts` is the type of an image.
+    value by value; `read_non_null_cell` gives the token and the text of a single one. Where a message writes
+    an image as a list of columns, `named_cells` makes it one of names and cells, and refuses a name with two
+    values. `joined_columns` gives the columns of the before and the after image together. `Texts` is the type
+    of an image.
 
 Faster images, for feeds with types and many messages
     A `RowPlan` holds the conversion of each column (`Step`) and the `ColumnSet` of all images that have the
@@ -49,6 +51,7 @@ from silver.decoding.cells import (
     S,
     Texts,
     is_plain,
+    named_cells,
     number_in,
     plain_cells,
     read_non_null_cell,
@@ -99,6 +102,7 @@ __all__ = [
     "checked_keys",
     "BY_PARTITION",
     "undeclared_image",
+    "named_cells",
     "image_cell_by_cell",
     "read_non_null_cell",
     "joined_columns",

@@ -14,13 +14,14 @@ bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
 
 from framework.contracts.events import Token
+from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.json_reader import (
     MAX_DIGITS,
     MAX_POSITION_DIGITS,
@@ -71,6 +72,26 @@ def plain_cells(part: Any) -> dict[str, Any] | None:
     if part is not None and type(part) is not dict:
         raise NeedsExactDecoding
     return part
+
+
+def named_cells(pairs: Iterable[tuple[str, C]]) -> dict[str, C]:
+    """The cells of an image that a message writes as a list of columns, by name and in order.
+
+    Raises `Malformed` where a name has two different values.
+    """
+    cells: dict[str, C] = {}
+    for name, cell in pairs:
+        if name in cells and not _are_equal(cells[name], cell):
+            raise Malformed(Reason.DUPLICATE_NAME, f"column {name[:100]!r} has two values")
+        cells[name] = cell
+    return cells
+
+
+def _are_equal(cell: object, other: object) -> bool:
+    """Whether two cells say the same: 1, true and 1.0 are three things."""
+    if type(cell) is Raw and type(other) is Raw:
+        return bytes(cell) == bytes(other)
+    return type(cell) is type(other) and cell == other
 
 
 def read_cell(cell: Any) -> tuple[Token, str | None]:

@@ -49,6 +49,13 @@ def test_each_fixture_folder_names_its_origin_and_has_events_beside_each_raw_fil
         assert raws == {path.name.removesuffix(".events.json") for path in folder.glob("*.events.json")}, name
 
 
+def test_each_format_has_a_sample_feed() -> None:
+    samples = {path.stem for path in (ROOT / "framework" / "demo" / "samples").glob("*.jsonl")}
+    assert samples == set(FORMATS), (
+        "`mainstem formats --sample NAME` prints framework/demo/samples/NAME.jsonl"
+    )
+
+
 def test_decoded_rows_have_the_fields_of_the_change_table_in_order() -> None:
     staged = [
         name

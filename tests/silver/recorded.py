@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ SCENARIOS = sorted(
 )
 NULL = b"\\N"
 SPOT = "a spot for cells"
+Cell = tuple[bytes, bytes]
+"""A column's name and value as JSON."""
+CELL: Cell = (b'"cell"', b'"joe"')
 
 
 def format_of(name: str) -> Format:
@@ -67,29 +71,89 @@ def recordings(name: str) -> Iterator[tuple[RawMessage, Context]]:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """An image that is a list of columns: the members of an element that hold the name and the value."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
-    """A good insert of one format. `document` is its JSON; one image in it has the member `SPOT`."""
+    """A good insert of one format, whose image has a spot that takes other cells."""
 
     format: Format
     context: Context
     key: bytes | None
     document: Any
+    """The message. `SPOT` is a member of its image, or the name of a column in it."""
     column: str
     """A column of the image that the message declares with an integer type; empty where the feed declares none."""
+    listed: Listed | None = None
+    """None where the image is an object."""
 
-    def value(self, cells: bytes = b'"cell":"joe"') -> bytes:
-        """The message with these members in its image."""
-        spot = json.dumps({SPOT: 0})[1:-1].encode()
-        text = json.dumps(self.document).encode()
+    def value(self, *cells: Cell, is_compact: bool = False) -> bytes:
+        """The message with these cells in its spot; compact as programs write JSON, without spaces and escapes."""
+        separators, colon = ((",", ":"), ":") if is_compact else ((", ", ": "), ": ")
+
+        def dumped(node: Any) -> str:
+            return json.dumps(node, separators=separators, ensure_ascii=not is_compact)
+
+        text = dumped(self.document).encode()
+        written = cells or (CELL,)
+        if self.listed is None:
+            spot = f"{dumped(SPOT)}{colon}0".encode()
+            into = b",".join(name + b":" + cell for name, cell in written)
+        else:
+            spot = dumped(self._element(0)).encode()
+            into = b",".join(
+                dumped(self._element("a value"))
+                .encode()
+                .replace(dumped(SPOT).encode(), name)
+                .replace(dumped("a value").encode(), cell)
+                for name, cell in written
+            )
         assert text.count(spot) == 1
-        return text.replace(spot, cells)
+        return text.replace(spot, into)
+
+    def _element(self, value: object) -> dict[str, Any]:
+        """The spot of an image that is a list, with another value."""
+        assert self.listed is not None
+        (element,) = (found for found in objects_in(self.document) if found.get(self.listed.name) == SPOT)
+        return {**element, self.listed.value: value}
 
     def with_cell(self, column: str, value: object) -> bytes:
         """The message with another value in one column of its image."""
         document = copy.deepcopy(self.document)
-        (image,) = (found for found in objects_in(document) if SPOT in found)
-        image[column] = value
+        for image in self.images(document):
+            if isinstance(image, dict):
+                image[column] = value
+            else:
+                assert self.listed is not None
+                (element,) = (found for found in image if found[self.listed.name] == column)
+                element[self.listed.value] = value
         return json.dumps(document).encode()
+
+    def without_nested_cells(self, *but: str) -> Sample:
+        """The sample without the cells that are objects and arrays, except those of these columns."""
+        document = copy.deepcopy(self.document)
+        for image in self.images(document):
+            if isinstance(image, dict):
+                for name in [
+                    n for n, cell in image.items() if isinstance(cell, dict | list) and n not in but
+                ]:
+                    del image[name]
+            else:
+                assert self.listed is not None
+                image[:] = [e for e in image if not isinstance(e.get(self.listed.value), dict | list)]
+        return replace(self, document=document)
+
+    def images(self, document: Any) -> list[Any]:
+        """The image with the spot in such a document: an object, or a list of columns."""
+        if self.listed is None:
+            return [found for found in objects_in(document) if SPOT in found]
+        name = self.listed.name
+        return [found for found in lists_in(document) if any(element.get(name) == SPOT for element in found)]
 
     def decode(self, value: bytes | None) -> Sequence[Event]:
         return self.format.decode(RawMessage("feed", "topic", 0, 0, None, self.key, value), self.context)
@@ -108,6 +172,10 @@ def sample_of(name: str) -> Sample:
         for message, context in recordings(name)
         if (sample := _sample(format_of(name), message, context)) is not None
     ]
+    assert samples, (
+        f"no message in tests/fixtures/formats/{name} is a whole insert whose image is a JSON object, or a list of"
+        " objects with the name and the value of a column: write one into a scenario"
+    )
     return max(samples, key=lambda sample: (sample.column != "", len(sample.after(sample.value()))))
 
 
@@ -121,29 +189,61 @@ def _sample(fmt: Format, message: RawMessage, context: Context) -> Sample | None
     )
     if not is_insert or message.value is None:
         return None
-    for document, image in _spots(json.loads(message.value)):
+    document = json.loads(message.value)
+    for spotted, cells, listed in (*_object_spots(document), *_list_spots(document, set(event.after or ()))):
         try:
-            (spotted,) = fmt.decode(structs.replace(message, value=json.dumps(document).encode()), context)
+            (found,) = fmt.decode(structs.replace(message, value=json.dumps(spotted).encode()), context)
         except Malformed:
             continue
-        if isinstance(spotted, RowChange) and SPOT in (spotted.after or ()):
-            whole = ("tinyint", "int", "bigint")
-            found = [
-                n
-                for n, c in event.columns.items()
-                if c.type in whole and image.get(n) is not None and n not in (event.keys or ())
-            ]
-            return Sample(fmt, context, message.key, document, found[0] if found else "")
+        if not isinstance(found, RowChange) or found.after is None or SPOT not in found.after:
+            continue
+        if listed and (found.after[SPOT] != "0" or found.columns[SPOT].type not in (None, "string")):
+            continue  # values of other types have a canonical text that is not the sent one
+        whole = ("tinyint", "int", "bigint")
+        columns = [
+            n
+            for n, c in event.columns.items()
+            if c.type in whole and cells.get(n) is not None and n not in (event.keys or ())
+        ]
+        return Sample(fmt, context, message.key, spotted, columns[0] if columns else "", listed)
     return None
 
 
-def _spots(document: Any) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Copies of a document, each with the member `SPOT` in another one of its objects, and that object."""
+_Spotted = tuple[Any, Mapping[str, Any], Listed | None]
+"""A document with a spot, the cells of the image that has it, and how the image is a list, if it is one."""
+
+
+def _object_spots(document: Any) -> Iterator[_Spotted]:
+    """Copies of a document, each with the member `SPOT` in another one of its objects."""
     for nth in range(len(objects_in(document))):
         spotted = copy.deepcopy(document)
-        place = objects_in(spotted)[nth]
-        place[SPOT] = 0
-        yield spotted, place
+        image = objects_in(spotted)[nth]
+        image[SPOT] = 0
+        yield spotted, image, None
+
+
+def _list_spots(document: Any, columns: set[str]) -> Iterator[_Spotted]:
+    """Copies of a document, each with one more element in a list that has the names of all these columns.
+
+    The element has a name and a value alone, or also what another element has (a type).
+    """
+    for nth, elements in enumerate(lists_in(document)):
+        members = dict.fromkeys(member for element in elements for member in element)
+        for name, value in itertools.permutations(members, 2):
+            if {str(element.get(name)) for element in elements} != columns:
+                continue
+            cells = {element[name]: element.get(value) for element in elements}
+            for pattern in ({}, *elements):
+                spotted = copy.deepcopy(document)
+                lists_in(spotted)[nth].append({**pattern, name: SPOT, value: 0})
+                yield spotted, cells, Listed(name, value)
+
+
+def lists_in(node: Any) -> list[list[dict[str, Any]]]:
+    """All lists of a document that hold objects alone."""
+    inner = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    is_of_objects = isinstance(node, list) and bool(node) and all(isinstance(each, dict) for each in node)
+    return [*([node] if is_of_objects else []), *(found for value in inner for found in lists_in(value))]
 
 
 def objects_in(node: Any) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import replace
 from functools import lru_cache
@@ -17,7 +16,7 @@ from silver.decoding.dual_decoder import DualDecoder
 from silver.envelopes.debezium.placeholders import WORD
 from silver.formats import FORMATS
 from silver.values.canonical import epoch_parts, instant_of_wall, number_text, wall_of_text
-from tests.silver.recorded import SPOT, Sample, objects_in, recordings, sample_of
+from tests.silver.recorded import Sample, recordings, sample_of
 
 MANY = settings(max_examples=400, derandomize=True, deadline=None)
 DIGITS = st.text("0123456789", max_size=45)
@@ -99,25 +98,7 @@ CELLS = st.lists(st.tuples(NAMES, st.sampled_from((*TEXTS, *NUMBERS, *ODD))), mi
 @lru_cache
 def sample(name: str) -> Sample:
     """The format's sample without the cells that only bytes can say."""
-    good = sample_of(name)
-    document = copy.deepcopy(good.document)
-    for image in objects_in(document):
-        if SPOT in image:
-            for column in [
-                c for c, cell in image.items() if isinstance(cell, dict | list) and c != "__light_type"
-            ]:
-                del image[column]
-    return replace(good, document=document)
-
-
-def compact(good: Sample, cells: bytes) -> bytes:
-    """The message as programs write it, without spaces."""
-    spot = b'"a spot":0'
-    return (
-        json.dumps(json.loads(good.value(spot)), separators=(",", ":"), ensure_ascii=False)
-        .encode()
-        .replace(spot, cells)
-    )
+    return sample_of(name).without_nested_cells("__light_type")
 
 
 def answer(good: Sample, value: bytes) -> object:
@@ -141,12 +122,11 @@ def test_python_values_and_bytes_are_read_alike(
     name: str, cells: list[tuple[str, str]], is_compact: bool, is_declared: bool
 ) -> None:
     good = sample(name)
-    written = ",".join(
-        f'"{good.column if is_declared and column == "id" else column}":{value}' for column, value in cells
-    )
-    value = good.value(written.encode())
-    if is_compact:
-        value = compact(good, written.encode())
+    written = [
+        (f'"{good.column if is_declared and column == "id" else column}"'.encode(), cell.encode())
+        for column, cell in cells
+    ]
+    value = good.value(*written, is_compact=is_compact)
     assert answer(good, value) == from_bytes(good, value)
 
 
@@ -173,8 +153,8 @@ def test_columns_of_a_table_are_one_object_for_all_its_messages() -> None:
     ):
         good = replace(sample(name), context=replace(sample(name).context, codecs_for=lambda *_: {}))
         first, second, other = (
-            good.decode(compact(good, cell))[0].columns
-            for cell in (b'"cell":"a"', b'"cell":"b"', b'"cell":1')
+            good.decode(good.value((b'"cell"', cell), is_compact=True))[0].columns
+            for cell in (b'"a"', b'"b"', b"1")
         )
         assert first is second
         assert first is not other

@@ -35,8 +35,8 @@ def cases(good: Sample, draw: random.Random) -> Iterator[Case]:
     texts = [*(text(60) for text in TEXTS.values()), TEXTS["arrays in arrays with an end"](9_000), *ODD]
     for text in texts:
         yield from ((value, good.key, None) for value in spoiled(good.document, text))
-        yield good.value(b'"cell":' + text), good.key, None
-        yield good.value(text + b':"cell"'), good.key, None
+        yield good.value((b'"cell"', text)), good.key, None
+        yield good.value((text, b'"cell"')), good.key, None
         for key in (text, b'{"id":' + text + b"}", b'{"schema":{},"payload":{"id":' + text + b"}}"):
             yield good.value(), key, None
             yield None, key, None
