@@ -1,3 +1,5 @@
+"""Statements in, actions out. `ddl_statements.txt` has a thousand lines of both, and begins with its notation."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -14,6 +16,7 @@ from framework.contracts.ddl_actions import (
     ChangeType,
     CreateTable,
     DropColumn,
+    DropTable,
     NoEffect,
     RenameColumn,
     RenameTable,
@@ -27,45 +30,65 @@ from silver.ddl.keywords import CREATED_OBJECTS, DML, OBJECTS, SILENT, TABLE_OPT
 from silver.ddl.parser import parse_ddl
 from silver.values.sql_types import type_of_ddl
 
+SHOP_T = TableName("shop", None, "t")
 ENVELOPES = {
-    "mysql": TableName("shop", None, "t"),
+    "mysql": SHOP_T,
     "oracle": TableName("ORCL", "HR", "T"),
     "postgres": TableName("db", "public", "t"),
     "tsql": TableName("db", "dbo", "t"),
     "db2": TableName("DB", "S", "T"),
-    "any": TableName("shop", None, "t"),
+    "any": SHOP_T,
 }
+"""The table that the message around a statement names, by dialect."""
 DIALECTS = (*ENVELOPES, "")
 
 
-def place(action: AddColumn | ChangeType) -> str:
+def test_an_added_column_has_a_name_and_a_type() -> None:
+    (found,) = parse_ddl("ALTER TABLE t ADD COLUMN a INT", dialect="mysql", table=SHOP_T)
+    assert found == Statement(SHOP_T, (AddColumn("a", "int", "INT"),))
+
+
+def test_a_statement_can_have_several_actions_in_order() -> None:
+    (found,) = parse_ddl("ALTER TABLE t DROP COLUMN a, RENAME COLUMN b TO a", dialect="mysql", table=SHOP_T)
+    assert found == Statement(SHOP_T, (DropColumn("a"), RenameColumn("b", "a")))
+
+
+def test_a_statement_about_several_tables_has_an_answer_for_each() -> None:
+    found = parse_ddl("DROP TABLE t, u", dialect="mysql", table=SHOP_T)
+    assert found == (
+        Statement(SHOP_T, (DropTable(),)),
+        Statement(TableName("shop", None, "u"), (DropTable(),)),
+    )
+
+
+def place_notation(action: AddColumn | ChangeType) -> str:
     return " first" if action.first else f" after {action.after}" if action.after else ""
 
 
-def told_column(column: AddColumn) -> str:
+def column_notation(column: AddColumn) -> str:
     default = "" if column.default is None else f" d={column.default!r}"
     marks = (" expr" if column.has_expression_default else "") + (" nn" if column.is_not_null else "")
-    return f"+{column.name}:{column.type}[{column.declared}]{place(column)}{default}{marks}"
+    return f"+{column.name}:{column.type}[{column.declared}]{place_notation(column)}{default}{marks}"
 
 
-def told(action: Action) -> str:
+def action_notation(action: Action) -> str:
     match action:
         case AddColumn():
-            return told_column(action)
+            return column_notation(action)
         case ChangeType():
-            return f"~{action.name}:{action.type}[{action.declared}]{place(action)}"
+            return f"~{action.name}:{action.type}[{action.declared}]{place_notation(action)}"
         case DropColumn(name):
             return f"-{name}"
         case RenameColumn(old, new):
             return f"{old}->{new}"
         case RenameTable(to):
-            return f"to {named(to)}"
+            return f"to {name_notation(to)}"
         case SetKeys(keys):
             return f"keys({','.join(keys)})"
         case CreateTable(columns, keys, like, if_not_exists):
-            parts = [", ".join(told_column(c) for c in columns)]
+            parts = [", ".join(column_notation(c) for c in columns)]
             parts += [] if keys is None else [f"keys({','.join(keys)})"]
-            parts += [] if like is None else [f"like {named(like)}"]
+            parts += [] if like is None else [f"like {name_notation(like)}"]
             return f"create({'; '.join(parts)}){' if not exists' if if_not_exists else ''}"
         case NoEffect(reason):
             return f"<{reason}>"
@@ -75,12 +98,12 @@ def told(action: Action) -> str:
             return type(action).__name__
 
 
-def named(table: TableName) -> str:
+def name_notation(table: TableName) -> str:
     return ".".join(part for part in (table.database, table.schema, table.table) if part is not None)
 
 
-def told_statement(statement: Statement) -> str:
-    return f"{named(statement.table)} :: {' ; '.join(told(a) for a in statement.actions)}"
+def statement_notation(statement: Statement) -> str:
+    return f"{name_notation(statement.table)} :: {' ; '.join(action_notation(a) for a in statement.actions)}"
 
 
 def cases() -> list[tuple[str, str, list[str]]]:
@@ -88,7 +111,7 @@ def cases() -> list[tuple[str, str, list[str]]]:
     for line in (Path(__file__).parent / "ddl_statements.txt").read_text("utf-8").splitlines():
         if line.startswith("    "):
             found[-1][2].append(line.strip())
-        elif line:
+        elif line and not line.startswith("#"):
             dialect, _, text = line.partition(" | ")
             found.append((dialect.strip(), text.replace("\\n", "\n"), []))
     return found
@@ -99,7 +122,7 @@ def cases() -> list[tuple[str, str, list[str]]]:
 )
 def test_statements(dialect: str, text: str, expected: list[str]) -> None:
     found = parse_ddl(text, dialect="" if dialect == "any" else dialect, table=ENVELOPES[dialect])
-    assert [told_statement(s).replace("\n", "\\n") for s in found] == expected
+    assert [statement_notation(s).replace("\n", "\\n") for s in found] == expected
 
 
 @pytest.mark.parametrize(
@@ -236,7 +259,7 @@ def test_no_statement_about_a_table_is_ignored_in_silence(
 ) -> None:
     """Whatever stands around it, it is understood or reported; a routine's body runs later, and rights only speak of it."""
     found = parse_ddl(" ".join((*before, statement, *after)), dialect=dialect, table=table)
-    assert any(has_effect(told.actions) for told in found)
+    assert any(has_effect(statement.actions) for statement in found)
 
 
 @settings(max_examples=200, deadline=None)

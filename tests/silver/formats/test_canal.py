@@ -41,6 +41,23 @@ def only_row(**members: Any) -> RowChange:
     return event
 
 
+def test_an_insert_has_the_row_after() -> None:
+    found = only_row(data=[{"id": "1", "name": "Ann"}], pkNames=["id"], mysqlType={"id": "int(11)"})
+    assert (found.op, found.table, found.keys) == (Op.INSERT, "orders", ("id",))
+    assert (found.before, found.after) == (None, {"id": "1", "name": "Ann"})
+
+
+def test_an_update_has_the_old_values_of_changed_columns() -> None:
+    found = only_row(type="UPDATE", data=[{"id": "1", "name": "Ann"}], old=[{"name": "Jane"}])
+    assert found.op is Op.UPDATE
+    assert (found.before, found.after) == ({"id": "1", "name": "Jane"}, {"id": "1", "name": "Ann"})
+
+
+def test_a_delete_has_the_row_before() -> None:
+    found = only_row(type="DELETE", data=[{"id": "1", "name": "Ann"}])
+    assert (found.op, found.before, found.after) == (Op.DELETE, {"id": "1", "name": "Ann"}, None)
+
+
 @pytest.mark.parametrize(
     ("declared", "wire", "text", "canonical"),
     [

@@ -72,6 +72,23 @@ def envelope(
     return {"op": op, "before": before, "after": after, "source": source, "ts_ms": 1709200800100, **more}
 
 
+def test_an_insert_has_the_row_after() -> None:
+    found = row(envelope("c", None, {"id": 1, "name": "Ann"}), key={"id": 1})
+    assert (found.op, found.table, found.keys) == (Op.INSERT, "orders", ("id",))
+    assert (found.before, found.after) == (None, {"id": "1", "name": "Ann"})
+
+
+def test_an_update_has_both_rows() -> None:
+    found = row(envelope("u", {"id": 1, "name": "Ann"}, {"id": 1, "name": None}), key={"id": 1})
+    assert found.op is Op.UPDATE
+    assert (found.before, found.after) == ({"id": "1", "name": "Ann"}, {"id": "1", "name": None})
+
+
+def test_a_delete_has_the_row_before() -> None:
+    found = row(envelope("d", {"id": 1, "name": "Ann"}), key={"id": 1})
+    assert (found.op, found.before, found.after) == (Op.DELETE, {"id": "1", "name": "Ann"}, None)
+
+
 def test_insert_with_the_old_key_is_one_update_of_that_row() -> None:
     found = row(
         envelope("c", None, {"id": 2, "name": "Ann"}), key={"id": 2}, headers={"__debezium.oldkey": {"id": 1}}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from framework.contracts.ddl_actions import CreateTable, DropTable, Unsupported
-from framework.contracts.events import Control, ControlKind, Event, RowChange
+from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.format import Context
@@ -46,6 +46,17 @@ def control(operation: str, definition: dict[str, Any] | None = None) -> Control
     found = event(operation, {"control": {"table-def": definition} if definition else {}})
     assert isinstance(found, Control)
     return found
+
+
+def test_an_insert_has_the_row_after() -> None:
+    found = row("insert", {"data": {"id": 1, "name": "Ann"}})
+    assert (found.op, found.database, found.table, found.keys) == (Op.INSERT, "public", "orders", ("id",))
+    assert (found.before, found.after) == (None, {"id": "1", "name": "Ann"})
+
+
+def test_a_delete_has_the_row_before() -> None:
+    found = row("delete", {"data": {"id": 1, "name": "Ann"}})
+    assert (found.op, found.before, found.after) == (Op.DELETE, {"id": "1", "name": "Ann"}, None)
 
 
 def test_before_image_is_data_overlaid_with_what_was_sent() -> None:

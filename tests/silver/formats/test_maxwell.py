@@ -58,6 +58,23 @@ def altered(
     return found.actions
 
 
+def test_an_insert_has_the_row_after() -> None:
+    found = row(data={"id": 1, "name": "Ann"}, primary_key_columns=["id"])
+    assert (found.op, found.table, found.keys) == (Op.INSERT, "orders", ("id",))
+    assert (found.before, found.after) == (None, {"id": "1", "name": "Ann"})
+
+
+def test_an_update_has_the_old_values_of_changed_columns() -> None:
+    found = row(type="update", data={"id": 1, "name": "Ann"}, old={"name": "Jane"})
+    assert found.op is Op.UPDATE
+    assert (found.before, found.after) == ({"id": "1", "name": "Jane"}, {"id": "1", "name": "Ann"})
+
+
+def test_a_delete_has_the_row_before() -> None:
+    found = row(type="delete", data={"id": 1, "name": "Ann"})
+    assert (found.op, found.before, found.after) == (Op.DELETE, {"id": "1", "name": "Ann"}, None)
+
+
 def test_last_row_of_a_transaction_comes_after_all_others() -> None:
     first, second, last = row(xoffset=0), row(xoffset=1), row(commit=True)
     later = row(xid=8, xoffset=0)

@@ -5,21 +5,45 @@ from typing import Any
 
 import pytest
 
-from framework.contracts.events import Control, Event
+from framework.contracts.events import Control, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from silver.decoding.format import Context, Options
 from silver.formats.oms_default import FORMAT
 
 CONTEXT = Context("feed", Options(), "UTC", lambda database, schema, table: None)
+FIRST = {"id": 1}
 
 
-def decode(kind: str = "INSERT", post: Any = None, **meta: Any) -> Event:
+def decode(kind: str = "INSERT", post: Any = FIRST, prev: Any = None, **meta: Any) -> Event:
     fields = {"db": "shop", "table_name": "orders", "dbType": "OB_MYSQL", "timestamp": "1609344671", **meta}
-    value = {"recordType": kind, "allMetaData": fields, "prevStruct": None, "postStruct": post or {"id": 1}}
+    value = {"recordType": kind, "allMetaData": fields, "prevStruct": prev, "postStruct": post}
     (event,) = FORMAT.decode(
         RawMessage("feed", "orders", 0, 0, None, None, json.dumps(value).encode()), CONTEXT
     )
     return event
+
+
+def row(kind: str, before: Any, after: Any) -> RowChange:
+    event = decode(kind, after, before, record_primary_key="id", record_primary_value="1")
+    assert isinstance(event, RowChange)
+    return event
+
+
+def test_an_insert_has_the_row_after() -> None:
+    found = row("INSERT", None, {"id": 1, "name": "Ann"})
+    assert (found.op, found.database, found.table, found.keys) == (Op.INSERT, "shop", "orders", ("id",))
+    assert (found.before, found.after) == (None, {"id": "1", "name": "Ann"})
+
+
+def test_an_update_has_both_rows() -> None:
+    found = row("UPDATE", {"id": 1, "name": "Jane"}, {"id": 1, "name": "Ann"})
+    assert found.op is Op.UPDATE
+    assert (found.before, found.after) == ({"id": "1", "name": "Jane"}, {"id": "1", "name": "Ann"})
+
+
+def test_a_delete_has_the_row_before() -> None:
+    found = row("DELETE", {"id": 1, "name": "Ann"}, None)
+    assert (found.op, found.before, found.after) == (Op.DELETE, {"id": "1", "name": "Ann"}, None)
 
 
 @pytest.mark.parametrize(
