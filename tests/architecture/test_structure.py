@@ -30,8 +30,8 @@ def test_registry_modules_and_fixture_folders_name_the_same_formats() -> None:
     registry = set(FORMATS)
     written = {path.stem for path in (ROOT / "silver" / "formats").glob("*.py")} - {"__init__"}
     fixtures = {path.name for path in (ROOT / "tests" / "fixtures" / "formats").iterdir() if path.is_dir()}
-    assert registry == written
-    assert registry == fixtures
+    assert registry == written, "each module of silver/formats is a line in silver/formats/__init__.py"
+    assert registry == fixtures, "each format has a folder of its own in tests/fixtures/formats"
 
 
 def test_each_format_is_registered_under_its_modules_name() -> None:
@@ -43,10 +43,11 @@ def test_each_format_is_registered_under_its_modules_name() -> None:
 def test_each_fixture_folder_names_its_origin_and_has_events_beside_each_raw_file() -> None:
     for name in FORMATS:
         folder = ROOT / "tests" / "fixtures" / "formats" / name
-        assert (folder / "ORIGIN.md").is_file(), name
+        assert (folder / "ORIGIN.md").is_file(), f"{name}: ORIGIN.md says where the messages come from"
         raws = {path.stem for path in folder.glob("*.raw")}
-        assert raws, name
-        assert raws == {path.name.removesuffix(".events.json") for path in folder.glob("*.events.json")}, name
+        assert raws, f"{name}: write messages into tests/fixtures/formats/{name}/rows.raw"
+        events = {path.name.removesuffix(".events.json") for path in folder.glob("*.events.json")}
+        assert raws == events, f"{name}: each <scenario>.raw has a <scenario>.events.json"
 
 
 def test_each_format_has_a_sample_feed() -> None:
