@@ -84,7 +84,7 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     """Decode all messages that bronze holds and silver has not read yet."""
     if not lake.exists(spark, MESSAGES_TABLE):
         is_lost = lake.exists(spark, CHANGES_TABLE)
-        return SilverResult(0, errors=(bronze_replaced(lake),) if is_lost else ())
+        return SilverResult(0, errors=(bronze_replaced(spark, lake),) if is_lost else ())
     noted = read_noted_tables(spark, lake)
     begun = restore_epochs(spark, lake, noted, config.sources)
     restore_markers(spark, lake, noted)
@@ -153,7 +153,7 @@ def _read_stream(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -
         if isinstance(first, MainstemError) or (failures and not _is_of_gone_files(first)):
             raise first from None
         raise rewrite_in(first, lake, MESSAGES_TABLE) or _stream_failed(
-            first, lake, checkpoint.path
+            spark, first, lake, checkpoint.path
         ) from None
     if is_connect(spark):  # the batches ran in another process: only the tables know what they did
         state.note(_counts_since(spark, lake, newest), _messages_since(spark, lake, newest))
@@ -287,9 +287,9 @@ def _gone_file(text: str) -> str:
     return found[0] if found else "which, the table's log tells"
 
 
-def _stream_failed(error: Exception, lake: Lakehouse, checkpoint: str) -> MainstemError:
+def _stream_failed(spark: SparkSession, error: Exception, lake: Lakehouse, checkpoint: str) -> MainstemError:
     if _OTHER_TABLE in str(error):
-        return bronze_replaced(lake)
+        return bronze_replaced(spark, lake)
     if _is_of_gone_files(error):
         return MainstemError(
             "BRONZE_INCOMPLETE",

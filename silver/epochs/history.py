@@ -107,6 +107,10 @@ class History:
                 mine[row.epoch] = min(mine.get(row.epoch, place), place, key=lambda p: (p[1] or (), p[0]))
         return found
 
+    def sources_by_landing(self) -> list[str]:
+        """The sources whose offsets have started again: only when a message landed tells its epoch."""
+        return sorted({row.source for row in self.rows if row.state == _BEGUN and row.landing is not None})
+
     def stopped_sources(self) -> dict[str, StoppedSource]:
         """The sources that are stopped and have not been resumed."""
         found = {}

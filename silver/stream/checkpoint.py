@@ -28,6 +28,7 @@ from framework.lakehouse.checkpoint_files import check_files
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.lakehouse.small_files import is_local, is_there, read_note, write_note
 from silver.batches.run_state import BATCH_ID_STEP
+from silver.epochs.history import read_history
 
 _NUMBERED = (
     CHANGES_TABLE,
@@ -166,13 +167,27 @@ def _gone(lake: Lakehouse, path: str) -> MainstemError:
     )
 
 
-def bronze_replaced(lake: Lakehouse) -> MainstemError:
-    """The error of a run whose messages are gone, or are those of another table than silver has read."""
+def bronze_replaced(spark: SparkSession, lake: Lakehouse) -> MainstemError:
+    """The error of a run whose messages are gone, or are those of another table than silver has read.
+
+    Where an epoch begins at offsets that start again, messages that land again do not show their epoch.
+    """
     path = f"{lake.checkpoints}/silver"
+    again = read_history(spark, lake).sources_by_landing()
+    if again:
+        action = (
+            f"put the table back from a backup: the offsets of {', '.join(again)} have started again, and"
+            " only the times at which messages landed tell their epochs. Without a backup delete all tables"
+            f" of the lakehouse and {lake.checkpoints}, and begin again"
+        )
+    else:
+        action = (
+            f"restore the table; or land its messages again, delete {path}, create the empty file"
+            f" {path}.reset and run again: messages that have a fate are left out"
+        )
     return MainstemError(
         "BRONZE_REPLACED",
         found=f"{MESSAGES_TABLE} is gone, or is not the table that {CHANGES_TABLE} was read from",
         where=lake.location(MESSAGES_TABLE),
-        action=f"restore the table; or land its messages again, delete {path}, create the empty file"
-        f" {path}.reset and run again: messages that have a fate are left out",
+        action=action,
     )

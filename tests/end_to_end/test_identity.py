@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -171,6 +172,25 @@ def test_a_topic_that_is_created_anew_loses_nothing(
     values = [row["value"] for row in there if (row["topic"], row["offset"]) == ("shop.item", 1)]
     assert sorted(json.loads(value)["after"]["id"] for value in values if value is not None) == [1, 21, 21]
     assert len(values) == 4
+    kept = tmp_path / "messages"
+    (tmp_path / "lakehouse/bronze/messages").rename(kept)
+    topics.command("run")  # an error of bronze, whose advice follows
+    for gone in [
+        *(tmp_path / "lakehouse/_mainstem/bronze").glob("feed*"),
+        tmp_path / "lakehouse/ops/files/feed",
+    ]:
+        shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    code, found = topics.command("run")
+    assert code == 1
+    assert "put the table back from a backup: the offsets of feed have started again" in json.dumps(found)
+    shutil.rmtree(tmp_path / "lakehouse/bronze/messages")
+    kept.rename(tmp_path / "lakehouse/bronze/messages")
+    (tmp_path / "lakehouse/_mainstem/bronze/feed.reset").touch()
+    for gone in (tmp_path / "lakehouse/_mainstem/bronze").glob("feed*"):
+        if gone.suffix != ".reset":
+            shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    assert topics.command("run")[0] == 0
+    assert topics.status()["messages"] == 19
 
 
 def canal(offset: int, number: int, name: str) -> str:

@@ -137,3 +137,10 @@ def test_a_topic_that_was_created_anew_is_told_by_its_landing(spark: SparkSessio
     assert found == list(places.values())
     told = messages.select("source", "topic", "partition", "offset").limit(1)
     assert [row["epoch"] for row in with_recorded_epochs(told, log, {"feed": 4}).collect()] == [1]
+
+
+def test_the_sources_whose_offsets_have_started_again() -> None:
+    at: Landing = (1_000, "b.jsonl", 7)
+    log = history(*started_rows(EpochStart("feed", 2, 1, [("orders", 0, 0, at)]), History()))
+    log = history(*log.rows, *started_rows(EpochStart("crm", 2, 1, [("people", 0, 40, None)]), log))
+    assert log.sources_by_landing() == ["feed"]
