@@ -22,6 +22,7 @@ from framework.lakehouse.small_files import write_note
 from framework.naming import dotted_name, quoted
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import LayerReport, ResolvedSeed, Run
+from framework.text.formatting import quantity
 
 _ONE_PARTITION_ROWS, _PARTITIONS = 100_000, 64
 
@@ -101,7 +102,7 @@ def _check_keys(dump: Dump, seed: Seed, path: str) -> None:
         row = " ".join(f"{name}={twice[key]}" for key, name in zip(keys, seed.key, strict=True))
         action = "dump the table again, or correct its key (`keys` under `tables:`); nothing has landed"
         raise MainstemError(
-            "KEY_TWICE", found=f"{twice['count']:,} rows with {row}", where=path, action=action
+            "KEY_TWICE", found=f"{quantity(twice['count'], 'row')} with {row}", where=path, action=action
         )
 
 

@@ -19,6 +19,7 @@ from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.demo.feeds import sample
 from framework.pipeline.layer import Layer, LayerReport, Run
 from framework.pipeline.message_counts import accounts
+from framework.text.formatting import quantity
 from silver.batches.seed_plans import resolve_seed
 from silver.detection.detect import detect
 from silver.epochs.history import read_history
@@ -70,8 +71,8 @@ def _report(run: Run, result: SilverResult) -> LayerReport:
     )
     if result.kept:
         notes += (
-            f"{result.kept:,} messages were not decoded again, because `forget` removed rows of them:"
-            " what silver has of them stays",
+            f"{quantity(result.kept, 'message was', 'messages were')} not decoded again, because"
+            " `forget` removed rows of the same message: what silver has of it stays",
         )
     return LayerReport("silver", {"messages": result.messages, **counts}, errors=result.errors, notes=notes)
 
@@ -79,7 +80,7 @@ def _report(run: Run, result: SilverResult) -> LayerReport:
 def _left_out_note(source: str) -> str:
     return (
         f"source {source}: messages of it have landed, and the configuration does not name it: they have no"
-        " fate; give a source this name (again) and run: they are decoded then"
+        " outcome; give a source this name (again) and run: they are decoded then"
     )
 
 

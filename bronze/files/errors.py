@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bronze.files.listing import ListedFile
 from framework.errors import MainstemError
+from framework.text.formatting import quantity
 
 _REPLACE = "replace it by the complete file, or by an empty one if its content is lost, and run again"
 
@@ -59,8 +60,10 @@ def file_corrupt(file: ListedFile, source: str, reason: str) -> MainstemError:
 
 def file_inflated(file: ListedFile, source: str, ratio: int) -> MainstemError:
     """A gzip file decompresses to more than `ratio` times its size."""
-    text = f"a gzip file of {file.size:,} bytes that decompresses to more than {ratio:,} times its size"
-    text += "; nothing of it has landed"
+    text = (
+        f"a gzip file of {quantity(file.size, 'byte')} that decompresses to more than {ratio:,} times its"
+        " size; nothing of it has landed"
+    )
     return _error(
         "FILE_INFLATED",
         text,
@@ -72,7 +75,7 @@ def file_inflated(file: ListedFile, source: str, ratio: int) -> MainstemError:
 
 def file_crowded(file: ListedFile, source: str, limit: int) -> MainstemError:
     """A file holds more than `limit` messages."""
-    text = f"a file of more than {limit:,} messages; nothing of it has landed"
+    text = f"a file of more than {quantity(limit, 'message')}; nothing of it has landed"
     return _error(
         "FILE_CROWDED",
         text,

@@ -24,22 +24,26 @@ from framework.naming import dotted_name
 from framework.pipeline.checks import Check
 from framework.pipeline.layer import LayerReport, TableLine
 from framework.pipeline.run import exit_code
-from framework.text.formatting import one_line
+from framework.text.formatting import noun_for, one_line, quantity
 from framework.text.tables import aligned
 
 _SIDE_COUNTS = {
-    "merged": "halves merged",
-    "heartbeats": "heartbeats",
-    "duplicates": "duplicates",
-    "quarantined": "quarantined",
-    "waiting": "waiting",
+    "merged": ("half merged", "halves merged"),
+    "heartbeats": ("heartbeat", "heartbeats"),
+    "duplicates": ("duplicate", "duplicates"),
+    "quarantined": ("quarantined", "quarantined"),
+    "waiting": ("waiting", "waiting"),
 }
 _LONGEST = 300
 _SHOWN_KEYS = 3
 _OTHER_COUNTS = (
-    ("merged_halves", "halves merged into the changes of their other halves"),
-    ("key_change_halves", "halves of key changes"),
-    ("without_fate", "without a fate yet"),
+    (
+        "merged_halves",
+        "half merged into the change of its other half",
+        "halves merged into the changes of their other halves",
+    ),
+    ("key_change_halves", "half of a key change", "halves of key changes"),
+    ("without_fate", "without an outcome yet", "without an outcome yet"),
 )
 """What messages can be beside the outcomes that every status names."""
 
@@ -79,15 +83,12 @@ def quality_line(judged: int, severities: Sequence[str]) -> str | None:
     """The number of judged rules, and of failed ones by severity; None where there are neither."""
     if not judged and not severities:
         return None
-    head = f" quality: {judged:,} rules judged" if judged else " quality: nothing new to judge"
+    head = f" quality: {quantity(judged, 'rule')} judged" if judged else " quality: nothing new to judge"
     if not severities:
         return f"{head}, all hold"
     errors, warnings = severities.count("error"), len(severities) - severities.count("error")
-    counts = (
-        (errors, "error" if errors == 1 else "errors"),
-        (warnings, "warning" if warnings == 1 else "warnings"),
-    )
-    broken = ", ".join(f"{count:,} {word}" for count, word in counts if count)
+    counts = ((errors, "error"), (warnings, "warning"))
+    broken = ", ".join(quantity(count, noun) for count, noun in counts if count)
     return f"{head}, {len(severities):,} broken: {broken}"
 
 
@@ -103,9 +104,12 @@ def _remarks(table: TableLine) -> str:
 
 
 def _totals(counts: Mapping[str, int], seconds: float) -> str:
-    sides = ", ".join(f"{counts.get(name, 0):,} {words}" for name, words in _SIDE_COUNTS.items())
-    total = f"{counts.get('changes', 0):,} changes from {counts.get('messages', 0):,} messages"
-    return f" done: {total} ({sides}) in {seconds:.1f} s"
+    sides = ", ".join(quantity(counts.get(name, 0), *words) for name, words in _SIDE_COUNTS.items())
+    changes, messages = (
+        quantity(counts.get("changes", 0), "change"),
+        quantity(counts.get("messages", 0), "message"),
+    )
+    return f" done: {changes} from {messages} ({sides}) in {seconds:.1f} s"
 
 
 def _painted(text: str, state: str) -> str:
@@ -120,7 +124,7 @@ def check_lines(check: Check) -> list[str]:
         return [line]
     return [
         line,
-        f"      found: {check.wrong:,} that break it, in {check.where}",
+        f"      found: {check.wrong:,} that {noun_for(check.wrong, 'breaks', 'break')} it, in {check.where}",
         f"      do:    {check.action}",
     ]
 
@@ -188,19 +192,19 @@ def run_document(reports: Sequence[LayerReport], seconds: float) -> dict[str, An
 def account_line(status: Mapping[str, Any]) -> str:
     """The number of messages and of their outcomes, which add up to it."""
     parts = [
-        (status.get("changes", 0), "changes"),
-        (status.get("control_events", 0), "control events"),
-        (status.get("duplicates", 0), "duplicates"),
-        (sum(status.get("quarantined", {}).values()), "quarantined"),
-        (status.get("pending_halves", 0), "halves waiting"),
-        (status.get("excluded", 0), "excluded"),
-        *((count, words) for name, words in _OTHER_COUNTS if (count := status.get(name, 0))),
+        quantity(status.get("changes", 0), "change"),
+        quantity(status.get("control_events", 0), "control event"),
+        quantity(status.get("duplicates", 0), "duplicate"),
+        f"{sum(status.get('quarantined', {}).values()):,} quarantined",
+        quantity(status.get("pending_halves", 0), "half waiting", "halves waiting"),
+        f"{status.get('excluded', 0):,} excluded",
+        *(quantity(count, *words) for name, *words in _OTHER_COUNTS if (count := status.get(name, 0))),
     ]
-    line = (
-        f"{status.get('messages', 0):,} messages: {', '.join(f'{count:,} {words}' for count, words in parts)}"
-    )
+    line = f"{quantity(status.get('messages', 0), 'message')}: {', '.join(parts)}"
     further = status.get("further_rows", 0)
-    return f"{line}; less {further:,} further rows of messages that hold several" if further else line
+    return (
+        f"{line}; less {quantity(further, 'further row')} of messages that hold several" if further else line
+    )
 
 
 def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
@@ -227,17 +231,17 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
     for row, table in zip(rows, status.get("tables", ()), strict=True):
         if table.get("statements_not_applied"):
             say_line(
-                f"  {row[0]}: {table['statements_not_applied']:,} statements not applied: "
+                f"  {row[0]}: {quantity(table['statements_not_applied'], 'statement')} not applied: "
                 "not understood, or without a position"
             )
         if table.get("missed_while_excluded"):
             say_line(
-                f"  {row[0]}: lacks the {table['missed_while_excluded']:,} messages "
+                f"  {row[0]}: lacks the {quantity(table['missed_while_excluded'], 'message')} "
                 "that came while it was excluded"
             )
     say_line(account_line(status))
     for source in status.get("left_out", ()):
-        say_line(f"  LEFT OUT {source['messages']:,} messages: {source['note']}")
+        say_line(f"  LEFT OUT {quantity(source['messages'], 'message')}: {source['note']}")
     for late in status.get("late_snapshots", ()):
         say_line(f"  SNAPSHOT {late['note']}")
     for stop in status.get("stopped", ()):

@@ -12,6 +12,7 @@ from typing import Any
 from framework.config.tables import CHOOSE_KEY
 from framework.errors import MainstemError
 from framework.naming import dotted_name
+from framework.text.formatting import quantity
 
 Detect = Callable[[Path, str], Mapping[str, Any]]
 """The answer of `detect` for a file or folder, as a source of this name.
@@ -270,7 +271,8 @@ def _source_lines(source: DraftSource, root: Path) -> Iterator[str]:
     yield f"    # seen: {_on_one_line(tables)}{more}" if tables else "    # seen: no table yet"
     if source.answer["unread_count"]:
         count = source.answer["unread_count"]
-        yield f"    # {count:,} lines fit no format: they will be in quarantine, with the reason"
+        lines = quantity(count, "line fits", "lines fit")
+        yield f"    # {lines} no format: a run puts such lines in quarantine, with the reason"
 
 
 def _table_lines(keyless: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -15,6 +15,7 @@ import yaml
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.lease import hold_lease
+from framework.text.formatting import noun_for, quantity
 
 PIPELINE = "demo"
 
@@ -78,7 +79,8 @@ def farewell(folder: Path) -> str:
     return "\n".join(
         (
             "",
-            f"{len(replicas)} replicas, built from sample feeds of {len(run)} formats, are in {folder}",
+            f"{quantity(len(replicas), 'replica')}, built from sample feeds of"
+            f" {quantity(len(run), 'format')}, {noun_for(len(replicas), 'is', 'are')} in {folder}",
             f"  {_CONFIGURATION:<14} the pipeline's configuration: "
             "ten minutes to read, and a start for your own",
             f"  {_LANDING + '/':<14} the messages as they were sent: "
@@ -91,7 +93,8 @@ def farewell(folder: Path) -> str:
             f"  {mainstem} status -c {configuration}",
             f"  {_reading(folder / _LAKEHOUSE / 'gold' / _SHOWN)}",
             f"  {mainstem} formats --sample datahub_blob",
-            f"samples of {len(others)} more formats, which did not run here: {', '.join(sorted(others))}",
+            f"samples of {quantity(len(others), 'more format')}, which did not run here:"
+            f" {', '.join(sorted(others))}",
             f"  {mainstem} formats",
             f"  {mainstem} formats --sample {min(others)}",
         )

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 
 from framework.contracts.expectations import Finding, Rule
 from framework.contracts.quality import MOST_KEYS
+from framework.text.formatting import quantity
 
 SCANNED_KINDS = ("not_null", "unique", "accepted", "range", "regex", "length")
 """Kinds that Great Expectations has an expectation for."""
@@ -94,7 +95,7 @@ class GreatExpectations:
                     total,
                     failed,
                     texts,
-                    f"{failed:,} of {total:,} rows",
+                    f"{failed:,} of {quantity(total, 'row')}",
                     "scanned by Great Expectations",
                 )
             )

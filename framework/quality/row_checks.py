@@ -13,6 +13,7 @@ from framework.config.quality import ROW_KINDS, Bound, Value
 from framework.contracts.expectations import Finding, Measurement, MeasurementContext, Rule
 from framework.contracts.quality import MOST_KEYS
 from framework.naming import quoted
+from framework.text.formatting import quantity
 
 PASS_KINDS = (*ROW_KINDS, "unique", "sql")
 """Kinds that the one pass measures."""
@@ -62,7 +63,7 @@ def _finding(rows: DataFrame, rule: Rule, total: int, failed: int | None, keys: 
         detail = f"it has {', '.join(rows.columns)}"[:500]
         return Finding(rule, total, 1, observed=f"no column {missing}", detail=detail, is_measured=False)
     named = failing_keys(rows, rule, keys) if failed else ()
-    return Finding(rule, total, failed, named, f"{failed:,} of {total:,} rows")
+    return Finding(rule, total, failed, named, f"{failed:,} of {quantity(total, 'row')}")
 
 
 def failing_keys(rows: DataFrame, rule: Rule, keys: Sequence[str]) -> tuple[str, ...]:

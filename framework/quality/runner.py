@@ -22,6 +22,7 @@ from framework.quality.measurement import measure, measure_together, unjudged
 from framework.quality.row_checks import PASS_KINDS, row_measurement
 from framework.spark.session import worker_sessions
 from framework.spark.tuning import SMALL_ROWS, tune_for_rows
+from framework.text.formatting import quantity
 
 THREADS = 4
 TOGETHER = 8
@@ -134,9 +135,13 @@ def _row_counts(
 def _row_count(rule: Rule, total: int, previous: PreviousResults, target: CheckTarget) -> Finding:
     last = previous.of(target.id, rule.name)
     if last is None:
-        return Finding(rule, total, 0, (), f"{total:,} rows, for the first time")
+        return Finding(rule, total, 0, (), f"{quantity(total, 'row')}, for the first time")
     change = abs(total - last.checked_count) * 100 / max(last.checked_count, 1)
     failed = int(rule.percent is not None and change > rule.percent)
     return Finding(
-        rule, total, failed, (), f"{last.checked_count:,} rows before, {total:,} now ({change:.1f} %)"
+        rule,
+        total,
+        failed,
+        (),
+        f"{quantity(last.checked_count, 'row')} before, {total:,} now ({change:.1f} %)",
     )

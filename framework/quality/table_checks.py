@@ -12,6 +12,7 @@ from framework.contracts.expectations import Finding, Rule, Snapshot
 from framework.contracts.quality import MOST_KEYS
 from framework.naming import quoted
 from framework.quality.row_checks import key_text
+from framework.text.formatting import noun_for, quantity
 
 
 def check_relationship(rows: DataFrame, others: DataFrame, rule: Rule, keys: Sequence[str]) -> Finding:
@@ -26,7 +27,9 @@ def check_relationship(rows: DataFrame, others: DataFrame, rule: Rule, keys: Seq
     )
     failed = orphans.count()
     named = _first(orphans) if failed else ()
-    return Finding(rule, rows.count(), failed, named, f"{failed:,} rows name no row of {rule.to}")
+    return Finding(
+        rule, rows.count(), failed, named, f"{quantity(failed, 'row names', 'rows name')} no row of {rule.to}"
+    )
 
 
 def read_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
@@ -63,19 +66,22 @@ def compare_snapshot(rows: DataFrame, dump: DataFrame, rule: Rule, keys: Sequenc
         _all(F.col(f"mine.k{i}").eqNullSafe(F.col(f"theirs.k{i}")) for i in range(len(keys))),
         "full_outer",
     )
-    fate = (
+    difference = (
         F.when(F.col("theirs.row").isNull(), F.lit("not in the snapshot"))
         .when(F.col("mine.row").isNull(), F.lit("not in the replica"))
         .when(F.col("mine.hash") != F.col("theirs.hash"), _differing(columns, len(keys)))
     )
     key = F.coalesce(F.col("mine.key"), F.col("theirs.key"))
     differing = both.select(
-        key.alias("key"), fate.alias("fate"), F.col("mine.row").isNotNull().alias("is_mine")
+        key.alias("key"), difference.alias("difference"), F.col("mine.row").isNotNull().alias("is_mine")
     )
-    counts = differing.agg(F.count("*"), F.count_if("is_mine"), F.count("fate")).first()
+    counts = differing.agg(F.count("*"), F.count_if("is_mine"), F.count("difference")).first()
     total, own, failed = (int(counts[0]), int(counts[1]), int(counts[2])) if counts else (0, 0, 0)
-    named = differing.where("fate is not null").orderBy("key").limit(MOST_KEYS).collect() if failed else []
-    observed = f"{own:,} rows, {failed:,} of {total:,} keys differ"
+    named = (
+        differing.where("difference is not null").orderBy("key").limit(MOST_KEYS).collect() if failed else []
+    )
+    differ = noun_for(failed, "differs", "differ")
+    observed = f"{quantity(own, 'row')}, {failed:,} of {quantity(total, 'key')} {differ}"
     return Finding(
         rule,
         total,

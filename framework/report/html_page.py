@@ -150,6 +150,7 @@ def _templates() -> Environment:
         preview=preview,
         subject=subject,
         n=formatting.number,
+        quantity=formatting.quantity,
         short=formatting.short_number,
         moment=formatting.moment,
         span=formatting.span,

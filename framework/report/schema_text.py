@@ -18,6 +18,7 @@ from framework.contracts.ddl_actions import (
     TruncateTable,
     Unsupported,
 )
+from framework.text.formatting import quantity
 
 _MOST = 12
 
@@ -59,7 +60,11 @@ def _describe(action: Action) -> str:
         case DropTable():
             return "table dropped"
         case CreateTable():
-            return f"table created with {len(action.columns)} columns" if action.columns else "table created"
+            return (
+                f"table created with {quantity(len(action.columns), 'column')}"
+                if action.columns
+                else "table created"
+            )
         case TruncateTable():
             return "truncated"
         case SetKeys():

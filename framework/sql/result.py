@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from framework.text.formatting import one_line
+from framework.text.formatting import one_line, quantity
 from framework.text.tables import aligned
 
 _WIDEST = 80
@@ -48,7 +48,7 @@ def lines(answer: Answer) -> list[str]:
     """The answer as aligned lines, one for each row, with long values cut."""
     heads = [one_line(name, _WIDEST) for name, _ in answer.columns]
     rows = [[_cell(value) for value in row] for row in answer.rows]
-    count = f"{len(answer.rows):,} row{'' if len(answer.rows) == 1 else 's'}"
+    count = quantity(len(answer.rows), "row")
     return [
         *aligned(heads, rows),
         f"({count}, and there are more: --limit {10 * len(answer.rows)})"

@@ -62,6 +62,24 @@ def number(value: int | None) -> str:
     return "–" if value is None else f"{value:,}"
 
 
+def quantity(count: int | None, one: str, many: str | None = None) -> str:
+    """A count with its noun: `1 file`, `1,204 files`; `– files` for a count that is not known.
+
+    The noun may bring its verb: `quantity(n, "message waits", "messages wait")`.
+
+    Args:
+        count: The number of things; null means unknown.
+        one: The words that follow the number 1.
+        many: The words that follow every other number; `one` and an s where it is left out.
+    """
+    return f"{number(count)} {noun_for(count, one, many)}"
+
+
+def noun_for(count: float | None, one: str, many: str | None = None) -> str:
+    """The words that follow a count: `one` after the number 1, else `many` (`one` and an s if left out)."""
+    return one if count == 1 else many or f"{one}s"
+
+
 def short_number(value: float) -> str:
     """A count in few characters: `950`, `1.2 k`, `34 M`."""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
@@ -99,5 +117,5 @@ def span(value: timedelta | float | None) -> str:
 def byte_size(count: int) -> str:
     """A size: `512 bytes`, `1.2 KiB`."""
     if count < 1024:
-        return f"{count:,} byte{'' if count == 1 else 's'}"
+        return quantity(count, "byte")
     return f"{count / 1024:,.1f} KiB" if count < 1024**2 else f"{count / 1024**2:,.1f} MiB"

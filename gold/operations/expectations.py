@@ -28,6 +28,7 @@ from framework.pipeline.layer import Run
 from framework.quality.row_checks import key_text
 from framework.quality.rules import configured, default_rules, digest, rule_of, unique_by_name
 from framework.quality.table_checks import check_relationship, compare_snapshot, read_snapshot
+from framework.text.formatting import noun_for, quantity
 from gold.operations.key_comparison import ImpliedKeys, KeyRules
 from gold.operations.progress import Clock, progress_target
 from gold.planning.table_state import State, TableState, read_states
@@ -285,7 +286,7 @@ def _types(spark: SparkSession, table: _Table) -> Finding:
         len(wanted),
         len(wrong),
         tuple(sorted(wrong)[:MOST_KEYS]),
-        f"{len(wrong)} of {len(wanted)} columns differ",
+        f"{len(wrong)} of {quantity(len(wanted), 'column')} {noun_for(len(wrong), 'differs', 'differ')}",
     )
 
 
@@ -343,8 +344,13 @@ def _bad_values(spark: SparkSession, table: _Table) -> Finding:
     )
     detail = "ops/bad_values has their texts" if failed else None
     if unlisted:
-        detail = f"{unlisted:,} more were too many for ops/bad_values to list"
+        detail = f"{quantity(unlisted, 'more cell')} beyond the number that ops/bad_values lists"
     count = failed + unlisted
     return Finding(
-        BAD_VALUES, state.changes_applied, count, tuple(row[0] for row in named), f"{count:,} cells", detail
+        BAD_VALUES,
+        state.changes_applied,
+        count,
+        tuple(row[0] for row in named),
+        quantity(count, "cell"),
+        detail,
     )

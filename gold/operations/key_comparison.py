@@ -18,6 +18,7 @@ from framework.lakehouse.lakehouse import read_table
 from framework.pipeline.layer import Run
 from framework.quality.measurement import measure
 from framework.quality.row_checks import key_text
+from framework.text.formatting import quantity
 from gold.changes.effects import effects, key_names, table_rows, with_current_names
 from gold.changes.former_keys import former_keys, with_current_key
 from gold.changes.profile import namings_for
@@ -140,7 +141,7 @@ class _Comparison:
                         rows,
                         failed,
                         named,
-                        f"{failed:,} of {rows:,} {'new rows' if self.since >= 0 else 'rows'}",
+                        f"{failed:,} of {quantity(rows, 'new row' if self.since >= 0 else 'row')}",
                     )
                 )
         return [*found, self._implied(context, differing)]
@@ -149,7 +150,11 @@ class _Comparison:
         state = self.state
         through = f"verified through {state.sequence} at {state.event_time} UTC"
         detail = f"mainstem rebuild {state.name.dotted}" if differing else None
-        observed = f"{differing:,} keys differ" if differing else f"{self._which} keys as implied, {through}"
+        observed = (
+            quantity(differing, "key differs", "keys differ")
+            if differing
+            else f"{self._which} keys as implied, {through}"
+        )
         named = (
             self._examples(context, "difference IS NOT NULL", F.concat("key", F.lit(": "), "difference"))
             if differing

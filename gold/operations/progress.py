@@ -14,6 +14,7 @@ from framework.contracts.expectations import CheckTarget, Finding, Rule
 from framework.contracts.table_names import BATCHES_TABLE
 from framework.pipeline.layer import Run
 from framework.quality.rules import configured, digest, rule_of, unique_by_name
+from framework.text.formatting import quantity
 from gold.planning.gates import failing_keys
 from gold.planning.table_state import State, TableState, counts_with_progress
 
@@ -76,6 +77,7 @@ def progress_target(run: Run, state: TableState, clock: Clock) -> CheckTarget:
 
 def _applied(state: TableState, behind: int) -> Finding:
     is_parked = state.state is State.PARKED
+    batches = quantity(behind, "batch", "batches")
     through = (
         f"verified through {state.sequence} at {_format_moment(state.event_time)}"
         if state.sequence
@@ -88,7 +90,7 @@ def _applied(state: TableState, behind: int) -> Finding:
             state.changes_applied,
             1,
             keys,
-            f"parked, {behind} batches behind",
+            f"parked, {batches} behind",
             reason,
         )
     if not is_parked:
@@ -97,9 +99,16 @@ def _applied(state: TableState, behind: int) -> Finding:
             state.changes_applied,
             0,
             (),
-            f"{through}; {behind} batches behind; {state.late:,} late changes",
+            f"{through}; {batches} behind; {quantity(state.late, 'late change')}",
         )
-    return Finding(APPLIED, state.changes_applied, 1, (), f"parked, {behind} batches behind", reason)
+    return Finding(
+        APPLIED,
+        state.changes_applied,
+        1,
+        (),
+        f"parked, {batches} behind",
+        reason,
+    )
 
 
 def _fresh(rule: Rule, state: TableState, extent: _Extent, clock: Clock) -> Finding:

@@ -13,6 +13,7 @@ from framework.contracts.expectations import Rule
 from framework.contracts.quality import MOST_KEYS
 from framework.errors import MainstemError
 from framework.quality.row_checks import is_broken, key_text
+from framework.text.formatting import noun_for, quantity
 from gold.schema.casting import typed
 from gold.schema.layout import Layout
 
@@ -65,8 +66,11 @@ def refuse_failing_rows(rows: DataFrame, layout: Layout, rules: Sequence[Rule], 
                 .collect()
             )
             named = ", ".join(f"[{row[0]}]" for row in keys)
+            breaks = noun_for(failed, "breaks", "break")
             raise _refused(
-                rule, f"{failed:,} of {counts[0]:,} rows of the batch break {rule.name}: {named}", table
+                rule,
+                f"{failed:,} of {quantity(counts[0], 'row')} of the batch {breaks} {rule.name}: {named}",
+                table,
             )
 
 

@@ -15,6 +15,7 @@ from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, read_table, rows_written
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.session import refuse_references
+from framework.text.formatting import quantity
 from gold.changes import key_changes
 from gold.changes.effects import effects, key_names
 from gold.changes.profile import SchemaColumn
@@ -371,16 +372,18 @@ def _notes(plan: Plan, faults: Faults, met: int) -> Iterator[str]:
     if plan.rebuild is not None and plan.rebuild.reason not in _FIRST_BUILDS:
         yield f"rebuilt: {plan.rebuild}"
     if plan.task.state.is_unlisted:
-        yield f"{BAD_VALUES_TABLE} was gone: its {faults.count:,} bad values are listed again"
+        values = quantity(faults.count, "bad value is", "bad values are")
+        yield f"{BAD_VALUES_TABLE} was gone: {values} listed again"
     if plan.task.missed:
-        yield f"without the {plan.task.missed} messages that came while it was excluded"
+        yield f"without the {quantity(plan.task.missed, 'message')} that came while it was excluded"
     if met:
         yield collision_note(met)
     if faults.others:
-        yield f"{faults.others:,} bad values more than the {len(faults.cells):,} that ops/bad_values lists"
+        others = quantity(faults.others, "bad value")
+        yield f"{others} more than the {len(faults.cells):,} that ops/bad_values lists"
     unclear = plan.task.lineage.not_understood
     if unclear:
-        yield f"{len(unclear)} statements not applied, the last: {unclear[-1][1]}"
+        yield f"{quantity(len(unclear), 'statement')} not applied, the last: {unclear[-1][1]}"
 
 
 def _newest_sequence(plan: Plan) -> str | None:

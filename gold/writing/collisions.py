@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from framework.config.tables import Deletes
 from framework.lakehouse.lakehouse import read_changes, table_version
 from framework.naming import quoted
+from framework.text.formatting import quantity
 from gold.changes.effects import effects, key_names
 from gold.changes.latest import by_key
 from gold.planning.plan import Plan
@@ -124,4 +125,4 @@ def _met_before(all_effects: DataFrame, before: DataFrame, everything: DataFrame
 
 def collision_note(count: int) -> str:
     """The note about the count in the line of a table."""
-    return f"{count:,} insert{'' if count == 1 else 's'} met a row that was there"
+    return f"{quantity(count, 'insert')} met a row that was there"

@@ -20,6 +20,7 @@ from framework.errors import MainstemError
 from framework.lakehouse.small_files import is_there
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.tuning import SMALL_ROWS, tune_for_rows
+from framework.text.formatting import quantity
 from silver.batches import (
     arrival,
     batch_counts,
@@ -239,7 +240,7 @@ def _pair_and_deduplicate(
     if decoded != arrived.messages:
         raise MainstemError(
             "MESSAGES_UNACCOUNTED",
-            found=f"{arrived.messages} messages in a batch, {decoded} fates",
+            found=f"{quantity(arrived.messages, 'message')} in a batch, {quantity(decoded, 'outcome')}",
             where="silver",
             action="report this: nothing was written, bronze keeps every message",
         )

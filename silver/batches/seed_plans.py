@@ -19,6 +19,7 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.small_files import is_there
 from framework.naming import dotted_name
 from framework.pipeline.layer import ResolvedSeed, Run, SeedRequest
+from framework.text.formatting import quantity
 from silver.batches import changes_table
 from silver.batches.run_state import RunState
 from silver.changes.decode import SourcePlan
@@ -80,8 +81,8 @@ def _notes(before: int, after: int, seeded: int) -> list[str]:
     if not before and not after:
         return []
     return [
-        f"{before:,} changes of the table that were read before are at or below the position:"
-        f" rows of the dump replace them; {after:,} are after it and stay"
+        f"rows of the dump replace {quantity(before, 'earlier change')} of the table at or below the"
+        f" position; {quantity(after, 'earlier change is', 'earlier changes are')} after it and stay"
     ]
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from framework.contracts.events import Half, Op
 from framework.contracts.quarantine_reasons import Reason
+from framework.text.formatting import quantity
 from silver.changes.change_id import key_values
 from silver.changes.grouping import Batches, decide_groups
 from silver.changes.staged_rows import Row, as_duplicate, as_refused
@@ -202,8 +203,8 @@ def _by_key(rows: list[Row]) -> dict[object, list[Row]]:
 def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
     if len(befores) == len(afters) and not _by_key(befores).keys().isdisjoint(_by_key(afters)):
         detail = (
-            f"{len(befores)} before and {len(afters)} after halves share one position"
-            " and no key tells them apart"
+            f"{len(befores)} before and {quantity(len(afters), 'after half', 'after halves')}"
+            " share one position and no key tells them apart"
         )
         return [
             as_refused(row, Reason.AMBIGUOUS_PAIR, detail)

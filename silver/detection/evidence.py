@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from framework.contracts.quarantine_reasons import Reason
+from framework.text.formatting import quantity
 from silver.detection.advice import Causes
 from silver.detection.key_candidates import Sample, candidates
 
@@ -135,14 +136,15 @@ def _format(
     sure = sum(group.messages for group in proof)
     signatures = sum((group.signatures for group in proof), Counter[str]())
     alone = sure - sum(signatures.values())
-    evidence = [f"{n:,} messages with {mark}" for mark, n in signatures.most_common()]
+    evidence = [f"{quantity(n, 'message')} with {mark}" for mark, n in signatures.most_common()]
     if alone > 0:
-        evidence.append(f"{alone:,} messages that no other format reads")
+        evidence.append(f"{quantity(alone, 'message')} that no other format reads")
     if count > sure and len(owner) == 1:
-        evidence.append(f"{count - sure:,} messages that others read too, beside those")
+        evidence.append(f"{quantity(count - sure, 'message')} that others read too, beside those")
     if len(owner) > 1:
         evidence.append(
-            f"{count:,} messages that {' and '.join(sorted(owner))} read alike: nothing in them tells which"
+            f"{quantity(count, 'message')} that {' and '.join(sorted(owner))} read alike:"
+            " nothing in them tells which"
         )
     return {
         "name": min(owner),

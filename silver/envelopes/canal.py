@@ -35,6 +35,7 @@ from framework.contracts.ddl_actions import NoEffect
 from framework.contracts.events import Column, Control, ControlKind, Event, Image, Op, RowChange, Token
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
+from framework.text.formatting import quantity
 from silver.decoding.cells import TOKENS, C, Kinds, Texts, is_plain, read_cell
 from silver.decoding.dual_decoder import dual_decoder
 from silver.decoding.format import Context
@@ -203,7 +204,9 @@ class _Reader:
         if not data or not all(data):
             raise Malformed(Reason.MISSING_IMAGE, f"{self.envelope.type} without data")
         if len(old) > len(data):
-            raise Malformed(Reason.WRONG_SHAPE, f"old has {len(old)} rows, data has {len(data)}")
+            raise Malformed(
+                Reason.WRONG_SHAPE, f"old has {quantity(len(old), 'row')}, data has {len(data):,}"
+            )
         declared, keys = self._declared(), self._keys()
         padded = [*old, *[None] * (len(data) - len(old))]
         return [

@@ -31,6 +31,7 @@ from msgspec import Raw
 from framework.contracts.events import Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
+from framework.text.formatting import quantity
 from silver.decoding import (
     C,
     Context,
@@ -121,7 +122,8 @@ def _check_rowid(keys: Sequence[str] | None, meta: _Meta) -> None:
     if keys and values > 1 and values != len(set(keys)):
         raise Malformed(
             Reason.KEY_NOT_IN_IMAGE,
-            f"the configured key has {len(set(keys))} columns, meta.rowid has {values} values",
+            f"the configured key has {quantity(len(set(keys)), 'column')},"
+            f" meta.rowid has {quantity(values, 'value')}",
         )
 
 

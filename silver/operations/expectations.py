@@ -23,6 +23,7 @@ from framework.contracts.table_names import (
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, QUARANTINE
 from framework.pipeline.layer import Run
 from framework.quality.rules import digest, rule_of, unique_by_name
+from framework.text.formatting import quantity
 from silver.batches import quality_rules
 from silver.batches.batch_counts import COUNTS_SCHEMA
 from silver.epochs.history import StoppedSource, read_history
@@ -155,7 +156,8 @@ def _pending(run: Run) -> CheckTarget:
                 count,
                 0,
                 (),
-                f"{count:,} halves wait" + (f", the oldest of {oldest} UTC" if count else ""),
+                quantity(count, "half waits", "halves wait")
+                + (f", the oldest of {oldest} UTC" if count else ""),
             ),
         )
 

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.naming import dotted_name
+from framework.text.formatting import noun_for, quantity
 
 _TABLE = ("source", "database", "schema", "table")
 
@@ -30,9 +31,10 @@ def late_snapshots(counts: DataFrame) -> Sequence[dict[str, Any]]:
 
 def _with_note(late: dict[str, Any]) -> dict[str, Any]:
     name = dotted_name(late["database"], late["schema"], late["table"])
+    rows, were = quantity(late["rows"], "row"), noun_for(late["rows"], "was", "were")
     note = (
-        f"source {late['source']}, {name}: {late['rows']:,} rows of a snapshot came after changes, and were"
-        f" applied only to keys without a row; to take a snapshot whole, set `epoch: {late['epoch'] + 1}`"
-        " for the source and take it again"
+        f"source {late['source']}, {name}: {rows} of a snapshot came after changes, and"
+        f" {were} applied only to keys without a row; to take a snapshot whole,"
+        f" set `epoch: {late['epoch'] + 1}` for the source and take it again"
     )
     return {**late, "note": note}

@@ -18,6 +18,7 @@ from framework.contracts.quality import MOST_KEYS, Severity
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.pipeline.layer import Run
+from framework.text.formatting import quantity
 from silver.batches.batch_counts import COUNTS_SCHEMA
 from silver.batches.landings import before_halves_of, identify, identify_all, outcomes_in_epochs
 from silver.epochs.history import read_history
@@ -121,21 +122,21 @@ def _compared(ledger: Ledger, messages: DataFrame, total: int) -> list[Finding]:
             total,
             lost_count,
             _coordinates(lost_rows, lost_count),
-            f"{seen:,} messages, {lost_count:,} without a fate",
+            f"{quantity(seen, 'message')}, {lost_count:,} without an outcome",
         ),
         Finding(
             TRACEABLE,
             seen,
             unknown_count,
             _coordinates(unknown_rows, unknown_count),
-            f"{unknown_count:,} fates without a message",
+            f"{quantity(unknown_count, 'outcome')} without a message",
         ),
         Finding(
             ONCE,
             seen,
             twice_count,
             _coordinates(both.where(_is_twice(ledger)), twice_count),
-            f"{twice_count:,} coordinates landed twice",
+            f"{quantity(twice_count, 'pair of coordinates', 'pairs of coordinates')} landed twice",
         ),
         _gaps(landed, ledger),
         *_transactions(ledger),
@@ -191,7 +192,12 @@ def _gaps(landed: DataFrame, ledger: Ledger) -> Finding:
     )[:MOST_KEYS]
     detail = "compacted topics and transactions of producers leave gaps too" if failed else None
     return Finding(
-        GAPS, sum(row["n"] for row in spans), failed, keys, f"{failed:,} offsets without a message", detail
+        GAPS,
+        sum(row["n"] for row in spans),
+        failed,
+        keys,
+        f"{quantity(failed, 'offset')} without a message",
+        detail,
     )
 
 
@@ -260,7 +266,15 @@ def _transactions(ledger: Ledger) -> list[Finding]:
     failed = open_rows.count()
     rows = open_rows.orderBy("source", "transaction_id").limit(MOST_KEYS).collect() if failed else []
     keys = tuple(f"{row['source']}/{row['transaction_id']}: {row['n']} of {row['announced']}" for row in rows)
-    return [Finding(TRANSACTIONS, announced.count(), failed, keys, f"{failed:,} transactions lack changes")]
+    return [
+        Finding(
+            TRANSACTIONS,
+            announced.count(),
+            failed,
+            keys,
+            quantity(failed, "transaction lacks changes", "transactions lack changes"),
+        )
+    ]
 
 
 def _short(announced: DataFrame, changes: DataFrame) -> DataFrame:

@@ -22,6 +22,7 @@ from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.lakehouse.merge import Merge
 from framework.naming import dotted_name
 from framework.pipeline.fault_injection import crash_point
+from framework.text.formatting import quantity
 from silver.batches import changes_table, encodings, landings
 from silver.batches.arrival import BatchExtent
 from silver.batches.changes_table import changes_of
@@ -150,8 +151,8 @@ def _write_outcomes(
     changes_table.append_schemas(spark, state.lake, contents.schemas, 0, state.known_schemas(spark))
     changes_of(
         rows.withColumn("relanding", relanding_of_outcome()).join(batches, list(LANDING_ID))
-    ).write.mode("overwrite").parquet(f"{staging}/fates")
-    return spark.read.schema(CHANGES).parquet(f"{staging}/fates")
+    ).write.mode("overwrite").parquet(f"{staging}/outcomes")
+    return spark.read.schema(CHANGES).parquet(f"{staging}/outcomes")
 
 
 def _staging(state: RunState) -> str:
@@ -200,8 +201,8 @@ def _check_reach(mine: DataFrame, bronze: DataFrame, source: str, name: TableNam
         return
     raise MainstemError(
         "BRONZE_TOO_SHORT",
-        found=f"{found[0]:,} messages of the table are gone from bronze,"
-        f" from {_describe(found[1])} to {_describe(found[2])}",
+        found=f"{quantity(found[0], 'message of the table is', 'messages of the table are')}"
+        f" gone from bronze, from {_describe(found[1])} to {_describe(found[2])}",
         where=f"source {source}, table {name.dotted}",
         action="bring them back into bronze/messages; or rebuild from silver, which has them:"
         " leave out `--from bronze`",

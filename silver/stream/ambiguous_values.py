@@ -10,6 +10,7 @@ from framework.contracts.table_names import MESSAGES_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import MESSAGE_AT, MESSAGES, QUARANTINE
 from framework.errors import MainstemError
 from framework.pipeline.fault_injection import crash_point
+from framework.text.formatting import quantity
 from silver.batches.encodings import WAITING_REASONS, append_rows, read_encodings, retried_row
 from silver.batches.run_state import RunState
 from silver.changes.decode import SourcePlan
@@ -72,10 +73,11 @@ def _error(spark: SparkSession, state: RunState, plan: SourcePlan) -> MainstemEr
     if not found:
         return None
     reason, detail, _ = found[0]
-    others = f" (and {len(found) - 1} more such columns)" if len(found) > 1 else ""
+    others = f" (and {quantity(len(found) - 1, 'more such column')})" if len(found) > 1 else ""
+    waiting = quantity(sum(row[2] for row in found), "message waits", "messages wait")
     return MainstemError(
         str(reason).upper(),
-        found=f"{sum(row[2] for row in found):,} messages wait in quarantine: {detail}{others}",
+        found=f"{waiting} in quarantine: {detail}{others}",
         where=f"source {plan.context.source}",
         action="write the setting as the connector has it and run again: the messages are decoded then,"
         " nothing is lost; `mainstem rebuild TABLE --from bronze` corrects tables that were read in another"

@@ -11,6 +11,7 @@ from framework.cli.options import Subparsers, add_command
 from framework.cli.terminal import say, say_json
 from framework.naming import dotted_name
 from framework.pipeline.layer import installed_layers
+from framework.text.formatting import quantity
 from framework.text.tables import aligned
 
 
@@ -44,14 +45,14 @@ def detect_formats(path: Path, source: str = "feed") -> Mapping[str, Any]:
 
 def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
     layouts = ", ".join(f"{name} ({count:,})" for name, count in answer["layouts"].items())
-    sizes = f"{len(answer['files']):,} files, {answer['messages']:,} messages"
+    sizes = f"{quantity(len(answer['files']), 'file')}, {quantity(answer['messages'], 'message')}"
     yield f"{answer['path']}: {sizes}, layout {layouts or 'unknown'}"
     for found in answer["formats"]:
         yield from _format_lines(found)
     if answer["tombstones"]:
         yield ""
-        tombstones = f"{answer['tombstones']:,} messages with a key and no value"
-        yield f"{tombstones}: tombstones, which all formats share"
+        tombstones = quantity(answer["tombstones"], "message")
+        yield f"{tombstones} with a key and no value: tombstones, which all formats share"
     if answer["is_mixed"]:
         yield ""
         yield "the feed is mixed: give each format a source of its own"
@@ -61,7 +62,8 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
         yield advised(cause)
     if answer["unread_count"]:
         yield ""
-        yield f"{answer['unread_count']:,} lines fit no format: {_counts(answer['unread_reasons'])}"
+        lines = quantity(answer["unread_count"], "line fits", "lines fit")
+        yield f"{lines} no format: {_counts(answer['unread_reasons'])}"
         yield from _unread_lines(answer["unread"])
     if not answer["formats"]:
         for near in answer["nearest"][:3]:
@@ -74,9 +76,11 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
 def advised(cause: Mapping[str, Any]) -> str:
     """One line about a reason why lines fit no format: where, how many, and what to do."""
     first, *more = cause["files"]
-    others = f" and {len(more):,} more files" if len(more) > 1 else f" and {more[0]}" if more else ""
+    others = (
+        f" and {quantity(len(more), 'more file')}" if len(more) > 1 else f" and {more[0]}" if more else ""
+    )
     return (
-        f"{first}{others}: {cause['lines']:,} lines: {cause['advice']}"
+        f"{first}{others}: {quantity(cause['lines'], 'line')}: {cause['advice']}"
         if cause["lines"] > 1
         else f"{first}{others}: {cause['advice']}"
     )
@@ -85,9 +89,8 @@ def advised(cause: Mapping[str, Any]) -> str:
 def likeness(near: Mapping[str, Any]) -> str:
     """What lines that no format reads are similar to, and what they lack."""
     names = " or ".join((near["name"], *near["or"]))
-    return (
-        f"looks like {names}; {near['detail'] or near['reason']} ({near['reason']}, {near['lines']:,} lines)"
-    )
+    lines = quantity(near["lines"], "line")
+    return f"looks like {names}; {near['detail'] or near['reason']} ({near['reason']}, {lines})"
 
 
 def _unread_lines(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -105,7 +108,7 @@ def _unread_lines(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _format_lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     names = " or ".join((found["name"], *found["or"]))
-    yield f"{names}: {found['messages']:,} messages, confidence {found['confidence']:.2f}"
+    yield f"{names}: {quantity(found['messages'], 'message')}, confidence {found['confidence']:.2f}"
     for evidence in found["evidence"]:
         yield f"  because of {evidence}"
     for name, value in found["options"].items():

@@ -14,6 +14,21 @@ from framework.pipeline.erasure import erase, finish
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.run import new_run_id
 from framework.pipeline.session import open_pipeline, read_config
+from framework.text.formatting import quantity
+
+_NOUNS = {
+    "messages": ("message", "messages"),
+    "changes": ("change", "changes"),
+    "pending": ("waiting half", "waiting halves"),
+    "quarantined": ("message in quarantine", "messages in quarantine"),
+    "replica_rows": ("row of the replica", "rows of the replica"),
+    "history_rows": ("row of the history", "rows of the history"),
+    "bad_values": ("bad value", "bad values"),
+    "reasons": ("reason of a parked table", "reasons of parked tables"),
+    "quality_results": ("quality result", "quality results"),
+    "runs": ("run", "runs"),
+}
+"""What each count of the layers counts: one, and many."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -71,12 +86,15 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     suspects = counts.pop("quarantined_suspects", 0)
     lines = [
         f"{document['table']}  {keys}: forgotten",
-        "  " + ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items()),
+        "  "
+        + ", ".join(
+            quantity(n, *_NOUNS.get(name, (name.replace("_", " "),) * 2)) for name, n in counts.items()
+        ),
     ]
     if suspects:
         lines.append(
-            f"  {suspects:,} messages in quarantine hold one of the values: "
-            "nobody could read whose they are, look at them"
+            f"  {quantity(suspects, 'message in quarantine holds', 'messages in quarantine hold')} one of the"
+            " values; they cannot be decoded, so that nobody knows whose they are: look at them"
         )
     lines.append(
         "  older versions of the tables hold the values until `mainstem maintain` removes their files"

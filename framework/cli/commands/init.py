@@ -12,6 +12,7 @@ from framework.cli.options import Subparsers, add_command
 from framework.cli.terminal import say, say_json
 from framework.config.template import Draft, doubt_lines, draft_configuration, draft_text
 from framework.errors import ConfigurationError
+from framework.text.formatting import quantity
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -68,11 +69,11 @@ def _document(file: Path, draft: Draft) -> dict[str, Any]:
 
 def _lines(file: Path, draft: Draft) -> Iterator[str]:
     sources = draft.sources
-    yield f"{file}: written" + (f", with {len(sources)} sources" if len(sources) > 1 else "")
+    yield f"{file}: written" + (f", with {quantity(len(sources), 'source')}" if len(sources) > 1 else "")
     for source in sources:
         found = source.answer["formats"][0]
         names = " or ".join((source.format, *found["or"]))
-        sizes = f"{found['messages']:,} messages of {len(found['tables']):,} tables"
+        sizes = f"{quantity(found['messages'], 'message')} of {quantity(len(found['tables']), 'table')}"
         yield f"  {source.name}: {source.folder} holds {names}, {sizes}"
     yield from (f"  {line}" for line in doubt_lines(draft))
     keyless = list(draft.keyless)

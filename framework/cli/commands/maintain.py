@@ -15,6 +15,7 @@ from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.pipeline.layer import MaintainedTable, Run, installed_layers
 from framework.pipeline.session import open_pipeline, read_config
+from framework.text.formatting import quantity
 from framework.text.tables import aligned
 
 SHORTEST_DAYS = 7
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     if options.days < SHORTEST_DAYS:
         raise ConfigurationError(
             "RETENTION_TOO_SHORT",
-            found=f"{options.days} days",
+            found=quantity(options.days, "day"),
             where="--days",
             action=f"name {SHORTEST_DAYS} or more: readers and rebuilds may stand on files that are younger",
         )

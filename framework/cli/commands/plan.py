@@ -11,6 +11,7 @@ from framework.cli.terminal import say, say_json
 from framework.naming import dotted_name
 from framework.pipeline.plan import make_plan
 from framework.pipeline.session import read_config
+from framework.text.formatting import quantity
 from framework.text.tables import aligned
 
 _SHOWN_FILES = 5
@@ -54,7 +55,7 @@ def plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
         yield from _source_lines(source)
     silver = plan.get("silver", {})
     if silver.get("messages"):
-        yield f" would decode {silver['messages']:,} messages: {_counted(silver['kinds'])}"
+        yield f" would decode {quantity(silver['messages'], 'message')}: {_counted(silver['kinds'])}"
     for reason, count in sorted(silver.get("quarantined", {}).items()):
         yield f"  quarantined  {reason}: {count:,}"
     for stop in silver.get("stopped", ()):
@@ -78,7 +79,8 @@ def _source_lines(source: Mapping[str, Any]) -> Iterator[str]:
     files: Sequence[str] = source["files"]
     more = f" and {len(files) - _SHOWN_FILES} more" if len(files) > _SHOWN_FILES else ""
     names = f" in {', '.join(files[:_SHOWN_FILES])}{more}"
-    yield f" {source['source']}: {source['messages']:,} messages wait{names if files else ''}"
+    waiting = quantity(source["messages"], "message waits", "messages wait")
+    yield f" {source['source']}: {waiting}{names if files else ''}"
     if source["unfinished"]:
         yield f"  not complete yet: {', '.join(source['unfinished'][:_SHOWN_FILES])}"
     for reason in source["skipped"][:_SHOWN_FILES]:

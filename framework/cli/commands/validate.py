@@ -9,6 +9,7 @@ from framework.cli.terminal import say_json, say_line
 from framework.config.json_schema import json_schema
 from framework.config.model import validated_config
 from framework.pipeline.session import option_models
+from framework.text.formatting import quantity
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
             }
         )
     else:
-        say_line(
-            f"{options.config}: valid ({len(config.sources)} sources, {len(config.tables)} table entries)"
-        )
+        sources = quantity(len(config.sources), "source")
+        entries = quantity(len(config.tables), "table entry", "table entries")
+        say_line(f"{options.config}: valid ({sources}, {entries})")
     return 0

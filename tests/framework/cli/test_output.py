@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from framework.cli.output import quality_line, run_lines
+from framework.cli.output import account_line, quality_line, run_lines
 from framework.pipeline.layer import TableLine
 
 TABLES = (
@@ -26,6 +26,18 @@ def test_a_run_that_found_nothing_has_its_totals_alone() -> None:
     ]
 
 
+def test_one_of_each_is_counted_in_the_singular() -> None:
+    counts = {"changes": 1, "messages": 1, "merged": 1, "heartbeats": 1, "duplicates": 1}
+    assert run_lines((), counts, 0.04) == [
+        " done: 1 change from 1 message (1 half merged, 1 heartbeat, 1 duplicate, 0 quarantined, 0 waiting) in 0.0 s"
+    ]
+    status = {"messages": 1, "changes": 1, "control_events": 1, "pending_halves": 1, "further_rows": 1}
+    assert account_line(status) == (
+        "1 message: 1 change, 1 control event, 0 duplicates, 0 quarantined, 1 half waiting, 0 excluded;"
+        " less 1 further row of messages that hold several"
+    )
+
+
 def test_names_and_reasons_never_leave_their_line_nor_speak_to_the_terminal() -> None:
     (line, _) = run_lines((TableLine("a\nb\x1b[2J", "PARKED", notes=("x\r\u202ey" + "z" * 500,)),), {}, 1)
     assert line.startswith(" 1 of 1  a⏎b⟨U+001B⟩[2J  PARKED")
@@ -46,4 +58,5 @@ def test_the_quality_step_says_how_many_rules_hold() -> None:
         quality_line(26, ("warn", "error", "error"))
         == " quality: 26 rules judged, 3 broken: 2 errors, 1 warning"
     )
+    assert quality_line(1, ()) == " quality: 1 rule judged, all hold"
     assert quality_line(0, ("warn",)) == " quality: nothing new to judge, 1 broken: 1 warning"

@@ -19,10 +19,10 @@ BASE = {"messages": 196, "changes": 136, "control_events": 29, "duplicates": 7, 
     [
         ({"merged_halves": 22}, "0 excluded, 22 halves merged into the changes of their other halves"),
         ({"merged_halves": 20, "key_change_halves": 2}, "of their other halves, 2 halves of key changes"),
-        ({"without_fate": 22}, "0 excluded, 22 without a fate yet"),
+        ({"without_fate": 22}, "0 excluded, 22 without an outcome yet"),
         (
             {"without_fate": 25, "further_rows": 3},
-            "25 without a fate yet; less 3 further rows of messages that hold several",
+            "25 without an outcome yet; less 3 further rows of messages that hold several",
         ),
         ({"merged_halves": 0}, "2 quarantined, 0 halves waiting, 0 excluded"),
     ],

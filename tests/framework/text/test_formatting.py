@@ -19,7 +19,35 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.report.collect import describe_lakehouse, without_credentials
 from framework.report.excerpts import excerpt
 from framework.report.schema_text import column_difference, describe_actions
-from framework.text.formatting import byte_size, number, one_line, pieces, short_number, span
+from framework.text.formatting import (
+    byte_size,
+    number,
+    one_line,
+    pieces,
+    quantity,
+    short_number,
+    span,
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "words", "expected"),
+    [
+        (2, ("file",), "2 files"),
+        (1, ("file",), "1 file"),
+        (0, ("file",), "0 files"),
+        (1_204, ("file",), "1,204 files"),
+        (1, ("half", "halves"), "1 half"),
+        (2, ("half", "halves"), "2 halves"),
+        (1, ("message waits", "messages wait"), "1 message waits"),
+        (2, ("message waits", "messages wait"), "2 messages wait"),
+        (None, ("row",), "– rows"),
+    ],
+)
+def test_a_quantity_has_the_noun_that_fits_it(
+    count: int | None, words: tuple[str, ...], expected: str
+) -> None:
+    assert quantity(count, *words) == expected
 
 
 @given(st.text())

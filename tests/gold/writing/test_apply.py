@@ -310,7 +310,7 @@ def test_tables_end_as_they_should_in_batches_and_rebuilt(spark: SparkSession, t
     assert wrong == {}
     assert gold.state("told_by_the_old_key").bad_values == 0
     assert any("no position" in note for note in notes["no_place"])
-    assert any(note.startswith("without the 1 messages") for note in notes["no_place"])
+    assert any(note.startswith("without the 1 message that") for note in notes["no_place"])
     told = {
         entry["table"]: entry
         for entry in LAYER.status(Run(spark, gold.lake, gold.config, "status"))["tables"]

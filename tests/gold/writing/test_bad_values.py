@@ -97,7 +97,7 @@ def test_a_list_that_is_gone_is_written_again_and_the_replicas_stay_as_they_are(
     gold.configure(typed + "  - {match: db.kept, exclude: true}\n")
     applied = gold.apply()
     assert {name: found.notes for name, found in applied.items()} == {
-        "item": ("ops/bad_values was gone: its 2 bad values are listed again",)
+        "item": ("ops/bad_values was gone: 2 bad values are listed again",)
     }
     assert {row[0] for row in listed(gold)} == {"item"}
     assert lacks(gold) == []

@@ -109,8 +109,8 @@ EITHER = flat(data=[{"id": "x"}], mysqlType={"id": "varchar"})
 
 
 def test_canal_flavours_are_told_by_their_marks() -> None:
-    assert only(answer([CANAL]))["evidence"] == ["1 messages with the batch number id"]
-    assert only(answer([OMS]))["evidence"] == ["1 messages with numbers written as JSON numbers"]
+    assert only(answer([CANAL]))["evidence"] == ["1 message with the batch number id"]
+    assert only(answer([OMS]))["evidence"] == ["1 message with numbers written as JSON numbers"]
 
 
 def test_messages_without_a_mark_are_in_doubt() -> None:
@@ -167,7 +167,7 @@ def test_an_envelope_without_a_connector_is_that_of_an_old_debezium() -> None:
     message = {"before": None, "after": {"id": "1"}, "source": source, "op": "c", "ts_ms": 1486501486308}
     named = only(answer([json.dumps({"schema": {}, "payload": message}).encode()]))
     assert (named["name"], named["or"], named["confidence"]) == ("debezium", [], 1.0)
-    assert named["evidence"] == ["1 messages with a source without connector, as old releases have it"]
+    assert named["evidence"] == ["1 message with a source without connector, as old releases have it"]
     message["source"] = {**source, "connector": "MYSQL"}
     assert only(answer([json.dumps({"schema": {}, "payload": message}).encode()]))["name"] == "arcion"
 
