@@ -23,14 +23,14 @@ from framework.contracts.table_names import (
 
 LAYERS = {
     "bronze": "Messages as they were received.",
-    "silver": "Every change, and the fate of every message.",
+    "silver": "Every change, and the outcome of every message.",
     "gold": "Replicas and histories of the source tables.",
     "ops": "Runs, batches, states and bad values.",
 }
 
 _TABLES = {
     MESSAGES_TABLE: "One row a message, exactly as received, never changed.",
-    CHANGES_TABLE: "The unified change table: one row for each fate of each message.",
+    CHANGES_TABLE: "The unified change table: one row for each outcome of each message.",
     SCHEMAS_TABLE: "The columns that changes name by schema_id.",
     PENDING_TABLE: "Halves of updates that wait for their partner.",
     QUARANTINE_TABLE: "Messages that could not be read, with their bytes and the reason.",

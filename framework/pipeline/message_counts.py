@@ -1,7 +1,7 @@
 """Why the counts of messages and changes of a pipeline differ.
 
     messages = changes + control events + duplicates + quarantined + halves waiting + excluded
-               + merged halves + halves of key changes + messages without a fate yet - further rows
+               + merged halves + halves of key changes + messages without an outcome yet - further rows
 
 A merged half is a message that is part of another message's change. A further row is one that is not the
 first of its message, or a change that was written before its other half arrived and again when it did.

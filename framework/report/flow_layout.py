@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from framework.report.model import Report
 from framework.report.summary import parts, table_facts, totals
-from framework.text.formatting import number, one_line, short_number
+from framework.text.formatting import noun_for, number, one_line, quantity, short_number
 
 WIDTH = 960
 _COLUMN = 14
@@ -21,7 +21,7 @@ _TALLEST = 300
 _MOST_SOURCES, _MOST_TABLES = 14, 14
 _LONGEST = 26
 
-_FATES = {
+_OUTCOMES = {
     "row": "changes",
     "control": "control events",
     "merged": "merged halves",
@@ -81,14 +81,14 @@ def flow(report: Report) -> Flow | None:
     """The flow of everything in silver, None while it is empty; small tables and sources are combined."""
     events = parts(report)
     changes: Counter[str] = Counter()
-    for fate in report.fates:
-        if fate.kind == "row":
-            changes[fate.table_key.name] += fate.rows
+    for outcome in report.outcomes:
+        if outcome.kind == "row":
+            changes[outcome.table_key.name] += outcome.rows
     if not events:
         return None
     sources = _greatest(_sums(events, 0), _MOST_SOURCES, "sources")
     tables = _greatest(changes, _MOST_TABLES, "tables")
-    kinds = [kind for kind in _FATES if any(k == kind for _, k in events)]
+    kinds = [kind for kind in _OUTCOMES if any(k == kind for _, k in events)]
     by_kind = _sums(events, 1)
     tallest = max(len(sources), len(kinds), len(tables))
     scale = max(_TALLEST - _GAP * (tallest - 1), 120) / sum(events.values())
@@ -112,7 +112,7 @@ def flow(report: Report) -> Flow | None:
         _heads(report),
         (
             *_source_nodes(left, _further_rows(report, member)),
-            *_fate_nodes(middle),
+            *_outcome_nodes(middle),
             *_table_nodes(report, right),
         ),
         (*first, *second),
@@ -194,7 +194,7 @@ def _links(
                 path,
                 round(max(min(wide), 1.0), 2),
                 _LOOKS.get(kind, kind),
-                f"{one_line(a)} → {_FATES.get(b, one_line(b))}: {number(rows)}",
+                f"{one_line(a)} → {_OUTCOMES.get(b, one_line(b))}: {number(rows)}",
             )
         )
     return links
@@ -202,13 +202,13 @@ def _links(
 
 def _heads(report: Report) -> tuple[tuple[float, str, str], ...]:
     sums = totals(report)
-    messages = "sources" if sums.messages is None else f"{number(sums.messages)} messages"
+    messages = "sources" if sums.messages is None else quantity(sums.messages, "message")
     if sums.without_fate:
-        messages += f", {number(sums.without_fate)} without a fate yet"
-    rows = "tables" if sums.rows is None else f"{number(sums.rows)} rows"
+        messages += f", {number(sums.without_fate)} without an outcome yet"
+    rows = "tables" if sums.rows is None else quantity(sums.rows, "row")
     return (
         (_LEFT + _COLUMN / 2, messages, "bronze"),
-        (_MIDDLE + _COLUMN / 2, f"{number(sums.changes)} changes", "silver"),
+        (_MIDDLE + _COLUMN / 2, quantity(sums.changes, "change"), "silver"),
         (_RIGHT + _COLUMN / 2, rows, "gold"),
     )
 
@@ -221,24 +221,24 @@ def _source_nodes(places: dict[str, _Place], further: Counter[str]) -> list[Node
             p.height,
             "source",
             one_line(name, _LONGEST),
-            f"{short_number(p.rows - further[name])} messages",
-            f"{one_line(name)}: {number(p.rows - further[name])} messages"
-            + (f" of {number(p.rows)} rows" if further[name] else ""),
+            f"{short_number(p.rows - further[name])} {noun_for(p.rows - further[name], 'message')}",
+            f"{one_line(name)}: {quantity(p.rows - further[name], 'message')}"
+            + (f" of {quantity(p.rows, 'row')}" if further[name] else ""),
         )
         for name, p in places.items()
     ]
 
 
-def _fate_nodes(places: dict[str, _Place]) -> list[Node]:
+def _outcome_nodes(places: dict[str, _Place]) -> list[Node]:
     return [
         Node(
             _MIDDLE,
             p.y,
             p.height,
             _LOOKS.get(kind, kind),
-            _FATES[kind],
+            _OUTCOMES[kind],
             number(p.rows),
-            f"{_FATES[kind]}: {number(p.rows)}",
+            f"{_OUTCOMES[kind]}: {number(p.rows)}",
         )
         for kind, p in places.items()
     ]
@@ -252,10 +252,10 @@ def _table_nodes(report: Report, places: dict[str, _Place]) -> list[Node]:
     return [
         Node(
             _RIGHT, p.y, p.height, "table", one_line(name, _LONGEST),
-            f"{short_number(rows[name] or 0)} rows"
+            f"{short_number(rows[name] or 0)} {noun_for(rows[name], 'row')}"
             if rows.get(name) is not None
-            else f"{short_number(p.rows)} changes",
-            f"{one_line(name)}: {number(p.rows)} changes, {number(rows.get(name))} rows",
+            else f"{short_number(p.rows)} {noun_for(p.rows, 'change')}",
+            f"{one_line(name)}: {quantity(p.rows, 'change')}, {quantity(rows.get(name), 'row')}",
         )
         for name, p in places.items()
     ]  # fmt: skip

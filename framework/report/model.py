@@ -61,7 +61,7 @@ class PastRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class OutcomeCount:
     """The rows of silver of one kind in one table: their number, their times, and their newest batches."""
 
     table_key: TableKey
@@ -223,7 +223,7 @@ class Report:
     sources: tuple[Source, ...] = ()
     messages: int | None = None
     runs: tuple[PastRun, ...] = ()
-    fates: tuple[Fate, ...] = ()
+    outcomes: tuple[OutcomeCount, ...] = ()
     tables: tuple[Table, ...] = ()
     waiting: tuple[Waiting, ...] = ()
     accounts: tuple[Account, ...] = ()

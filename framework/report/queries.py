@@ -48,7 +48,7 @@ def _runs(table: DataFrame) -> DataFrame:
     return newest.select("run_id", "finished_at", seconds.alias("seconds"), "counts", "tables", "errors")
 
 
-def _fates(table: DataFrame) -> DataFrame:
+def _outcomes(table: DataFrame) -> DataFrame:
     newest = F.slice(F.reverse(F.sort_array(F.collect_set("batch"))), 1, _MAX_NEWEST_BATCHES)
     return table.groupBy(*_PLACE, "kind").agg(
         F.sum("rows").alias("rows"),
@@ -174,7 +174,7 @@ def _verdicts(table: DataFrame) -> DataFrame:
 
 QUERIES = (
     Query("runs", RUNS_TABLE, _runs),
-    Query("fates", BATCHES_TABLE, _fates),
+    Query("outcomes", BATCHES_TABLE, _outcomes),
     Query("batches", BATCHES_TABLE, _batches),
     Query("tables", TABLES_TABLE, _tables),
     Query("column_changes", TABLES_TABLE, _column_changes),

@@ -17,7 +17,7 @@ from framework.report.model import (
     Account,
     BadValues,
     Batch,
-    Fate,
+    OutcomeCount,
     PastRun,
     Refusal,
     Refused,
@@ -51,10 +51,12 @@ def _table_result(values: list[Any]) -> TableResult:
     return TableResult(name, state, inserted, updated, deleted, late, tuple(notes))
 
 
-def fate(row: Row) -> Fate:
+def outcome(row: Row) -> OutcomeCount:
     """The rows of one kind in one place."""
     times = _time(row["event_time"]), _time(row["ingested_at"])
-    return Fate(_table_key(row), row["kind"], row["rows"], row["merged"] or 0, *times, tuple(row["batches"]))
+    return OutcomeCount(
+        _table_key(row), row["kind"], row["rows"], row["merged"] or 0, *times, tuple(row["batches"])
+    )
 
 
 def batch(row: Row) -> Batch:

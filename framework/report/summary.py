@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from framework.report.model import Fate, Report, Stop, Table, Waiting
+from framework.report.model import OutcomeCount, Report, Stop, Table, Waiting
+from framework.text.formatting import quantity
 
 CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
 _GOLD_KINDS = ("row", "ddl", "truncate")
@@ -98,12 +99,12 @@ def parts(report: Report) -> Counter[tuple[str, str]]:
     excluded and key (the delete half of a key change).
     """
     found: Counter[tuple[str, str]] = Counter()
-    for fate in report.fates:
-        kind = "control" if fate.kind in CONTROL_KINDS else fate.kind
+    for outcome in report.outcomes:
+        kind = "control" if outcome.kind in CONTROL_KINDS else outcome.kind
         if kind in ("row", "control", "duplicate", "excluded"):
-            found[fate.table_key.source, kind] += fate.rows
+            found[outcome.table_key.source, kind] += outcome.rows
         if kind == "row":
-            found[fate.table_key.source, "merged"] += fate.merged
+            found[outcome.table_key.source, "merged"] += outcome.merged
     for waiting in report.waiting:
         found[waiting.table_key.source, "waiting"] += waiting.rows
     for refusal in report.refusals:
@@ -125,15 +126,15 @@ def _further(report: Report) -> int:
 def totals(report: Report) -> Totals:
     """The sums over all tables and sources."""
     kinds: Counter[str] = Counter()
-    for fate in report.fates:
-        kinds[fate.kind] += fate.rows
+    for outcome in report.outcomes:
+        kinds[outcome.kind] += outcome.rows
     counted = [table.rows for table in report.tables if table.replica is not None]
     checks = report.checks or ()
     failed = [check.severity for check in checks if check.success is False]
     return Totals(
         messages=report.messages,
         changes=kinds["row"],
-        merged=2 * sum(fate.merged for fate in report.fates if fate.kind == "row"),
+        merged=2 * sum(outcome.merged for outcome in report.outcomes if outcome.kind == "row"),
         control_events=sum(kinds[kind] for kind in CONTROL_KINDS),
         duplicates=kinds["duplicate"],
         halves=kinds["half"],
@@ -147,7 +148,7 @@ def totals(report: Report) -> Totals:
         checks_warned=sum(severity != "error" for severity in failed),
         checks_passed=sum(check.success is True for check in checks),
         checks_unjudged=sum(check.success is None for check in checks),
-        merged_halves=sum(fate.merged for fate in report.fates if fate.kind == "row"),
+        merged_halves=sum(outcome.merged for outcome in report.outcomes if outcome.kind == "row"),
         key_change_halves=sum(account.key_halves for account in report.accounts),
         further_rows=_further(report),
         without_fate=max(unaccounted(report) or 0, 0),
@@ -156,22 +157,22 @@ def totals(report: Report) -> Totals:
 
 def table_facts(report: Report) -> list[TableFacts]:
     """The facts of each table: parked ones first, then by name."""
-    fates: dict[object, list[Fate]] = defaultdict(list)
-    for fate in report.fates:
-        fates[fate.table_key].append(fate)
+    outcomes: dict[object, list[OutcomeCount]] = defaultdict(list)
+    for outcome in report.outcomes:
+        outcomes[outcome.table_key].append(outcome)
     waiting = {w.table_key: w.rows for w in report.waiting}
     bad: Counter[object] = Counter()
     for group in report.bad_values:
         bad[group.table_key] += group.rows
     lines = []
     for table in report.tables:
-        mine = fates[table.table_key]
-        batches = {batch for fate in mine if fate.kind in _GOLD_KINDS for batch in fate.batches}
+        mine = outcomes[table.table_key]
+        batches = {batch for outcome in mine if outcome.kind in _GOLD_KINDS for batch in outcome.batches}
         lines.append(
             TableFacts(
                 table=table,
-                changes=sum(fate.rows for fate in mine if fate.kind == "row"),
-                duplicates=sum(fate.rows for fate in mine if fate.kind == "duplicate"),
+                changes=sum(outcome.rows for outcome in mine if outcome.kind == "row"),
+                duplicates=sum(outcome.rows for outcome in mine if outcome.kind == "duplicate"),
                 waiting=waiting.get(table.table_key, 0),
                 bad_values=bad[table.table_key],
                 behind=sum(batch > table.batch for batch in batches),
@@ -191,11 +192,11 @@ def table_facts(report: Report) -> list[TableFacts]:
 def source_facts(report: Report) -> list[SourceFacts]:
     """The facts of each source, stopped ones first."""
     configured = {source.name: source for source in report.sources}
-    names = set(configured) | {fate.table_key.source for fate in report.fates}
+    names = set(configured) | {outcome.table_key.source for outcome in report.outcomes}
     stops = {stop.source: stop for stop in reversed(report.stops)}
     lines = []
     for name in names:
-        mine = [fate for fate in report.fates if fate.table_key.source == name]
+        mine = [outcome for outcome in report.outcomes if outcome.table_key.source == name]
         halves = [w for w in report.waiting if w.table_key.source == name]
         event_at = max((f.newest_event_at for f in mine if f.newest_event_at is not None), default=None)
         ingest_at = max((f.newest_ingest_at for f in mine if f.newest_ingest_at is not None), default=None)
@@ -206,8 +207,8 @@ def source_facts(report: Report) -> list[SourceFacts]:
                 format=source.format if source else "",
                 reads=source.reads if source else "",
                 is_configured=source is not None,
-                events=sum(fate.rows for fate in mine),
-                changes=sum(fate.rows for fate in mine if fate.kind == "row"),
+                events=sum(outcome.rows for outcome in mine),
+                changes=sum(outcome.rows for outcome in mine if outcome.kind == "row"),
                 quarantined=sum(r.rows for r in report.refusals if r.source == name),
                 waiting=sum(w.rows for w in halves),
                 waiting_since=_oldest(halves),
@@ -235,41 +236,37 @@ def level(report: Report) -> str:
     found = findings(report)
     if found:
         return found[0].level
-    return "ok" if report.runs or report.fates else "empty"
+    return "ok" if report.runs or report.outcomes else "empty"
 
 
 def _findings(report: Report) -> Iterator[Finding]:
     sums = totals(report)
     if report.runs and report.runs[0].errors:
         yield Finding(
-            "fail", f"the last run ended with {_count(len(report.runs[0].errors), 'error')}", "runs"
+            "fail", f"the last run ended with {quantity(len(report.runs[0].errors), 'error')}", "runs"
         )
     parked = [table.table_key.name for table in report.tables if table.state == "parked"]
     if parked:
         names = ", ".join(parked[:3]) + (f" and {len(parked) - 3:,} more" if len(parked) > 3 else "")
-        yield Finding("fail", f"{_count(len(parked), 'table')} parked: {names}", "tables")
+        yield Finding("fail", f"{quantity(len(parked), 'table')} parked: {names}", "tables")
     for stop in report.stops:
         yield Finding("fail", f"source {stop.source} stands still: {stop.reason}", "freshness")
     if sums.checks_failed:
         yield Finding(
-            "fail", f"{_count(sums.checks_failed, 'quality check')} of severity error failed", "quality"
+            "fail", f"{quantity(sums.checks_failed, 'quality check')} of severity error failed", "quality"
         )
     if sums.checks_warned:
         yield Finding(
-            "warn", f"{_count(sums.checks_warned, 'quality check')} of severity warn failed", "quality"
+            "warn", f"{quantity(sums.checks_warned, 'quality check')} of severity warn failed", "quality"
         )
     if sums.checks_unjudged:
         yield Finding(
-            "warn", f"{_count(sums.checks_unjudged, 'quality check')} could not be judged", "quality"
+            "warn", f"{quantity(sums.checks_unjudged, 'quality check')} could not be judged", "quality"
         )
     if sums.quarantined:
-        yield Finding("warn", f"{_count(sums.quarantined, 'message')} in quarantine", "quarantine")
+        yield Finding("warn", f"{quantity(sums.quarantined, 'message')} in quarantine", "quarantine")
     if sums.bad_values:
-        yield Finding("warn", f"{_count(sums.bad_values, 'bad value')} null or cut in gold", "bad-values")
+        yield Finding("warn", f"{quantity(sums.bad_values, 'bad value')} null or cut in gold", "bad-values")
     behind = sum(line.behind > 0 and line.table.state != "parked" for line in table_facts(report))
     if behind:
-        yield Finding("warn", f"{_count(behind, 'table')} behind silver", "tables")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+        yield Finding("warn", f"{quantity(behind, 'table')} behind silver", "tables")

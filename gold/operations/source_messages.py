@@ -55,18 +55,18 @@ def landings(
     epoch = F.coalesce("epoch", F.lit(0)) if "epoch" in changes.columns else F.lit(0)
     own = changes.select(
         *at, epoch.alias("epoch")
-    )  # halves that met while they were decoded have no fate but their update's
+    )  # halves that met while they were decoded have no outcome but their update's
     partners = changes.where("paired_with IS NOT NULL").select(
         "source", "paired_with.*", epoch.alias("epoch")
     )
-    fates = (
+    outcomes = (
         own.unionByName(partners)
         .join(F.broadcast(wanted), at, "left_semi")
         .select(*at[1:], "epoch")
         .distinct()
     )
     epochs: dict[Coordinates, list[int]] = {}
-    for topic, partition, offset, number in fates.collect():
+    for topic, partition, offset, number in outcomes.collect():
         epochs.setdefault((topic, partition, offset), []).append(number)
     by_epoch: dict[tuple[Coordinates, int], list[Row]] = {}
     for place, landed in found.items():

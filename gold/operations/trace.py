@@ -37,7 +37,7 @@ _COLUMNS = (
 def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     """The history of the row with these column values, newest change first.
 
-    The `fate` of a change is applied, superseded, late or duplicate.
+    The `fate` of a change, its outcome, is applied, superseded, late or duplicate.
 
     Raises:
         ConfigurationError: TABLE_UNKNOWN or COLUMN_UNKNOWN.

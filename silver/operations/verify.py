@@ -94,19 +94,19 @@ def _outcomes(run: Run, changes: DataFrame, met: DataFrame) -> Sequence[Check]:
     return (
         Check(
             "every_fate",
-            "every message has a fate",
+            "every message has an outcome",
             without,
             MESSAGES_TABLE,
             "run: messages that have just landed have none yet",
         ),
         Check(
             "no_invention",
-            "every fate is that of a message",
+            "every outcome is that of a message",
             invented,
             at,
             "bring the messages back: bronze is not to be deleted from",
         ),
-        Check("one_fate", "no message has two fates", twice, at, _REREAD),
+        Check("one_fate", "no message has two outcomes", twice, at, _REREAD),
     )
 
 

@@ -96,5 +96,5 @@ def rewritten(lake: Lakehouse, messages: str, version: int | None) -> MainstemEr
         where=lake.location(messages),
         action=f"restore {before}. Messages that landed since then have to land again: delete the checkpoints"
         f" {checkpoints}, create the empty file <checkpoint>.reset for each, and run again;"
-        " what has landed, or has a fate, is left out",
+        " what has landed, or has an outcome, is left out",
     )

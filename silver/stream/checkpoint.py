@@ -154,7 +154,7 @@ def _lost(path: str) -> MainstemError:
         found=f"{CHANGES_TABLE} has changes, but the checkpoint of its stream is gone or damaged",
         where=path,
         action=f"put it back from a backup; or create the empty file {path}.reset and run again:"
-        " messages that have a fate are left out",
+        " messages that have an outcome are left out",
     )
 
 
@@ -183,7 +183,7 @@ def bronze_replaced(spark: SparkSession, lake: Lakehouse) -> MainstemError:
     else:
         action = (
             f"restore the table; or land its messages again, delete {path}, create the empty file"
-            f" {path}.reset and run again: messages that have a fate are left out"
+            f" {path}.reset and run again: messages that have an outcome are left out"
         )
     return MainstemError(
         "BRONZE_REPLACED",

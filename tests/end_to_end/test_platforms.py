@@ -131,7 +131,7 @@ def test_a_catalog_holds_the_same_tables_as_a_folder(
 
     detail = spark.sql(f"DESCRIBE DETAIL {catalog.location('silver/changes')}").first()
     assert detail is not None
-    assert detail["description"] == "The unified change table: one row for each fate of each message."
+    assert detail["description"] == "The unified change table: one row for each outcome of each message."
     assert table_properties(spark, catalog.location("gold/shop/item"))["delta.enableChangeDataFeed"] == "true"
     assert not (tmp_path / "checkpoints" / "bronze").exists()  # checkpoints alone, no tables
 

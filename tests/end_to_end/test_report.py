@@ -159,7 +159,7 @@ def test_the_dashboard_asks_the_operational_tables_what_they_hold(shop: Shop, sp
     )
     (totals,) = found["totals"]
     assert totals == {"parked_tables": 0, "all_tables": 1, "bad_values": 1, "quarantined_this_week": 1}
-    assert {row["kind"]: row["row_count"] for row in found["fates"]} == {
+    assert {row["kind"]: row["row_count"] for row in found["outcomes"]} == {
         "row": 2,
         "half": 1,
         "quarantined": 1,

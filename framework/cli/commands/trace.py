@@ -17,7 +17,7 @@ _WIDEST = 2_000
 def add_parser(subparsers: Subparsers) -> None:
     """Declare the command."""
     parser = add_command(
-        subparsers, "trace", run, help="how a row came to be: its changes, their fates, their messages"
+        subparsers, "trace", run, help="how a row came to be: its changes, their outcomes, their messages"
     )
     parser.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
     parser.add_argument(

@@ -9,7 +9,7 @@ from framework.report.excerpts import excerpt
 from framework.report.model import (
     BadValues,
     Batch,
-    Fate,
+    OutcomeCount,
     PastRun,
     Refusal,
     Refused,
@@ -73,18 +73,20 @@ def busy() -> Report:
         ),
         messages=5_010,
         runs=tuple(_run(at) for at in range(24)),
-        fates=(
-            Fate(orders, "row", 1_532, 210, ago(minutes=4), ago(minutes=3), (9000, 8000, 7000)),
-            Fate(lines, "row", 2_210, 96, ago(minutes=4), ago(minutes=3), (9000,)),
-            Fate(prices, "row", 88, 0, ago(hours=6), ago(minutes=3), (9000, 8000)),
-            Fate(customer, "row", 734, 0, ago(minutes=1), ago(seconds=20), (9000,)),
-            Fate(TableKey("stock", "depot", None, "stock"), "row", 402, 0, ago(days=2), ago(days=2), (3000,)),
-            Fate(lines, "duplicate", 61, 0, ago(hours=1), ago(minutes=3)),
-            Fate(TableKey("orders"), "heartbeat", 96, 0, ago(minutes=2), ago(minutes=3)),
-            Fate(orders, "ddl", 2, 0, ago(hours=20), ago(hours=19), (8000,)),
-            Fate(orders, "half", 44, 0, ago(minutes=4), ago(minutes=3)),
-            Fate(TableKey("crm"), "quarantined", 7, 0, None, ago(minutes=3)),
-            Fate(
+        outcomes=(
+            OutcomeCount(orders, "row", 1_532, 210, ago(minutes=4), ago(minutes=3), (9000, 8000, 7000)),
+            OutcomeCount(lines, "row", 2_210, 96, ago(minutes=4), ago(minutes=3), (9000,)),
+            OutcomeCount(prices, "row", 88, 0, ago(hours=6), ago(minutes=3), (9000, 8000)),
+            OutcomeCount(customer, "row", 734, 0, ago(minutes=1), ago(seconds=20), (9000,)),
+            OutcomeCount(
+                TableKey("stock", "depot", None, "stock"), "row", 402, 0, ago(days=2), ago(days=2), (3000,)
+            ),
+            OutcomeCount(lines, "duplicate", 61, 0, ago(hours=1), ago(minutes=3)),
+            OutcomeCount(TableKey("orders"), "heartbeat", 96, 0, ago(minutes=2), ago(minutes=3)),
+            OutcomeCount(orders, "ddl", 2, 0, ago(hours=20), ago(hours=19), (8000,)),
+            OutcomeCount(orders, "half", 44, 0, ago(minutes=4), ago(minutes=3)),
+            OutcomeCount(TableKey("crm"), "quarantined", 7, 0, None, ago(minutes=3)),
+            OutcomeCount(
                 TableKey("orders", "shop", None, "tmp_load"), "excluded", 120, 0, ago(hours=2), ago(hours=2)
             ),
         ),
@@ -327,7 +329,9 @@ def harmful() -> Report:
             ),
             PastRun("0", ago(hours=2), 1.0, {"messages": 12}),
         ),
-        fates=tuple(Fate(place, "row", 1, 0, ago(hours=1), ago(hours=1), (0,)) for place in places),
+        outcomes=tuple(
+            OutcomeCount(place, "row", 1, 0, ago(hours=1), ago(hours=1), (0,)) for place in places
+        ),
         tables=tuple(
             Table(p, "parked", t, "/r", None, (t,), 1, 0, ago(hours=1), 1, 1, 1)
             for p, t in zip(places, HARMFUL, strict=True)
@@ -383,8 +387,8 @@ def great(table_count: int = 200, run_count: int = 50) -> Report:
         sources=tuple(Source(f"source_{at}", "canal", "kafka", 1) for at in range(8)),
         messages=10_000_000,
         runs=tuple(PastRun(f"{at:012x}", ago(hours=at), 60.0, counts, results) for at in range(run_count)),
-        fates=tuple(
-            Fate(p, kind, 1_000 + at, 0, ago(hours=1), ago(hours=1), (9,))
+        outcomes=tuple(
+            OutcomeCount(p, kind, 1_000 + at, 0, ago(hours=1), ago(hours=1), (9,))
             for at, p in enumerate(places)
             for kind in ("row", "duplicate")
         ),

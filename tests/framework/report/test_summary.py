@@ -9,7 +9,7 @@ import pytest
 
 from framework.report.flow_layout import flow
 from framework.report.json_document import document, json_text
-from framework.report.model import Account, Fate, Refusal, Report, Table, TableKey, Waiting
+from framework.report.model import Account, OutcomeCount, Refusal, Report, Table, TableKey, Waiting
 from framework.report.summary import findings, level, source_facts, table_facts, totals
 from framework.report.trend_layout import trends
 from tests.framework.report.reports import NOW, ago, busy, great, harmful, nothing
@@ -36,10 +36,10 @@ def test_a_table_is_behind_by_the_batches_that_hold_its_changes_and_that_it_has_
     report = replace(
         nothing(),
         tables=(Table(place, "active", batch=1000),),
-        fates=(
-            Fate(place, "row", 9, batches=(3000, 2000, 1000)),
-            Fate(place, "ddl", 1, batches=(3000,)),
-            Fate(place, "half", 1, batches=(4000,)),
+        outcomes=(
+            OutcomeCount(place, "row", 9, batches=(3000, 2000, 1000)),
+            OutcomeCount(place, "ddl", 1, batches=(3000,)),
+            OutcomeCount(place, "half", 1, batches=(4000,)),
         ),
     )
     assert [line.behind for line in table_facts(report)] == [2]
@@ -56,9 +56,9 @@ def test_an_idle_source_is_as_fresh_as_its_last_heartbeat() -> None:
     place = TableKey("orders", "shop", None, "orders")
     report = replace(
         nothing(),
-        fates=(
-            Fate(place, "row", 9, 0, ago(hours=9)),
-            Fate(TableKey("orders"), "heartbeat", 1, 0, ago(minutes=1), ago(seconds=30)),
+        outcomes=(
+            OutcomeCount(place, "row", 9, 0, ago(hours=9)),
+            OutcomeCount(TableKey("orders"), "heartbeat", 1, 0, ago(minutes=1), ago(seconds=30)),
         ),
     )
     (source,) = source_facts(report)
@@ -67,7 +67,7 @@ def test_an_idle_source_is_as_fresh_as_its_last_heartbeat() -> None:
 
 
 def test_a_source_that_the_configuration_has_lost_is_still_told() -> None:
-    report = replace(nothing(), fates=(Fate(TableKey("gone", "shop", None, "orders"), "row", 9),))
+    report = replace(nothing(), outcomes=(OutcomeCount(TableKey("gone", "shop", None, "orders"), "row", 9),))
     assert [(source.name, source.is_configured) for source in source_facts(report)] == [
         ("gone", False),
         ("orders", True),
@@ -77,7 +77,7 @@ def test_a_source_that_the_configuration_has_lost_is_still_told() -> None:
 def test_the_verdict_is_the_worst_finding() -> None:
     assert level(busy()) == "fail"
     assert level(nothing()) == "empty"
-    well = replace(nothing(), fates=(Fate(TableKey("orders"), "heartbeat", 1),))
+    well = replace(nothing(), outcomes=(OutcomeCount(TableKey("orders"), "heartbeat", 1),))
     assert (level(well), findings(well)) == ("ok", [])
     assert level(replace(well, refusals=busy().refusals)) == "warn"
 
@@ -97,18 +97,18 @@ def test_ribbons_are_as_wide_as_their_share_and_stay_inside_the_drawing() -> Non
     assert flow(nothing()) is None
 
 
-def accounted(messages: int, *fates: Fate, **more: Any) -> Report:
-    return replace(nothing(), messages=messages, fates=fates, **more)
+def accounted(messages: int, *outcomes: OutcomeCount, **more: Any) -> Report:
+    return replace(nothing(), messages=messages, outcomes=outcomes, **more)
 
 
 ITEM = TableKey("orders", "shop", None, "item")
 ADDING_UP = [
-    accounted(196, Fate(ITEM, "row", 136, 22), Fate(TableKey("orders"), "heartbeat", 29), Fate(ITEM, "duplicate", 7),
-              Fate(ITEM, "half", 24), Fate(TableKey("orders"), "quarantined", 5),
+    accounted(196, OutcomeCount(ITEM, "row", 136, 22), OutcomeCount(TableKey("orders"), "heartbeat", 29), OutcomeCount(ITEM, "duplicate", 7),
+              OutcomeCount(ITEM, "half", 24), OutcomeCount(TableKey("orders"), "quarantined", 5),
               refusals=(Refusal("orders", "datahub_blob", "empty", 2, NOW, NOW),)),
-    accounted(10, Fate(ITEM, "row", 6, 2), Fate(ITEM, "half", 4), waiting=(Waiting(ITEM, 2, NOW),)),
-    accounted(9, Fate(ITEM, "row", 12), Fate(ITEM, "half", 1), accounts=(Account("orders", key_halves=1, further=4),)),
-    accounted(12, Fate(ITEM, "row", 6), Fate(ITEM, "excluded", 2)),
+    accounted(10, OutcomeCount(ITEM, "row", 6, 2), OutcomeCount(ITEM, "half", 4), waiting=(Waiting(ITEM, 2, NOW),)),
+    accounted(9, OutcomeCount(ITEM, "row", 12), OutcomeCount(ITEM, "half", 1), accounts=(Account("orders", key_halves=1, further=4),)),
+    accounted(12, OutcomeCount(ITEM, "row", 6), OutcomeCount(ITEM, "excluded", 2)),
 ]  # fmt: skip
 
 
@@ -116,7 +116,7 @@ ADDING_UP = [
 def test_the_flow_adds_up_to_the_messages_above_it(report: Report, without: int) -> None:
     sums, drawn = totals(report), flow(report)
     assert drawn is not None
-    fates = (
+    outcomes = (
         sums.changes,
         sums.control_events,
         sums.duplicates,
@@ -125,7 +125,7 @@ def test_the_flow_adds_up_to_the_messages_above_it(report: Report, without: int)
         sums.excluded,
     )
     assert (
-        sum(fates) + sums.merged_halves + sums.key_change_halves + sums.without_fate - sums.further_rows
+        sum(outcomes) + sums.merged_halves + sums.key_change_halves + sums.without_fate - sums.further_rows
         == report.messages
     )
     assert sums.without_fate == without
@@ -134,7 +134,7 @@ def test_the_flow_adds_up_to_the_messages_above_it(report: Report, without: int)
     assert source.note == f"{(report.messages or 0) - without} messages"
     assert sum(middle) - sums.further_rows == (report.messages or 0) - without
     assert drawn.heads[0][1] == f"{report.messages} messages" + (
-        f", {without} without a fate yet" if without else ""
+        f", {without} without an outcome yet" if without else ""
     )
 
 
