@@ -25,7 +25,10 @@ FEW_FILES = 8
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceResult:
-    """The maintenance of one table: files before and after, bytes, and why old files stay, if they do."""
+    """The maintenance of one table: files before and after, and bytes.
+
+    `note` says why old files stay, or why the maintenance failed (`has_failed`); null if neither.
+    """
 
     table: str
     files_before: int
@@ -33,6 +36,7 @@ class MaintenanceResult:
     size: int
     is_compacted: bool
     note: str | None = None
+    has_failed: bool = False
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -73,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         say_json({"tables": [asdict(result) for result in results]})
     else:
         say(_lines(results))
-    return 1 if any(result.note and result.note.startswith("failed") for result in results) else 0
+    return 1 if any(result.has_failed for result in results) else 0
 
 
 def maintain_table(
@@ -93,7 +97,7 @@ def maintain_table(
             spark.sql(f"VACUUM {name} RETAIN {24 * days} HOURS")
     except Exception as error:
         note = f"failed: {str(error).partition(chr(10))[0][:300]}"
-        return MaintenanceResult(table.name, before, before, size, False, note)
+        return MaintenanceResult(table.name, before, before, size, False, note, has_failed=True)
     # VACUUM removes no file that the table has
     after, size = _files(spark, lake, table.name) if is_ragged else (before, size)
     return MaintenanceResult(table.name, before, after, size, after < before, table.in_use)
