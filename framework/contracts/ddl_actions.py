@@ -125,6 +125,10 @@ class NoEffect:
     reason: str
 
 
+ERASE_WITHOUT_STATEMENT = "erase_without_statement"
+"""The reason of an `Unsupported` that may have removed rows: an erasure that came without its statement."""
+
+
 @dataclass(frozen=True, slots=True)
 class Unsupported:
     """Text that the parser does not understand, or a change that cannot be replayed: never "no effect"."""

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes, SchemaPolicy, TableSettings
+from framework.contracts.ddl_actions import ERASE_WITHOUT_STATEMENT
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from gold.changes.effects import table_rows
@@ -43,9 +44,6 @@ from gold.schema.columns import (
     types_from_statements,
 )
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
-
-_ERASE_WITHOUT_STATEMENT = "erase_without_statement"
-"""The reason code of silver for an erasure that came without its statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +257,6 @@ def refuse_statements(task: Task) -> None:
     """Parks a table with an erasure of unknown rows; for the policy `fail`, with any schema change."""
     unclear = [reason for _, reason in task.lineage.not_understood]
     is_strict = str(task.settings.schema_policy) == "fail"
-    lost = [reason for reason in unclear if is_strict or reason.startswith(_ERASE_WITHOUT_STATEMENT)]
+    lost = [reason for reason in unclear if is_strict or reason == ERASE_WITHOUT_STATEMENT]
     if lost or (is_strict and task.lineage.column_changes):
         raise _refused(task, lost[0] if lost else "a schema change, under schema_policy fail")

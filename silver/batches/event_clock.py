@@ -12,13 +12,13 @@ from datetime import datetime, timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from silver.changes.pairing import OWN_TIME_PREFIX
+from silver.changes.pairing import OWN_TIME
 
 AHEAD = timedelta(days=1)
 
 
 def believable(event_time: Column, landed_at: datetime | Column | None) -> Column:
-    """The event time, or null where it is impossible. `landed_at` may be a columnw."""
+    """The event time, or null where it is impossible. `landed_at` may be a column."""
     if landed_at is None:
         return event_time
     if isinstance(landed_at, Column):
@@ -32,8 +32,8 @@ def waiting_since(event_time: Column, landed_at: datetime | None, now: Column) -
 
 
 def waiting_note(event_time: Column, landed_at: datetime | None) -> Column:
-    """The half's own event time as a note, for its release; null where it waits from that time anyway."""
-    own = F.concat(F.lit(OWN_TIME_PREFIX), F.coalesce(F.unix_micros(event_time).cast("string"), F.lit("")))
+    """The half's own event time, `{"event_time": …}`; null where it waits from that time anyway."""
+    own = F.to_json(F.struct(F.unix_micros(event_time).alias(OWN_TIME)), {"ignoreNullFields": "false"})
     return F.when(believable(event_time, landed_at).isNull(), own)
 
 

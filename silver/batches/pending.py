@@ -19,7 +19,7 @@ from framework.lakehouse.merge import Merge
 from framework.spark.columns import by_source
 from silver.batches.event_clock import waiting_note, waiting_since
 from silver.batches.landings import SAME_MESSAGE
-from silver.changes.pairing import MET
+from silver.changes.staged_rows import is_settled_half
 
 WAITING_VALUES = {f"`{name}`": f"s.`{name}`" for name in CHANGES.names}
 
@@ -41,9 +41,7 @@ def merge_pending(
         times: The newest event time of each source. A half whose own time is not believable waits from then.
     """
     at = list(MESSAGE_ID)
-    settled = committed.where(
-        F.col("kind").isin("row", "quarantined") | ((F.col("kind") == "duplicate") & (F.col("detail") == MET))
-    )
+    settled = committed.where(is_settled_half("row", "quarantined"))
     partners = settled.where("paired_with is not null").select(
         "source", F.col("paired_with.topic").alias("topic"),
         F.col("paired_with.partition").alias("partition"),

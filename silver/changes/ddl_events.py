@@ -8,6 +8,7 @@ from dataclasses import replace
 from msgspec import structs
 
 from framework.contracts.ddl_actions import (
+    ERASE_WITHOUT_STATEMENT,
     Action,
     AddColumn,
     ChangeType,
@@ -67,7 +68,7 @@ def _understood(event: Control, table: TableName | None) -> tuple[Statement, ...
         return parse_ddl(event.statement, dialect=event.dialect, table=table)
     if table is None or event.kind is ControlKind.TRUNCATE:
         return ()
-    reason = "erase_without_statement" if event.op == "ERASE" else "no statement"
+    reason = ERASE_WITHOUT_STATEMENT if event.op == "ERASE" else "no statement"
     return (Statement(table, (Unsupported(reason),)),)
 
 

@@ -8,6 +8,7 @@ If both sides are there and the pairs are still unclear, the halves are quaranti
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from framework.contracts.quarantine_reasons import Reason
 from framework.text.formatting import quantity
 from silver.changes.change_id import key_values
 from silver.changes.grouping import Batches, decide_groups
-from silver.changes.staged_rows import Row, as_duplicate, as_refused
+from silver.changes.staged_rows import DuplicateReason, Row, as_duplicate, as_refused
 
 NEW, PENDING, KNOWN, REFUSED = "new", "pending", "known", "refused"
 """Where a member comes from: a half of this batch, a half that waited, an earlier change, or a refused half.
@@ -28,11 +29,13 @@ still completes the update when it comes.
 """
 
 _SIDES = ("before", "after")
-MET = "its update was complete already"
-"""The detail of a half that waited until its whole update came from elsewhere; it waits no longer."""
+OWN_TIME = "event_time"
+"""The member of a waiting half's `detail`, a JSON object, with its own event time in microseconds or null.
 
-OWN_TIME_PREFIX = "event_time="
-"""How the detail of a waiting half notes its own event time, if it waits from another time."""
+A half whose own event time cannot be believed waits from another time, which its `event_time` is then.
+"""
+_OLDER_OWN_TIME = "event_time="
+"""How earlier releases began that detail: the number followed, or nothing for null."""
 
 
 def pair_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -66,7 +69,8 @@ def pair(members: Iterable[Row]) -> list[Row]:
     ):
         side, halves = ("before", befores) if row["half"] == Half.BEFORE else ("after", afters)
         if (side, _image(row, side)) in seen:
-            outcomes.append({**as_duplicate(row), "detail": MET if row["origin"] == PENDING else None})
+            settled = str(DuplicateReason.UPDATE_COMPLETE) if row["origin"] == PENDING else None
+            outcomes.append({**as_duplicate(row), "reason": settled, "detail": None})
         else:
             seen.add((side, _image(row, side)))
             halves.append(row)
@@ -93,11 +97,14 @@ def _with_own_time(row: Row) -> Row:
     }
 
 
-def _own_event_time(note: str | None, event_time: int | None) -> int | None:
-    """The event time of a half that has waited, in microseconds."""
-    if note is None or not note.startswith(OWN_TIME_PREFIX):
+def _own_event_time(detail: str | None, event_time: int | None) -> int | None:
+    """The event time of a half that has waited, in microseconds; null if it has none."""
+    if detail is None:
         return event_time
-    return int(note.removeprefix(OWN_TIME_PREFIX)) if note != OWN_TIME_PREFIX else None
+    if detail.startswith(_OLDER_OWN_TIME):
+        return int(older) if (older := detail.removeprefix(_OLDER_OWN_TIME)) else None
+    own: int | None = json.loads(detail)[OWN_TIME]
+    return own
 
 
 def _coordinates(row: Row) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ sequence does not begin with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 import pyarrow as pa
@@ -197,21 +198,58 @@ def as_forgotten(message: RawMessage, format_name: str, epoch: int) -> Row:
     return {**row, "kind": "excluded", "reason": FORGOTTEN, "change_id": change_id}
 
 
+class DuplicateReason(StrEnum):
+    """The `reason` of a duplicate; null for one that repeats a change of another message.
+
+    `landed_again`: the message itself had landed before, as in dumps that overlap; `detail` identifies the
+    landing. `update_complete`: a half that waited, until its whole update came from elsewhere.
+    """
+
+    LANDED_AGAIN = "landed_again"
+    UPDATE_COMPLETE = "update_complete"
+
+
 LANDED_AGAIN = "landed again"
-"""How the detail of a duplicate begins if the message itself had landed before."""
-OF_FIRST_LANDING = f"NOT (kind = 'duplicate' AND coalesce(startswith(detail, '{LANDED_AGAIN}'), false))"
-"""Whether an outcome is of the first landing of its message, as SQL."""
+"""How the detail of a duplicate begins if the message itself had landed before.
+
+Earlier releases wrote this detail, and the next one, without a reason.
+"""
+_UPDATE_WAS_COMPLETE = "its update was complete already"
 
 
 def of_first_landing(table: str) -> str:
     """OF_FIRST_LANDING for the rows of a table in a MERGE."""
-    return OF_FIRST_LANDING.replace("kind", f"{table}.kind").replace("detail", f"{table}.detail")
+    return _of_first_landing(f"{table}.")
+
+
+def _of_first_landing(place: str) -> str:
+    return (
+        f"NOT ({place}kind = 'duplicate' AND coalesce({place}reason = '{DuplicateReason.LANDED_AGAIN}'"
+        f" OR startswith({place}detail, '{LANDED_AGAIN}'), false))"
+    )
+
+
+OF_FIRST_LANDING = _of_first_landing("")
+"""Whether an outcome is of the first landing of its message, as SQL; needs `kind`, `reason`, `detail`."""
+
+
+def is_settled_half(*kinds: str) -> str:
+    """Whether an outcome ends the waiting of its half, as SQL: one of these kinds, or UPDATE_COMPLETE.
+
+    It needs `kind`, `reason` and `detail`.
+    """
+    listed = ", ".join(f"'{kind}'" for kind in kinds)
+    return (
+        f"kind IN ({listed}) OR (kind = 'duplicate' AND coalesce(reason ="
+        f" '{DuplicateReason.UPDATE_COMPLETE}' OR detail = '{_UPDATE_WAS_COMPLETE}', false))"
+    )
 
 
 def as_landed_again(row: Row, detail: str) -> Row:
     """The outcome of a row whose message has landed before, as in dumps that overlap."""
-    blank = dict.fromkeys(("before", "after", "half", "shape", "reason", "position", "block", "evidence"))
-    return {**row, **blank, "kind": "duplicate", "detail": detail}
+    blank = dict.fromkeys(("before", "after", "half", "shape", "position", "block", "evidence"))
+    reason = str(DuplicateReason.LANDED_AGAIN)
+    return {**row, **blank, "kind": "duplicate", "reason": reason, "detail": detail}
 
 
 def as_duplicate(row: Row) -> Row:

@@ -29,8 +29,7 @@ from silver.batches.landings import (
     with_landing_id,
 )
 from silver.batches.landings import before_halves_of as met_halves
-from silver.changes.pairing import MET
-from silver.changes.staged_rows import OF_FIRST_LANDING
+from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
 from silver.epochs.history import read_history
 from silver.stream.checkpoint import counted_from, has_checkpoint
 from silver.stream.lost_tables import lost_tables
@@ -142,10 +141,7 @@ def _sequences(changes: DataFrame) -> Check:
 
 
 def _pending(run: Run, changes: DataFrame, met: DataFrame) -> Check:
-    is_settled = F.col("kind").isin("row", "quarantined") | (
-        (F.col("kind") == "duplicate") & (F.col("detail") == MET)
-    )
-    settled = changes.where(is_settled).select(*MESSAGE_ID).unionByName(met)
+    settled = changes.where(is_settled_half("row", "quarantined")).select(*MESSAGE_ID).unionByName(met)
     halves = changes.where("kind = 'half' AND half IS NOT NULL").select(*MESSAGE_ID)
     implied = halves.join(settled, list(MESSAGE_ID), "left_anti").distinct()
     pending = run.lake.rows(run.spark, PENDING_TABLE, CHANGES)

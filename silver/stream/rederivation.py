@@ -25,8 +25,7 @@ from framework.pipeline.fault_injection import crash_point
 from silver.batches import batch_counts, changes_table, landings, pending, quarantine
 from silver.batches.landings import identify_all, outcomes_in_epochs
 from silver.batches.run_state import RunState
-from silver.changes.pairing import MET
-from silver.changes.staged_rows import OF_FIRST_LANDING
+from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
 from silver.stream.checkpoint import counted_from
 
 _ROW_AT = (*MESSAGE_ID, "ordinal")
@@ -80,10 +79,9 @@ def _quarantine(
 
 
 def _pending(spark: SparkSession, state: RunState, source: str, changes: DataFrame, met: DataFrame) -> None:
-    is_settled = F.col("kind").isin("row", "quarantined", "excluded") | (
-        (F.col("kind") == "duplicate") & (F.col("detail") == MET)
+    settled = (
+        changes.where(is_settled_half("row", "quarantined", "excluded")).select(*MESSAGE_ID).unionByName(met)
     )
-    settled = changes.where(is_settled).select(*MESSAGE_ID).unionByName(met)
     times = {name: shown.event_time for name, shown in state.source_progress(spark).items()}
     rows = (
         pending.pending_rows(changes, None, times)

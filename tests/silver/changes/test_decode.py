@@ -625,7 +625,9 @@ def test_a_message_that_landed_before_is_a_duplicate_whatever_it_says() -> None:
     assert [(row["kind"], row["half"], row["before"], row["after"]) for row in rows[:3]] == [
         ("duplicate", None, None, None)
     ] * 3
-    assert {row["detail"] for row in rows[:3]} == {"landed again b.jsonl:7"}
+    assert {(row["reason"], row["detail"]) for row in rows[:3]} == {
+        ("landed_again", "landed again b.jsonl:7")
+    }
     assert [(row["half"], row["epoch"]) for row in rows[3:]] == [("after", 2)]
     assert rows[0]["change_id"] == first[0]["change_id"]
     quarantined = next(row for row in first if row["kind"] == "quarantined")

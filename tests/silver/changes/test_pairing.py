@@ -136,14 +136,27 @@ def test_halves_of_an_update_that_is_known_are_duplicates() -> None:
 
 
 def test_a_half_that_waits_is_a_duplicate_once_the_whole_update_came_another_way() -> None:
-    assert told(pair([waiting(before(JOE, 5)), update(JOE, ANN, 9)])) == [("duplicate", 5, None, None)]
+    settled = pair([waiting(before(JOE, 5)), update(JOE, ANN, 9)])
+    assert told(settled) == [("duplicate", 5, None, None)]
+    assert (settled[0]["reason"], settled[0]["detail"]) == ("update_complete", None)
+    (new,) = pair([before(JOE, 5), update(JOE, ANN, 9)])
+    assert (new["kind"], new["reason"]) == ("duplicate", None)
 
 
-def test_a_half_without_a_time_to_believe_waits_from_the_time_at_its_arrival_and_keeps_its_own() -> None:
-    timeless = {**waiting(after(ANN, 0, time=HOUR, deadline=2 * HOUR)), "detail": "event_time="}
+@pytest.mark.parametrize(
+    ("none", "late"),
+    [
+        ('{"event_time":null}', f'{{"event_time":{900 * HOUR}}}'),
+        ("event_time=", f"event_time={900 * HOUR}"),  # as earlier releases wrote it
+    ],
+)
+def test_a_half_without_a_time_to_believe_waits_from_the_time_at_its_arrival_and_keeps_its_own(
+    none: str, late: str
+) -> None:
+    timeless = {**waiting(after(ANN, 0, time=HOUR, deadline=2 * HOUR)), "detail": none}
     future = {
         **waiting(after(BOB, 1, time=HOUR, deadline=2 * HOUR, sequence="011.011.016")),
-        "detail": f"event_time={900 * HOUR}",
+        "detail": late,
     }
     released = [pair([timeless])[0], pair([future])[0]]
     assert [(row["kind"], row["event_time"], row["detail"]) for row in released] == [
