@@ -22,6 +22,7 @@ from framework.spark.session import worker_sessions
 from framework.spark.tuning import tune_for_rows
 from gold.changes.profile import SchemaColumn
 from gold.planning.discovery import all_tasks, known_schemas, named_tasks, waiting_tasks
+from gold.planning.gates import GateFailed
 from gold.planning.rebuild import FAILED_REBUILD
 from gold.planning.table_state import State, append_states, read_states
 from gold.planning.task import Task
@@ -121,7 +122,13 @@ def _in_threads(
         except Exception as error:  # one table's failure parks that table alone
             built_with = FAILED_REBUILD if task.is_rebuild else task.state.built_with
             applied = Applied(
-                replace(task.state, state=State.PARKED, reason=brief(error), built_with=built_with)
+                replace(
+                    task.state,
+                    state=State.PARKED,
+                    reason=brief(error),
+                    gate_keys=error.keys if isinstance(error, GateFailed) else None,
+                    built_with=built_with,
+                )
             )
         finally:
             sessions.put(session)

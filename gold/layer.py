@@ -153,6 +153,7 @@ def _entry(
         "table": state.name.table,
         "state": str(state.state),
         "reason": state.reason,
+        "failing_keys": list(state.gate_keys or ()),
         "replica": state.replica,
         "history": state.history,
         "rows": rows,

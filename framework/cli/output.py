@@ -229,6 +229,9 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
     ]
     say(aligned(heads, rows))
     for row, table in zip(rows, status.get("tables", ()), strict=True):
+        if table.get("failing_keys"):
+            keys = ", ".join(f"[{key}]" for key in table["failing_keys"])
+            say_line(f"  {row[0]}: rows that break the gate: {one_line(keys, _LONGEST)}")
         if table.get("statements_not_applied"):
             say_line(
                 f"  {row[0]}: {quantity(table['statements_not_applied'], 'statement')} not applied: "

@@ -15,7 +15,6 @@ from framework.contracts.table_names import BATCHES_TABLE
 from framework.pipeline.layer import Run
 from framework.quality.rules import configured, digest, rule_of, unique_by_name
 from framework.text.formatting import quantity
-from gold.planning.gates import failing_keys
 from gold.planning.table_state import State, TableState, counts_with_progress
 
 APPLIED = Rule("applied", "applied")
@@ -84,12 +83,12 @@ def _applied(state: TableState, behind: int) -> Finding:
         else "nothing applied"
     )
     reason = (state.reason or "").replace("\n", " ")
-    if is_parked and (keys := failing_keys(reason)) is not None:
+    if is_parked and state.gate_keys is not None:
         return Finding(
             GATE,
             state.changes_applied,
             1,
-            keys,
+            state.gate_keys,
             f"parked, {batches} behind",
             reason,
         )

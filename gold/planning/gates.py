@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -17,9 +16,22 @@ from framework.text.formatting import noun_for, quantity
 from gold.schema.casting import typed
 from gold.schema.layout import Layout
 
-CONDITION = "GATE_FAILED"
-_IN_BRACKETS = re.compile(r"\[([^\]]*)\]")
-"""Each key in the error, as `refuse_failing_rows` writes it."""
+
+class GateFailed(MainstemError):
+    """A batch is refused by a gate; `keys` are some of the rows' keys, at most MOST_KEYS, smallest first.
+
+    Keys may be personal data. They are not in the text, which logs keep.
+    """
+
+    def __init__(
+        self, condition: str, *, found: str, where: str, action: str, keys: Sequence[str] = ()
+    ) -> None:
+        super().__init__(condition, found=found, where=where, action=action)
+        self.keys = tuple(keys)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        parts = partial(GateFailed, found=self.found, where=self.where, action=self.action, keys=self.keys)
+        return parts, (self.condition,)
 
 
 def refuse_failing_rows(rows: DataFrame, layout: Layout, rules: Sequence[Rule], table: str) -> None:
@@ -36,7 +48,7 @@ def refuse_failing_rows(rows: DataFrame, layout: Layout, rules: Sequence[Rule], 
         table: The table's name, for the error.
 
     Raises:
-        MainstemError: GATE_FAILED with the number of rows that break the rule, and the keys of some.
+        GateFailed: With the number of rows that break the rule, and the keys of some.
     """
     if not rules:
         return
@@ -65,13 +77,9 @@ def refuse_failing_rows(rows: DataFrame, layout: Layout, rules: Sequence[Rule], 
                 .limit(MOST_KEYS)
                 .collect()
             )
-            named = ", ".join(f"[{row[0]}]" for row in keys)
             breaks = noun_for(failed, "breaks", "break")
-            raise _refused(
-                rule,
-                f"{failed:,} of {quantity(counts[0], 'row')} of the batch {breaks} {rule.name}: {named}",
-                table,
-            )
+            found = f"{failed:,} of {quantity(counts[0], 'row')} of the batch {breaks} {rule.name}"
+            raise _refused(rule, found, table, [row[0] for row in keys])
 
 
 def _fails(rule: Rule, kinds: dict[str, str]) -> Column:
@@ -80,15 +88,11 @@ def _fails(rule: Rule, kinds: dict[str, str]) -> Column:
     return F.coalesce((F.col("is_whole") | has) & broken, F.lit(False))
 
 
-def failing_keys(reason: str) -> tuple[str, ...] | None:
-    """The keys that a gate's error names, from the reason of a parked table; None for other reasons."""
-    return tuple(_IN_BRACKETS.findall(reason)) if reason.startswith(CONDITION) else None
-
-
-def _refused(rule: Rule, found: str, table: str) -> MainstemError:
-    return MainstemError(
-        CONDITION,
+def _refused(rule: Rule, found: str, table: str, keys: Sequence[str] = ()) -> GateFailed:
+    return GateFailed(
+        "GATE_FAILED",
         found=found,
         where=f"table {table}, rule {rule.name} with `gate: true`",
         action="correct the rows in the source, or change the rule, and run again: the batch waits in silver",
+        keys=keys,
     )

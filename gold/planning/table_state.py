@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -30,6 +31,12 @@ SCHEMA = (
 )
 
 
+GATE_KEYS = "gate_keys"
+"""The member of the column `profile` with the keys of rows that break a gate."""
+_OLDER_GATE, _IN_BRACKETS = "GATE_FAILED", re.compile(r"\[([^\]]*)\]")
+"""Earlier releases wrote those keys into `reason`, each in brackets."""
+
+
 class State(StrEnum):
     """What state a table is in."""
 
@@ -49,6 +56,7 @@ class TableState:
         state: Active, append-only, parked or dropped.
         revision: The number of this state; the highest one of a table counts.
         reason: Why the table is parked or dropped.
+        gate_keys: Of a table that is parked by a gate: keys of rows that break it. None for other reasons.
         replica: A path that a Delta reader opens; None where there is no replica yet.
         history: The path of the history; None where there is none.
         keys: The key columns, by their source names.
@@ -72,6 +80,7 @@ class TableState:
     state: State
     revision: int = 0
     reason: str | None = None
+    gate_keys: tuple[str, ...] | None = None
     replica: str | None = None
     history: str | None = None
     keys: tuple[str, ...] = ()
@@ -147,8 +156,15 @@ def _row(state: TableState, run_id: str) -> tuple[Any, ...]:
 
 def _more(state: TableState) -> dict[str, Any]:
     """What the column `profile` has besides the profile: the table has the columns of earlier releases."""
-    more = {"made_as": state.built_with, "repair": state.repair, "inserts_met": state.insert_collisions}
-    return more | ({"is_unlisted": True} if state.is_unlisted else {})
+    more: dict[str, Any] = {
+        "made_as": state.built_with,
+        "repair": state.repair,
+        "inserts_met": state.insert_collisions,
+    }
+    more |= {"is_unlisted": True} if state.is_unlisted else {}
+    if state.state is State.PARKED and state.gate_keys is not None:
+        more[GATE_KEYS] = list(state.gate_keys)
+    return more
 
 
 def _profile_values(profile: Profile) -> dict[str, Any]:
@@ -187,6 +203,7 @@ def _state(row: dict[str, Any]) -> TableState:
         state=State(row["state"]),
         revision=row["revision"],
         reason=row["reason"],
+        gate_keys=_gate_keys(profile, row["reason"]),
         replica=row["replica"],
         history=row["history"],
         keys=tuple(row["keys"] or ()),
@@ -204,6 +221,13 @@ def _state(row: dict[str, Any]) -> TableState:
         insert_collisions=profile.get("inserts_met", 0),
         is_unlisted=profile.get("is_unlisted", False),
     )
+
+
+def _gate_keys(profile: Mapping[str, Any], reason: str | None) -> tuple[str, ...] | None:
+    if GATE_KEYS in profile:
+        return tuple(profile[GATE_KEYS])
+    is_older = reason is not None and reason.startswith(_OLDER_GATE)
+    return tuple(_IN_BRACKETS.findall(reason or "")) if is_older else None
 
 
 def _profile(values: dict[str, Any], event_time: datetime | None) -> Profile:

@@ -192,6 +192,9 @@ def _held_back(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     code, found = run(shop, capsys)
     assert code == 3
     assert failed(found)["source shop.item applied"] == ["id=2"]
+    (parked,) = (table for table in shop.status()["tables"] if table["table"] == "item")
+    assert (parked["state"], parked["failing_keys"]) == ("parked", ["id=2"])
+    assert "id=2" not in parked["reason"]
     assert failed(found)["silver quarantine nothing_quarantined"] == ["feed/part-001.jsonl/0/4: rule_broken"]
     assert failed(found)["silver changes change range(item_id)"][0].startswith(
         "source=feed, topic=part-001.jsonl, partition=0, offset=5"
