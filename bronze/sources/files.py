@@ -130,7 +130,7 @@ def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     """The messages of a batch's files in commits of bounded size, the same ones each time the batch runs.
 
-    A file that was read may be gone when its batch runs again: files that have landed are not read.
+    If a file of the batch was changed or deleted since, the files that have landed are not read again.
     """
     spark = batch.sparkSession
     entries = read_entries(batch)

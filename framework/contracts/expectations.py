@@ -226,7 +226,7 @@ class CheckTarget:
 
     @property
     def id(self) -> TargetId:
-        """What tells the target's results from those of others."""
+        """Identifies the target: its layer, source and table."""
         name = self.name
         return (
             self.layer,

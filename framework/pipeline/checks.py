@@ -25,5 +25,5 @@ class Check:
 
     @property
     def is_ok(self) -> bool:
-        """Whether nothing breaks the promise."""
+        """Whether the check has found nothing wrong."""
         return not self.wrong

@@ -29,7 +29,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
 
 
 def without_keys(text: str) -> str:
-    """The reason of a parked table, or a note, without the keys in its brackets."""
+    """A note of a run without the keys that earlier releases wrote into it, in brackets."""
     return _KEYS.sub(FORGOTTEN_KEYS, text)
 
 

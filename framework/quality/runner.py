@@ -114,7 +114,10 @@ def _measurements(
 
 
 def _both(measurement: Measurement, other: Measurement) -> Measurement:
-    """One measurement instead of two whose counts begin alike; both are parts of it."""
+    """One measurement for two that can share a query; `other` uses the first of its counts alone.
+
+    If the query fails, its two parts are measured one by one.
+    """
     if not measurement.rules:
         return other
     rules = (*measurement.rules, *other.rules)

@@ -105,7 +105,7 @@ def refuse_references(session: SparkSession, names: Iterable[str]) -> None:
 
 
 def _substitutes(session: SparkSession) -> bool:
-    """Whether the session substitutes in statements; a statement shows it, since settings may be hidden."""
+    """Whether Spark replaces `${…}` in SQL text. A query shows it: the setting itself may be unreadable."""
     row = session.sql(f"SELECT length('${{{SUBSTITUTES}}}')").first()
     return row is None or row[0] != len(SUBSTITUTES) + 3
 

@@ -77,7 +77,7 @@ def answer(spark: SparkSession, lake: Lakehouse, query: str, limit: int) -> Answ
 def _without_files_as_tables(spark: SparkSession) -> Iterator[None]:
     """Prevent a query from naming a file as a table.
 
-    Where the platform does not allow the setting, its privileges decide.
+    Where the platform forbids this setting, the privileges of its user decide which files can be read.
     """
     try:
         before = spark.conf.get(_FILES_AS_TABLES, "true")

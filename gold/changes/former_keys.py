@@ -1,4 +1,4 @@
-"""Rows that came with another key than the current one: completing their images from the rows before them.
+"""Completes the images of changes that were sent when the table had another key.
 
 A feed need not send more of the row before a change than its key. Once the table has another key, an image
 with the former key alone no longer says which row is meant, nor that an update changed the key. The changes

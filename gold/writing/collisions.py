@@ -124,5 +124,5 @@ def _met_before(all_effects: DataFrame, before: DataFrame, everything: DataFrame
 
 
 def collision_note(count: int) -> str:
-    """The note about the count in the line of a table."""
+    """The note on a table's line about this many inserts that met an existing row."""
     return f"{quantity(count, 'insert')} met a row that was there"

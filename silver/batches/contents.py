@@ -67,7 +67,7 @@ class Contents:
         return sum(summary.in_partitions for summary in self.sources)
 
     def counts_in(self, batch: int) -> list[Row]:
-        """The counts of a batch that commits every row unchanged."""
+        """The rows of `ops/batches` for these rows, if the batch commits all of them as they are."""
         return [
             Row(batch=batch, **{name: row[name] for name in batch_counts.COUNTED if name != "batch"})
             for row in self.counts

@@ -271,9 +271,9 @@ def resolve_duplicates(
 
 
 def is_from(lowest: Mapping[str, str]) -> Column:
-    """Whether a row is of one of these sources and not below its position.
+    """Whether a row has one of these sources, and no sequence below that of its source.
 
-    The first two conditions skip files.
+    The conditions on plain columns let Delta skip files.
     """
     own = by_source(
         {source: F.lit(sequence) for source, sequence in lowest.items()}, F.lit(None).cast("string")

@@ -38,7 +38,7 @@ class Scope:
         return self.table_of(cursor.path())
 
     def table_of(self, parts: tuple[str, ...]) -> TableName:
-        """The table that the parts of a name mean."""
+        """The table of a qualified name; missing parts are those of the envelope's table."""
         home = self.subject
         if len(parts) == 1:
             return TableName(home.database, home.schema, parts[0])

@@ -62,9 +62,10 @@ def refuse_repeated_names(document: bytes, kind: Any) -> None:
 
 
 def is_as_written(document: bytes) -> bool:
-    """Whether this reader would write the same bytes: no spaces, needless escapes, repeats or `-0`.
+    """Whether the document, read and written again, has the same bytes; then no object repeats a name.
 
-    Equal `schema` blocks are checked only once, because messages share them.
+    Spaces, needless escapes and `-0` make a difference too. Equal `schema` blocks, which
+    messages share, are checked only once.
     """
     try:
         if _SCHEMA not in document:

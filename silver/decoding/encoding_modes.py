@@ -30,7 +30,10 @@ class ModeState:
     seen: frozenset[Modes] = frozenset()
 
     def is_news(self, modes: Modes) -> bool:
-        """Whether a value that is compatible with these modes rules out more than the values before it."""
+        """Whether a value that fits only these modes shows something new.
+
+        It shows nothing where an earlier value fitted the same modes or fewer.
+        """
         return not any(known <= modes for known in self.seen)
 
 

@@ -27,7 +27,7 @@ BY_PARTITION = (
 )
 """The advice for a feed whose messages have no position."""
 LONGEST_NUMBER = 1_100
-"""Characters.
+"""The most characters of a number.
 
 The smallest double, written in full, has 1,074 digits after its point, 751 of them significant.
 """

@@ -136,9 +136,9 @@ def _decoded(text: str, codec: str) -> str:
 
 
 def _member(declared: str, text: str) -> str:
-    """The member of an enum, or those of a set joined by commas, that a number means.
+    """The member of an enum, or those of a set joined by commas, that a number stands for.
 
-    Else the text as it came.
+    A text that is no such number is returned unchanged.
     """
     members = _members(declared)
     if members is None or not _NUMBER.fullmatch(text):

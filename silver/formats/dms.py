@@ -254,7 +254,7 @@ def _actions(
 
 
 def _column(definition: _ColumnDefinition) -> Column:
-    """A column as undeclared rows will show it: a whole number, a number, or text."""
+    """The column of a definition, for rows without types: a whole number, another number, or text."""
     declared = definition.type or ""
     if _INTEGER.fullmatch(declared.upper()):
         return Column(type="bigint", declared=declared)

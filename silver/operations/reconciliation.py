@@ -58,7 +58,7 @@ class Ledger:
         )
 
     def outcomes(self) -> DataFrame:
-        """The messages (MESSAGE_ID) that outcomes belong to, without repetition."""
+        """The messages (MESSAGE_ID) that have an outcome, each once."""
         changes = outcomes_in_epochs(
             self.run.lake.rows(self.spark, CHANGES_TABLE, CHANGES), self.run.lake, self.run.config
         )

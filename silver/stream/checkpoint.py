@@ -138,7 +138,7 @@ def _first_batch(spark: SparkSession, lake: Lakehouse) -> int:
 
 
 def _next_batch(spark: SparkSession, lake: Lakehouse) -> int:
-    """A number that no table has: what gold applied and what was counted stays when changes are lost."""
+    """A number above all batches of all tables: gold's progress and counts remain when changes are lost."""
     tops = [
         lake.read(spark, name).agg(F.max("batch")).first() for name in _NUMBERED if lake.exists(spark, name)
     ]

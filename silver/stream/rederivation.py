@@ -121,7 +121,7 @@ def _counts(spark: SparkSession, state: RunState, source: str, changes: DataFram
     held = timed.groupBy(*by).agg(*batch_counts.counting(None))
     less = [
         (-F.col(n) if n in log.columns else F.lit(0)).cast("long").alias(n) for n in _SUMS
-    ]  # tables of earlier releases lack some
+    ]  # tables of earlier releases lack some of these columns
     counted = live.select(*by, *less)
     sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMS]
     both = (

@@ -156,17 +156,20 @@ def without_outcome(messages: DataFrame, state: RunState) -> DataFrame:
 def without_outcome_identified(
     messages: DataFrame, state: RunState, newest: Mapping[str, int] | None = None
 ) -> DataFrame:
-    """The messages that have no outcome yet, as from `identify`.
+    """The messages that have no outcome yet, with the columns that `identify` adds.
 
-    The messages include all partitions of their sources, or those whose coordinates no earlier message can
-    have. `newest` are the epochs of sources that begin another one.
+    Args:
+        messages: Rows of `bronze/messages`: all of their sources, or rows whose coordinates no message before
+            them can have.
+        state: The run.
+        newest: The last epochs of sources that begin another one.
     """
     changes = state.lake.rows(messages.sparkSession, CHANGES_TABLE, CHANGES)
     outcomes = landings_of(outcomes_in_epochs(changes, state.lake, state.config))
     known = identify_all(messages, state.lake, state.config, newest)
-    told_of = outcomes.withColumnRenamed("relanding", "relanding_id").withColumn("has_outcome", F.lit(True))
+    decided = outcomes.withColumnRenamed("relanding", "relanding_id").withColumn("has_outcome", F.lit(True))
     marked = known.withColumn("relanding_id", F.coalesce("relanding", F.lit(""))).join(
-        told_of, [*MESSAGE_ID, "relanding_id"], "left"
+        decided, [*MESSAGE_ID, "relanding_id"], "left"
     )
     return marked.where("has_outcome IS NULL OR is_reused").select(*known.columns)
 
@@ -174,8 +177,7 @@ def without_outcome_identified(
 def process_in_portions(messages: DataFrame, state: RunState, *, is_replay: bool = False) -> None:
     """Process messages in batches of bounded size. A source that stops meanwhile is left where it stopped.
 
-    A run that dies meanwhile is repeated: then the messages with an outcome are no longer among those without
-    one.
+    If the run is killed, the next one processes the messages that have no outcome by then.
     """
     with materialize(messages, state, "taken_up") as found:
         _take_up(found, state, is_replay=is_replay)

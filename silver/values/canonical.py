@@ -147,15 +147,15 @@ def date_text(days: int) -> str | None:
 
 
 def instant_of_epoch(text: str, unit: str) -> str:
-    """The instant of a count since the epoch; the text as it was sent when it is not such a count."""
+    """The instant of a count of units since 1970; a text that is no such count is returned unchanged."""
     parts = epoch_parts(text, unit)
     return text if parts is None else instant_text(*parts) or text
 
 
 def wall_of_epoch(text: str, unit: str) -> str:
-    """The wall time of a count since 1970-01-01 on the same clock.
+    """The wall time that is this count of units after 1970-01-01 00:00 on the same clock.
 
-    The text as it was sent when it is not a count.
+    A text that is no such count is returned unchanged.
     """
     parts = epoch_parts(text, unit)
     return text if parts is None else wall_text(*parts) or text
@@ -164,7 +164,7 @@ def wall_of_epoch(text: str, unit: str) -> str:
 def wall_of_text(text: str) -> str:
     """`YYYY-MM-DD[ T]HH:mm[:ss[.f]]` as a canonical wall time with all digits.
 
-    Any other text as it was sent.
+    Any other text is returned unchanged.
     """
     wall = wall_as_written(text)
     if wall is not None:

@@ -28,7 +28,7 @@ _NOUNS = {
     "quality_results": ("quality result", "quality results"),
     "runs": ("run", "runs"),
 }
-"""What each count of the layers counts: one, and many."""
+"""The nouns of the counts that the layers return: for one, and for many."""
 
 
 def add_parser(subparsers: Subparsers) -> None:

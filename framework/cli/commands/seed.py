@@ -1,4 +1,4 @@
-"""`mainstem seed`: starts a replica from a dump of its table, where the feed begins mid-way."""
+"""`mainstem seed`: starts a replica from a dump of its table, for a feed that lacks its first changes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_parser(subparsers: Subparsers) -> None:
         subparsers,
         "seed",
         run,
-        help="start a replica from a dump of its table, where the feed begins mid-way",
+        help="start a replica from a dump of its table, for a feed that lacks its first changes",
     )
     parser.add_argument(
         "table", metavar="TABLE", help="database.table or database.schema.table, as the feed names it"

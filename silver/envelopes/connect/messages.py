@@ -161,7 +161,7 @@ def _read(decoder: msgspec.json.Decoder[dict[str, Any]], data: bytes) -> dict[st
 
 
 WHOLE = DualDecoder(_OBJECT, _OBJECT, is_nested=True)
-"""A message or key as its members. In one that is read with plain cells, no part repeats a member."""
+"""Reads a message or a key as its members; one that may repeat a member is read with bytes as cells."""
 
 PLAIN = Parts(
     partial(_read, _OBJECT), partial(_read, msgspec.json.Decoder(dict[str, Any], float_hook=NumberText))

@@ -46,7 +46,7 @@ DIALECTS = {
     **dict.fromkeys(("mysql", "mariadb", "vitess", "ticdc"), "mysql"),
     **{"oracle": "oracle", "postgresql": "postgres", "sqlserver": "tsql", "db2": "db2"},
 }
-"""The SQL of each connector's source."""
+"""The SQL dialect of the database that each connector reads."""
 
 _PART = re.compile(r'"((?:[^"]|"")*)"')
 _TABLE = r'"(?:[^"]|"")*"(?:\."(?:[^"]|"")*")*'
