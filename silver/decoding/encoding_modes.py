@@ -58,6 +58,16 @@ def evidence_of(text: str) -> tuple[str, Modes]:
     return kind, frozenset(modes.split(","))
 
 
+def fault_detail(kind: str, fault: str) -> str:
+    """The `detail` of a message whose values of this kind cannot be read: `decimals: column 'price' …`."""
+    return f"{kind}: {fault}"
+
+
+def kind_of_fault(detail: str) -> str:
+    """The kind in a text that `fault_detail` wrote."""
+    return detail.partition(":")[0]
+
+
 def fingerprint(states: Mapping[str, ModeState]) -> str:
     """The open modes of all kinds as one text. When it changes, messages that waited are decoded again."""
     return ";".join(evidence_text(kind, states[kind].left) for kind in sorted(states))

@@ -14,6 +14,7 @@ from framework.text.formatting import quantity
 from silver.batches.encodings import WAITING_REASONS, append_rows, read_encodings, retried_row
 from silver.batches.run_state import RunState
 from silver.changes.decode import SourcePlan
+from silver.decoding.encoding_modes import kind_of_fault
 from silver.stream.resume import process_in_portions, spare_batch_id
 
 
@@ -66,9 +67,7 @@ def _error(spark: SparkSession, state: RunState, plan: SourcePlan) -> MainstemEr
         .collect()
     )
     found = [
-        row
-        for row in rows
-        if row[0] == Reason.ENCODING_UNKNOWN or not states[str(row[1]).partition(":")[0]].left
+        row for row in rows if row[0] == Reason.ENCODING_UNKNOWN or not states[kind_of_fault(row[1])].left
     ]
     if not found:
         return None

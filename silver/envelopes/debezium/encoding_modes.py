@@ -37,7 +37,7 @@ from typing import Any
 from framework.contracts.events import Token
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.cells import read_cell
-from silver.decoding.encoding_modes import Modes, ModeState, evidence_text
+from silver.decoding.encoding_modes import Modes, ModeState, evidence_text, fault_detail
 from silver.envelopes.connect.byte_encodings import bytes_of, url_bytes_of
 from silver.envelopes.connect.column_types import BASE64URL_BYTES, HEX_BYTES, TEXT_DECIMAL, Field, Fields
 from silver.envelopes.connect.temporal import ANY_TIMESTAMP, is_beyond_nanoseconds
@@ -162,6 +162,7 @@ def _cells(open_fields: Mapping[str, Field], image: Mapping[str, Any]) -> Iterab
 
 def _fault(kind: str, known: Modes, left: Modes, cells: Iterable[_Cell]) -> Malformed | None:
     """Why values cannot be read: no known mode fits them, or several do and give different values."""
+    advice = f"write `{kind}:` for the source"
     for cell in cells:
         mine = cell.modes or frozenset()
         if not left:
@@ -170,16 +171,11 @@ def _fault(kind: str, known: Modes, left: Modes, cells: Iterable[_Cell]) -> Malf
                 if known
                 else "the source's values contradict each other"
             )
-            detail = (
-                f"{kind}: column {cell.name[:100]!r} is written as {_listed(mine)}; {wanted}: "
-                f"write `{kind}:` for the source"
-            )
-            return Malformed(Reason.ENCODING_CONTRADICTED, detail)
+            fault = f"column {cell.name[:100]!r} is written as {_listed(mine)}; {wanted}: {advice}"
+            return Malformed(Reason.ENCODING_CONTRADICTED, fault_detail(kind, fault))
         if len({_READ[cell.field.name or ""](cell.field, mode, cell.text) for mode in left}) > 1:
-            detail = (
-                f"{kind}: column {cell.name[:100]!r} can be {_listed(left)}: write `{kind}:` for the source"
-            )
-            return Malformed(Reason.ENCODING_UNKNOWN, detail)
+            fault = f"column {cell.name[:100]!r} can be {_listed(left)}: {advice}"
+            return Malformed(Reason.ENCODING_UNKNOWN, fault_detail(kind, fault))
     return None
 
 

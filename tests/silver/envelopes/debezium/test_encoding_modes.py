@@ -15,7 +15,7 @@ from framework.errors import ConfigurationError
 from silver.batches.encodings import Encodings, retried_row, waiting_row
 from silver.changes.decode import SourcePlan
 from silver.decoding.cells import NumberText
-from silver.decoding.encoding_modes import ModeState, evidence_of, evidence_text, state_of
+from silver.decoding.encoding_modes import ModeState, evidence_of, evidence_text, kind_of_fault, state_of
 from silver.decoding.format import ColumnHint, Context
 from silver.envelopes.connect.column_types import Field, value_of
 from silver.envelopes.debezium.declared_schema import declared_fields
@@ -213,6 +213,7 @@ def test_a_row_that_no_mode_or_more_than_one_reads_is_refused_with_the_setting_t
         decoded(after, before=before, op="u", **modes)
     assert caught.value.reason is reason
     assert "write `" in caught.value.detail
+    assert kind_of_fault(caught.value.detail) in KINDS
     assert caught.value.table == ("shop", None, "orders")
 
 
