@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.contracts.table_names import (
@@ -15,7 +16,7 @@ from framework.contracts.table_names import (
     PENDING_TABLE,
     QUARANTINE_TABLE,
 )
-from framework.contracts.table_schemas import CHANGES, QUARANTINE
+from framework.contracts.table_schemas import CHANGES, MESSAGES, QUARANTINE
 from framework.demo.feeds import sample
 from framework.pipeline.layer import Layer, LayerReport, Run
 from framework.pipeline.message_counts import accounts
@@ -118,8 +119,7 @@ def _status(run: Run) -> dict[str, Any]:
         ],
     }
     if not run.lake.exists(run.spark, BATCHES_TABLE):
-        landed = run.lake.exists(run.spark, MESSAGES_TABLE)
-        return {**found, "without_fate": run.lake.read(run.spark, MESSAGES_TABLE).count() if landed else 0}
+        return {**found, "without_fate": _messages(run).count()}
     names = {
         "row": "changes",
         "duplicate": "duplicates",
@@ -149,12 +149,12 @@ def _accounted(run: Run, found: Mapping[str, Any]) -> dict[str, int]:
     """
     outcomes = ("changes", "control_events", "duplicates", "excluded", "pending_halves", "merged_halves")
     missing = (
-        run.lake.read(run.spark, MESSAGES_TABLE).count()
-        - sum(found[name] for name in outcomes)
-        - sum(found["quarantined"].values())
+        _messages(run).count() - sum(found[name] for name in outcomes) - sum(found["quarantined"].values())
     )
     row = (
-        accounts(run.lake.read(run.spark, CHANGES_TABLE)).agg(F.sum("key_halves"), F.sum("further")).first()
+        accounts(run.lake.rows(run.spark, CHANGES_TABLE, CHANGES))
+        .agg(F.sum("key_halves"), F.sum("further"))
+        .first()
         if missing
         else None
     )
@@ -167,7 +167,12 @@ def _accounted(run: Run, found: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _messages_of(run: Run, source: str) -> int:
-    return run.lake.read(run.spark, MESSAGES_TABLE).where(F.col("source") == source).count()
+    return _messages(run).where(F.col("source") == source).count()
+
+
+def _messages(run: Run) -> DataFrame:
+    """All messages of bronze; none where the table is gone."""
+    return run.lake.rows(run.spark, MESSAGES_TABLE, MESSAGES)
 
 
 LAYER = Layer(
