@@ -11,6 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+_NUMBER = re.compile(r"\d+(?:e\d*)?(?:bd|[lsyfd])?", re.IGNORECASE)
+"""A number without sign and point, or its part: `1e+5bd` is `1e`, `+` and `5bd`."""
+
 # One alternative for each token. Their order matters: a raw string ends at the next quote in any case.
 _TOKEN = re.compile(
     r"""
@@ -119,6 +122,8 @@ def wrap_query(query: str) -> str:
         follows = words[place + 1].text if place + 1 < len(words) else ""
         if token.kind == "word" and token.text.upper() == "USING" and follows != "(":
             raise Refused("USING without a list of columns, which runs a program")
+        if token.kind == "string" and follows == "(":  # a name, where double quotes are those of names
+            raise Refused(f"the function {token.text}; write its name without quotes")
     return f"SELECT * FROM (\n{''.join(token.text for token in tokens)}\n) AS answer"  # noqa: S608 - what this function is for
 
 
@@ -132,8 +137,18 @@ def _tokens(query: str) -> Iterator[_Token]:
         text = found.group()
         if found.lastgroup == "unclear":  # `5r'…'` is one word here and a number before a raw string there
             raise Refused(f"{text[:-1]} before a quote; put a space between them")
+        if found.lastgroup == "word" and text[0].isdigit() and not _NUMBER.fullmatch(text):
+            # `5USING` is one word here and a number before a word there
+            raise Refused(
+                f"{text}; put a space behind a number, and a name that begins with one in backquotes"
+            )
+        if found.lastgroup == "string" and text.startswith('"') and "\\" in text:
+            # where double quotes are those of names, a backslash is a plain character
+            raise Refused("a backslash in double quotes; write the text in single quotes")
         if found.lastgroup == "symbol" and query.startswith("/*", place):
             raise Refused("a comment that does not end")
+        if found.lastgroup == "symbol" and query.startswith("://", place):
+            raise Refused("the characters ://, which begin a name of an address")
         if found.lastgroup == "comment" and "/*" in text[2:]:
             raise Refused("a comment inside a comment")
         if found.lastgroup == "line_comment" and text.endswith("\\"):

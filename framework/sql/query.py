@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -17,6 +17,7 @@ from framework.contracts.table_names import TABLES_TABLE
 from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.lakehouse.lakehouse import Lakehouse, is_path, is_table, read_table, sql_text
 from framework.naming import quoted
+from framework.spark.session import is_connect
 from framework.sql.guard import Refused, wrap_query
 from framework.sql.names import Replica, find_view, parts, views
 from framework.sql.result import Answer, value
@@ -31,6 +32,8 @@ _UNKNOWN = frozenset(
     }
 )
 _MOST_VIEWS = 1_000
+_PROGRAM = "ScriptTransformation"
+"""Spark's name for the node of a plan that starts a program. A text with this name is refused too."""
 _FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
 """Spark's setting for names such as `` text.`/etc/passwd` ``, which read any file."""
 
@@ -93,6 +96,8 @@ def _without_files_as_tables(spark: SparkSession) -> Iterator[None]:
 
 def _answered(session: QuerySession, statement: str, query: str, limit: int) -> Answer:
     frame = _analysed(session, lambda: _with_schema(session.spark.sql(statement)), query)
+    if runs_program(frame):
+        raise _not_a_query("a query that runs a program", query)
     rows = _failing(lambda: frame.limit(limit + 1).collect(), query)
     kinds = [json.loads(field.dataType.json()) for field in frame.schema.fields]
     columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
@@ -100,6 +105,16 @@ def _answered(session: QuerySession, statement: str, query: str, limit: int) -> 
         tuple(value(cell, kind) for cell, kind in zip(row, kinds, strict=True)) for row in rows[:limit]
     )
     return Answer(columns, plain, len(rows) > limit)
+
+
+def runs_program(frame: DataFrame) -> bool:
+    """Whether the analysed plan pipes rows through a program (`MAP`, `REDUCE` or `TRANSFORM … USING`)."""
+    if is_connect(frame.sparkSession):
+        plan: Any = frame
+        text = plan._explain_string(extended=True)
+    else:
+        text = frame._jdf.queryExecution().analyzed().toString()
+    return _PROGRAM in text
 
 
 def _with_schema(frame: DataFrame) -> DataFrame:

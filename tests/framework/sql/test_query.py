@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, table_version
-from framework.sql.query import answer
+from framework.sql.query import answer, runs_program
 
 pytestmark = pytest.mark.spark
 
@@ -50,6 +50,7 @@ def test_no_query_writes_or_reads_what_is_not_the_pipelines(
         f"SELECT * FROM delta.`{place}`",
         f"SELECT reflect('java.nio.file.Files', 'createSymbolicLink', '{link}', '{secret}')",
         f"SELECT TRANSFORM (1) USING 'touch {link}' AS (a)",
+        f"FROM (SELECT 1 a) t MAP 1E+5USING 'touch {link}' AS y",
         "SELECT a.* FROM (SELECT 1 AS b) LATERAL VIEW explode(array(java_method('java.lang.System', 'exit', 1))) a AS c",
     ):
         with pytest.raises(MainstemError) as refusal:
@@ -59,3 +60,10 @@ def test_no_query_writes_or_reads_what_is_not_the_pipelines(
     assert table_version(spark, place) == 1
     assert not link.exists()
     assert spark.sql(f"SELECT * FROM text.`{secret}`").first() == ("canary",)  # the session's setting is back
+
+
+def test_the_plan_of_a_query_shows_that_it_runs_a_program(spark: SparkSession) -> None:
+    """The last line of defence, where the check of the text has missed something."""
+    assert runs_program(spark.sql("SELECT * FROM (FROM (SELECT 1 a) t MAP 1E+5USING 'true' AS y) AS answer"))
+    assert runs_program(spark.sql("SELECT (SELECT max(y) FROM (FROM (SELECT 1 a) t MAP a USING 'true' AS y))"))
+    assert not runs_program(spark.sql("SELECT 1 AS program"))
