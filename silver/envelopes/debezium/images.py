@@ -11,6 +11,7 @@ d without an image, or without its key        the columns of the message key
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,8 @@ from silver.envelopes.debezium.placeholders import is_unavailable, is_unavailabl
 from silver.envelopes.debezium.source_block import Source
 
 _ROUTER_KEY = "__dbz__physicalTableIdentifier"
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_CONTROL = re.compile(rb"[\x00-\x1f]")
 _NULL = (b"", b"null")
 _OBJECT = msgspec.json.Decoder(dict[str, Raw])
 
@@ -200,17 +203,27 @@ def header_of(message: RawMessage, name: str) -> Cells | None:
     value = next((value for found, value in message.headers if found == name and value), None)
     if value is None:
         return None
+    for text in (value, _escaped(value)):
+        try:
+            cells = read_json(_OBJECT, text)
+            if cells.keys() == {"schema", "payload"}:
+                cells = members_of(cells["payload"]) or {}
+            return cells or None
+        except Malformed:
+            continue
     try:
-        cells = read_json(_OBJECT, value)
-        if cells.keys() == {"schema", "payload"}:
-            cells = members_of(cells["payload"]) or {}
-        return cells or None
-    except Malformed:
         return _lenient(value)
+    except (NeedsExactDecoding, UnicodeError):
+        return None
+
+
+def _escaped(header: bytes) -> bytes:
+    """The header with the control characters of its texts escaped, as JSON asks for it."""
+    return _TEXT.sub(lambda text: _CONTROL.sub(lambda one: b"\\u%04x" % one[0][0], text[0]), header)
 
 
 def _lenient(header: bytes) -> Cells | None:
-    """The members of a header whose texts contain control characters, which Kafka Connect does not escape."""
+    """The members of a header that has numbers or constants which are not JSON, such as NaN."""
     try:
         found = json.loads(header, strict=False, parse_float=NumberText, parse_constant=str)
     except (ValueError, RecursionError):

@@ -175,8 +175,26 @@ def test_old_key_with_control_characters_is_read() -> None:
     assert isinstance(gone, Control)
 
 
+def test_an_old_key_with_an_object_beside_control_characters_is_read() -> None:
+    """An Oracle NUMBER without a scale is an object with scale and value."""
+    header = b'{"n":{"scale":0,"value":"AQ=="},"id":"a\nb"}'
+    found = with_header(envelope("c", None, {"id": "b"}), "__debezium.oldkey", header)
+    assert isinstance(found, RowChange)
+    assert (found.op, found.before) == (Op.UPDATE, {"id": "a\nb", "n": "1"})
+
+
 @pytest.mark.parametrize(
-    "header", [b'{"id":', b"\xff", b"7", b"[1]", b'"b"', b"{}", b'{"schema":{},"payload":5}']
+    "header",
+    [
+        b'{"id":"\\ud800","x":"a\nb"}',
+        b'{"id":',
+        b"\xff",
+        b"7",
+        b"[1]",
+        b'"b"',
+        b"{}",
+        b'{"schema":{},"payload":5}',
+    ],
 )
 def test_key_change_whose_header_cannot_be_read_is_the_delete_or_the_insert_that_it_is(header: bytes) -> None:
     gone = with_header(envelope("d", {"id": "b"}), "__debezium.newkey", header)
