@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from framework.contracts.events import KINDS_OF_PAIRS
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
@@ -130,7 +131,7 @@ def _status(run: Run) -> dict[str, Any]:
     found["late_snapshots"] = late_snapshots(live)
     counts = (
         live.groupBy("kind")
-        .agg(F.sum("rows"), F.sum(F.when(F.col("kind") == "row", F.col("merged"))))
+        .agg(F.sum("rows"), F.sum(F.when(F.col("kind").isin(*KINDS_OF_PAIRS), F.col("merged"))))
         .collect()
     )
     for kind, rows, merged in counts:

@@ -30,6 +30,10 @@ class Half(StrEnum):
     AFTER = "after"
 
 
+KINDS_OF_PAIRS = ("row", "duplicate", "excluded")
+"""The kinds of outcomes that may stand for two messages: the halves of one update."""
+
+
 class ControlKind(StrEnum):
     """Events that are no row change. A `HALF` does not wait: its partner has the whole change."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from framework.contracts.events import KINDS_OF_PAIRS
 from framework.report.model import OutcomeCount, Report, Stop, Table, Waiting
 from framework.text.formatting import quantity
 
@@ -103,7 +104,7 @@ def parts(report: Report) -> Counter[tuple[str, str]]:
         kind = "control" if outcome.kind in CONTROL_KINDS else outcome.kind
         if kind in ("row", "control", "duplicate", "excluded"):
             found[outcome.table_key.source, kind] += outcome.rows
-        if kind == "row":
+        if kind in KINDS_OF_PAIRS:
             found[outcome.table_key.source, "merged"] += outcome.merged
     for waiting in report.waiting:
         found[waiting.table_key.source, "waiting"] += waiting.rows
@@ -148,7 +149,7 @@ def totals(report: Report) -> Totals:
         checks_warned=sum(severity != "error" for severity in failed),
         checks_passed=sum(check.success is True for check in checks),
         checks_unjudged=sum(check.success is None for check in checks),
-        merged_halves=sum(outcome.merged for outcome in report.outcomes if outcome.kind == "row"),
+        merged_halves=sum(outcome.merged for outcome in report.outcomes if outcome.kind in KINDS_OF_PAIRS),
         key_change_halves=sum(account.key_halves for account in report.accounts),
         further_rows=_further(report),
         without_fate=max(unaccounted(report) or 0, 0),

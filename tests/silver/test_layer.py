@@ -23,7 +23,9 @@ def test_the_status_of_a_lakehouse_without_messages_and_changes(spark: SparkSess
     lake = Lakehouse(config.root)
     lake.create(spark, BATCHES_TABLE, COUNTS_SCHEMA)
     spark.sql(
-        f"INSERT INTO delta.`{lake.location(BATCHES_TABLE)}` (batch, source, kind, rows) VALUES (0, 'feed', 'row', 2)"
+        f"INSERT INTO delta.`{lake.location(BATCHES_TABLE)}` (batch, source, kind, rows, merged)"
+        " VALUES (0, 'feed', 'row', 2, 1), (0, 'feed', 'duplicate', 1, 1)"
     )
     found = LAYER.status(Run(spark, lake, config, "status"))
-    assert (found["changes"], found["without_fate"]) == (2, 0)
+    assert (found["changes"], found["duplicates"], found["without_fate"]) == (2, 1, 0)
+    assert found["merged_halves"] == 2  # one of the pair that is a change, one of the same pair again
