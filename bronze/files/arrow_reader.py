@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import zlib
@@ -22,13 +21,12 @@ from bronze.files.errors import (
     file_vanished,
 )
 from bronze.files.file_log import EPOCH
+from bronze.files.gzip_members import InflatedError, unpacked
 from bronze.files.line_parser import LAYOUTS, Messages, group_lines, split_lines
 from bronze.files.listing import ListedFile
 from bronze.files.local_files import open_file
 
 CHUNK = 4 * 1024 * 1024
-ALWAYS_UNPACKED = 64 * 1024 * 1024
-"""Bytes of a gzip file that are read whatever the ratio: a small file may well repeat one line many times."""
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
 _COLUMNS: dict[str, pa.DataType] = {
@@ -128,7 +126,7 @@ def read_stream(file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading
             gzip.
     """
     chunks = (
-        _unpacked(file, listed, reading)
+        unpacked(file, reading.max_gzip_ratio, CHUNK)
         if listed.file.endswith(".gz")
         else iter(lambda: file.read(CHUNK), b"")
     )
@@ -139,17 +137,10 @@ def read_stream(file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading
             if count > reading.max_file_messages:
                 raise file_crowded(listed, reading.source, reading.max_file_messages)
             yield _batch(parse(block, listed.file), listed.file, reading)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except InflatedError:
+        raise file_inflated(listed, reading.source, reading.max_gzip_ratio) from None
+    except (EOFError, zlib.error) as error:
         raise file_corrupt(listed, reading.source, str(error)) from None
-
-
-def _unpacked(file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading) -> Iterator[bytes]:
-    unpacked, size = gzip.GzipFile(fileobj=file, mode="rb"), 0
-    while chunk := unpacked.read(CHUNK):
-        size += len(chunk)
-        if size > ALWAYS_UNPACKED and size > reading.max_gzip_ratio * listed.size:
-            raise file_inflated(listed, reading.source, reading.max_gzip_ratio)
-        yield chunk
 
 
 def _check_same(file: io.FileIO, listed: ListedFile, reading: Reading) -> None:

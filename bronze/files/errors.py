@@ -59,10 +59,10 @@ def file_corrupt(file: ListedFile, source: str, reason: str) -> MainstemError:
 
 
 def file_inflated(file: ListedFile, source: str, ratio: int) -> MainstemError:
-    """A gzip file decompresses to more than `ratio` times its size."""
+    """A gzip file decompresses to more than `ratio` times its compressed data."""
     text = (
         f"a gzip file of {quantity(file.size, 'byte')} that decompresses to more than {ratio:,} times its"
-        " size; nothing of it has landed"
+        " compressed data; nothing of it has landed"
     )
     return _error(
         "FILE_INFLATED",

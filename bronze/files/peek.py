@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from typing import BinaryIO
 
 from bronze.files.arrow_reader import CHUNK
+from bronze.files.gzip_members import InflatedError, unpacked
 from bronze.files.line_parser import Block, LongLine, from_kcat, from_lines, split_lines
 from bronze.files.listing import ListedFile
 from bronze.files.local_files import list_local, open_file
@@ -22,6 +21,7 @@ from framework.errors import ConfigurationError
 _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _HEAD_BYTES = 64
+_MAX_GZIP_RATIO = 200  # as in a run without settings
 _KCAT_MEMBERS = (b'"topic"', b'"partition"', b'"offset"', b'"payload"')
 
 
@@ -74,6 +74,9 @@ def _messages(place: str, name: str, folder: str) -> Iterator[FiledMessage]:
                     yield _faulty(name, number, f"a line of {line.size} bytes: too long to land")
                 else:
                     yield _message(name, number, line)
+    except InflatedError:
+        fault = f"the file decompresses to more than {_MAX_GZIP_RATIO:,} times its compressed data"
+        yield _faulty(name, number + 1, fault)
     except (OSError, EOFError, zlib.error) as error:
         yield _faulty(name, number + 1, f"the file cannot be read on: {error}")
 
@@ -91,9 +94,9 @@ def _cause(head: bytes, name: str) -> Cause | None:
 def _chunks(stream: BinaryIO | FileIO) -> Iterator[bytes]:
     is_compressed = stream.read(2) == _GZIP
     stream.seek(0)
-    with gzip.open(stream) if is_compressed else nullcontext(stream) as source:
-        while chunk := source.read(CHUNK):
-            yield chunk
+    return (
+        unpacked(stream, _MAX_GZIP_RATIO, CHUNK) if is_compressed else iter(lambda: stream.read(CHUNK), b"")
+    )
 
 
 def _message(name: str, number: int, line: bytes) -> FiledMessage:

@@ -87,7 +87,7 @@ class Source(BaseModel):
         columns: The names of a table's columns for the parts of a message.
         auto_loader: False lists folders that Auto Loader could watch.
         follow_links: Read links that lead out of a folder.
-        max_gzip_ratio: How many times its own size one file may hold.
+        max_gzip_ratio: How many times its compressed data one file may hold.
         max_file_messages: How many messages one file may hold.
         options: The format's own settings.
         order: None where the configuration has none; `is_ordered_by_partition` has the default.

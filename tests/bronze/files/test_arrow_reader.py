@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from bronze.files.arrow_reader import ALWAYS_UNPACKED, ARROW_MESSAGES, CHUNK, Reading, path_reader, read_file
+from bronze.files.arrow_reader import ARROW_MESSAGES, CHUNK, Reading, path_reader, read_file
+from bronze.files.gzip_members import ALWAYS_UNPACKED, MOST_IDLE
 from bronze.files.listing import ListedFile
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
@@ -115,6 +116,33 @@ def test_a_small_gzip_file_that_holds_far_more_than_its_size_stops_its_source(tm
         tmp_path / "small.gz", gzip.compress(b"x" * 1_000 + b"\n", 9) + gzip.compress(b"y" * 1_000_000)
     )
     assert [len(value) for value in values(again)] == [1_000, 1_000_000]
+
+
+def test_zero_bytes_after_the_gzip_data_are_left_out(tmp_path: Path) -> None:
+    padded = gzip.compress(b"a\n") + bytes(1_000) + gzip.compress(b"b\n") + bytes(512)
+    assert values(written(tmp_path / "a.gz", padded)) == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("filler", ["padding", "name", "empty members"])
+def test_a_gzip_file_that_is_filled_up_stops_its_source_at_once(tmp_path: Path, filler: str) -> None:
+    full = gzip.compress(b"a\n")
+    content = {
+        "padding": full + bytes(8 * MOST_IDLE),
+        "name": full[:3] + b"\x08" + full[4:10] + b"n" * (8 * MOST_IDLE) + b"\0" + full[10:],
+        "empty members": full + gzip.compress(b"") * (MOST_IDLE // 10),
+    }
+    found = written(tmp_path / "a.gz", content[filler])
+    begun = time.process_time()
+    with pytest.raises(MainstemError, match="FILE_CORRUPT") as stopped:
+        values(found)
+    assert time.process_time() - begun < 1
+    assert f"{MOST_IDLE:,} bytes in a row" in str(stopped.value)
+
+
+def test_padding_does_not_raise_what_a_gzip_file_may_hold(tmp_path: Path) -> None:
+    bomb = gzip.compress(b"\n" * (ALWAYS_UNPACKED + CHUNK)) + bytes(MOST_IDLE)
+    with pytest.raises(MainstemError, match="FILE_INFLATED"):
+        values(written(tmp_path / "a.gz", bomb))
 
 
 def test_a_file_of_more_messages_than_one_may_hold_stops_its_source(tmp_path: Path) -> None:

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import gzip
+import time
+from pathlib import Path
+
+from bronze.files.gzip_members import ALWAYS_UNPACKED, MOST_IDLE
+from bronze.files.peek import peek_messages
+
+
+def test_gzip_file_is_read_line_by_line(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"a\n\nb\n"))
+    found = [(each.line, each.message.value, each.fault) for each in peek_messages(tmp_path)]
+    assert found == [(1, b"a", None), (3, b"b", None)]
+
+
+def test_gzip_file_that_is_filled_up_ends_with_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"a\n") + bytes(16 * MOST_IDLE))
+    begun = time.process_time()
+    first, last = peek_messages(tmp_path)
+    assert time.process_time() - begun < 1
+    assert (first.message.value, f"{MOST_IDLE:,} bytes in a row" in (last.fault or "")) == (b"a", True)
+
+
+def test_gzip_file_with_endless_content_ends_with_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"\n" * (2 * ALWAYS_UNPACKED)))
+    (last,) = peek_messages(tmp_path)
+    assert "more than 200 times" in (last.fault or "")
