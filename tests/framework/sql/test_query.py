@@ -65,5 +65,7 @@ def test_no_query_writes_or_reads_what_is_not_the_pipelines(
 def test_the_plan_of_a_query_shows_that_it_runs_a_program(spark: SparkSession) -> None:
     """The last line of defence, where the check of the text has missed something."""
     assert runs_program(spark.sql("SELECT * FROM (FROM (SELECT 1 a) t MAP 1E+5USING 'true' AS y) AS answer"))
-    assert runs_program(spark.sql("SELECT (SELECT max(y) FROM (FROM (SELECT 1 a) t MAP a USING 'true' AS y))"))
+    assert runs_program(
+        spark.sql("SELECT (SELECT max(y) FROM (FROM (SELECT 1 a) t MAP a USING 'true' AS y))")
+    )
     assert not runs_program(spark.sql("SELECT 1 AS program"))
