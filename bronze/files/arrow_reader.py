@@ -17,6 +17,7 @@ from bronze.files.errors import (
     file_corrupt,
     file_crowded,
     file_inflated,
+    file_sparse,
     file_unreadable,
     file_vanished,
 )
@@ -25,6 +26,7 @@ from bronze.files.gzip_members import InflatedError, unpacked
 from bronze.files.line_parser import LAYOUTS, Messages, group_lines, split_lines
 from bronze.files.listing import ListedFile
 from bronze.files.local_files import open_file
+from bronze.files.zeros import MOST_ZEROS, ZerosError, check_holes, without_long_zeros
 
 CHUNK = 4 * 1024 * 1024
 
@@ -110,8 +112,11 @@ def read_file(listed: ListedFile, reading: Reading) -> Iterator[pa.RecordBatch]:
     try:
         with open_file(listed.path, reading.folder, follow_links=reading.follow_links) as file:
             _check_same(file, listed, reading)
+            check_holes(file.fileno())
             yield from read_stream(file, listed, reading)
             _check_same(file, listed, reading)
+    except ZerosError:
+        raise file_sparse(listed, reading.source, MOST_ZEROS) from None
     except FileNotFoundError:
         raise file_vanished(listed, reading.source) from None
     except OSError as error:
@@ -122,8 +127,8 @@ def read_stream(file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading
     """The messages of an open file in batches of bounded size; decompresses it if its name ends in `.gz`.
 
     Raises:
-        MainstemError: FILE_CROWDED or FILE_INFLATED for a file beyond the limits, FILE_CORRUPT for broken
-            gzip.
+        MainstemError: FILE_CROWDED or FILE_INFLATED for a file beyond the limits, FILE_SPARSE for a long
+            run of zero bytes, FILE_CORRUPT for broken gzip.
     """
     chunks = (
         unpacked(file, reading.max_gzip_ratio, CHUNK)
@@ -132,11 +137,13 @@ def read_stream(file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading
     )
     parse, count = LAYOUTS[reading.layout], 0
     try:
-        for block in group_lines(split_lines(chunks)):
+        for block in group_lines(split_lines(without_long_zeros(chunks))):
             count += len(block.numbers)
             if count > reading.max_file_messages:
                 raise file_crowded(listed, reading.source, reading.max_file_messages)
             yield _batch(parse(block, listed.file), listed.file, reading)
+    except ZerosError:
+        raise file_sparse(listed, reading.source, MOST_ZEROS) from None
     except InflatedError:
         raise file_inflated(listed, reading.source, reading.max_gzip_ratio) from None
     except (EOFError, zlib.error) as error:

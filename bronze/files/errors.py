@@ -85,6 +85,14 @@ def file_crowded(file: ListedFile, source: str, limit: int) -> MainstemError:
     )
 
 
+def file_sparse(file: ListedFile, source: str, limit: int) -> MainstemError:
+    """A file has a gap of more than `limit` bytes: zero bytes, most of which use no disk."""
+    text = (
+        f"a file with more than {quantity(limit, 'byte')} of zeros and nothing else; nothing of it has landed"
+    )
+    return _error("FILE_SPARSE", text, file, source, _REPLACE)
+
+
 def file_too_large(file: ListedFile, source: str, limit: int) -> MainstemError:
     """A file of an object store is larger than Spark may read whole."""
     text = f"a file of {file.size:,} bytes; Spark reads files of an object store whole, up to {limit:,} bytes"

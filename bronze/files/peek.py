@@ -14,6 +14,7 @@ from bronze.files.gzip_members import InflatedError, unpacked
 from bronze.files.line_parser import Block, LongLine, from_kcat, from_lines, split_lines
 from bronze.files.listing import ListedFile
 from bronze.files.local_files import list_local, open_file
+from bronze.files.zeros import MOST_ZEROS, ZerosError, check_holes, without_long_zeros
 from framework.contracts.file_messages import Cause, FiledMessage
 from framework.contracts.messages import BAD_COORDINATES, RawMessage
 from framework.errors import ConfigurationError
@@ -63,17 +64,22 @@ def _messages(place: str, name: str, folder: str) -> Iterator[FiledMessage]:
     number = 0
     try:
         with open_file(place, folder) as stream:
+            check_holes(stream.fileno())
             cause = _cause(stream.read(_HEAD_BYTES), name)
             stream.seek(0)
             if cause is not None:
                 yield replace(_faulty(name, 1, str(cause)), cause=cause)
             if cause is Cause.UTF16:
                 return
-            for number, line in split_lines(_chunks(stream)):
+            for number, line in split_lines(without_long_zeros(_chunks(stream))):
                 if isinstance(line, LongLine):
                     yield _faulty(name, number, f"a line of {line.size} bytes: too long to land")
                 else:
                     yield _message(name, number, line)
+    except ZerosError:
+        yield _faulty(
+            name, number + 1, f"a file with more than {MOST_ZEROS:,} bytes of zeros and nothing else"
+        )
     except InflatedError:
         fault = f"the file decompresses to more than {_MAX_GZIP_RATIO:,} times its compressed data"
         yield _faulty(name, number + 1, fault)

@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from bronze.files.arrow_reader import ARROW_MESSAGES, CHUNK, Reading, path_reader, read_file
 from bronze.files.gzip_members import ALWAYS_UNPACKED, MOST_IDLE
 from bronze.files.listing import ListedFile
+from bronze.files.zeros import MOST_ZEROS
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
 
@@ -143,6 +144,39 @@ def test_padding_does_not_raise_what_a_gzip_file_may_hold(tmp_path: Path) -> Non
     bomb = gzip.compress(b"\n" * (ALWAYS_UNPACKED + CHUNK)) + bytes(MOST_IDLE)
     with pytest.raises(MainstemError, match="FILE_INFLATED"):
         values(written(tmp_path / "a.gz", bomb))
+
+
+def with_hole(path: Path, size: int, content: bytes = b"") -> ListedFile:
+    with path.open("wb") as file:
+        file.truncate(size)
+        file.seek(size)
+        file.write(content)
+    status = path.stat()
+    return ListedFile(path.name, str(path), status.st_size, status.st_mtime_ns // 1000)
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.gz"])
+@pytest.mark.parametrize("content", [b"", b"x\n"], ids=["empty", "data"])
+def test_a_large_file_that_uses_no_disk_stops_its_source_at_once(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    found = with_hole(tmp_path / name, 2**40, content)
+    begun = time.process_time()
+    with pytest.raises(MainstemError, match="FILE_SPARSE") as stopped:
+        values(found)
+    assert time.process_time() - begun < 1
+    assert found.path in str(stopped.value)
+
+
+def test_a_small_hole_is_part_of_its_line(tmp_path: Path) -> None:
+    assert values(with_hole(tmp_path / "a.jsonl", 100_000, b"x\ny")) == [bytes(100_000) + b"x", b"y"]
+
+
+def test_zeros_that_were_written_stop_the_source_too(tmp_path: Path) -> None:
+    found = written(tmp_path / "a.jsonl", b"a\n" + bytes(MOST_ZEROS + 3 * CHUNK))
+    with pytest.raises(MainstemError, match="FILE_SPARSE"):
+        values(found)
+    assert values(written(tmp_path / "b.jsonl", b"a\n" + bytes(CHUNK * 3) + b"\nb"))[0::2] == [b"a", b"b"]
 
 
 def test_a_file_of_more_messages_than_one_may_hold_stops_its_source(tmp_path: Path) -> None:

@@ -26,3 +26,12 @@ def test_gzip_file_with_endless_content_ends_with_a_fault(tmp_path: Path) -> Non
     (tmp_path / "a.gz").write_bytes(gzip.compress(b"\n" * (2 * ALWAYS_UNPACKED)))
     (last,) = peek_messages(tmp_path)
     assert "more than 200 times" in (last.fault or "")
+
+
+def test_file_without_content_on_the_disk_is_a_fault_at_once(tmp_path: Path) -> None:
+    with (tmp_path / "a.jsonl").open("wb") as file:
+        file.truncate(2**40)
+    begun = time.process_time()
+    (only,) = peek_messages(tmp_path)
+    assert time.process_time() - begun < 1
+    assert "bytes of zeros" in (only.fault or "")
