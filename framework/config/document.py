@@ -10,15 +10,11 @@ from typing import TypeAlias
 
 import yaml
 
+from framework.config.quoting import quoted_key, quoted_name, quoted_reference, quoted_value, yaml_problem
 from framework.config.secrets import SecretUnavailableError, read_secret
 from framework.errors import ConfigurationError, suggested
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
-
-_SECRET_PLACES = frozenset({"alerts", "kafka", "snapshot"})
-"""Keys at or below which a secret may be, even if the file has the wrong shape."""
-
-_NO_SECRETS = frozenset({"topics", "topic_pattern"})
 
 _MOST_VALUES = 100_000
 """A configuration has far fewer values: more come from aliases that repeat aliases."""
@@ -38,24 +34,31 @@ class Document:
     resolved: Mapping[str, object]
 
     def where(self, keys: KeyPath) -> str:
-        """File and key path for messages."""
-        return f"{self.path}: {dotted(keys)}" if keys else str(self.path)
+        """File and key path for messages; keys that may be secrets are hidden."""
+        return f"{self.path}: {self.dotted(keys)}" if keys else str(self.path)
+
+    def dotted(self, keys: KeyPath) -> str:
+        """A key path for messages: `tables[2].columns.photo`; keys that may be secrets are hidden."""
+        text = ""
+        for index, key in enumerate(keys):
+            is_index = isinstance(key, int) and isinstance(self.at(keys[:index]), list)
+            text += f"[{key}]" if is_index else f".{quoted_key(key, keys[:index])}"
+        return text.removeprefix(".")
+
+    def key(self, keys: KeyPath) -> str:
+        """The last key of a path, for messages; one that may be a secret is hidden."""
+        return quoted_key(keys[-1], keys[:-1])
 
     def has_reference(self, keys: KeyPath) -> bool:
         """Whether the value at a key path has a reference to the environment or a secret."""
-        return _REFERENCE.search(str(self._at(keys))) is not None
+        return _REFERENCE.search(str(self.at(keys))) is not None
 
     def quoted(self, keys: KeyPath) -> str:
         """The written value at a key path, for messages; possible secrets are hidden, references stay."""
-        value = self._at(keys)
-        if isinstance(value, Mapping | list):  # anything inside may be a secret in the wrong place
-            return "keys and values" if isinstance(value, Mapping) else "a list"
-        if any(key in _SECRET_PLACES for key in keys) and not any(key in _NO_SECRETS for key in keys):
-            return "a value that is not shown"
-        text = repr(value)
-        return text if len(text) <= 80 else f"{text[:77]}..."
+        return quoted_value(self.at(keys), keys)
 
-    def _at(self, keys: KeyPath) -> object:
+    def at(self, keys: KeyPath) -> object:
+        """The written value at a key path, None where there is none; not for messages."""
         value: object = self.written
         for key in keys:
             if isinstance(value, Mapping):
@@ -63,14 +66,6 @@ class Document:
             elif isinstance(value, list) and isinstance(key, int) and key < len(value):
                 value = value[key]
         return value
-
-
-def dotted(keys: KeyPath) -> str:
-    """A key path for people: `tables[2].columns.photo`."""
-    text = ""
-    for key in keys:
-        text += f"[{key}]" if isinstance(key, int) else f".{key}"
-    return text.removeprefix(".")
 
 
 def read_document(path: Path, environ: Mapping[str, str]) -> Document:
@@ -103,7 +98,7 @@ def _parsed(path: Path, text: str) -> dict[str, object]:
     except _DuplicateKey as duplicate:
         raise ConfigurationError(
             "CONFIG_DUPLICATE_KEY",
-            found=f"the key '{duplicate.key}' is written twice",
+            found=f"{quoted_name(duplicate.key)} is written twice",
             where=f"{path}: line {duplicate.line}",
             action="keep one of the two",
         ) from None
@@ -166,7 +161,7 @@ class _TooLarge(ValueError):
 def _problem(error: Exception) -> str:
     if isinstance(error, _TooLarge):
         return f"aliases that stand for themselves, or for more than {_MOST_VALUES:,} values"
-    return (error.problem or "not YAML") if isinstance(error, yaml.MarkedYAMLError) else "not YAML"
+    return yaml_problem(error.problem or "") if isinstance(error, yaml.MarkedYAMLError) else "not YAML"
 
 
 def _place(path: Path, error: Exception) -> str:
@@ -188,29 +183,31 @@ def _looked_up(reference: str, keys: KeyPath, document: Document, environ: Mappi
     kind, _, name = reference.partition(":")
     if kind == "env" and name in environ:
         return environ[name]
-    if kind == "env":
-        raise ConfigurationError(
-            "CONFIG_ENV_MISSING",
-            found=f"${{{reference}}}, but there is no environment variable '{name}'",
-            where=document.where(keys),
-            action=f"set {name} before you start mainstem",
-        )
     scope, _, key = name.partition("/")
+    quoted = quoted_reference(reference)
     if kind == "secret" and scope and key:
         try:
             return read_secret(scope, key)
         except SecretUnavailableError as error:
             raise ConfigurationError(
                 "CONFIG_SECRET_UNAVAILABLE",
-                found=f"${{{reference}}}, but {error}",
+                found=f"{quoted}, but {error}",
                 where=document.where(keys),
                 action="check scope, key and the right to read them; outside Databricks use ${env:NAME}",
             ) from None
+    if kind == "env":
+        raise ConfigurationError(
+            "CONFIG_ENV_MISSING",
+            found=f"{quoted}, but there is no such environment variable",
+            where=document.where(keys),
+            action=f"set the variable of {quoted} before you start mainstem",
+        )
     raise ConfigurationError(
         "CONFIG_BAD_REFERENCE",
-        found=f"${{{reference}}}",
+        found="a reference that is neither ${env:NAME} nor ${secret:scope/key}",
         where=document.where(keys),
-        action=f"write ${{env:NAME}} or ${{secret:scope/key}}; {suggested(kind, ('env', 'secret'))}",
+        action=f"write one of the two; {suggested(kind, ('env', 'secret'))}; "
+        "a text that has `${` of its own goes into a variable, and a reference to that here",
     )
 
 

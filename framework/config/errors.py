@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from framework.config.document import Document, KeyPath, dotted
+from framework.config.document import Document, KeyPath
 from framework.errors import ConfigurationError, suggested
 
 _TYPES = {
@@ -33,7 +33,7 @@ def config_error(
     condition, found, action = _explained(problem, keys, document, model, len(at))
     paths = {_written_keys(other, document, at) for other in problems[1:]}
     others = {
-        dotted(path)
+        document.dotted(path)
         for path in paths
         if path[: len(keys)] != keys and keys[: len(path)] != path and path[:-1] != keys[:-1]
     }
@@ -50,7 +50,7 @@ def unknown_key(document: Document, keys: KeyPath, allowed: Iterable[str]) -> Co
     name = str(keys[-1])
     return ConfigurationError(
         "CONFIG_UNKNOWN_KEY",
-        found=f"the unknown key '{name}'",
+        found=f"the unknown key '{document.key(keys)}'",
         where=document.where(keys),
         action=suggested(name, allowed),
     )
@@ -63,12 +63,16 @@ def _explained(
     quoted = document.quoted(keys)
     if kind == "extra_forbidden":
         allowed = _fields_at(model, keys[depth:-1])
-        return "CONFIG_UNKNOWN_KEY", f"the unknown key '{keys[-1]}'", suggested(str(keys[-1]), allowed)
+        return (
+            "CONFIG_UNKNOWN_KEY",
+            f"the unknown key '{document.key(keys)}'",
+            suggested(str(keys[-1]), allowed),
+        )
     if kind == "missing":
         return "CONFIG_MISSING_KEY", f"no key '{keys[-1]}'", f"write `{keys[-1]}:`"
     if kind == "enum":
         allowed = [word.strip("' ") for word in str(context["expected"]).replace(" or ", ", ").split(",")]
-        return "CONFIG_BAD_VALUE", quoted, suggested(_plain(quoted), allowed)
+        return "CONFIG_BAD_VALUE", quoted, suggested(str(document.at(keys)), allowed)
     if kind == "bad_value":
         return "CONFIG_BAD_VALUE", quoted, str(context["action"])
     if kind == "value_error":
@@ -78,10 +82,6 @@ def _explained(
     if kind == "string_pattern_mismatch":
         return "CONFIG_BAD_VALUE", quoted, f"write a text that matches {context['pattern']}"
     return "CONFIG_BAD_VALUE", quoted, problem["msg"]
-
-
-def _plain(quoted: str) -> str:
-    return quoted.strip("'\"")
 
 
 def _rank(problem: ErrorDetails, document: Document, at: KeyPath) -> tuple[bool, int]:

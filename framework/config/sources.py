@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, Valida
 
 from framework.config.document import Document
 from framework.config.errors import config_error, unknown_key
+from framework.config.quoting import quoted_key
 from framework.config.value_types import Duration, Zone, absolute_place
 from framework.errors import ConfigurationError, nearest, suggested
 
@@ -147,7 +148,7 @@ def _read_source(
     if not isinstance(name, str) or not _SOURCE_NAME.fullmatch(name):
         raise ConfigurationError(
             "CONFIG_BAD_VALUE",
-            found=f"the source name {name!r}",
+            found=f"the source name '{quoted_key(name, ('sources',))}'",
             where=document.where(("sources",)),
             action="begin with a letter or digit, and use only letters, digits, '_' and '-', "
             "a hundred at most",

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from framework.config.document import Document, dotted
+from framework.config.document import Document
+from framework.config.quoting import is_plain
 from framework.config.sources import Kafka, Source
 from framework.config.value_types import is_url
 from framework.errors import ConfigurationError, nearest
@@ -23,7 +24,7 @@ def check_places(sources: Mapping[str, Source], lakehouse: str | None, document:
             raise ConfigurationError(
                 "CONFIG_SOURCES_OVERLAP",
                 found=f"the sources '{first}' and '{second}' both read "
-                f"{_describe(place, (second, key), document)}",
+                f"{_describe(place, first, second, key, document)}",
                 where=document.where(("sources", second, key)),
                 action="give each source a place of its own, or make them one source",
             )
@@ -45,10 +46,16 @@ def check_places(sources: Mapping[str, Source], lakehouse: str | None, document:
             )
 
 
-def _describe(place: str, at: tuple[str, str], document: Document) -> str:
+def _describe(place: str, first: str, second: str, key: str, document: Document) -> str:
     """A place for people; as the file writes it if it has a reference, which may be a secret."""
-    keys = ("sources", *at, "topics") if at[1] == "kafka" else ("sources", *at)
-    return document.quoted(keys) if document.has_reference(keys) else place
+    if key != "kafka":
+        return document.quoted(("sources", second, key))
+    has_reference = any(
+        document.has_reference(("sources", name, "kafka", topics))
+        for name in (first, second)
+        for topics in ("topics", "topic_pattern")
+    )
+    return "one topic" if has_reference or not is_plain(place) else place
 
 
 def check_folders(sources: Mapping[str, Source], document: Document) -> None:
@@ -66,17 +73,19 @@ def check_folders(sources: Mapping[str, Source], document: Document) -> None:
         return
     folder = str(sources[missing[0]].files)
     others = (
-        f"; then look at {', '.join(dotted(('sources', name, 'files')) for name in missing[1:])}"
+        f"; then look at {', '.join(document.dotted(('sources', name, 'files')) for name in missing[1:])}"
         if missing[1:]
         else ""
     )
+    is_shown = is_plain(str(document.at(("sources", missing[0], "files"))))
+    shown = folder if is_shown else "of that name, which is not shown"
     raise ConfigurationError(
         "LANDING_FOLDER_MISSING",
-        found=f"a file, where a folder of files is needed: {folder}"
+        found=f"a file, where a folder of files is needed: {shown}"
         if os.path.exists(folder)
-        else f"no folder {folder}",
+        else f"no folder {shown}",
         where=document.where(("sources", missing[0], "files")),
-        action=_instead(folder) + others,
+        action=(_instead(folder) if is_shown else "correct `files:`") + others,
     )
 
 

@@ -106,6 +106,90 @@ def test_no_error_prints_a_secret_whatever_is_wrong(tmp_path: Path, change: Any)
     assert sum(bool(text) for _, text in refusals) > 5
 
 
+WHOLE = """
+pipeline: shop
+lakehouse: ./lake
+sources:
+  crm: {format: debezium, kafka: {bootstrap_servers: 'b:9092', topics: [t]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("format: debezium", "format: 'https://CANARY'"),
+        ("  crm: {", "  crm: 'kafka://user:CANARY@b'\n  two: {"),
+        ("  crm: {", "  'https://CANARY': {"),
+        ("format: debezium", "format: debezium, CANARY@x: 1"),
+        ("format: debezium", "format: debezium, pairing_timeout: 'password CANARY'"),
+        ("topics: [t]", "topics: 'user:CANARY'"),
+        ("topics: [t]", "topics: CANARY"),
+        ("topics: [t]", "topics: [t], kafka.sasl.password: *CANARY"),
+        ("topics: [t]", "topics: [t], kafka.sasl.password: !CANARY"),
+        ("topics: [t]", "topics: [t], kafka.sasl.password: !!CANARY x"),
+        ("topics: [t]", "topics: [t], kafka.sasl.password: !x!CANARY x"),
+        ("topics: [t]", "topics: [t], kafka.sasl.password: 'ab${CANARY}cd'"),
+        ("topics: [t]", "topics: [t], kafka.sasl.password: 'ab${env:CANARY@}cd'"),
+        ("topics: [t]", "topics: [t], kafka.sasl.password: {CANARY: 1, CANARY: 1}"),
+        ("topics: [t]", "topics: [t], kafka.sasl.password: [&CANARY 1, &CANARY 2, *x]"),
+        ("  crm: {", "  topics: {format: debezium, kafka: {kafka.sasl.password: CANARY.5}}\n  two: {"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\nquality: https://CANARY"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\nquality: CANARY"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\nquality: {rules: [{snapshot: {CANARY: x}}]}"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\nalerts: [{'https://CANARY': null}]"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\nalerts: [{CANARY: null}]"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\nalerts: {CANARY: null}"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\n'https://CANARY': 1"),
+        ("lakehouse: ./lake", "lakehouse: 5\nalerts: [{CANARY: null}]"),
+    ],
+)
+@pytest.mark.parametrize("canary", ["S3CR3T", "47114711"])
+def test_no_error_prints_a_secret_in_an_unusual_place(
+    tmp_path: Path, old: str, new: str, canary: str
+) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(WHOLE.replace(old, new.replace("CANARY", canary), 1))
+    text = refusal(load_config, file)
+    assert text is not None
+    assert canary not in text.partition("where: ")[0] + text.partition("mainstem.yml")[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("format: debezium", "format: debezum", "'debezum'"),
+        ("format: debezium", "fromat: debezium", "'fromat'"),
+        ("format: debezium", "format: debezium, pairing_timeout: 2 huors", "'2 huors'"),
+        ("format: debezium", "format: debezium, epoch: 0", "found: 0"),
+        ("topics: [t]", "topic: [t]", "crm.kafka.topic\n"),
+        ("topics: [t]", "topics: [t], x: '${env:NONE}'", "${env:NONE}"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\nalerts: [{webhok: x}]", "'webhok'"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\ntables: [{match: shop.}]", "'shop.'"),
+        ("lakehouse: ./lake", "lakehouse: ./lake\nlakehouse: ./lake", "the key 'lakehouse' is written twice"),
+        ("lakehouse: ./lake", "lakehouse: [", "line 5"),
+        ("topics: [t]", "topics: *t", "begins with '*' needs quotes"),
+    ],
+)
+def test_an_honest_mistake_is_quoted(tmp_path: Path, old: str, new: str, said: str) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(WHOLE.replace(old, new, 1))
+    assert said in (refusal(load_config, file) or "")
+
+
+@pytest.mark.parametrize("second", ["/landing", "/landing/${env:SECRET}/x"])
+def test_a_place_that_two_sources_share_is_not_resolved(tmp_path: Path, second: str) -> None:
+    file = tmp_path / "mainstem.yml"
+    kinds = (
+        [{"files": place} for place in ("/landing/${env:SECRET}", second)],
+        [{"kafka": {"bootstrap_servers": "b", "topic_pattern": "${env:SECRET}"}}] * 2,
+    )
+    for places in kinds:
+        both = {name: {"format": "debezium", **place} for name, place in zip("ab", places, strict=True)}
+        file.write_text(yaml.safe_dump({"pipeline": "shop", "lakehouse": "./lake", "sources": both}))
+        text = refusal(load_config, file) or ""
+        assert ("CONFIG_SOURCES_OVERLAP" in text, CANARY in text) == (True, False)
+
+
 def test_two_sources_of_one_place_are_named_as_the_file_writes_them(tmp_path: Path) -> None:
     file = tmp_path / "mainstem.yml"
     both = {name: {"format": "datahub_blob", "files": "/landing/${env:SECRET}"} for name in ("a", "b")}
