@@ -222,6 +222,7 @@ def _statements(run: Run, source: str) -> tuple[list[Statement], dict[str, tuple
                 actions,
                 row["statement"],
                 row["ordinal"],
+                (row["topic"], row["partition"], row["offset"]),
             )
         )
         times[row["change_id"]] = (row["event_time"], row["batch"])

@@ -33,7 +33,10 @@ START = ""
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A DDL statement about one table, at its position; `ordinal` is its number in its message."""
+    """A DDL statement about one table, at its position.
+
+    `message` is the topic, partition and offset of its message, `ordinal` its number there.
+    """
 
     sequence: str
     change_id: str
@@ -42,6 +45,7 @@ class Statement:
     actions: tuple[Action, ...]
     text: str | None = None
     ordinal: int = 0
+    message: tuple[str, int, int] = ("", 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ def trace_tables(statements: Iterable[Statement], rows: Mapping[TableName, str])
     """
     lives: dict[TableName, _Life] = {}
     moved: dict[TableName, TableName] = {}
-    for statement in sorted(statements, key=lambda s: (s.sequence, s.ordinal, s.change_id)):
+    for statement in sorted(statements, key=lambda s: (s.sequence, s.message, s.ordinal, s.change_id)):
         for action in statement.actions:
             _apply(action, statement, lives, moved)
     for name, newest in rows.items():

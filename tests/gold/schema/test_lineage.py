@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +69,16 @@ def test_a_table_renamed_twice_takes_all_its_rows_along() -> None:
     found = trace([statement("s5", A, RenameTable(B)), statement("s7", B, RenameTable(T))], [A])
     assert segments(found[T]) == [("a", START, "s5"), ("b", "s5", "s7"), ("t", "s7", None)]
     assert (found[A].renamed_to, found[B].renamed_to) == (B, T)
+
+
+def test_renames_at_one_position_happen_in_the_order_of_their_messages() -> None:
+    """A tool that copies a table swaps the two at one position: `t` to `old`, then `a` to `t`."""
+    away = replace(statement("s5", T, RenameTable(name("old"))), message=("shop", 0, 7))
+    back = replace(statement("s5", A, RenameTable(T)), message=("shop", 0, 8))
+    for statements in ([away, back], [back, away]):
+        found = trace(statements, [T, A])
+        assert segments(found[T]) == [("a", START, "s5"), ("t", "s5", None)]
+        assert segments(found[name("old")]) == [("t", START, "s5"), ("old", "s5", None)]
 
 
 def test_a_table_renamed_there_and_back_is_one_table() -> None:
