@@ -22,6 +22,7 @@ Feeds that name no database have the source's.
 
 _HIDDEN = (".", "_")
 _SHOWN_COLUMNS = 20
+_SHOWN_LINKS = 10
 _PLAIN = re.compile(r"[A-Za-z0-9_./*?-]+")
 
 _BLANK = """\
@@ -90,7 +91,7 @@ class DraftSource:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A folder that is no source, and why."""
+    """A folder that is no source, or has links that are none, and why."""
 
     folder: Path
     why: str
@@ -161,6 +162,7 @@ def _look_below(folder: Path, detect: Detect, found: list[DraftSource], left_out
         )
     for entry in _folders(folder):
         _look_below(entry, detect, found, left_out)
+    left_out += _links(folder)
 
 
 def _apart(source: DraftSource, detect: Detect, found: Sequence[DraftSource]) -> Draft | None:
@@ -170,18 +172,30 @@ def _apart(source: DraftSource, detect: Detect, found: Sequence[DraftSource]) ->
     sources, left_out = list(found), list[LeftOut]()
     for entry in _folders(source.folder):
         _look_below(entry, detect, sources, left_out)
+    left_out += _links(source.folder)
     below = Draft(sources[len(found) :], left_out)
     return None if below.shared else below
 
 
 def _has_files(folder: Path) -> bool:
-    return any(entry.is_file() and not entry.name.startswith(_HIDDEN) for entry in folder.iterdir())
+    return any(entry.is_file() for entry in _shown(folder) if not entry.is_symlink())
 
 
 def _folders(folder: Path) -> list[Path]:
-    return sorted(
-        entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(_HIDDEN)
-    )
+    """The folders in a folder. A link is none: its target is elsewhere, or has its own place in the draft."""
+    return [entry for entry in _shown(folder) if entry.is_dir() and not entry.is_symlink()]
+
+
+def _links(folder: Path) -> list[LeftOut]:
+    """One entry for all links to folders in a folder, as no source is made of them."""
+    names = [entry.name for entry in _shown(folder) if entry.is_symlink() and entry.is_dir()]
+    more = ", …" if len(names) > _SHOWN_LINKS else ""
+    why = f"links are not followed: {', '.join(names[:_SHOWN_LINKS])}{more}"
+    return [LeftOut(folder, why)] if names else []
+
+
+def _shown(folder: Path) -> list[Path]:
+    return sorted(entry for entry in folder.iterdir() if not entry.name.startswith(_HIDDEN))
 
 
 def _why_unread(answer: Mapping[str, Any]) -> str:

@@ -264,3 +264,27 @@ def test_names_of_folders_become_names_of_sources(tmp_path: Path, monkeypatch: p
     sources = load_config("mainstem.yml", formats=OPTIONS).sources
     assert sorted(sources) == ["feed", "orders_v2", "orders_v2_2"]
     assert sources["feed"].files == str(tmp_path / "in: a #1" / "数量")
+
+
+def test_links_to_folders_are_no_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    land(Path("landing/orders"), "debezium")
+    land(Path("landing/prices"), "datahub_tuple")
+    land(Path("secret"), "maxwell")
+    Path("landing/l0").symlink_to(tmp_path / "landing")
+    Path("landing/l1").symlink_to(tmp_path)
+    Path("landing/zlink").symlink_to(tmp_path / "secret")
+    assert main(["init", "--from", "landing"]) == 0
+    assert "left out: landing: links are not followed: l0, l1, zlink" in capsys.readouterr().out
+    assert list(load_config("mainstem.yml", formats=OPTIONS).sources) == ["orders", "prices"]
+
+
+def test_links_to_files_do_not_mix_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    land(Path("landing/orders"), "debezium")
+    land(Path("landing/prices"), "datahub_tuple")
+    Path("landing/again.jsonl").symlink_to(tmp_path / "landing/orders/feed.jsonl")
+    assert main(["init", "--from", "landing"]) == 0
+    assert list(load_config("mainstem.yml", formats=OPTIONS).sources) == ["orders", "prices"]
