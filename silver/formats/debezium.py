@@ -343,6 +343,8 @@ def _statement(change: SchemaChange) -> Sequence[Event]:
 def _tombstone(message: RawMessage, context: Context, options: DebeziumOptions) -> Event:
     """A message without a value: the mark after a delete or, with `tombstones: delete`, the delete itself."""
     key, _ = key_image(message.key)
+    if options.tombstones == "delete" and key is None and (message.key or b"null").strip() != b"null":
+        raise Malformed(Reason.MISSING_IMAGE, "a delete whose message key names no column")
     if options.tombstones == "ignore" or key is None:
         return Control(ControlKind.TOMBSTONE, "tombstone", keys=tuple(key) if key else None)
     names = topic_names({}, message.topic, options.database or context.source)

@@ -326,6 +326,14 @@ def test_tombstone_behind_a_delete_is_a_control_event(tombstones: str, value: An
     )
 
 
+@pytest.mark.parametrize("key", [7, "7"])
+def test_a_tombstone_whose_key_names_no_column_is_no_lost_delete(key: object) -> None:
+    with pytest.raises(Malformed) as caught:
+        event(None, key=key, given=context(tombstones="delete"))
+    assert caught.value.reason is Reason.MISSING_IMAGE
+    assert isinstance(event(None, key=key, given=context(tombstones="ignore")), Control)
+
+
 def test_binlog_files_and_positions_are_numbers() -> None:
     names = [
         ("bin.000009", 500),
