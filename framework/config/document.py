@@ -221,9 +221,17 @@ class _DuplicateKey(Exception):
 class _StrictLoader(yaml.SafeLoader):
     """YAML without repeated keys. Keys of a merge (`<<`) may be overridden, as YAML says."""
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
+        """The value of a node; raises ConstructorError with its place where its tag does not allow it."""
+        try:
+            return super().construct_object(node, deep=deep)
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+            problem = "a value that its type or tag does not allow"
+            raise yaml.constructor.ConstructorError(problem=problem, problem_mark=node.start_mark) from None
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         seen: set[str] = set()
-        for key, _ in node.value:
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
                 continue
             if key.value in seen:

@@ -198,6 +198,35 @@ def test_two_sources_of_one_place_are_named_as_the_file_writes_them(tmp_path: Pa
         load_config(file, formats=LAYER.options(), environ={"SECRET": CANARY})
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "!!timestamp x",
+        "2024-02-30",
+        "!!int x",
+        "!!int ''",
+        "!!bool x",
+        "!!float x",
+        "!!binary é",
+        "!!map x",
+        "!!map [a]",
+        "!!set [a]",
+        "!!omap [a]",
+        "{[a]: b}",
+    ],
+)
+@pytest.mark.parametrize("outer", ["a: VALUE", "a:\n- {b: VALUE}"])
+def test_a_value_that_its_tag_does_not_allow_is_told_with_its_place(
+    tmp_path: Path, value: str, outer: str
+) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(f"pipeline: shop\n{outer.replace('VALUE', value)}\n")
+    with pytest.raises(ConfigurationError) as raised:
+        load_config(file, formats=LAYER.options())
+    assert raised.value.condition == "CONFIG_NOT_YAML"
+    assert f"line {2 + outer.count(chr(10))}, column" in raised.value.where
+
+
 def _nested(first: str, repeat: str, levels: int) -> str:
     lines = [first]
     for level in range(levels):
