@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import stat
@@ -43,3 +44,19 @@ def private_folder(path: Path) -> bool:
     except OSError:
         return False
     return path.is_dir() and is_trusted(path)
+
+
+def open_lock_file(path: Path) -> int:
+    """The descriptor of a file to lock, which no other user can open: whoever can read it could lock it.
+
+    An own file that others can open becomes private. The caller closes the descriptor.
+
+    Raises:
+        OSError: The file cannot be opened, or it is a link.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    status = os.fstat(descriptor)
+    if status.st_uid == os.geteuid() and status.st_mode & 0o077:
+        with contextlib.suppress(OSError):  # some file systems have no permissions
+            os.fchmod(descriptor, 0o600)
+    return descriptor

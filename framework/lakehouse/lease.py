@@ -16,6 +16,7 @@ from pathlib import Path
 
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.private_files import open_lock_file
 
 LASTS = timedelta(seconds=60)
 RENEWED_EVERY = timedelta(seconds=15)
@@ -138,7 +139,7 @@ def process_started(pid: int) -> str | None:
 def _locked(path: Path) -> int:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        descriptor = open_lock_file(path)
     except OSError as error:
         raise _unavailable(path, error) from None
     try:

@@ -12,27 +12,31 @@ from pyspark.sql import SparkSession
 
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.lakehouse.small_files import is_local, read_note, write_note
+from framework.lakehouse.small_files import read_note, write_note
+from framework.private_files import open_lock_file
 
 
 def claim(spark: SparkSession, lake: Lakehouse, pipeline: str) -> None:
     """Make this pipeline the owner for good; raises MainstemError LAKEHOUSE_TAKEN if another one is."""
     path = _path(lake)
-    with _one_at_a_time(path):
+    with _one_at_a_time(lake):
         check_owner(spark, lake, pipeline)
         if not (read_note(spark, path) or "").strip():
             write_note(spark, path, pipeline)
 
 
 @contextmanager
-def _one_at_a_time(path: str) -> Iterator[None]:
-    """Prevent that two pipelines claim a lakehouse at once; an object store has no lock for that."""
-    if not is_local(path):
+def _one_at_a_time(lake: Lakehouse) -> Iterator[None]:
+    """Prevent that two pipelines claim a lakehouse at once; an object store or a volume has no lock for it.
+
+    The lock is on a private file: other users can lock the folder if they can read it.
+    """
+    if lake.local_root is None:
         yield
         return
-    folder = Path(path).parent
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    lock = Path(f"{_path(lake)}.lock")
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = open_lock_file(lock)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

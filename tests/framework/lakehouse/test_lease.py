@@ -190,6 +190,17 @@ def test_a_link_in_place_of_the_lease_is_not_followed(lakehouse: Lakehouse, tmp_
     assert (raised.value.condition, victim.read_text()) == ("LEASE_UNAVAILABLE", "mine")
 
 
+def test_no_other_user_can_open_the_lease_and_lock_it(lakehouse: Lakehouse) -> None:
+    lease = Path(lakehouse.checkpoints, "shop.lease")
+    modes = []
+    for earlier in (None, 0o644, 0o664):
+        if earlier is not None:
+            lease.chmod(earlier)
+        with hold_lease(lakehouse, "shop", now=clock):
+            modes.append(lease.stat().st_mode & 0o777)
+    assert modes == [0o600, 0o600, 0o600]
+
+
 def test_a_process_is_told_by_the_machines_start_and_not_by_its_clock() -> None:
     started = process_started(os.getpid())
     assert started is not None

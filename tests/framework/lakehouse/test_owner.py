@@ -1,6 +1,8 @@
+import fcntl
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Thread
 from typing import cast
 
 import pytest
@@ -29,6 +31,21 @@ def test_a_lakehouse_is_one_pipelines(tmp_path: Path) -> None:
 def test_a_look_claims_nothing(tmp_path: Path) -> None:
     check_owner(LOCAL, Lakehouse(str(tmp_path / "lakehouse")), "shop")
     assert not (tmp_path / "lakehouse").exists()
+
+
+def test_a_lock_on_the_folder_holds_no_claim_up(tmp_path: Path) -> None:
+    lake = Lakehouse(str(tmp_path / "lakehouse"))
+    folder = Path(lake.checkpoints)
+    folder.mkdir(parents=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    claimed = Thread(target=claim, args=(LOCAL, lake, "shop"), daemon=True)
+    claimed.start()
+    claimed.join(10)
+    is_held_up = claimed.is_alive()
+    os.close(descriptor)
+    assert not is_held_up
+    assert (folder / "pipeline.lock").stat().st_mode & 0o777 == 0o600
 
 
 def test_of_two_pipelines_that_claim_at_one_moment_one_is_refused(tmp_path: Path) -> None:
