@@ -43,7 +43,17 @@ def private_folder(path: Path) -> bool:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError:
         return False
-    return path.is_dir() and is_trusted(path)
+    return is_private_folder(path)
+
+
+def is_private_folder(path: Path) -> bool:
+    """Whether only this user and the administrator can put files into a folder; False for a link to one."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    others = stat.S_IWGRP | stat.S_IWOTH
+    return stat.S_ISDIR(status.st_mode) and status.st_uid in (0, os.geteuid()) and not status.st_mode & others
 
 
 def open_lock_file(path: Path) -> int:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from framework.errors import MainstemError
-from framework.private_files import is_trusted, private_folder, replace_text
+from framework.private_files import is_private_folder, is_trusted, private_folder, replace_text
 
 SCALA = "2.13"
 
@@ -101,7 +101,7 @@ def known_jars(coordinates: Sequence[str]) -> tuple[str, ...] | None:
     try:
         jars = (
             json.loads(_index().read_text())[_key(coordinates)]
-            if is_trusted(cache_folder()) and is_trusted(_index())
+            if is_private_folder(cache_folder()) and is_trusted(_index())
             else None
         )
     except (OSError, ValueError, KeyError, TypeError):

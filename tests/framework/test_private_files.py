@@ -48,3 +48,20 @@ def test_what_anybody_may_write_is_not_trusted(tmp_path: Path) -> None:
         os.chown(folder, 12345, 12345)
         folder.chmod(0o700)
         assert not private_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_trusted"), [(0o700, True), (0o755, True), (0o775, False), (0o757, False)]
+)
+def test_a_folder_that_others_can_write_is_not_trusted(tmp_path: Path, mode: int, is_trusted: bool) -> None:
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert private_folder(folder) == is_trusted
+
+
+def test_a_planted_link_to_a_folder_is_not_trusted(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir(mode=0o700)
+    (tmp_path / "cache").symlink_to(tmp_path / "own")
+    assert private_folder(tmp_path / "own")
+    assert not private_folder(tmp_path / "cache")
