@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from framework.errors import MainstemError
@@ -11,6 +12,8 @@ from framework.report.json_document import json_text
 from framework.report.model import Report
 
 _RECOGNISED_WITHIN = 4_096
+_DATA = re.compile(rb'\{\s*"report": \d+,\s*"pipeline": "[^"]*",\s*"lakehouse": ')
+"""How the data of every report begins, so that it differs from other JSON."""
 
 
 def write_report(report: Report, page: Path) -> Path:
@@ -41,7 +44,7 @@ def _check_is_report(file: Path) -> None:
         return
     with file.open("rb") as stream:
         start = stream.read(_RECOGNISED_WITHIN)
-    if start.strip() and not any(sign in start for sign in (GENERATOR.encode(), b'"report":')):
+    if start.strip() and GENERATOR.encode() not in start and not _DATA.match(start):
         raise MainstemError(
             "REPORT_NOT_WRITTEN",
             found="a file that is no report of mainstem",

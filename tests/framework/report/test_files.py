@@ -22,6 +22,17 @@ def test_a_report_replaces_a_report_and_nothing_else(tmp_path: Path) -> None:
         assert (tmp_path / name).read_text() == "pipeline: shop"
 
 
+@pytest.mark.parametrize(
+    "text", ['{"name": "x", "scripts": {"report": "jest"}}', '{"report": 1, "pipeline": 2}']
+)
+def test_json_that_only_names_a_report_stays(tmp_path: Path, text: str) -> None:
+    for name, page in (("package.json", "package.json"), ("coverage.json", "coverage.html")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(MainstemError) as raised:
+            write_report(busy(), tmp_path / page)
+        assert (raised.value.condition, (tmp_path / name).read_text()) == ("REPORT_NOT_WRITTEN", text)
+
+
 def test_a_planted_link_is_replaced_and_what_it_leads_to_stays(tmp_path: Path) -> None:
     victim, page = tmp_path / "victim", tmp_path / "report.html"
     victim.write_text("mine")
