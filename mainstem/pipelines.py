@@ -78,11 +78,14 @@ def detect(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     """
     _require_spark()
     from bronze.files.peek import peek_messages
-    from framework.demo.feeds import sample
+    from framework.contracts.file_messages import Sample
+    from framework.demo import feeds
     from silver.detection.detect import detect as detect_format
     from silver.formats import FORMATS
 
-    return {"path": str(path), **detect_format(peek_messages(Path(path)), FORMATS, samples=sample)}
+    sample = Sample()
+    found = detect_format(peek_messages(Path(path), sample), FORMATS, samples=feeds.sample)
+    return {"path": str(path), **found, "is_sample": sample.is_cut}
 
 
 def plan(config: Config | str | os.PathLike[str], *, table: str | None = None) -> dict[str, Any]:

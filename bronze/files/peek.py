@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from io import FileIO
 from pathlib import Path
@@ -15,19 +15,23 @@ from bronze.files.line_parser import Block, LongLine, from_kcat, from_lines, spl
 from bronze.files.listing import ListedFile
 from bronze.files.local_files import list_local, open_file
 from bronze.files.zeros import MOST_ZEROS, ZerosError, check_holes, without_long_zeros
-from framework.contracts.file_messages import Cause, FiledMessage
+from framework.contracts.file_messages import Cause, FiledMessage, Sample
 from framework.contracts.messages import BAD_COORDINATES, RawMessage
 from framework.errors import ConfigurationError
 
 _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _HEAD_BYTES = 64
+_LEAST_MESSAGES = 20
+_LEAST_BYTES = 16 * 1024 * 1024
 _MAX_GZIP_RATIO = 200  # as in a run without settings
 _KCAT_MEMBERS = (b'"topic"', b'"partition"', b'"offset"', b'"payload"')
 
 
-def peek_messages(path: Path) -> Iterator[FiledMessage]:
+def peek_messages(path: Path, sample: Sample | None = None) -> Iterator[FiledMessage]:
     """The messages of a file, or of all files below a folder by name; keeps one line in memory.
+
+    With `sample`, only so many messages and bytes; it is updated with what was read.
 
     A line that `kcat -J` could have printed is read in layout `kcat`, any other line in layout `lines`.
     Compressed files are decompressed. A file that a run would not read as it is (UTF-16, gzip under another
@@ -45,22 +49,60 @@ def peek_messages(path: Path) -> Iterator[FiledMessage]:
             action="name a file or folder of messages",
         )
     folder = str(path if path.is_dir() else path.resolve().parent)
-    for name, place in _files(path if path.is_dir() else path.resolve()):
-        yield from _messages(place, name, folder)
+    files = _files(path if path.is_dir() else path.resolve())
+    for at, (name, place) in enumerate(files):
+        if sample is None:
+            yield from _messages(place, name, folder)
+        elif not (sample.messages and sample.size):
+            sample.is_cut = True
+            return
+        else:
+            yield from _sampled(place, name, folder, sample, len(files) - at)
 
 
-def _files(path: Path) -> Iterator[tuple[str, str]]:
+def _sampled(place: str, name: str, folder: str, sample: Sample, files: int) -> Iterator[FiledMessage]:
+    """The messages of one file, with its share of what the sample has left for `files` files."""
+    share = Sample(
+        min(sample.messages, max(sample.messages // files, _LEAST_MESSAGES)),
+        min(sample.size, max(sample.size // files, _LEAST_BYTES)),
+    )
+    before = share.messages, share.size
+    for message in _messages(place, name, folder, share):
+        if share.messages == 0:
+            share.is_cut = True
+            break
+        share.messages -= 1
+        yield message
+    sample.messages -= before[0] - share.messages
+    sample.size -= before[1] - share.size
+    sample.is_cut = sample.is_cut or share.is_cut
+
+
+class _CutError(Exception):
+    """The sample has enough bytes. The line that has begun is no message, as its end is not known."""
+
+
+def _limited(chunks: Iterable[bytes], sample: Sample) -> Iterator[bytes]:
+    for chunk in chunks:
+        yield chunk[: sample.size]
+        if len(chunk) > sample.size:
+            sample.size, sample.is_cut = 0, True
+            raise _CutError
+        sample.size -= len(chunk)
+
+
+def _files(path: Path) -> list[tuple[str, str]]:
     """Name and path of each file, sorted by name; a path of a file gives that file alone."""
     if path.is_file():
-        return iter([(path.name, str(path))])
+        return [(path.name, str(path))]
     files = sorted(
         (entry for entry in list_local(str(path)) if isinstance(entry, ListedFile)),
         key=lambda each: each.file,
     )
-    return ((each.file, each.path) for each in files)
+    return [(each.file, each.path) for each in files]
 
 
-def _messages(place: str, name: str, folder: str) -> Iterator[FiledMessage]:
+def _messages(place: str, name: str, folder: str, sample: Sample | None = None) -> Iterator[FiledMessage]:
     number = 0
     try:
         with open_file(place, folder) as stream:
@@ -71,11 +113,14 @@ def _messages(place: str, name: str, folder: str) -> Iterator[FiledMessage]:
                 yield replace(_faulty(name, 1, str(cause)), cause=cause)
             if cause is Cause.UTF16:
                 return
-            for number, line in split_lines(without_long_zeros(_chunks(stream))):
+            chunks = without_long_zeros(_chunks(stream))
+            for number, line in split_lines(chunks if sample is None else _limited(chunks, sample)):
                 if isinstance(line, LongLine):
                     yield _faulty(name, number, f"a line of {line.size} bytes: too long to land")
                 else:
                     yield _message(name, number, line)
+    except _CutError:
+        return
     except ZerosError:
         yield _faulty(
             name, number + 1, f"a file with more than {MOST_ZEROS:,} bytes of zeros and nothing else"

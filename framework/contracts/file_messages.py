@@ -39,3 +39,18 @@ class FiledMessage:
     message: RawMessage
     fault: str | None = None
     cause: Cause | None = None
+
+
+@dataclass(slots=True)
+class Sample:
+    """How much of a file or folder is read, shared out evenly to its files.
+
+    Attributes:
+        messages: How many messages may still be read.
+        size: How many bytes of decompressed content may still be read.
+        is_cut: Whether anything was left unread for these limits.
+    """
+
+    messages: int = 20_000
+    size: int = 128 * 1024 * 1024
+    is_cut: bool = False

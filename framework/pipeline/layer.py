@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from framework.config.model import Config
 from framework.contracts.erasure import Erasure
 from framework.contracts.expectations import CheckTarget, PreviousResults
-from framework.contracts.file_messages import FiledMessage
+from framework.contracts.file_messages import FiledMessage, Sample
 from framework.contracts.quality import QualityResult
 from framework.contracts.seed import Seed
 from framework.lakehouse.lakehouse import Lakehouse
@@ -159,7 +159,7 @@ class Layer:
         erase: Removes a row from the layer's tables and returns how much that was; to repeat it is safe.
         plan: Returns what a run would do now; it writes nothing outside of the run's `scratch`.
         tables_to_maintain: Returns the tables for `maintain`.
-        read_messages: Returns the messages of a file or folder without landing them; one layer has it.
+        read_messages: Returns messages of a file or folder without landing them; one layer has it.
         detect: Returns the format of such messages, as the feed of a source of this name; one layer has it.
         events: Returns what a decoder says of such messages, one mapping a message; one layer has it.
         resolve_seed: Returns the seed for a request; one layer has it.
@@ -181,7 +181,7 @@ class Layer:
     erase: Callable[[Run, Erasure], Mapping[str, int]] | None = None
     plan: Callable[[Run], Preview] | None = None
     tables_to_maintain: Callable[[Run], Iterable[MaintainedTable]] | None = None
-    read_messages: Callable[[Path], Iterator[FiledMessage]] | None = None
+    read_messages: Callable[[Path, Sample], Iterator[FiledMessage]] | None = None
     detect: Callable[[Iterable[FiledMessage], str], Mapping[str, Any]] | None = None
     events: Callable[[Iterable[FiledMessage], DecodingRequest], Iterator[Mapping[str, Any]]] | None = None
     resolve_seed: Callable[[Run, SeedRequest], ResolvedSeed] | None = None

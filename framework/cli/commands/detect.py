@@ -9,6 +9,7 @@ from typing import Any
 
 from framework.cli.options import Subparsers, add_command
 from framework.cli.terminal import say, say_json
+from framework.contracts.file_messages import Sample
 from framework.naming import dotted_name
 from framework.pipeline.layer import installed_layers
 from framework.text.formatting import quantity
@@ -36,17 +37,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 def detect_formats(path: Path, source: str = "feed") -> Mapping[str, Any]:
-    """The formats of a file or folder of messages, as the feed of a source of this name."""
+    """The formats of a file or folder of messages, as the feed of a source of this name.
+
+    `is_sample` says whether only a part was read, as there is more than a sample of it.
+    """
     layers = list(installed_layers())
     read_messages = next(layer.read_messages for layer in layers if layer.read_messages is not None)
     detect = next(layer.detect for layer in layers if layer.detect is not None)
-    return detect(read_messages(path), source)
+    sample = Sample()
+    found = detect(read_messages(path, sample), source)
+    return {**found, "is_sample": sample.is_cut}
 
 
 def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
     layouts = ", ".join(f"{name} ({count:,})" for name, count in answer["layouts"].items())
     sizes = f"{quantity(len(answer['files']), 'file')}, {quantity(answer['messages'], 'message')}"
     yield f"{answer['path']}: {sizes}, layout {layouts or 'unknown'}"
+    if answer["is_sample"]:
+        yield "this is a sample: there are more messages"
     for found in answer["formats"]:
         yield from _format_lines(found)
     if answer["tombstones"]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from framework.cli.commands.detect import detect_formats
 from framework.cli.event_lines import event_lines
 from framework.cli.options import Subparsers, add_command
 from framework.cli.terminal import say, say_json, say_text
+from framework.contracts.file_messages import Sample
 from framework.demo import feeds
 from framework.errors import ConfigurationError, MainstemError, nearest, suggested
 from framework.pipeline.layer import DecodingRequest, installed_layers
@@ -19,6 +21,7 @@ from framework.pipeline.session import read_config
 from framework.text.tables import aligned, markdown
 
 HEADS = ("name", "written by", "an update arrives as", "keys from", "order from", "options")
+_DEFAULT_LIMIT = 10_000
 _BETWEEN_MARKERS = re.compile(r"(<!-- formats[^\n]*-->\n).*?(<!-- /formats -->)", re.DOTALL)
 
 
@@ -48,6 +51,13 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     parser.add_argument(
         "--source", metavar="NAME", help="with --events: the source of the configuration with all settings"
+    )
+    parser.add_argument(
+        "--limit",
+        type=int,
+        default=_DEFAULT_LIMIT,
+        metavar="N",
+        help="with --events: decode at most so many messages (default %(default)s)",
     )
 
 
@@ -111,11 +121,19 @@ def _print_events(options: argparse.Namespace, names: Sequence[str]) -> None:
     events = next(layer.events for layer in layers if layer.events is not None)
     path = Path(options.events)
     request = _request(options, names)
-    found = events(read_messages(path), request)
+    sample = Sample(messages=max(options.limit, 0), size=sys.maxsize)
+    found = events(read_messages(path, sample), request)
     if options.json:
-        say_json({"path": options.events, "format": request.format, "messages": list(found)})
+        messages = list(found)
+        answer = {"path": options.events, "format": request.format, "messages": messages}
+        say_json({**answer, "is_sample": sample.is_cut})
     else:
-        say(chain((f"{options.events} as {request.format}",), event_lines(found)))
+        say(chain((f"{options.events} as {request.format}",), event_lines(found), _rest_lines(sample)))
+
+
+def _rest_lines(sample: Sample) -> Iterator[str]:
+    if sample.is_cut:
+        yield "there are more messages: --limit sets how many are decoded"
 
 
 def _request(options: argparse.Namespace, names: Sequence[str]) -> DecodingRequest:

@@ -74,7 +74,8 @@ def _lines(file: Path, draft: Draft) -> Iterator[str]:
         found = source.answer["formats"][0]
         names = " or ".join((source.format, *found["or"]))
         sizes = f"{quantity(found['messages'], 'message')} of {quantity(len(found['tables']), 'table')}"
-        yield f"  {source.name}: {source.folder} holds {names}, {sizes}"
+        more = "at least " if source.answer["is_sample"] else ""
+        yield f"  {source.name}: {source.folder} holds {names}, {more}{sizes}"
     yield from (f"  {line}" for line in doubt_lines(draft))
     keyless = list(draft.keyless)
     if keyless:
