@@ -18,6 +18,7 @@ from itertools import takewhile
 _SNAPSHOT, _STREAM = "010", "011"
 MAX_DIGITS = 99
 _LENGTHS = tuple(f"{length:02d}" for length in range(MAX_DIGITS + 1))
+_NOT_ZERO = re.compile(r"[^0]")
 _RUNS = re.compile(r"[0-9]+|[^0-9]+", re.ASCII)
 
 
@@ -44,12 +45,20 @@ def _is_number_part(part: str) -> bool:
     return part.isascii() and part.isdigit() and len(part) == 2 + int(part[:2])
 
 
-@lru_cache(maxsize=1024)
 def name_part(name: str) -> str:
     """The name of a topic or file as text without a point; numbers inside the name compare as numbers."""
+    return _known_name_part(name) if len(name) <= _LONGEST_KNOWN else _name_part(name)
+
+
+def _name_part(name: str) -> str:
     return "".join(
         _number_in_name(run) if run[0] in "0123456789" else _plain(run) for run in _RUNS.findall(name)
     )
+
+
+_known_name_part = lru_cache(maxsize=1024)(_name_part)
+_LONGEST_KNOWN = 1_000
+"""Characters of a name whose text is kept; longer names would fill the memory."""
 
 
 def _plain(text: str) -> str:
@@ -58,10 +67,20 @@ def _plain(text: str) -> str:
 
 def _number_in_name(digits: str) -> str:
     """The number, then the count of zeros before it; more than 99 digits compare in parts of 99."""
-    number = digits.lstrip("0")
-    head, rest = number[:MAX_DIGITS], number[MAX_DIGITS:]
-    longer = _number_in_name(rest) if rest else ""
-    return f"{len(head):02d}{head}{number_part(len(digits) - len(number))}{longer}"
+    parts: list[str] = []
+    place = 0
+    while place < len(digits):
+        start = _zeros_end(digits, place)
+        head = digits[start : start + MAX_DIGITS]
+        parts.append(f"{len(head):02d}{head}{number_part(start - place)}")
+        place = start + len(head)
+    return "".join(parts)
+
+
+def _zeros_end(digits: str, place: int) -> int:
+    """The place of the first digit from this one on that is not 0; the length where there is none."""
+    found = _NOT_ZERO.search(digits, place)
+    return len(digits) if found is None else found.start()
 
 
 Tie = tuple[str, int, int, int]

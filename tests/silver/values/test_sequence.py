@@ -105,3 +105,7 @@ def test_two_names_never_have_one_text_and_no_point_is_left_in_it(one: str, othe
 def test_numbers_of_more_than_99_digits_stay_apart_in_names() -> None:
     names = ["9" * 99, "9" * 100, "9" * 100 + "0", "9" * 250]
     assert len({name_part(name) for name in names}) == len(names)
+
+
+def test_a_name_of_very_many_digits_has_its_text() -> None:
+    assert name_part("9" * 200_000) == ("99" + "9" * 99 + "010") * 2_020 + "20" + "9" * 20 + "010"
