@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from framework.naming import dotted_name
@@ -153,10 +153,15 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What one statement does to one table, in order."""
+    """What one statement does to one table, in order.
+
+    Attributes:
+        text: The statement's own text, where it is one of several in a text; None: the whole text.
+    """
 
     table: TableName
     actions: tuple[Action, ...]
+    text: str | None = field(default=None, compare=False)
 
 
 _CLASSES: dict[str, type[Action]] = {

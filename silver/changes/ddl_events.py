@@ -19,11 +19,27 @@ from framework.contracts.ddl_actions import (
     TruncateTable,
     Unsupported,
 )
-from framework.contracts.events import Control, ControlKind
+from framework.contracts.events import Control, ControlKind, Event
 from silver.ddl.parser import parse_ddl
 from silver.decoding.format import Format
 
 _INDEX_OPS = ("CINDEX", "DINDEX")
+LONGEST_EXCERPT = 200
+"""Characters of a statement that the events after its first one repeat."""
+
+
+def with_texts_once(events: Sequence[Event]) -> list[Event]:
+    """The events of one message: a statement's first event has its whole text, the others its beginning."""
+    found: list[Event] = []
+    last = None
+    for event in events:
+        if isinstance(event, Control) and event.statement is not None:
+            text = event.statement
+            if text == last and len(text) > LONGEST_EXCERPT:
+                event = structs.replace(event, statement=f"{text[:LONGEST_EXCERPT]}…")
+            last = text
+        found.append(event)
+    return found
 
 
 def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
@@ -41,6 +57,7 @@ def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
     spread = [
         structs.replace(
             event,
+            statement=s.text or event.statement,
             columns=event.columns if s.table == table else {},
             kind=ControlKind.TRUNCATE
             if s.actions and all(isinstance(a, TruncateTable) for a in s.actions)

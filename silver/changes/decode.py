@@ -21,9 +21,10 @@ from framework.contracts.events import Column, Control, ControlKind, Event, RowC
 from framework.contracts.messages import BAD_COORDINATES, TOO_LONG, RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from framework.contracts.seed import seed_in
+from silver.changes import output_limits
 from silver.changes.adjacent_halves import adjacent_pairs
 from silver.changes.change_id import change_id, digest
-from silver.changes.ddl_events import statement_events
+from silver.changes.ddl_events import statement_events, with_texts_once
 from silver.changes.headers import is_about_us, trusted
 from silver.changes.pairing import merge_halves
 from silver.changes.partition_order import UNPLACED, raise_sequences
@@ -105,13 +106,15 @@ def _unreadable(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan], error: E
 
 
 def decode_batch(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan]) -> pa.RecordBatch:
-    """All outcomes of one Arrow batch of messages; raises if one of them does not fit into Arrow."""
+    """All outcomes of one Arrow batch of messages; raises if they do not fit into Arrow or the memory."""
     decoder = ArrowBatchDecoder(plans)
     is_collecting = gc.isenabled()
     gc.disable()  # rows form no cycles, and the search for cycles costs more than the decoding
     try:
         for message, landing in zip(_messages(batch), _landings(batch), strict=True):
             decoder.take(message, landing)
+            if decoder.repeated > output_limits.LARGEST_BATCH and batch.num_rows > 1:
+                raise OverflowError("the messages of one Arrow batch become too large")
         return decoder.finish()
     finally:
         if is_collecting:
@@ -157,6 +160,7 @@ class ArrowBatchDecoder:
         self.rows: list[Row | None] = []
         self.waiting: dict[tuple[Any, ...], list[int]] = {}
         self.exclusions: dict[tuple[str | None, ...], bool] = {}
+        self.repeated = 0
 
     def take(self, message: RawMessage, landing: _Landing) -> None:
         """Decode one message and keep its rows."""
@@ -195,8 +199,29 @@ class ArrowBatchDecoder:
             if seed is not None:
                 yield self._seeded(message, seed, plan, epoch)
                 return
+        events = read_events(message, plan)
+        rows = self._rows_of_events(message, events, plan, epoch)
+        yield from rows if len(events) == 1 else self._bounded(message, rows, plan, epoch)
+
+    def _bounded(
+        self, message: RawMessage, rows: Iterator[Row], plan: SourcePlan, epoch: int
+    ) -> Iterable[Row]:
+        """The rows of a message; the message alone, quarantined, where they repeat too much text."""
+        text, found = output_limits.RepeatedText(len(message.value or b"")), list[Row]()
+        try:
+            for row in rows:
+                text.add(row)
+                found.append(row)
+        except Malformed as error:
+            return (self._refused(message, error, plan, epoch),)
+        self.repeated += text.characters
+        return found
+
+    def _rows_of_events(
+        self, message: RawMessage, events: Sequence[Event | Malformed], plan: SourcePlan, epoch: int
+    ) -> Iterator[Row]:
         ids: set[str] = set()
-        for ordinal, event in enumerate(read_events(message, plan)):
+        for ordinal, event in enumerate(events):
             if isinstance(event, Malformed):
                 yield self._refused(message, event, plan, epoch)
                 continue
@@ -263,7 +288,15 @@ def read_events(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malfo
     spread: list[Event] = []
     try:
         for event in plan.format.decode(message, plan.context):
-            spread.extend(statement_events(event, plan.format) if isinstance(event, Control) else (event,))
+            if isinstance(event, Control):
+                spread.extend(statement_events(event, plan.format))
+            else:
+                spread.append(event)
+        output_limits.check_count(len(spread))
+        for event in spread:
+            output_limits.check_names(event)
+        if len(spread) > 1:
+            spread = with_texts_once(spread)
     except Malformed as error:
         if error.reason is Reason.EMPTY and message.value is None and message.key is not None:
             return (Control(ControlKind.TOMBSTONE, "tombstone"),)

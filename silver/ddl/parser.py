@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from framework.contracts.ddl_actions import NoEffect, Statement, TableName, Unsupported, has_effect
 from silver.ddl.name_resolution import Scope
@@ -64,19 +65,20 @@ def _understand(text: str, dialect: str, quoting: str, table: TableName | None) 
         return (Statement(scope.subject, (Unsupported(str(problem)),)),)
     found: list[Statement] = []
     for piece in pieces:
+        text_of_piece = piece.slice(piece.i, piece.end) if len(pieces) > 1 else None
         if piece.at("USE") and piece.end - piece.i == 2:
             piece.i += 1
             scope = scope.within(piece.name()) if piece.is_name() else scope
-            found.append(Statement(scope.subject, (NoEffect("session"),)))
+            found.append(Statement(scope.subject, (NoEffect("session"),), text_of_piece))
             continue
         words = piece.words[piece.i : piece.end]
         try:
             statements = read_statement(piece, scope)
             if _holds_another(words) and not any(has_effect(statement.actions) for statement in statements):
                 raise UnsupportedDdl("a statement about a table stands inside of another")
-            found += statements
+            found += (replace(statement, text=text_of_piece) for statement in statements)
         except UnsupportedDdl as problem:
-            found.append(Statement(scope.subject, (Unsupported(str(problem)),)))
+            found.append(Statement(scope.subject, (Unsupported(str(problem)),), text_of_piece))
     return tuple(found) or (Statement(scope.subject, (_EMPTY,)),)
 
 
