@@ -6,7 +6,7 @@ how, the mode is left open here, and `silver/envelopes/debezium/encoding_modes.p
     column of the structure            written as                                   read as
     DECIMAL(p,s), NUMERIC(p,s)         in the mode of `decimals`                    decimal; a number as it is
     BIGINT UNSIGNED                    negative from 2^63 on, or base64             decimal(20,0)
-    DATE                               days since the epoch, or text                date
+    DATE                               days since the epoch, or text                date (Oracle: wall time)
     TIME                               in the mode of `times`                       time of day
     DATETIME                           in the mode of `times`                       wall time
     TIMESTAMP                          ISO 8601 with an offset                      instant
@@ -62,18 +62,34 @@ _NAMED = {"date": _TIME + "Date", "timestamp": _TIME + "ZonedTimestamp", "year":
 
 
 @lru_cache(maxsize=4096)
-def declared_fields(columns: DeclaredColumns, *, is_mysql: bool = True) -> Mapping[str, Field]:
+def declared_fields(
+    columns: DeclaredColumns, *, is_mysql: bool = True, is_oracle: bool = False
+) -> Mapping[str, Field]:
     """The fields of columns by their declarations; columns whose type is not known here are left out.
 
-    Other databases have types of the same names with other meanings (DATETIME, TIMESTAMP, BIT).
+    Other databases have types of the same names with other meanings (DATETIME, TIMESTAMP, BIT). A DATE of
+    Oracle has a time of day, in milliseconds; its FLOAT is a NUMBER.
     """
     found = {name: field for name, declared in columns if (field := _field(declared)) is not None}
-    return found if is_mysql else {name: field for name, field in found.items() if _is_common(field)}
+    if is_mysql:
+        return found
+    common = {name: field for name, field in found.items() if _is_common(field)}
+    if not is_oracle:
+        return common
+    return {name: _of_oracle(field) for name, field in common.items() if not _is_float(field)}
 
 
 def _is_common(field: Field) -> bool:
-    """Whether the type has the same meaning in every database."""
+    """Whether the type has the same meaning in every database but Oracle."""
     return field.type != "boolean" and field.name in (None, OPEN_DECIMAL, OPEN_BYTES, _TIME + "Date")
+
+
+def _is_float(field: Field) -> bool:
+    return field.type in ("float", "double")
+
+
+def _of_oracle(field: Field) -> Field:
+    return _semantic_field("int64", _TIME + "Timestamp") if field.name == _TIME + "Date" else field
 
 
 def _field(declared: str) -> Field | None:

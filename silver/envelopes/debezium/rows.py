@@ -106,7 +106,13 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
     bare = None if op is not Op.DELETE else bare_key(message.key) if row.key is None else row.key
     row = _with_hints(row, context.hints_for(database, schema, table), bare)
     row = _with_definition(
-        row, declared_fields(context.definition_at(row.names, position), is_mysql=_is_mysql(row)), keys
+        row,
+        declared_fields(
+            context.definition_at(row.names, position),
+            is_mysql=_is_mysql(row),
+            is_oracle=row.connector == "oracle" or "scn" in row.source,
+        ),
+        keys,
     )
     images = images_of(row, op, message, Known(reading.unavailable_value, context.modes, keys, key, bare))
     columns = joined_columns(images.columns, key_columns)
