@@ -40,7 +40,14 @@ from silver.decoding.cells import TOKENS, C, Kinds, Texts, is_plain, read_cell
 from silver.decoding.dual_decoder import dual_decoder
 from silver.decoding.format import Context
 from silver.decoding.interning import Shared
-from silver.decoding.json_reader import checked_keys, checked_width, required, time_of
+from silver.decoding.json_reader import (
+    BY_PARTITION,
+    checked_keys,
+    checked_width,
+    number_of,
+    required,
+    time_of,
+)
 from silver.decoding.row_plans import (
     ColumnSet,
     RowPlan,
@@ -161,6 +168,8 @@ def _events(envelope: Envelope[Any], context: Context, dialect: Dialect) -> Sequ
     database = dialect.name_of(envelope.database or "") or None
     table = dialect.name_of(envelope.table or "") or None
     if envelope.type in _ROWS and not envelope.isDdl:
+        if table is None and number_of(envelope.es, "es") is None:
+            raise Malformed(Reason.MISSING_TABLE, f"table and es are missing: {BY_PARTITION}")
         table = required(table, Reason.MISSING_TABLE, "table")
         return _Reader(envelope, context, dialect, database, table).changes()
     kind = _CONTROLS.get(envelope.type)

@@ -166,6 +166,8 @@ def _events(whole: dict[str, Raw], parts: Parts, message: RawMessage, context: C
         and ("event_count" in payload or "data_collections" in payload)
     ):
         return (transaction_event(optional_text(payload["status"]) or "", payload, event_time_of(payload)),)
+    if "op" in payload and not payload.keys().isdisjoint(_IMAGES):
+        raise Malformed(Reason.WRONG_SHAPE, f"source is missing: {BY_PARTITION}")
     raise Malformed(
         Reason.WRONG_SHAPE, "no envelope (op, source) and no flattened row (__op, __deleted, __table ...)"
     )

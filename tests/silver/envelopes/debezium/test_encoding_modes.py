@@ -273,7 +273,10 @@ def test_types_that_mean_something_else_in_other_databases_are_left_to_the_value
 def test_a_date_of_oracle_has_a_time_and_its_float_is_a_number() -> None:
     columns = (("d", "DATE"), ("f", "FLOAT(126)"), ("v", "VARCHAR2(20)"), ("c", "CHAR(3)"))
     found = declared_fields(columns, is_mysql=False, is_oracle=True)
-    assert {name: field.name for name, field in found.items()} == {"d": "io.debezium.time.Timestamp", "c": None}
+    assert {name: field.name for name, field in found.items()} == {
+        "d": "io.debezium.time.Timestamp",
+        "c": None,
+    }
 
 
 def test_what_waits_is_due_when_other_modes_are_known() -> None:
