@@ -146,14 +146,12 @@ def _format(
             f"{quantity(count, 'message')} that {' and '.join(sorted(owner))} read alike:"
             " nothing in them tells which"
         )
+    part = (sure + 0.9 * (count - sure)) / count if len(owner) == 1 else 1 / len(owner)
+    confidence = part * _read_part(found)
     return {
         "name": min(owner),
         "or": sorted(owner)[1:],
-        "confidence": round(
-            ((sure + 0.9 * (count - sure)) / count if len(owner) == 1 else 1 / len(owner))
-            * _read_part(found),
-            2,
-        ),
+        "confidence": 1.0 if confidence == 1 else min(round(confidence, 2), 0.99),
         "messages": count,
         "evidence": evidence,
         "is_bare": any(group.is_bare for group in groups.values()),

@@ -321,6 +321,7 @@ def test_a_message_of_nobody_looks_like_nothing() -> None:
 
 def test_lines_that_fit_no_format_speak_against_the_format() -> None:
     assert only(answer([OMS, OMS, OMS, b"<html>"]))["confidence"] == 0.75
+    assert only(answer([*[OMS] * 299, b"<html>"]))["confidence"] == 0.99
     assert only(answer([EITHER, b"<html>"]))["confidence"] == 0.25
 
 
