@@ -9,18 +9,19 @@ from datetime import date
 HIDDEN = "a value that is not shown"
 HIDDEN_KEY = "(a key that is not shown)"
 
-_SOURCE_SETTINGS = frozenset(
-    "format files table layout timezone pairing_timeout epoch order auto_loader follow_links "  # noqa: SIM905
-    "max_gzip_ratio max_file_messages database before_image_prefix decimals binary times".split()
-)
-_TABLE_SETTINGS = frozenset(
-    "match history keys columns deletes schema_policy replica exclude bad_values".split()  # noqa: SIM905
-)
+_SOURCE_SETTING_LIST = """
+    format files table layout timezone pairing_timeout epoch order auto_loader follow_links
+    max_gzip_ratio max_file_messages database before_image_prefix decimals binary times
+"""
+_TABLE_SETTING_LIST = "match history keys columns deletes schema_policy replica exclude bad_values"
+_RULE_SETTING_LIST = """
+    match name severity gate on_change not_null unique accepted range regex length relationship freshness
+    row_count_change
+"""
+_SOURCE_SETTINGS = frozenset(_SOURCE_SETTING_LIST.split())
+_TABLE_SETTINGS = frozenset(_TABLE_SETTING_LIST.split())
 _QUALITY_SETTINGS = frozenset({"enabled", "defaults", "reconciliation", "scan"})
-_RULE_SETTINGS = frozenset(
-    "match name severity gate on_change not_null unique accepted range regex length relationship freshness "  # noqa: SIM905
-    "row_count_change".split()
-)
+_RULE_SETTINGS = frozenset(_RULE_SETTING_LIST.split())
 
 _PLAIN = re.compile(r"[\w .,*/()<>`+-]{0,80}")
 _PLAIN_KEY = re.compile(r"[\w .*$<>-]{1,80}")
