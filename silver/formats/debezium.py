@@ -67,25 +67,11 @@ from silver.envelopes.debezium.rows import (
     OPS,
     Reading,
     change_of,
-    control_position,
     time_position,
     transaction_id,
 )
-from silver.envelopes.debezium.schema_changes import (
-    Coordinates,
-    SchemaChange,
-    schema_events,
-    transaction_event,
-)
-from silver.envelopes.debezium.source_block import (
-    Source,
-    connector_of,
-    event_time_of,
-    is_snapshot,
-    member_text,
-    names_of,
-    server_of,
-)
+from silver.envelopes.debezium.schema_changes import SchemaChange, schema_events, transaction_event
+from silver.envelopes.debezium.source_block import Members, SourceBlock, event_time_of
 from silver.envelopes.signatures import debezium_signature
 
 _HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns"})
@@ -150,12 +136,12 @@ def _events(whole: dict[str, Raw], parts: Parts, message: RawMessage, context: C
     ):
         return (_envelope(payload, (_fields(schema), parts), message, context),)
     if "tableChanges" in payload or ("ddl" in payload and "source" in payload):
-        return _statement(
+        return schema_events(
             read_json(_SCHEMA_CHANGE, message.value if payload is whole else bytes(whole["payload"]))
         )
     if "historyRecord" in payload and "source" in payload:
         record = read_json(_SCHEMA_CHANGE, (optional_text(payload["historyRecord"]) or "").encode())
-        return _statement(
+        return schema_events(
             structs.replace(record, source={**record.source, **parts.members(bytes(payload["source"]))})
         )
     if payload and payload.keys() <= _HEARTBEAT:
@@ -215,15 +201,14 @@ def _reading(context: Context) -> Reading:
 
 
 def _envelope(
-    payload: Source, how: tuple[Mapping[str, Field], Parts], message: RawMessage, context: Context
+    payload: Members, how: tuple[Mapping[str, Field], Parts], message: RawMessage, context: Context
 ) -> Event:
     fields, parts = how
     op = required(optional_text(payload["op"]), Reason.WRONG_SHAPE, "op")
-    source = (
-        parts.members(bytes(payload["source"])) if bytes(payload.get("source", _MISSING)) not in _NULL else {}
-    )
-    connector = connector_of(source)
-    is_bare = connector is None and member_text(source, "connector") is None
+    block = bytes(payload.get("source", _MISSING))
+    source = SourceBlock({} if block in _NULL else parts.members(block))
+    connector = source.connector
+    is_bare = connector is None and source.text("connector") is None
     if connector is None and not (is_bare and context.needs_no_position):
         raise Malformed(
             Reason.WRONG_SHAPE,
@@ -234,10 +219,10 @@ def _envelope(
         return Control(
             ControlKind.HEARTBEAT,
             op,
-            position=control_position(source),
-            event_time=event_time_of(source) or event_time_of(payload),
+            position=source.control_position,
+            event_time=source.event_time or event_time_of(payload),
         )
-    database, schema, table = names_of(source)
+    database, schema, table = source.names
     if table is None and is_bare:
         database, schema, table = topic_names(
             source, message.topic, _options(context).database or context.source
@@ -250,12 +235,12 @@ def _envelope(
             database=database,
             schema=schema,
             table=table,
-            position=control_position(source)
+            position=source.control_position
             or (time_position(source, payload) if context.needs_no_position else None),
-            is_time=control_position(source) is None,
-            event_time=event_time_of(source) or event_time_of(payload),
+            is_time=source.control_position is None,
+            event_time=source.event_time or event_time_of(payload),
             transaction_id=transaction_id(source, transaction),
-            server=server_of(source),
+            server=source.server,
         )
     if op not in OPS:
         raise Malformed(Reason.UNKNOWN_OP, op[:100])
@@ -276,7 +261,11 @@ def _cells(image: Raw, parts: Parts) -> dict[str, Any] | None:
 
 
 def _document(
-    payload: Source, op: str, names: tuple[str | None, str | None, str], source: Source, message: RawMessage
+    payload: Members,
+    op: str,
+    names: tuple[str | None, str | None, str],
+    source: SourceBlock,
+    message: RawMessage,
 ) -> ConnectRow:
     key, before, after = (
         document_key(message.key),
@@ -309,12 +298,12 @@ def _flat_row(
     options = _options(context)
     flat = flat_of(payload, message.headers, options.metadata_prefix)
     is_delete = flat.is_deleted or flat.op == "d"
-    op = "d" if is_delete else flat.op or ("r" if is_snapshot(flat.source) else "u")
+    op = "d" if is_delete else flat.op or ("r" if flat.source.is_snapshot else "u")
     if op not in OPS:
         raise Malformed(Reason.UNKNOWN_OP, op[:100])
     names = topic_names(flat.source, message.topic, options.database or context.source)
     before, after = (flat.cells, None) if is_delete else (None, flat.cells)
-    connector = member_text(flat.source, "connector") or ("postgresql" if "lsn" in flat.source else "")
+    connector = flat.source.text("connector") or ("postgresql" if "lsn" in flat.source.members else "")
     fields = {name: field for name, field in fields.items() if name in flat.cells}
     row = ConnectRow(
         op,
@@ -331,17 +320,6 @@ def _flat_row(
     return change_of(row, message, context, _reading(context))
 
 
-def _statement(change: SchemaChange) -> Sequence[Event]:
-    source = change.source
-    server = None if is_snapshot(source) else server_of(source)
-    return schema_events(
-        change,
-        Coordinates(
-            control_position(source), event_time_of(source) or event_time_of({"ts_ms": change.ts_ms}), server
-        ),
-    )
-
-
 def _tombstone(message: RawMessage, context: Context, options: DebeziumOptions) -> Event:
     """A message without a value: the mark after a delete or, with `tombstones: delete`, the delete itself."""
     key, _ = key_image(message.key)
@@ -349,9 +327,9 @@ def _tombstone(message: RawMessage, context: Context, options: DebeziumOptions) 
         raise Malformed(Reason.MISSING_IMAGE, "a delete whose message key names no column")
     if options.tombstones == "ignore" or key is None:
         return Control(ControlKind.TOMBSTONE, "tombstone", keys=tuple(key) if key else None)
-    names = topic_names({}, message.topic, options.database or context.source)
+    names = topic_names(SourceBlock({}), message.topic, options.database or context.source)
     found = change_of(
-        ConnectRow("d", names, "", {}, None, None, {}, {}, {}, is_flat=True),
+        ConnectRow("d", names, "", SourceBlock({}), None, None, {}, {}, {}, is_flat=True),
         message,
         context,
         _reading(context),

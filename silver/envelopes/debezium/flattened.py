@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.json_reader import optional_text, scalar
-from silver.envelopes.debezium.source_block import Source, member_text, names_of
+from silver.envelopes.debezium.source_block import Members, SourceBlock
 
 _SOURCE_NAMES = frozenset(
     (
@@ -95,9 +95,9 @@ class Flat:
     cells: dict[str, Raw]
     op: str | None
     is_deleted: bool
-    source: Source
-    times: Source
-    transaction: Source
+    source: SourceBlock
+    times: Members
+    transaction: Members
 
 
 def flat_of(payload: Mapping[str, Raw], headers: Iterable[tuple[str, bytes | None]], prefix: str) -> Flat:
@@ -124,7 +124,7 @@ def flat_of(payload: Mapping[str, Raw], headers: Iterable[tuple[str, bytes | Non
         cells=cells,
         op=optional_text(meta.get("op")),
         is_deleted=deleted is not None and scalar(deleted)[1] == "true",
-        source=source,
+        source=SourceBlock(source),
         times={name: raw for name, raw in meta.items() if name in _TIMES},
         transaction={
             name.removeprefix("transaction_"): raw for name, raw in meta.items() if name in _TRANSACTION
@@ -132,22 +132,22 @@ def flat_of(payload: Mapping[str, Raw], headers: Iterable[tuple[str, bytes | Non
     )
 
 
-def topic_names(source: Source, topic: str, database: str) -> tuple[str, str | None, str]:
+def topic_names(source: SourceBlock, topic: str, database: str) -> tuple[str, str | None, str]:
     """Database, schema and table from the metadata, else from the topic `[prefix.[database.][schema.]]table`.
 
     `database` is for rows where neither names one. A topic has the names with some characters replaced, so
     metadata come first. The path of a file is not a topic.
     """
-    named, schema, table = names_of(source)
+    named, schema, table = source.names
     parts = [] if _FILE.search(topic) else topic.split(".")
     if table is None and not parts:
         raise Malformed(Reason.MISSING_TABLE, "neither __table nor a topic names the table")
     middle = parts[1:-1]
     if named is None and schema is None and len(middle) == 1:
         is_schema = (
-            (member_text(source, "connector") or "").lower() in _BY_SCHEMA
-            or "lsn" in source
-            or "scn" in source
+            (source.text("connector") or "").lower() in _BY_SCHEMA
+            or "lsn" in source.members
+            or "scn" in source.members
         )
         named, schema = (None, middle[0]) if is_schema else (middle[0], None)
     elif len(middle) == 2:

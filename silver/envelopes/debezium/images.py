@@ -31,7 +31,7 @@ from silver.envelopes.connect.messages import columns_of, image_of, key_of
 from silver.envelopes.debezium.configured_schema import with_numbers
 from silver.envelopes.debezium.encoding_modes import resolve_modes
 from silver.envelopes.debezium.placeholders import is_unavailable, is_unavailable_text, may_be_unavailable
-from silver.envelopes.debezium.source_block import Source
+from silver.envelopes.debezium.source_block import Members, SourceBlock
 
 _ROUTER_KEY = "__dbz__physicalTableIdentifier"
 _TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -54,12 +54,12 @@ class ConnectRow:
     op: str
     names: tuple[str | None, str | None, str]
     connector: str
-    source: Source
+    source: SourceBlock
     before: Cells | None
     after: Cells | None
     fields: Mapping[str, Field]
-    transaction: Source
-    times: Source
+    transaction: Members
+    times: Members
     is_flat: bool = False
     is_partial: bool = False
     key: Cells | None = None

@@ -46,17 +46,11 @@ from silver.envelopes.debezium.images import (
 )
 from silver.envelopes.debezium.placeholders import WORD
 from silver.envelopes.debezium.source_block import (
-    Source,
+    Members,
+    SourceBlock,
     event_time_of,
-    is_blank,
-    is_shared,
-    is_snapshot,
-    last_commit_of,
     member_text,
-    server_of,
-    source_position,
     transaction_name,
-    transaction_of,
 )
 
 OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
@@ -86,9 +80,9 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
 
     The delete half of a key change is not a change: the insert describes it completely.
     """
-    op = Op.READ if row.op == "c" and (is_snapshot(row.source) or _is_copied(row)) else OPS[row.op]
+    op = Op.READ if row.op == "c" and (row.source.is_snapshot or _is_copied(row)) else OPS[row.op]
     database, schema, table = row.names
-    event_time = event_time_of(row.source) or event_time_of(row.times)
+    event_time = row.source.event_time or event_time_of(row.times)
     transaction = transaction_id(row.source, row.transaction)
     key, key_columns = key_image(message.key) if row.key is None else image_of(row.key, {})
     keys = tuple(key) if key else context.keys_for(database, schema, table)
@@ -110,7 +104,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         declared_fields(
             context.definition_at(row.names, position),
             is_mysql=_is_mysql(row),
-            is_oracle=row.connector == "oracle" or "scn" in row.source,
+            is_oracle=row.connector == "oracle" or "scn" in row.source.members,
         ),
         keys,
     )
@@ -133,9 +127,9 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         event_time=event_time,
         partial=images.is_partial,
         transaction_id=transaction,
-        server=None if is_snapshot(row.source) else server_of(row.source),
-        is_time=has_place and source_position(row.source) is None,
-        is_shared=has_place and (is_shared(row.source) or is_of_record),
+        server=None if row.source.is_snapshot else row.source.server,
+        is_time=has_place and row.source.position is None,
+        is_shared=has_place and (row.source.is_shared or is_of_record),
         is_of_record=is_of_record,
         evidence=images.evidence,
         committed=_committed(row, has_place=has_place),
@@ -154,7 +148,7 @@ def _with_codecs(columns: Mapping[str, Column], codecs: Mapping[str, str]) -> Ma
 
 def _is_mysql(row: ConnectRow) -> bool:
     """Whether types mean those of MySQL and MariaDB; flattened rows may not name their connector."""
-    return row.connector not in _OTHERS and _OTHER_PLACES.isdisjoint(row.source)
+    return row.connector not in _OTHERS and _OTHER_PLACES.isdisjoint(row.source.members)
 
 
 def _with_definition(row: ConnectRow, known: Mapping[str, Field], keys: Sequence[str] | None) -> ConnectRow:
@@ -194,7 +188,7 @@ def _position(
     """The position of a row: the source's position, snapshot before stream, then the tie-breaker."""
     if reading.by_offset:
         return offset_position(message)
-    place, was_read = source_position(row.source), is_snapshot(row.source)
+    place, was_read = row.source.position, row.source.is_snapshot
     is_copied = _is_copied(row) and not (reading.needs_no_position and not row.connector)
     if place is not None and not any(place) and (row.op == "r" or is_copied):
         place = None
@@ -207,9 +201,9 @@ def _position(
     tie = 0
     if was_read and not has_key:
         tie = number_of(row.times.get("ts_ns"), "ts_ns") or (event_time_of(row.times) or 0) * 1000
-    elif not has_key and "lsn" in row.source:
+    elif not has_key and "lsn" in row.source.members:
         tie = number_of(row.transaction.get("total_order"), "transaction.total_order") or 0
-    elif "vgtid" in row.source:
+    elif "vgtid" in row.source.members:
         tie = number_of(row.transaction.get("total_order"), "transaction.total_order") or message.offset + 1
     return (*place, 0 if was_read else 1, tie)
 
@@ -217,34 +211,28 @@ def _position(
 def _is_of_record(row: ConnectRow) -> bool:
     """Whether the position is only the LSN of a record of PostgreSQL, which may contain many rows."""
     return (
-        "lsn" in row.source
-        and source_position(row.source) is not None
+        "lsn" in row.source.members
+        and row.source.position is not None
         and "total_order" not in row.transaction
     )
 
 
 def _committed(row: ConnectRow, *, has_place: bool) -> tuple[int, ...] | None:
-    place = last_commit_of(row.source) if has_place and "lsn" in row.source else None
+    place = row.source.last_commit if has_place and "lsn" in row.source.members else None
     return None if place is None else (*place, 1, 0)
 
 
 def _is_copied(row: ConnectRow) -> bool:
     """Whether a writer that gives copied rows no position has copied the row."""
-    return not row.is_flat and (row.op == "r" or (row.op == "c" and is_blank(row.source)))
+    return not row.is_flat and (row.op == "r" or (row.op == "c" and row.source.is_blank))
 
 
-def control_position(source: Source) -> tuple[int, ...] | None:
-    """The position of a truncate, a statement or a logical message among the rows of its source."""
-    place = source_position(source)
-    return None if place is None else (*place, 0 if is_snapshot(source) else 1, 0)
-
-
-def time_position(source: Source, times: Source) -> tuple[int, ...]:
+def time_position(source: SourceBlock, times: Members) -> tuple[int, ...]:
     """The position of a message that has none: its time, which orders it among partitions.
 
     0 without a time.
     """
-    return (event_time_of(source) or event_time_of(times) or 0, 0, 0, 0, 1, 0)
+    return (source.event_time or event_time_of(times) or 0, 0, 0, 0, 1, 0)
 
 
 def offset_position(message: RawMessage) -> tuple[int, ...]:
@@ -252,6 +240,6 @@ def offset_position(message: RawMessage) -> tuple[int, ...]:
     return (message.offset + 1, 0, 0, 0, 1, 0)
 
 
-def transaction_id(source: Source, transaction: Source) -> str | None:
+def transaction_id(source: SourceBlock, transaction: Members) -> str | None:
     """The transaction by the connector's number, else by the source's own."""
-    return transaction_name(member_text(transaction, "id")) or transaction_of(source)
+    return transaction_name(member_text(transaction, "id")) or source.transaction

@@ -39,7 +39,7 @@ from framework.contracts.ddl_actions import (
 from framework.contracts.events import Column, Control, ControlKind, Event, Token
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.json_reader import optional_text
-from silver.envelopes.debezium.source_block import Source, is_snapshot, member_text, transaction_name
+from silver.envelopes.debezium.source_block import Members, SourceBlock, event_time_of, transaction_name
 from silver.values.declared_types import type_of_declaration
 
 DIALECTS = {
@@ -105,17 +105,23 @@ class SchemaChange(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Coordinates:
-    """The position, event time and server of a message."""
+class _Coordinates:
+    """The `source` block, position, event time and server of a message."""
 
+    source: SourceBlock
     position: tuple[int, ...] | None
     event_time: int | None
     server: str | None
 
 
-def schema_events(change: SchemaChange, coordinates: Coordinates) -> Sequence[Event]:
+def schema_events(change: SchemaChange) -> Sequence[Event]:
     """The events of one message: one for each table, or one for a statement without a table."""
-    structure_only = is_snapshot(change.source)
+    source = SourceBlock(change.source)
+    server = None if source.is_snapshot else source.server
+    position = source.control_position
+    event_time = source.event_time or event_time_of({"ts_ms": change.ts_ms})
+    coordinates = _Coordinates(source, position, event_time, server)
+    structure_only = source.is_snapshot
     changes = change.tableChanges or []
     for found in changes:
         if found.type not in ("CREATE", "ALTER", "DROP"):
@@ -133,18 +139,17 @@ def schema_events(change: SchemaChange, coordinates: Coordinates) -> Sequence[Ev
         return [*(event for found in renamed for event in _rename(change, found, coordinates)), *others]
     if structure_only or statement is None:
         return [
-            _event(change, found, coordinates, _structure(change.source, found, structure_only))
-            for found in changes
+            _event(change, found, coordinates, _structure(source, found, structure_only)) for found in changes
         ]
     others = [_event(change, found, coordinates, (NoEffect("structure"),)) for found in changes[1:]]
     return [_event(change, changes[0], coordinates, None), *others]  # the statement itself names every table
 
 
 def _event(
-    change: SchemaChange, found: _Change | None, coordinates: Coordinates, actions: tuple[Action, ...] | None
+    change: SchemaChange, found: _Change | None, coordinates: _Coordinates, actions: tuple[Action, ...] | None
 ) -> Control:
-    database, schema, table = _names(change, found)
-    dialect = DIALECTS.get((member_text(change.source, "connector") or "").lower(), "")
+    database, schema, table = _names(change, found, coordinates.source)
+    dialect = _dialect(coordinates.source)
     columns = _columns(found, dialect)
     keys = (
         [name for name in (found.table.primaryKeyColumnNames or ()) if name in columns]
@@ -168,7 +173,7 @@ def _event(
     )
 
 
-def _rename(change: SchemaChange, found: _Change, coordinates: Coordinates) -> list[Control]:
+def _rename(change: SchemaChange, found: _Change, coordinates: _Coordinates) -> list[Control]:
     """The rename of an id with both names, and the structure of the table under the new name."""
     names = [match[0] for match in re.finditer(_TABLE, found.id)]
     if len(names) != 2:
@@ -177,7 +182,7 @@ def _rename(change: SchemaChange, found: _Change, coordinates: Coordinates) -> l
         change, databaseName=None, schemaName=None
     )  # nothing says to which of the two it belongs
     old, new = (structs.replace(found, id=name) for name in names)
-    database, schema, table = _names(change, new)
+    database, schema, table = _names(change, new, coordinates.source)
     renames = () if table is None else (RenameTable(TableName(database, schema, table)),)
     return [
         _event(change, structs.replace(old, table=None), coordinates, renames),
@@ -185,30 +190,31 @@ def _rename(change: SchemaChange, found: _Change, coordinates: Coordinates) -> l
     ]
 
 
-def _names(change: SchemaChange, found: _Change | None) -> tuple[str | None, str | None, str | None]:
+def _names(
+    change: SchemaChange, found: _Change | None, source: SourceBlock
+) -> tuple[str | None, str | None, str | None]:
     parts = [part.replace('""', '"') for part in _PART.findall(found.id)] if found else []
     if found and not parts:
         parts = [found.id]
-    database = (
-        change.databaseName or (parts[0] if len(parts) > 1 else None) or member_text(change.source, "db")
-    )
-    schema = (
-        change.schemaName or (parts[1] if len(parts) > 2 else None) or member_text(change.source, "schema")
-    )
+    database = change.databaseName or (parts[0] if len(parts) > 1 else None) or source.text("db")
+    schema = change.schemaName or (parts[1] if len(parts) > 2 else None) or source.text("schema")
     return (
         database or None,
         schema or None,
-        (parts[-1] or None) if parts else member_text(change.source, "table"),
+        (parts[-1] or None) if parts else source.text("table"),
     )
 
 
-def _structure(source: Source, found: _Change, is_read: bool) -> tuple[Action, ...]:
+def _dialect(source: SourceBlock) -> str:
+    return DIALECTS.get((source.text("connector") or "").lower(), "")
+
+
+def _structure(source: SourceBlock, found: _Change, is_read: bool) -> tuple[Action, ...]:
     if found.type == "DROP":
         return (NoEffect("snapshot"),) if is_read else (DropTable(),)
     if found.type == "ALTER" and not is_read:
         return (NoEffect("structure"),)
-    dialect = DIALECTS.get((member_text(source, "connector") or "").lower(), "")
-    declared = _columns(found, dialect)
+    declared = _columns(found, _dialect(source))
     required = {c.name for c in found.table.columns or () if c.optional is False} if found.table else set()
     columns = tuple(
         AddColumn(name, c.type, c.declared, is_not_null=name in required) for name, c in declared.items()
@@ -252,7 +258,7 @@ def _declared(column: _Column) -> str | None:
     return f"{head}{digits}{' ' + rest if rest else ''}"
 
 
-def transaction_event(status: str, payload: Source, event_time: int | None) -> Control:
+def transaction_event(status: str, payload: Members, event_time: int | None) -> Control:
     """The event of a message of the transaction topic: BEGIN or END."""
     if status not in ("BEGIN", "END"):
         raise Malformed(Reason.UNKNOWN_OP, f"transaction status {status[:90]}")

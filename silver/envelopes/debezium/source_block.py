@@ -27,6 +27,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import msgspec
 from msgspec import Raw
@@ -34,7 +36,7 @@ from msgspec import Raw
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.json_reader import number_of, optional_text, read_json, scalar, time_of
 
-Source = Mapping[str, Raw]
+Members = Mapping[str, Raw]
 SourcePosition = tuple[int, int, int, int]
 
 _CONNECTOR_OF_MEMBER = {"file": "mysql", "lsn": "postgresql", "scn": "oracle"}
@@ -61,62 +63,13 @@ class _ShardGtid(msgspec.Struct):
 _SHARDS = msgspec.json.Decoder(list[_ShardGtid])
 
 
-def member_text(source: Source, name: str) -> str | None:
+def member_text(members: Members, name: str) -> str | None:
     """A member's text, None where it is missing, null or empty.
 
     Raises `Malformed` for an object or a boolean.
     """
-    raw = source.get(name)
+    raw = members.get(name)
     return None if raw is None else optional_text(raw) or None
-
-
-def names_of(source: Source) -> tuple[str | None, str | None, str | None]:
-    """Database, schema and table. Vitess' keyspace is a database, MongoDB's collection is a table."""
-    database = member_text(source, "db") or member_text(source, "keyspace")
-    return (
-        database,
-        member_text(source, "schema"),
-        member_text(source, "table") or member_text(source, "collection"),
-    )
-
-
-def connector_of(source: Source) -> str | None:
-    """The connector in lower case. Releases up to 0.8 name none: there the members of the position show it.
-
-    None for envelopes that are not Debezium's: with a connector in capitals, or with neither a connector nor
-    a position.
-    """
-    connector = member_text(source, "connector")
-    if connector is not None:
-        return None if connector.isupper() else connector.lower()
-    if source_position(source) is None:
-        return None
-    return next(
-        (
-            connector_name
-            for name, connector_name in _CONNECTOR_OF_MEMBER.items()
-            if member_text(source, name) is not None
-        ),
-        "",
-    )
-
-
-def server_of(source: Source) -> str | None:
-    """The server that wrote the position; None where the source names none, as snapshots do."""
-    server = member_text(source, "server_id")
-    return None if server == "0" else server
-
-
-def transaction_of(source: Source) -> str | None:
-    """The source's own name of the transaction: a GTID, a transaction number, a commit position."""
-    return next(
-        (
-            text
-            for name in ("gtid", "txId", "xid", "commit_lsn", "commit_scn")
-            if (text := member_text(source, name))
-        ),
-        None,
-    )
 
 
 def transaction_name(text: str | None) -> str | None:
@@ -128,7 +81,7 @@ def transaction_name(text: str | None) -> str | None:
     return found[1] if found else text
 
 
-def event_time_of(times: Source) -> int | None:
+def event_time_of(times: Members) -> int | None:
     """The event time in microseconds; None where all its members are missing or 0.
 
     It is the first of `ts_us`, `ts_ms`, `ts_ns` and, in old releases, `ts_sec`.
@@ -140,122 +93,182 @@ def event_time_of(times: Source) -> int | None:
     return None
 
 
-def snapshot_of(source: Source) -> str:
-    """`snapshot` as text in lower case; older connectors write a boolean."""
-    raw = source.get("snapshot")
-    return (scalar(raw)[1] or "").lower() if raw is not None and bytes(raw) else ""
+@dataclass(frozen=True)
+class SourceBlock:
+    """The `source` block of one message.
 
-
-def is_snapshot(source: Source) -> bool:
-    """Whether the row is of a snapshot at one position.
-
-    Rows of an incremental snapshot have positions of their own.
+    A property reads its members when it is first used and keeps the result, so each is read once a message.
+    It raises `Malformed` where one of them cannot be read; a member that no property needs refuses nothing.
     """
-    return snapshot_of(source) not in _NOT_SNAPSHOT
+
+    members: Members
+
+    def text(self, name: str) -> str | None:
+        """A member's text, None where it is missing, null or empty.
+
+        Raises `Malformed` for an object or a boolean.
+        """
+        return member_text(self.members, name)
+
+    @cached_property
+    def names(self) -> tuple[str | None, str | None, str | None]:
+        """Database, schema and table. Vitess' keyspace is a database, MongoDB's collection is a table."""
+        database = self.text("db") or self.text("keyspace")
+        return database, self.text("schema"), self.text("table") or self.text("collection")
+
+    @cached_property
+    def connector(self) -> str | None:
+        """The connector in lower case. Releases up to 0.8 name none: there the position's members show it.
+
+        None for envelopes that are not Debezium's: with a connector in capitals, or with neither a connector
+        nor a position.
+        """
+        connector = self.text("connector")
+        if connector is not None:
+            return None if connector.isupper() else connector.lower()
+        if self.position is None:
+            return None
+        return next(
+            (
+                connector_name
+                for name, connector_name in _CONNECTOR_OF_MEMBER.items()
+                if self.text(name) is not None
+            ),
+            "",
+        )
+
+    @cached_property
+    def server(self) -> str | None:
+        """The server that wrote the position; None where the source names none, as snapshots do."""
+        server = self.text("server_id")
+        return None if server == "0" else server
+
+    @cached_property
+    def transaction(self) -> str | None:
+        """The source's own name of the transaction: a GTID, a transaction number, a commit position."""
+        names = ("gtid", "txId", "xid", "commit_lsn", "commit_scn")
+        return next((text for name in names if (text := self.text(name))), None)
+
+    @cached_property
+    def event_time(self) -> int | None:
+        """The event time in microseconds; None where the block has none."""
+        return event_time_of(self.members)
+
+    @cached_property
+    def is_snapshot(self) -> bool:
+        """Whether the row is of a snapshot at one position; older connectors write a boolean.
+
+        Rows of an incremental snapshot have positions of their own.
+        """
+        raw = self.members.get("snapshot")
+        text = (scalar(raw)[1] or "").lower() if raw is not None and bytes(raw) else ""
+        return text not in _NOT_SNAPSHOT
+
+    @cached_property
+    def position(self) -> SourcePosition | None:
+        """The numbers that order a change among the changes of its source; None where the source writes none.
+
+        Raises `Malformed` for a position that cannot be read.
+        """
+        for read in (_binlog, _commit_change, _scn, _lsn, _gtid_set, _commit_time, _operation_time):
+            place = read(self.members)
+            if place is not None:
+                return place
+        return None
+
+    @cached_property
+    def control_position(self) -> tuple[int, ...] | None:
+        """The position of a truncate, a statement or a logical message among the rows of its source."""
+        return None if self.position is None else (*self.position, 0 if self.is_snapshot else 1, 0)
+
+    @cached_property
+    def last_commit(self) -> SourcePosition | None:
+        """The last commit before the change's own, the first number in PostgreSQL's `sequence`.
+
+        None where it has none.
+        """
+        found = _COMMITTED.match(self.text("sequence") or "")
+        return (int(found[1]), 0, 0, 0) if found else None
+
+    @cached_property
+    def is_blank(self) -> bool:
+        """Whether the position is empty, as Flink CDC writes it for rows that it copies."""
+        if self.position is not None:
+            return not any(self.position)
+        if "file" in self.members:
+            return bytes(self.members["file"]) == b'""' and not _number(self.members, "pos")
+        return (self.text("lsn") or "").startswith("-")
+
+    @cached_property
+    def is_shared(self) -> bool:
+        """Whether several changes can share the position, as the member that tells them apart is missing."""
+        if self.is_snapshot:
+            return False
+        if self.text("file") is not None:
+            return self.text("row") is None
+        if self.text("commit_lsn") is not None:
+            return self.text("change_lsn") is None
+        if self.text("ord") is not None:
+            return self.text("txnNumber") is not None
+        return (
+            self.text("scn") is not None and self.text("rs_id") is None and self.text("lcr_position") is None
+        )
 
 
-def source_position(source: Source) -> SourcePosition | None:
-    """The numbers that order a change among the changes of its source; None where the source writes none.
-
-    Raises `Malformed` for a position that cannot be read.
-    """
-    for read in (_binlog, _commit_change, _scn, _lsn, _gtid_set, _commit_time, _operation_time):
-        place = read(source)
-        if place is not None:
-            return place
-    return None
-
-
-def last_commit_of(source: Source) -> SourcePosition | None:
-    """The last commit before the change's own, the first number in PostgreSQL's `sequence`.
-
-    None where it has none.
-    """
-    found = _COMMITTED.match(member_text(source, "sequence") or "")
-    return (int(found[1]), 0, 0, 0) if found else None
-
-
-def is_blank(source: Source) -> bool:
-    """Whether the position is empty, as Flink CDC writes it for rows that it copies."""
-    place = source_position(source)
-    if place is not None:
-        return not any(place)
-    if "file" in source:
-        return bytes(source["file"]) == b'""' and not _number(source, "pos")
-    return (member_text(source, "lsn") or "").startswith("-")
-
-
-def is_shared(source: Source) -> bool:
-    """Whether several changes can share the position, because the member that tells them apart is missing."""
-    if is_snapshot(source):
-        return False
-    if member_text(source, "file") is not None:
-        return member_text(source, "row") is None
-    if member_text(source, "commit_lsn") is not None:
-        return member_text(source, "change_lsn") is None
-    if member_text(source, "ord") is not None:
-        return member_text(source, "txnNumber") is not None
-    return (
-        member_text(source, "scn") is not None
-        and member_text(source, "rs_id") is None
-        and member_text(source, "lcr_position") is None
-    )
-
-
-def _binlog(source: Source) -> SourcePosition | None:
-    file = member_text(source, "file")
+def _binlog(members: Members) -> SourcePosition | None:
+    file = member_text(members, "file")
     if file is None:
         return None
     found = _FILE.fullmatch(file)
     if found is None:
         raise Malformed(Reason.BAD_POSITION, "source.file ends in no number")
-    return (int(found[1]), _number(source, "pos"), _number(source, "row"), 0)
+    return (int(found[1]), _number(members, "pos"), _number(members, "row"), 0)
 
 
-def _commit_change(source: Source) -> SourcePosition | None:
-    commit, change = member_text(source, "commit_lsn"), member_text(source, "change_lsn")
+def _commit_change(members: Members) -> SourcePosition | None:
+    commit, change = member_text(members, "commit_lsn"), member_text(members, "change_lsn")
     if commit is None and change is None:
         return None
     return (
         _hex_groups_number(commit, "commit_lsn"),
         _hex_groups_number(change, "change_lsn"),
-        _number(source, "event_serial_no"),
+        _number(members, "event_serial_no"),
         0,
     )
 
 
-def _scn(source: Source) -> SourcePosition | None:
+def _scn(members: Members) -> SourcePosition | None:
     scn, commit = (
-        number_of(source.get("scn"), "source.scn"),
-        number_of(source.get("commit_scn"), "source.commit_scn"),
+        number_of(members.get("scn"), "source.scn"),
+        number_of(members.get("commit_scn"), "source.commit_scn"),
     )
     if scn is None and commit is None:
         return None
-    redo = _hex_groups_number(member_text(source, "rs_id"), "rs_id") or _hexadecimal(
-        member_text(source, "lcr_position"), "lcr_position"
+    redo = _hex_groups_number(member_text(members, "rs_id"), "rs_id") or _hexadecimal(
+        member_text(members, "lcr_position"), "lcr_position"
     )
-    return (commit or scn or 0, scn or 0, redo, _number(source, "ssn"))
+    return (commit or scn or 0, scn or 0, redo, _number(members, "ssn"))
 
 
-def _lsn(source: Source) -> SourcePosition | None:
-    text = member_text(source, "lsn")
+def _lsn(members: Members) -> SourcePosition | None:
+    text = member_text(members, "lsn")
     if text is None:
         return None
     if text.startswith("-"):
         return None  # the lowest number, which PostgreSQL calls invalid
     found = _LSN.fullmatch(text)
-    return (int(found[1], 16) << 32 | int(found[2], 16) if found else _number(source, "lsn"), 0, 0, 0)
+    return (int(found[1], 16) << 32 | int(found[2], 16) if found else _number(members, "lsn"), 0, 0, 0)
 
 
-def _gtid_set(source: Source) -> SourcePosition | None:
-    text = member_text(source, "vgtid")
+def _gtid_set(members: Members) -> SourcePosition | None:
+    text = member_text(members, "vgtid")
     if text is None or text == "current":
         return None
     try:
         shards = read_json(_SHARDS, text.encode())
     except Malformed:
         raise Malformed(Reason.BAD_POSITION, "source.vgtid is no list of shards") from None
-    mine = member_text(source, "shard")
+    mine = member_text(members, "shard")
     count = sum(_transactions(s.gtid) for s in shards if mine is None or s.shard == mine)
     if count == 0:  # a transaction wrote the row, so a set without transactions is not the row's
         raise Malformed(Reason.BAD_POSITION, "source.vgtid holds no transaction of the shard")
@@ -293,20 +306,20 @@ def _transactions_in_set(uuid: str) -> int:
     return count
 
 
-def _commit_time(source: Source) -> SourcePosition | None:
-    commit = number_of(source.get("commit_ts"), "source.commit_ts")
+def _commit_time(members: Members) -> SourcePosition | None:
+    commit = number_of(members.get("commit_ts"), "source.commit_ts")
     return (commit, 0, 0, 0) if commit else None
 
 
-def _operation_time(source: Source) -> SourcePosition | None:
-    place = number_of(source.get("ord"), "source.ord")
+def _operation_time(members: Members) -> SourcePosition | None:
+    place = number_of(members.get("ord"), "source.ord")
     if place is None:
         return None
-    return ((number_of(source.get("ts_ms"), "source.ts_ms") or 0) // 1000, place, 0, 0)
+    return ((number_of(members.get("ts_ms"), "source.ts_ms") or 0) // 1000, place, 0, 0)
 
 
-def _number(source: Source, name: str) -> int:
-    return number_of(source.get(name, _NONE), f"source.{name}") or 0
+def _number(members: Members, name: str) -> int:
+    return number_of(members.get(name, _NONE), f"source.{name}") or 0
 
 
 def _hex_groups_number(text: str | None, name: str) -> int:
