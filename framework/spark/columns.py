@@ -1,10 +1,10 @@
-"""Columns that depend on the source of a row."""
+"""Expressions and joins for many values, whose plans do not grow with the number of values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 
@@ -18,3 +18,10 @@ def by_source(values: Mapping[str, Column], otherwise: Column) -> Column:
         is_it = F.col("source") == source
         chosen = F.when(is_it, value) if chosen is None else chosen.when(is_it, value)
     return otherwise if chosen is None else chosen.otherwise(otherwise)
+
+
+def with_one_of(rows: DataFrame, column: str, texts: Iterable[str]) -> DataFrame:
+    """The rows whose text in `column` is one of `texts`; a row where it is null is not among them."""
+    wanted = [(text,) for text in sorted(set(texts))]
+    known = rows.sparkSession.createDataFrame(wanted, f"`{column}` string")
+    return rows.join(F.broadcast(known), column, "left_semi").select(*(F.col(f"`{n}`") for n in rows.columns))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
@@ -17,17 +16,15 @@ from framework.lakehouse.lakehouse import is_table, read_table
 from framework.lakehouse.merge import Merge
 from framework.naming import quoted
 from framework.pipeline.layer import Run
-from gold.changes.effects import in_segment
+from framework.spark.columns import with_one_of
+from gold.operations.row_search import RowKey, changes_of_table, changes_with_keys, rows_with_keys
 from gold.operations.source_messages import coordinates_of, epoch_of, landings
 from gold.planning.discovery import all_tasks, known_schemas, named_tasks
 from gold.planning.plan import Plan, make_plan
 from gold.planning.table_state import State, TableState, read_states
 from gold.planning.task import Task
-from gold.schema.casting import typed
 from gold.schema.layout import Layout
 from gold.writing import table_changes
-
-_Key = tuple[tuple[str, str], ...]
 
 
 def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: bool) -> Erasure:
@@ -48,25 +45,14 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
         raise _nothing_to_forget(task, key)
     _check_key(plan, key)
     named = table_changes.changes_with_current_key(changes, plan)
-    keys: list[_Key] = [tuple(sorted(key.items()))]
-    matches = _changes_with(named, keys)
-    while linked := [each for each in _keys_in(matches, plan) if each not in keys]:
-        if not follow_key_changes:
-            raise _key_was_changed(task, linked)
-        keys += linked
-        matches = _changes_with(named, keys)
+    keys, matches = _linked_rows(named, plan, tuple(sorted(key.items())), follow_key_changes)
     is_half = "kind = 'half' OR (kind = 'quarantined' AND (before IS NOT NULL OR after IS NOT NULL))"
-    halves = _with_keys(_of_table(changes, task).where(is_half), keys).collect()
+    mine = changes_of_table(changes, task)
+    halves = changes_with_keys(mine.where(is_half), keys).collect()
     if not matches and not halves:
         raise _nothing_to_forget(task, key)
     ids = {row["change_id"] for row in matches}
-    duplicates = (
-        _of_table(changes, task)
-        .where((F.col("kind") == "duplicate") & F.col("change_id").isin(*ids))
-        .collect()
-        if ids
-        else []
-    )
+    duplicates = with_one_of(mine.where("kind = 'duplicate'"), "change_id", ids).collect() if ids else []
     name = task.name
     at = sorted(
         {(place, epoch_of(row)) for row in [*matches, *halves, *duplicates] for place in coordinates_of(row)}
@@ -104,11 +90,14 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     for count, path in (("replica_rows", state.replica), ("history_rows", state.history)):
         if path is not None and is_table(run.spark, path):
             gone[count] = _delete(
-                read_table(run.spark, path).where(_is_erased(state, erasure)), path, _identity(state)
+                _erased_rows(read_table(run.spark, path), state, erasure), path, _identity(state)
             )
     if run.lake.exists(run.spark, BAD_VALUES_TABLE):
-        is_listed = (F.col("source") == erasure.source) & F.col("change_id").isin(*erasure.change_ids)
-        listed = run.lake.read(run.spark, BAD_VALUES_TABLE).where(is_listed)
+        listed = with_one_of(
+            run.lake.read(run.spark, BAD_VALUES_TABLE).where(F.col("source") == erasure.source),
+            "change_id",
+            erasure.change_ids,
+        )
         gone["bad_values"] = _delete(listed, run.lake.location(BAD_VALUES_TABLE), ("source", "change_id"))
     return gone
 
@@ -128,16 +117,13 @@ def _identity(state: TableState) -> list[str]:
     return [names[key] for key in state.keys] or ["_cdc_change_id"]
 
 
-def _is_erased(state: TableState, erasure: Erasure) -> Column:
+def _erased_rows(rows: DataFrame, state: TableState, erasure: Erasure) -> DataFrame:
+    """The rows of a replica or a history that are to be deleted."""
     if not state.keys:
-        return F.col("_cdc_change_id").isin(*erasure.change_ids)
+        return with_one_of(rows, "_cdc_change_id", erasure.change_ids)
     types = {column.name: column.type for column in state.columns}
-    names = _gold_names(state)
-    tests = []
-    for key in erasure.keys:
-        parts = [F.col(quoted(names[name])) == typed(F.lit(text), types[name]) for name, text in key.items()]
-        tests.append(reduce(lambda a, b: a & b, parts))
-    return reduce(lambda a, b: a | b, tests)
+    keys = [tuple(sorted(key.items())) for key in erasure.keys]
+    return rows_with_keys(rows, keys, types, _gold_names(state))
 
 
 def _gold_names(state: TableState) -> Mapping[str, str]:
@@ -157,40 +143,32 @@ def _check_key(plan: Plan, key: Mapping[str, str]) -> None:
         )
 
 
-def _of_table(changes: DataFrame, task: Task) -> DataFrame:
-    mine = reduce(lambda a, b: a | b, (in_segment(segment, task.source) for segment in task.lineage.segments))
-    return changes.where(mine)
+def _linked_rows(
+    named: DataFrame, plan: Plan, key: RowKey, follow_key_changes: bool
+) -> tuple[list[RowKey], list[Row]]:
+    """The keys that key changes link with a key, that key first, and the changes that have one of them.
+
+    Each round looks for the keys that the previous one has found.
+
+    Raises:
+        MainstemError: KEY_WAS_CHANGED where there are such keys and links are not followed.
+    """
+    keys: dict[RowKey, None] = {key: None}
+    matches: dict[object, Row] = {}
+    newest = [key]
+    while newest:
+        found = changes_with_keys(named, newest).collect()
+        matches.update(((row["batch"], row["ordinal"], *coordinates_of(row)), row) for row in found)
+        newest = [each for each in _keys_in(found, plan) if each not in keys]
+        if newest and not follow_key_changes:
+            raise _key_was_changed(plan.task, newest)
+        keys.update(dict.fromkeys(newest))
+    return list(keys), list(matches.values())
 
 
-def _changes_with(named: DataFrame, keys: Sequence[_Key]) -> list[Row]:
-    return _with_keys(named, keys).collect()
-
-
-def _with_keys(rows: DataFrame, keys: Sequence[_Key]) -> DataFrame:
-    return rows.where(reduce(lambda a, b: a | b, (_has(key) for key in keys)))
-
-
-def _has(key: _Key) -> Column:
-    """Whether one of the images has the key; columns that a partial image leaves out are as before."""
-    sides = (
-        [F.try_element_at(F.col("before"), F.lit(name)) for name, _ in key],
-        [
-            F.coalesce(*(F.try_element_at(F.col(image), F.lit(name)) for image in ("after", "before")))
-            for name, _ in key
-        ],
-    )
-    tests = [
-        reduce(
-            lambda a, b: a & b, (v.eqNullSafe(F.lit(text)) for v, (_, text) in zip(side, key, strict=True))
-        )
-        for side in sides
-    ]
-    return F.coalesce(tests[0] | tests[1], F.lit(False))
-
-
-def _keys_in(rows: Sequence[Row], plan: Plan) -> list[_Key]:
+def _keys_in(rows: Sequence[Row], plan: Plan) -> list[RowKey]:
     """The different keys of the rows."""
-    matches: dict[_Key, None] = {}
+    matches: dict[RowKey, None] = {}
     for row in rows if plan.layout.keys else ():
         before, after = row["before"] or {}, row["after"] or {}
         for image in (before, {**before, **after}):
@@ -199,11 +177,11 @@ def _keys_in(rows: Sequence[Row], plan: Plan) -> list[_Key]:
     return list(matches)
 
 
-def _format(key: _Key) -> str:
+def _format(key: RowKey) -> str:
     return " ".join(f"{name}={text}" for name, text in key)
 
 
-def _key_was_changed(task: Task, keys: Sequence[_Key]) -> MainstemError:
+def _key_was_changed(task: Task, keys: Sequence[RowKey]) -> MainstemError:
     return MainstemError(
         "KEY_WAS_CHANGED",
         found=f"changes that link the row with {', '.join(_format(key) for key in keys[:5])}",

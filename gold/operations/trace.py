@@ -14,6 +14,7 @@ from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import read_table
 from framework.naming import gold_columns, quoted
 from framework.pipeline.layer import Run
+from framework.spark.columns import with_one_of
 from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of, landings
 from gold.planning.discovery import all_tasks, known_schemas, named_tasks
 from gold.planning.plan import Plan, make_plan
@@ -55,8 +56,8 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
         .collect()
     )
     row = _gold_row(run, task, plan, key)
-    duplicates = changes.where(
-        F.col("kind").eqNullSafe("duplicate") & F.col("change_id").isin([r["change_id"] for r in found])
+    duplicates = with_one_of(
+        changes.where(F.col("kind") == "duplicate"), "change_id", (row["change_id"] for row in found)
     ).collect()
     texts = _messages(run.lake.read(run.spark, MESSAGES_TABLE), changes, task.source, [*found, *duplicates])
     applied = None if row is None else row["_cdc_change_id"]

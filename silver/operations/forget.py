@@ -5,9 +5,11 @@ Outcomes stay without images, so that a redelivery is still recognized.
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Iterable
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.contracts.erasure import FORGOTTEN, Erasure
@@ -16,6 +18,7 @@ from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.merge import Merge
 from framework.naming import text_literal
 from framework.pipeline.layer import Run
+from framework.spark.columns import with_one_of
 from silver.batches.landings import upgrade_tables
 from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
@@ -66,17 +69,25 @@ def _empty(run: Run, erasure: Erasure, of_places: str) -> None:
         .select("topic", "partition", "offset")
         .withColumn("waits", F.lit(True))
     )
-    places = _places(run, erasure).join(waits.distinct(), ["topic", "partition", "offset"], "left")
+    at = ["topic", "partition", "offset"]
+    places = _places(run, erasure).join(waits.distinct(), at, "left").join(_ids(run, erasure), at, "left")
     blank = {"before": "null", "after": "null"}
     excluded = {**blank, "kind": "'excluded'", "reason": f"'{FORGOTTEN}'", "detail": "null"}
-    is_row = (
-        f"t.kind = 'row' AND t.change_id IN ({', '.join(map(text_literal, erasure.change_ids)) or 'null'})"
-    )
+    is_row = "t.kind = 'row' AND coalesce(array_contains(s.ids, t.change_id), false)"
     merge = Merge(run.lake.location(CHANGES_TABLE), F.broadcast(places), of_places)
     merge = merge.update(
         excluded, f"({is_row}) OR t.kind = 'quarantined' OR (t.kind = 'half' AND coalesce(s.waits, false))"
     )
     merge.update(blank, "t.kind = 'half'").execute()
+
+
+def _ids(run: Run, erasure: Erasure) -> DataFrame:
+    """The ids of the changes by the coordinates of their message: `ids`, of which there are few."""
+    changes = run.lake.read(run.spark, CHANGES_TABLE).where(
+        (F.col("source") == erasure.source) & (F.col("kind") == "row")
+    )
+    mine = with_one_of(changes, "change_id", erasure.change_ids)
+    return mine.groupBy("topic", "partition", "offset").agg(F.collect_set("change_id").alias("ids"))
 
 
 def _of_places(run: Run, name: str, erasure: Erasure, places: DataFrame | None = None) -> DataFrame:
@@ -105,6 +116,11 @@ def _suspects(run: Run, erasure: Erasure) -> int:
     waiting = run.lake.rows(run.spark, QUARANTINE_TABLE, QUARANTINE).where(
         (F.col("source") == erasure.source) & ~F.col("is_resolved")
     )
+    return messages_with(waiting, texts).count()
+
+
+def messages_with(messages: DataFrame, texts: Iterable[str]) -> DataFrame:
+    """The messages with a `value` that contains one of the texts: one expression for any number of them."""
     value = F.coalesce(F.col("value").cast("string"), F.lit(""))
-    holds: list[Column] = [value.contains(text) for text in sorted(texts)]
-    return waiting.where(F.array_contains(F.array(*holds), True)).count()
+    wanted = F.from_json(F.lit(json.dumps(sorted(texts))), "array<string>")
+    return messages.where(F.exists(wanted, lambda text: F.contains(value, text)))

@@ -1,0 +1,79 @@
+"""Finding what silver and gold store of rows by the values of their keys.
+
+A row may have had thousands of keys and a table thousands of names. They are data of a join, so that the plan
+has the same size for any number of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.naming import quoted
+from gold.changes.effects import in_any_segment
+from gold.planning.task import Task
+from gold.schema.casting import typed
+
+RowKey = tuple[tuple[str, str], ...]
+"""The names of columns with their texts, sorted by name."""
+
+
+def changes_of_table(changes: DataFrame, task: Task) -> DataFrame:
+    """The rows of `silver/changes`, of any kind, that belong to a table."""
+    return changes.where(in_any_segment(task.lineage.segments, task.source))
+
+
+def changes_with_keys(changes: DataFrame, keys: Sequence[RowKey]) -> DataFrame:
+    """The changes with an image that has one of the keys; columns that a partial image omits are as before.
+
+    Args:
+        changes: Rows with `before` and `after`.
+        keys: At least one key; all have the same columns.
+    """
+    names = [name for name, _ in keys[0]]
+    before = [F.try_element_at("before", F.lit(name)) for name in names]
+    after = [
+        F.coalesce(*(F.try_element_at(image, F.lit(name)) for image in ("after", "before"))) for name in names
+    ]
+    wanted = _frame(changes.sparkSession, keys)
+    found = changes
+    for side, texts in (("_before", before), ("_after", after)):
+        cells = {f"{side}{i}": text for i, text in enumerate(texts)}
+        named = wanted.toDF(*(f"{side}_key{i}" for i in range(len(names)))).withColumn(side, F.lit(True))
+        same = _all(F.col(cell) == F.col(f"{side}_key{i}") for i, cell in enumerate(cells))
+        found = found.withColumns(cells).join(F.broadcast(named), same, "left")
+    is_wanted = F.col("_before").isNotNull() | F.col("_after").isNotNull()
+    return found.where(is_wanted).select(*(F.col(quoted(name)) for name in changes.columns))
+
+
+def rows_with_keys(
+    rows: DataFrame, keys: Sequence[RowKey], types: Mapping[str, str], names: Mapping[str, str]
+) -> DataFrame:
+    """The rows of a replica or a history that have one of the keys.
+
+    Args:
+        rows: The rows of the table.
+        keys: At least one key; all have the same columns.
+        types: The type of each column of the key.
+        names: The name of each column of the key in the table.
+    """
+    columns = [name for name, _ in keys[0]]
+    texts = _frame(rows.sparkSession, keys)
+    wanted = texts.select(
+        *(typed(F.col(f"k{i}"), types[name]).alias(f"_cdc_key{i}") for i, name in enumerate(columns))
+    )
+    same = _all(F.col(quoted(names[name])) == F.col(f"_cdc_key{i}") for i, name in enumerate(columns))
+    return rows.join(F.broadcast(wanted), same, "left_semi")
+
+
+def _frame(spark: SparkSession, keys: Sequence[RowKey]) -> DataFrame:
+    """The texts of the keys as rows of k0…, each key once."""
+    texts = sorted({tuple(text for _, text in key) for key in keys})
+    return spark.createDataFrame(texts, ", ".join(f"k{i} string" for i in range(len(texts[0]))))
+
+
+def _all(tests: Iterable[Column]) -> Column:
+    return reduce(lambda a, b: a & b, tests)

@@ -1,0 +1,98 @@
+"""The rows that `forget` looks for: by one key or by thousands, in tables with one name or thousands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.config.tables import TableSettings
+from framework.contracts.ddl_actions import TableName
+from framework.spark.columns import with_one_of
+from gold.operations.row_search import RowKey, changes_of_table, changes_with_keys, rows_with_keys
+from gold.planning.table_state import State, TableState
+from gold.planning.task import Task
+from gold.schema.lineage import Lineage, Segment
+from tests.plans import is_constant, sizes
+
+CHANGES = "change_id string, before map<string,string>, after map<string,string>"
+MANY = 3_000
+
+
+def key(**texts: str) -> RowKey:
+    return tuple(sorted(texts.items()))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_found"),
+    [
+        (None, {"id": "2", "line": "a"}, True),
+        ({"id": "2", "line": "a"}, None, True),
+        ({"id": "2", "line": "a"}, {"id": "3"}, True),  # the key before a key change
+        ({"id": "7", "line": "a"}, {"id": "2"}, True),  # `line` is as it was before
+        ({"id": "7", "line": "a"}, {"id": "2", "line": "b"}, False),
+        (None, {"id": "2", "line": None}, False),
+        (None, {"id": "02", "line": "a"}, False),
+        (None, {"id": "2"}, False),
+        (None, None, False),
+    ],
+)
+def test_a_change_is_found_by_the_key_of_one_of_its_images(
+    spark: SparkSession, before: dict[str, str] | None, after: dict[str, str] | None, is_found: bool
+) -> None:
+    rows = spark.createDataFrame([("c", before, after)], CHANGES)
+    found = changes_with_keys(rows, [key(line="a", id="2"), key(line="a", id="2")])
+    assert found.columns == rows.columns
+    assert found.count() == is_found
+
+
+def test_thousands_of_keys_find_each_of_their_changes_once(spark: SparkSession) -> None:
+    rows = [(f"c{n}", {"id": str(n)}, {"id": str(n + 1)}) for n in range(-5, MANY + 5)]
+    found = changes_with_keys(spark.createDataFrame(rows, CHANGES), [key(id=str(n)) for n in range(MANY)])
+    assert sorted(row["change_id"] for row in found.collect()) == sorted(f"c{n}" for n in range(-1, MANY))
+
+
+def test_rows_of_a_replica_are_found_by_typed_keys(spark: SparkSession) -> None:
+    rows: list[Any] = [(1, "1"), (2, "x"), (2, "y"), (3, None), (None, "z")]
+    frame = spark.createDataFrame(rows, "`_cdc_id` bigint, `a.b` string")
+    types, names = {"id": "bigint", "a.b": "string"}, {"id": "_cdc_id", "a.b": "a.b"}
+    ids = [key(id="1"), key(id="2.0"), key(id="no number")]
+    assert sorted(rows_with_keys(frame, ids, types, names).collect()) == [(1, "1"), (2, "x"), (2, "y")]
+    assert rows_with_keys(frame, [key(**{"id": "2", "a.b": "y"})], types, names).collect() == [(2, "y")]
+    many = [key(id=str(n)) for n in range(2, MANY)]
+    assert rows_with_keys(frame, many, types, names).count() == 3
+
+
+def task(names: int) -> Task:
+    """A table that has had so many names, one after the other."""
+    tables = [TableName("shop", None, f"t{n}") for n in range(names)]
+    segments = [Segment(table, f"011.{n:06d}", f"011.{n + 1:06d}") for n, table in enumerate(tables)]
+    lineage = Lineage(tables[-1], tuple(segments), ())
+    return Task("feed", lineage, TableState("feed", tables[-1], State.ACTIVE), TableSettings(), 0, 0, 0)
+
+
+def test_changes_of_a_table_are_found_under_each_of_thousands_of_names(spark: SparkSession) -> None:
+    rows = [
+        ("feed", "shop", None, f"t{name}", f"011.{place:06d}")
+        for name in range(MANY)
+        for place in (name, name + 1)
+    ]
+    frame = spark.createDataFrame(
+        rows, "source string, database string, schema string, `table` string, sequence string"
+    )
+    assert changes_of_table(frame, task(MANY)).count() == MANY
+
+
+def test_keys_and_ids_do_not_make_the_plans_longer(spark: SparkSession) -> None:
+    changes = spark.createDataFrame([], CHANGES)
+    replica = spark.createDataFrame([], "id bigint")
+
+    def keys(count: int) -> list[RowKey]:
+        return [key(id=str(n)) for n in range(count)]
+
+    assert is_constant(sizes(lambda count: changes_with_keys(changes, keys(count))))
+    assert is_constant(
+        sizes(lambda count: rows_with_keys(replica, keys(count), {"id": "bigint"}, {"id": "id"}))
+    )
+    assert is_constant(sizes(lambda count: with_one_of(changes, "change_id", (str(n) for n in range(count)))))
