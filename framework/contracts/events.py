@@ -85,8 +85,8 @@ class RowChange(Struct, frozen=True):
         is_time: This position is only a time, where others of the format may be more: several changes can
             share it.
         is_shared: Several changes can share this position, which is a place in the source's log.
-        is_of_record: This shared position is that of a record which may hold several equal rows of a table
-            without a key.
+        is_of_record: This position is that of a record or a transaction, which may hold several equal rows
+            of this table without a key.
         event_time: Microseconds since the epoch; None where the feed has none.
         half: The half of an update that arrives as two messages.
         server: The server that wrote the position, where the feed names it.

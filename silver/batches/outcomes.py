@@ -27,6 +27,7 @@ IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
 """Kinds whose `change_id` shows duplicates."""
 FEW = 100_000
 """Up to this number, the ids of duplicates are broadcast; for more, the rows are shuffled."""
+_AFTER_NAME = r"(?:\.\d+){3}$"
 UNPAIRED = f"kind = 'quarantined' AND reason = '{Reason.UNPAIRED_BEFORE_IMAGE}'"
 """BEFORE halves that were refused because their other half did not come in time; it may still come."""
 
@@ -184,9 +185,15 @@ def deduplicate_ambiguous(
 
 
 def _position_of(sequence: str) -> Column:
-    """The sequence without its four tie-breakers; null for a row without a position."""
+    """The sequence without its four tie-breakers, if it has them; null for a row without a position.
+
+    The first tie-breaker is a name, which is not written like a number.
+    """
     has_place = ~F.col(sequence).rlike(r"^\d+\.010\.")
-    return F.when(has_place, F.regexp_replace(F.col(sequence), r"\.[^.]*(\.\d+){3}$", ""))
+    name = F.regexp_extract(sequence, rf"([^.]*){_AFTER_NAME}", 1)
+    is_number = name.rlike(r"^\d{2,}$") & (F.length(name) == F.substring(name, 1, 2).try_cast("int") + 2)
+    without = F.regexp_replace(F.col(sequence), rf"\.[^.]*{_AFTER_NAME}", "")
+    return F.when(has_place, F.when(is_number, F.col(sequence)).otherwise(without))
 
 
 def pair_halves(

@@ -54,16 +54,14 @@ def coordinate_parts(row: Mapping[str, Any]) -> list[str]:
 def change_id(row: Mapping[str, Any]) -> str:
     """The id of a change.
 
-    Where the position identifies the change, the id is made of the position and the key, else of all that the
-    change says.
+    Where the feed identifies the change (`identity`), the id is made of that and the key, else of the
+    position and all that the change says.
     """
     place = (row["source"], row["database"], row["schema"], row["table"], row["kind"], row["op"])
     if row["kind"] != "row":
         where = row["position"] or "/".join(coordinate_parts(row))
         return digest((*place, where, row["statement"], str(row["ordinal"])))
-    if (
-        row["position"] != row["sequence"] and not row["is_of_record"]
-    ):  # a position with tie-breakers does not identify a change
+    if row["identity"] is None:
         where = row["position"] or row["sequence"].partition(".")[0]
         if (
             row.get("block") is not None and row["event_time"] is None
@@ -72,4 +70,4 @@ def change_id(row: Mapping[str, Any]) -> str:
         return digest((*place, where, *image_parts(row["before"]), *image_parts(row["after"])))
     image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
     identity = key_values(row["keys"], image)
-    return digest((*place, row["position"], *(identity if identity is not None else image_parts(image))))
+    return digest((*place, row["identity"], *(identity if identity is not None else image_parts(image))))

@@ -311,7 +311,7 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
     sequence, fmt = position, plan.format
     is_time = position is not None and (event.is_time or not fmt.positions_are_unique)
     if isinstance(event, RowChange) or position is not None:
-        if position is None or is_time or (isinstance(event, RowChange) and event.is_shared):
+        if position is None or is_time or (isinstance(event, RowChange) and _is_shared(event)):
             sequence = sequence_of(
                 epoch, event.position, (message.topic, message.partition, message.offset, ordinal)
             )
@@ -347,6 +347,7 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
             partial=event.partial,
             is_of_record=event.is_of_record or None,
         )
+        row["identity"] = position if _is_identity(event, is_time=is_time) else None
         row["half"] = None if event.half is None else str(event.half)
         row["evidence"] = ";".join(event.evidence) or None
         row["committed"] = None if event.committed is None else sequence_of(epoch, event.committed, None)
@@ -355,6 +356,15 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
         row["actions"] = None if event.actions is None else actions_text(event.actions)
     row["change_id"] = change_id(row)
     return row
+
+
+def _is_shared(change: RowChange) -> bool:
+    return change.is_shared or change.is_of_record
+
+
+def _is_identity(change: RowChange, *, is_time: bool) -> bool:
+    """Whether the position, with the key or the image, identifies the change."""
+    return change.position is not None and not is_time and not change.is_shared
 
 
 def _refusal(error: Exception) -> Malformed:

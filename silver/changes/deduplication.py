@@ -2,11 +2,21 @@
 
 An identical change at the same position is a duplicate, unless its before image continues from the state that
 the previous change left: A to B, B to A, A to B within a second is three changes; A to B, B to C, A to B is
-two and a duplicate. A to A again is a duplicate. One record of PostgreSQL's log may hold several equal rows
-of a table without a key (COPY, an INSERT of many rows): if they follow each other in their partition they are
-different rows, and the same number of them elsewhere is the record again. Without a before image, an update
-of a row with a key is a change if the row was different before it; so is a snapshot row without a position:
-A, B, A is three, A, A is one.
+two and a duplicate. A to A again is a duplicate. Without a before image, an update of a row with a key is a
+change if the row was different before it; so is a snapshot row without a position: A, B, A is three, A, A is
+one.
+
+Where the position is that of a record or a transaction, it may hold several equal rows of a table without a
+key: if they follow each other in their partition they are different rows, and the same number of them
+elsewhere is the record again.
+
+    feed                                            the position of its rows is that of
+    PostgreSQL (COPY, an INSERT of many rows)       a record of the log (LSN)
+    MySQL and MariaDB without `row`                 an event of the binlog
+    Maxwell without `xoffset`                       an event of the binlog, or a transaction (xid)
+    Oracle without `rs_id`                          a system change number
+    SQL Server, Db2, Informix without `change_lsn`  a transaction
+    TiCDC, in both of its formats                   a transaction (commit timestamp)
 """
 
 from __future__ import annotations

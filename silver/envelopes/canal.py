@@ -266,6 +266,7 @@ class _Reader:
             position=None if op is Op.READ else self.dialect.position_of(self.envelope),
             event_time=time_of(self.envelope.es, "es"),
             transaction_id=self.envelope.gtid or None,
+            is_of_record=op is not Op.READ and not keys and _has_commit(self.envelope),
         )
 
     def _image(
@@ -330,6 +331,11 @@ def _row_plan(
         columns[name] = Column(declared=text, token=TOKENS[kind])
         steps += undeclared_steps(name, kind)
     return RowPlan(tuple(steps), columns)
+
+
+def _has_commit(envelope: Envelope[Any]) -> bool:
+    """Whether the position names the transaction, as TiCDC's does, and is not only a time."""
+    return envelope.tidb is not None and bool(number_of(envelope.tidb.commitTs, "_tidb.commitTs"))
 
 
 def _listed(rows: list[_Row | None] | _Row | None) -> list[_Row | None]:

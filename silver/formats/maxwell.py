@@ -123,6 +123,7 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
         found.primary_key_columns or _key_names(message.key, whole) or context.keys_for(database, None, table)
     )
     position = None if op is Op.READ else _position(found)
+    is_shared = position is not None and any(position[:4]) and not _has_place(found)
     return RowChange(
         op=op,
         database=database,
@@ -139,7 +140,8 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
         transaction_id=found.gtid or optional_text(found.xid) or None,
         server=None if op is Op.READ else optional_text(found.server_id) or None,
         is_time=position is not None and not any(position[:4]),
-        is_shared=position is not None and any(position[:4]) and not _has_place(found),
+        is_shared=is_shared,
+        is_of_record=is_shared and not keys,
     )
 
 

@@ -46,7 +46,7 @@ GUARDS = "tests/gold/test_guards.py::test_old_work_late_changes_and_odd_keys_do_
 MUTATIONS = {
     "ties of positions that are only times": Mutation(
         "silver/changes/decode.py",
-        "if position is None or is_time or (isinstance(event, RowChange) and event.is_shared):",
+        "if position is None or is_time or (isinstance(event, RowChange) and _is_shared(event)):",
         "if position is None:",
         (
             "tests/silver/changes/test_decode.py::test_positions_that_are_only_times_take_broker_coordinates_as_tie_breakers",

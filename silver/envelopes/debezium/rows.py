@@ -111,7 +111,6 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
     images = images_of(row, op, message, Known(reading.unavailable_value, context.modes, keys, key, bare))
     columns = joined_columns(images.columns, key_columns)
     has_place = position is not None and not reading.by_offset
-    is_of_record = has_place and op is Op.INSERT and not keys and _is_of_record(row)
     codecs = context.codecs_for(database, schema, table)
     before, after = decoded_image(images.before, codecs), decoded_image(images.after, codecs)
     return RowChange(
@@ -129,8 +128,8 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
         transaction_id=transaction,
         server=None if row.source.is_snapshot else row.source.server,
         is_time=has_place and row.source.position is None,
-        is_shared=has_place and (row.source.is_shared or is_of_record),
-        is_of_record=is_of_record,
+        is_shared=has_place and row.source.is_shared,
+        is_of_record=has_place and not keys and _is_of_record(row, op),
         evidence=images.evidence,
         committed=_committed(row, has_place=has_place),
     )
@@ -208,13 +207,17 @@ def _position(
     return (*place, 0 if was_read else 1, tie)
 
 
-def _is_of_record(row: ConnectRow) -> bool:
-    """Whether the position is only the LSN of a record of PostgreSQL, which may contain many rows."""
-    return (
-        "lsn" in row.source.members
-        and row.source.position is not None
-        and "total_order" not in row.transaction
-    )
+def _is_of_record(row: ConnectRow, op: Op) -> bool:
+    """Whether the position is that of a record or a transaction, which may contain many rows.
+
+    A record of PostgreSQL contains several rows only if they are inserted.
+    """
+    source = row.source
+    if source.position is None:
+        return False
+    if "lsn" in source.members:
+        return op is Op.INSERT and "total_order" not in row.transaction
+    return source.is_shared or source.is_of_transaction
 
 
 def _committed(row: ConnectRow, *, has_place: bool) -> tuple[int, ...] | None:

@@ -214,6 +214,16 @@ class SourceBlock:
             self.text("scn") is not None and self.text("rs_id") is None and self.text("lcr_position") is None
         )
 
+    @cached_property
+    def is_of_transaction(self) -> bool:
+        """Whether the position is TiCDC's commit timestamp, which all rows of a transaction share.
+
+        TiCDC writes one row for each key there, so it identifies the rows of tables with a key.
+        """
+        return (
+            not self.is_snapshot and self.position is not None and self.position == _commit_time(self.members)
+        )
+
 
 def _binlog(members: Members) -> SourcePosition | None:
     file = member_text(members, "file")
