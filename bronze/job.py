@@ -106,12 +106,30 @@ def _land_source(spark: SparkSession, feed: Feed, landed_sources: SourcesWithMes
             save_state(spark, feed, discovery.state)
     except Exception as error:
         stopped = SourceResult(
-            feed.name, waiting=discovery.waiting, error=source_error(error, feed), skipped=discovery.skipped
+            feed.name,
+            waiting=discovery.waiting,
+            error=_located(spark, source_error(error, feed), feed),
+            skipped=discovery.skipped,
         )
         return _SourceRun(stopped, discovery.is_idle)
     return _SourceRun(
         SourceResult(feed.name, waiting=discovery.waiting, skipped=discovery.skipped), discovery.is_idle
     )
+
+
+def _located(spark: SparkSession, error: MainstemError, feed: Feed) -> MainstemError:
+    """The error, with the place of the message that it is about where the kind of source can find it."""
+    try:
+        place = kind_of(feed.source).locate(spark, error, feed)
+    except Exception:  # the search is an extra: the error itself must not be lost
+        place = None
+    if place is None:
+        return error
+    located = MainstemError(
+        error.condition, found=error.found, where=f"{error.where}, {place}", action=error.action
+    )
+    located.__cause__ = error.__cause__
+    return located
 
 
 def _read_counts(spark: SparkSession, feed: Feed) -> dict[str, tuple[int, int]]:

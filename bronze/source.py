@@ -81,6 +81,10 @@ def _explain_nothing(error: Exception, feed: Feed) -> MainstemError | None:
     return None
 
 
+def _locate_nothing(spark: SparkSession, error: MainstemError, feed: Feed) -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class SourceKind:
     """A kind of source.
@@ -93,6 +97,8 @@ class SourceKind:
         parts: Gives the same numbers and rows for the same batch whenever it is called, but may leave out
             what has landed. With `is_reset` it must leave that out, because the checkpoint has begun again.
         explain: Explains an error of the source's software; None where it does not know the error.
+        locate: Finds the message that the explained error is about, and may read the source for it; None
+            where it cannot tell.
         peek: Finds what waits, and changes nothing. Without it `plan` runs the stream on a copy of its
             checkpoint.
     """
@@ -102,4 +108,5 @@ class SourceKind:
     read_stream: Callable[[SparkSession, Feed], DataFrame]
     parts: Callable[[DataFrame, Feed, bool], Iterator[Part]]
     explain: Callable[[Exception, Feed], MainstemError | None] = _explain_nothing
+    locate: Callable[[SparkSession, MainstemError, Feed], str | None] = _locate_nothing
     peek: Callable[[SparkSession, Feed, str], Waiting] | None = None

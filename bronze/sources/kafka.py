@@ -14,6 +14,9 @@ with those that have landed: where they differ, the source stops with KAFKA_TOPI
 
 Offsets that the broker no longer has are never skipped: the source stops with KAFKA_OFFSETS_LOST, which names
 the range. A topic that is added later, or that matches the pattern later, is read from its first message.
+
+A record whose time Spark cannot read stops the source with KAFKA_TIMESTAMP_UNREADABLE, which names it: Spark
+fails before any code of Mainstem sees the record, so it can neither land nor be quarantined.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ from pyspark.sql import functions as F
 
 from bronze.deduplication import drop_landed, offsets_with_other_messages
 from bronze.headers import escape_reserved_headers
+from bronze.offset_ranges import OffsetRange, first_failing, new_ranges, read_ranges
+from bronze.record_times import representable_time
 from bronze.source import Discovery, Feed, Part, SourceKind
 from framework.config.sources import Kafka
 from framework.contracts.table_names import MESSAGES_TABLE
@@ -52,10 +57,17 @@ _AFTER_A_LOSS = (
     + "; or set `failOnDataLoss: false` for one run, which continues after the gap,"
     " and load what is missing with a new snapshot under a higher `epoch`"
 )
+_UNREADABLE = "KAFKA_TIMESTAMP_UNREADABLE"
+_OVERFLOW = re.compile(r"ArithmeticException\)?:? long overflow")
+_AFTER_AN_UNREADABLE_TIME = (
+    "delete the records of this partition up to and including it (kafka-delete-records.sh), run once with"
+    " `failOnDataLoss: false`, and load the messages before it that have not landed with a new snapshot under"
+    " a higher `epoch`; so that it does not happen again, let the broker refuse or replace such times:"
+    " set `message.timestamp.after.max.ms=3600000` or `message.timestamp.type=LogAppendTime` for the topic"
+)
 _MESSAGES_COMPARED = 10
 """How many messages just before a batch are compared with those that have landed."""
 _TOPICS_PER_QUERY = 50
-_CLIENT_OPTION_PREFIXES = ("kafka.", "kafkaconsumer.", "fetchoffset.", "groupidprefix")
 _FAILURES = (
     (
         "UnknownTopicOrPartitionException",
@@ -149,45 +161,27 @@ def check_topics(spark: SparkSession, feed: Feed) -> None:
         _check_spans(spark, feed, spans[first : first + _TOPICS_PER_QUERY])
 
 
-def _span(
-    topic: str, ends: Mapping[str, int], planned: Mapping[str, int]
-) -> tuple[str, str, int, int] | None:
-    """The offsets to compare, in the longest partition with new messages: topic, partition, first, end."""
+def _span(topic: str, ends: Mapping[str, int], planned: Mapping[str, int]) -> OffsetRange | None:
+    """The offsets to compare, in the longest partition with new messages."""
     continuing = [(end, partition) for partition, end in ends.items() if 0 < end < planned.get(partition, 0)]
     if not continuing:
         return None
     end, partition = max(continuing)
-    return topic, partition, max(end - _MESSAGES_COMPARED, 0), end
+    return OffsetRange(topic, int(partition), max(end - _MESSAGES_COMPARED, 0), end)
 
 
-def _check_spans(spark: SparkSession, feed: Feed, spans: Sequence[tuple[str, str, int, int]]) -> None:
-    client = {
-        key: value
-        for key, value in _kafka(feed).options.items()
-        if key.lower().startswith(_CLIENT_OPTION_PREFIXES)
-    }
-    reader = spark.read.format("kafka").options(**client, includeHeaders="true", failOnDataLoss="false")
-    reader = reader.option("kafka.bootstrap.servers", _kafka(feed).bootstrap_servers)
-    reader = reader.option(
-        "assign", json.dumps({topic: [int(partition)] for topic, partition, _, _ in spans})
-    )
-    reader = reader.option(
-        "startingOffsets", json.dumps({topic: {partition: first} for topic, partition, first, _ in spans})
-    )
-    reader = reader.option(
-        "endingOffsets", json.dumps({topic: {partition: end} for topic, partition, _, end in spans})
-    )
+def _check_spans(spark: SparkSession, feed: Feed, spans: Sequence[OffsetRange]) -> None:
     is_compared = F.lit(False)
-    for topic, partition, first, end in spans:
+    for span in spans:
         is_in_span = (
-            (F.col("topic") == topic)
-            & (F.col("partition") == int(partition))
-            & F.col("offset").between(first, end - 1)
+            (F.col("topic") == span.topic)
+            & (F.col("partition") == span.partition)
+            & F.col("offset").between(span.first, span.end - 1)
         )
         is_compared = is_compared | is_in_span
     landed = feed.lake.read(spark, MESSAGES_TABLE).where((F.col("source") == feed.name) & is_compared)
     other = (
-        offsets_with_other_messages(as_messages(reader.load(), feed.name), landed)
+        offsets_with_other_messages(as_messages(read_ranges(spark, _kafka(feed), spans), feed.name), landed)
         .select("topic", "partition", "offset")
         .first()
     )
@@ -203,9 +197,13 @@ def _check_spans(spark: SparkSession, feed: Feed, spans: Sequence[tuple[str, str
 
 
 def as_messages(records: DataFrame, source: str) -> DataFrame:
-    """Records of the connector as rows of MESSAGES; headers that begin with Mainstem's prefix are renamed."""
+    """Records of the connector as rows of MESSAGES.
+
+    Headers that begin with Mainstem's prefix are renamed; a time outside the years 1 to 9999 is null.
+    """
     values = {
         "source": F.lit(source),
+        "timestamp": representable_time(F.col("timestamp")),
         "headers": escape_reserved_headers(F.col("headers")),
         "file": F.lit(None).cast("string"),
         "line": F.lit(None).cast("bigint"),
@@ -230,10 +228,41 @@ def explain(error: Exception, feed: Feed) -> MainstemError | None:
             where=where,
             action=_AFTER_A_LOSS.format(checkpoint=feed.checkpoint),
         )
+    if _OVERFLOW.search(text):
+        return MainstemError(
+            _UNREADABLE,
+            found="a record whose time Spark's connector cannot read: it is later than the year 294247",
+            where=where,
+            action=_AFTER_AN_UNREADABLE_TIME,
+        )
     for pattern, condition, found, action in _FAILURES:
         if pattern in text:
             return MainstemError(condition, found=found, where=where, action=action)
     return None
+
+
+def locate(spark: SparkSession, error: MainstemError, feed: Feed) -> str | None:
+    """The first record of the planned batch whose time cannot be read; None for other errors.
+
+    Reads the batch's records about twice, in some dozens of small jobs.
+    """
+    if error.condition != _UNREADABLE:
+        return None
+    committed, planned = (json.loads(text or "{}") for text in newest_offsets(spark, feed.checkpoint))
+
+    def fails(ranges: Sequence[OffsetRange]) -> bool:
+        try:
+            read_ranges(spark, _kafka(feed), ranges).count()
+        except Exception as failure:  # a failed job of a classic session is no PySparkException
+            if _OVERFLOW.search(str(failure)):
+                return True
+            raise
+        return False
+
+    found = first_failing(new_ranges(committed, planned), fails)
+    if found is None:
+        return None
+    return f"topic {found.topic}, partition {found.partition}, offset {found.first}"
 
 
 def _kafka(feed: Feed) -> Kafka:
@@ -241,4 +270,11 @@ def _kafka(feed: Feed) -> Kafka:
     return feed.source.kafka
 
 
-KIND = SourceKind(name="kafka", discover=discover, read_stream=read_stream, parts=parts, explain=explain)
+KIND = SourceKind(
+    name="kafka",
+    discover=discover,
+    read_stream=read_stream,
+    parts=parts,
+    explain=explain,
+    locate=locate,
+)

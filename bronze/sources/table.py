@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from bronze.deduplication import drop_landed
 from bronze.headers import escape_reserved_headers, readable_text
+from bronze.record_times import representable_time
 from bronze.source import Discovery, Feed, Part, SourceKind
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import HEADERS, MESSAGES
@@ -72,7 +73,10 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
 
 
 def as_messages(records: DataFrame, column_names: Mapping[str, str], source: str) -> DataFrame:
-    """Rows of the table as rows of MESSAGES; headers that begin with Mainstem's prefix are renamed."""
+    """Rows of the table as rows of MESSAGES.
+
+    Headers that begin with Mainstem's prefix are renamed; a time outside the years 1 to 9999 is null.
+    """
     existing = set(records.columns)
 
     def column_or_null(column: str) -> Column:
@@ -84,6 +88,7 @@ def as_messages(records: DataFrame, column_names: Mapping[str, str], source: str
         "ingested_at": F.current_timestamp(),
         **{name: column_or_null(name) for name in (*NEEDED, *OPTIONAL)},
     }
+    values["timestamp"] = representable_time(values["timestamp"].cast("timestamp"))
     values["topic"] = readable_text(values["topic"].cast("string"))
     values["headers"] = escape_reserved_headers(values["headers"].cast(HEADERS))
     return records.select(

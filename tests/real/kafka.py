@@ -90,8 +90,7 @@ class Broker:
                 self.jars,
                 "kafka.tools.StorageTool",
                 "format",
-                "-t",
-                name,
+                f"--cluster-id={name}",  # it may begin with a dash
                 "-c",
                 str(settings),
             ]
@@ -176,11 +175,19 @@ class Broker:
         self,
         topic: str,
         messages: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
+        timestamp: int = 0,
     ) -> None:
-        """Messages as (partition, key, value, headers), acknowledged."""
+        """Messages as (partition, key, value, headers), acknowledged; `timestamp` 0 is the time of now."""
         producer = Producer({"bootstrap.servers": self.address, "acks": "all", "linger.ms": 5})
         for partition, key, value, headers in messages:
-            producer.produce(topic, value=value, key=key, partition=partition, headers=list(headers))
+            producer.produce(
+                topic,
+                value=value,
+                key=key,
+                partition=partition,
+                headers=list(headers),
+                timestamp=timestamp,
+            )
         assert producer.flush(60) == 0
 
     def topics(self) -> list[str]:

@@ -293,3 +293,20 @@ def wait_for_rows(spark: SparkSession, folder: Path, process: subprocess.Popen[b
             return
         time.sleep(0.5)
     pytest.fail(f"{count} rows did not come:\n{(folder / 'log').read_text()[-2000:]}")
+
+
+def test_a_record_time_that_spark_cannot_read_is_named(
+    broker: Broker, tmp_path: Path, capfd: pytest.CaptureFixture[str], spark: SparkSession
+) -> None:
+    """Spark converts the time of a record before any code of ours sees it: 2^63 milliseconds are too many."""
+    broker.create("times", 3, message_timestamp_after_max_ms=str(2**63 - 1))
+    broker.produce("times", messages(0, 90))
+    broker.produce("times", [(1, b"k", row(200), [])], timestamp=200_000_000_000_000)  # the year 8307
+    broker.produce("times", [(1, b"k", row(201), [])], timestamp=900_000_000_000_000)  # the year 30489
+    broker.produce("times", [(1, b"k", row(202), [])], timestamp=2**63 - 1)
+    broker.produce("times", messages(300, 30))
+    config = config_file(tmp_path, broker, topics=["times"])
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 1
+    shown = capfd.readouterr().err
+    assert "KAFKA_TIMESTAMP_UNREADABLE" in shown
+    assert "topic times, partition 1, offset 32" in shown

@@ -104,6 +104,21 @@ def test_records_become_messages_with_their_coordinates(spark: SparkSession) -> 
     )
 
 
+def test_a_time_that_python_does_not_have_lands_as_null(spark: SparkSession) -> None:
+    """Records of the years 9999, 10000, 200000, of 2 January of the year 1 and of the second before."""
+    seconds = (253_402_300_799, 253_402_300_800, 6_250_000_000_000, -62_135_510_400, -62_135_510_401)
+    rows = records(spark, *((b"k", b"v", "t", 0, n, None, 0) for n in range(5)))
+    at = F.element_at(F.lit(list(seconds)), F.col("offset").cast("int") + 1)
+    found = as_messages(rows.withColumn("timestamp", F.timestamp_seconds(at)), "crm").orderBy("offset")
+    assert [row["timestamp"] and row["timestamp"].year for row in found.collect()] == [
+        9999,
+        None,
+        None,
+        1,
+        None,
+    ]
+
+
 def test_headers_under_our_names_are_renamed(spark: SparkSession) -> None:
     sent = "array(struct('mainstem.seed' AS key, X'7B7D' AS value), struct('x' AS key, null AS value))"
     rows = records(spark, (b"k", b"v", "t", 0, 1, None, 0)).withColumn("headers", F.expr(sent).cast(HEADERS))
@@ -220,6 +235,11 @@ def test_lost_offsets_name_the_range_and_nothing_is_skipped(stream: Feed) -> Non
         (
             "org.apache.kafka.common.errors.SaslAuthenticationException: Authentication failed",
             "KAFKA_REFUSED",
+        ),
+        (
+            "Job aborted due to stage failure: Task 0 in stage 8.0 failed 1 times, most recent failure:"
+            " java.lang.ArithmeticException: long overflow\n\tat org.apache.spark.sql.kafka010.KafkaRecordToRow",
+            "KAFKA_TIMESTAMP_UNREADABLE",
         ),
     ],
 )
