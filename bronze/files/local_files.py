@@ -18,6 +18,11 @@ from bronze.files.listing import ListedFile, is_ignored, no_folder
 from framework.errors import MainstemError
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_PROTECTED_HARD_LINKS = "/proc/sys/fs/protected_hardlinks"
+_HARD_LINK = (
+    "a file with other hard links, on a system that lets anybody link to a file that he may not read"
+    " (`fs.protected_hardlinks`; `follow_links: true` below the source reads it)"
+)
 _OUTSIDE = "a link out of the folder (`follow_links: true` below the source reads it)"
 
 
@@ -45,13 +50,15 @@ def list_local(folder: str, *, follow_links: bool = False) -> Iterator[ListedFil
 
     Hidden and unfinished files are left out, and so are links to files and folders that the listing has
     anyway. A link to a hidden file or folder below the folder is followed; a link out of the folder only with
-    `follow_links`. Each folder is listed once, under its own name if it is below the folder.
+    `follow_links`. Each folder is listed once, under its own name if it is below the folder. A file with
+    other hard links is listed where the system prevents links to files of others, or with `follow_links`.
 
     Raises:
         MainstemError: LANDING_FOLDER_MISSING or LANDING_FOLDER_UNREADABLE where the folder itself cannot be
             listed.
     """
     root = os.path.realpath(folder)
+    may_be_linked = follow_links or protects_hard_links()
     folders, links = [_Folder("", folder)], list[_Folder]()
     listed: set[tuple[int, int]] = set()
     while folders or links:
@@ -90,10 +97,24 @@ def list_local(folder: str, *, follow_links: bool = False) -> Iterator[ListedFil
                 (links if entry.is_symlink() else folders).append(_Folder(f"{name}/", path))
             elif not stat.S_ISREG(status.st_mode):
                 yield SkippedEntry(name, "neither a file nor a folder")
+            elif status.st_nlink > 1 and not may_be_linked:
+                yield SkippedEntry(name, _HARD_LINK)
             elif not os.access(path, os.R_OK):
                 yield SkippedEntry(name, "a file that may not be read")
             else:
                 yield ListedFile(name, path, status.st_size, status.st_mtime_ns // 1000)
+
+
+def protects_hard_links(setting: str = _PROTECTED_HARD_LINKS) -> bool:
+    """Whether the system lets nobody make a hard link to a file that he could not read and write himself.
+
+    That is the default of Linux. False where the setting cannot be read, as on other systems.
+    """
+    try:
+        with open(setting, encoding="ascii") as file:
+            return file.read().strip() == "1"
+    except (OSError, ValueError):
+        return False
 
 
 class _OutsideFolder(Exception):
@@ -120,16 +141,20 @@ def _target(entry: os.DirEntry[str], root: str, follow_links: bool) -> str | Non
 def open_file(path: str, folder: str, *, follow_links: bool = False) -> FileIO:
     """Opens a file below a folder for reading, without blocking (on a pipe, for example).
 
-    Without `follow_links` no part of the path below the folder may be a link: the file may have become one
-    since it was listed.
+    Without `follow_links` no part of the path below the folder may be a link, and the file may have other
+    hard links only where the system protects them: the file may have become one since it was listed.
 
     Raises:
         OSError: The file cannot be opened, or is not a regular file.
     """
     descriptor = os.open(path, _READ) if follow_links else _open_below(path, folder)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise OSError(0, "neither a file nor a folder")
+    if status.st_nlink > 1 and not follow_links and not protects_hard_links():
+        os.close(descriptor)
+        raise OSError(0, _HARD_LINK)
     return FileIO(descriptor, "rb")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bronze.files.listing import ListedFile
-from bronze.files.local_files import SkippedEntry, list_local, open_file
+from bronze.files.local_files import SkippedEntry, list_local, open_file, protects_hard_links
 from framework.errors import MainstemError
 
 
@@ -138,3 +138,29 @@ def test_a_file_that_has_become_something_else_is_not_opened(tmp_path: Path) -> 
             open_file(path, str(landing))
     with open_file(found["link"], str(landing), follow_links=True) as stream:
         assert stream.read() == b"canary"
+
+
+def test_a_hard_link_is_read_where_the_system_protects_files_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Linux lets a user link only to what he may read and write; without that, a link could be to any file."""
+    landing, secret, setting = tmp_path / "landing", tmp_path / "secret", tmp_path / "protected_hardlinks"
+    landing.mkdir()
+    secret.write_bytes(b"x")
+    (landing / "linked.json").hardlink_to(secret)
+    (landing / "own.json").write_bytes(b"{}")
+    monkeypatch.setattr(
+        "bronze.files.local_files.protects_hard_links", lambda: protects_hard_links(str(setting))
+    )
+    setting.write_text("1\n")
+    assert [each.file for each in files(landing)] == ["linked.json", "own.json"]
+    open_file(str(landing / "linked.json"), str(landing)).close()
+    for text in ("0\n", "", "\u00e9"):
+        setting.write_text(text)
+        assert [each.file for each in files(landing)] == ["own.json"]
+        assert "other hard links" in skipped(landing)["linked.json"]
+        with pytest.raises(OSError, match="other hard links"):
+            open_file(str(landing / "linked.json"), str(landing))
+    setting.unlink()
+    assert [each.file for each in files(landing)] == ["own.json"]
+    assert [each.file for each in files(landing, follow_links=True)] == ["linked.json", "own.json"]
