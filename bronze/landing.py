@@ -17,8 +17,10 @@ from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.pipeline.fault_injection import crash_point
 
 # At first Parquet checks the size of its buffers every hundred rows, which is too late for large rows. Values
-# seldom repeat, so a dictionary of them would only cost memory.
+# seldom repeat, so a dictionary of them would only cost memory. Silver decodes the row groups of a file in
+# parallel; neighbours stay together in them, so only halves at the edge of a row group are paired later.
 _PARQUET_OPTIONS = {
+    "parquet.block.size": str(4 * 1024 * 1024),
     "parquet.page.size.row.check.min": "1",
     "parquet.block.size.row.check.min": "1",
     "parquet.enable.dictionary#value": "false",

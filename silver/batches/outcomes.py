@@ -7,6 +7,7 @@ from a summary which of these steps a batch needs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
@@ -28,6 +29,8 @@ IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
 FEW = 100_000
 """Up to this number, the ids of duplicates are broadcast; for more, the rows are shuffled."""
 _AFTER_NAME = r"(?:\.\d+){3}$"
+FEW_HALVES = 1_000
+"""Up to this number of halves that found no partner while decoding, a query names their positions."""
 UNPAIRED = f"kind = 'quarantined' AND reason = '{Reason.UNPAIRED_BEFORE_IMAGE}'"
 """BEFORE halves that were refused because their other half did not come in time; it may still come."""
 
@@ -199,15 +202,23 @@ def _position_of(sequence: str) -> Column:
 def pair_halves(
     staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadlines: Mapping[str, datetime | None]
 ) -> DataFrame:
-    """The outcomes of this batch's halves, and of waiting halves that have a partner now or are overdue."""
-    mine = staged.withColumn("_group", table_key("sequence"))
-    halves = mine.where(F.col("half").isNotNull()).withColumn("origin", F.lit(NEW))
-    updates = mine.where("half is null and kind = 'row' and op = 'update'").withColumn("origin", F.lit(KNOWN))
-    waiting = (
-        staged_columns(pending)
-        .withColumn("_group", table_key("sequence"))
-        .withColumn("origin", F.lit(PENDING))
-    )
+    """The outcomes of this batch's halves, and of waiting halves that have a partner now or are overdue.
+
+    Most halves are paired while they are decoded. Where few are left, a small job looks for their positions,
+    so that the updates of all other positions are neither grouped nor shuffled.
+    """
+    halves = staged.where("half is not null")
+    updates = staged.where("half is null and kind = 'row' and op = 'update'")
+    waiting = staged_columns(pending)
+    few = _few_open_halves(halves.unionByName(waiting))
+    grouped = (rows.withColumn("_group", table_key("sequence")) for rows in (halves, updates, waiting))
+    halves, updates, waiting = grouped
+    all_updates = updates
+    if few is not None:
+        updates = updates.where(F.col("sequence").isin(list(few.sequences)))
+    halves = halves.withColumn("origin", F.lit(NEW))
+    updates = updates.withColumn("origin", F.lit(KNOWN))
+    waiting = waiting.withColumn("origin", F.lit(PENDING))
     touched = halves.select("_group").unionByName(updates.select("_group")).distinct()
     overdue = F.col("event_time") < _deadline(deadlines)
     met = waiting.join(touched.withColumn("is_touched", F.lit(True)), "_group", "left").where(
@@ -229,23 +240,56 @@ def pair_halves(
             .withColumn("origin", F.lit(REFUSED))
         )
         members = members.unionByName(refused.join(places, "_group", "left_semi").select(halves.columns))
-    shared = _sources_with_shared_positions(halves.unionByName(updates).unionByName(waiting))
-    members = members.join(F.broadcast(shared), "source", "left")
+    every = halves.unionByName(all_updates.withColumn("origin", F.lit(KNOWN))).unionByName(waiting)
+    if few is not None and known is None:
+        every = every.where(F.col("source").isin(sorted(few.sources_with_two_keys)))
+    members = members.join(F.broadcast(_sources_with_shared_positions(every)), "source", "left")
     return _apply_to_groups(members.withColumn("deadline", _deadline(deadlines)), pair_groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenHalves:
+    """The positions of open halves, and the sources in which halves of one position have different keys."""
+
+    sequences: frozenset[str]
+    sources_with_two_keys: frozenset[str]
+
+
+def _few_open_halves(halves: DataFrame) -> _OpenHalves | None:
+    """What is known of the halves (STAGED); None if there are more than FEW_HALVES."""
+    image = F.when(F.col("after").isNull(), F.col("before")).otherwise(F.col("after"))
+    key = F.transform("keys", lambda name: F.try_element_at(image, name))
+    rows = halves.select(*_PLACE, "sequence", key.alias("key")).limit(FEW_HALVES + 1).collect()
+    if len(rows) > FEW_HALVES:
+        return None
+    keys_by_position: dict[tuple[str | None, ...], set[tuple[str | None, ...]]] = {}
+    for *position, key_of_half in rows:
+        keys_by_position.setdefault(tuple(position), set()).add(tuple(key_of_half or ()))
+    two_keys = (position[0] for position, keys in keys_by_position.items() if len(keys) > 1)
+    return _OpenHalves(
+        frozenset(row["sequence"] for row in rows),
+        frozenset(source for source in two_keys if source is not None),
+    )
 
 
 def _sources_with_shared_positions(rows: DataFrame) -> DataFrame:
     """The sources of which several updates of a table share a position: `source`, `is_shared` (true).
 
     Args:
-        rows: Halves and whole updates with `source`, `_group` (a position of a table), `half`, `change_id`.
+        rows: Halves and whole updates (STAGED) with `_group`, a position of a table.
     """
     is_before = F.col("half").eqNullSafe(F.lit("before"))
-    before, after = (
-        F.size(F.collect_set(F.when(side, F.col("change_id")))) for side in (is_before, ~is_before)
+    sides = {"before": is_before, "after": ~is_before}
+    ends = [
+        end(F.when(side, F.col("change_id"))).alias(f"{name}_{end.__name__}")
+        for name, side in sides.items()
+        for end in (F.min, F.max)
+    ]
+    several = (
+        rows.groupBy("source", "_group")
+        .agg(*ends)
+        .where("before_min <> before_max or after_min <> after_max")
     )
-    groups = rows.groupBy("source", "_group").agg(before.alias("befores"), after.alias("afters"))
-    several = groups.where("befores > 1 or afters > 1")
     return several.select("source").distinct().withColumn("is_shared", F.lit(True))
 
 

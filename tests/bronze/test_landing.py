@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -42,6 +43,16 @@ def log_batch(spark: SparkSession, feed: Feed) -> Callable[[str], None]:
         )
 
     return land
+
+
+def test_a_large_file_lands_in_row_groups_that_silver_decodes_in_parallel(
+    spark: SparkSession, feed: Feed, drop: Drop
+) -> None:
+    lines = (os.urandom(1_000).hex().encode() for _ in range(12_000))
+    drop("large.txt", b"\n".join(lines))
+    run_source(spark, feed)
+    [file] = Path(feed.lake.location(MESSAGES_TABLE)).glob("*.parquet")
+    assert pq.ParquetFile(file).metadata.num_row_groups > 1
 
 
 def test_messages_land_once_with_exact_bytes(
