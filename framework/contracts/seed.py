@@ -24,7 +24,10 @@ BEHIND = "~"
 FROM_A_DUMP = f"file IS NOT NULL AND line IS NULL AND startswith(topic, '{TOPIC}')"
 """The rows of `bronze/messages` that the command `seed` landed: no other message has a file and no line."""
 
-_Sequence = Annotated[str, msgspec.Meta(pattern=r"(?s)\A[0-9]{3,}\.01[01](\..+)?~\Z")]
+SEQUENCE = r"[0-9]{3,}\.01[01](\..+)?"
+"""The pattern of a sequence: epoch, snapshot mark, and what follows them (`silver/values/sequence.py`)."""
+
+_Sequence = Annotated[str, msgspec.Meta(pattern=rf"(?s)\A{SEQUENCE}{BEHIND}\Z")]
 
 
 @dataclass(frozen=True, slots=True)

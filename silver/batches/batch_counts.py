@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from framework.contracts.table_names import BATCHES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from silver.batches.event_clock import believable
+from silver.values.sequence import is_snapshot_sql
 
 COUNTS_SCHEMA = (
     "batch bigint, source string, database string, schema string, `table` string, kind string, "
@@ -47,7 +48,7 @@ def counting(landed_at: datetime | Column | None) -> list[Column]:
     return [
         F.count("*").alias("rows"),
         F.sum(F.col("paired_with").isNotNull().cast("long")).alias("merged"),
-        F.count_if((F.col("op") == "read") & F.col("sequence").rlike(r"^\d+\.010\.")).alias("snapshots"),
+        F.count_if((F.col("op") == "read") & F.expr(is_snapshot_sql("sequence"))).alias("snapshots"),
         F.min(F.when(is_order, F.col("sequence"))).alias("min_sequence"),
         F.max(F.col("sequence")).alias("max_sequence"),
         F.min("event_time").alias("min_event_time"),

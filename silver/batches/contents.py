@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from silver.batches import batch_counts, outcomes
 from silver.batches.encodings import WAITING_REASONS
+from silver.values.sequence import epoch_part_sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def contents_of(staged: DataFrame, landed_at: datetime | None) -> Contents:
     """Measure all decoded rows (STAGED) in one pass."""
     counted = (F.col("ordinal") == 0).cast("long") + F.col("paired_with").isNotNull().cast("long")
     is_timeless = F.col("block").isNotNull() & F.col("event_time").isNull()  # only its offset identifies it
-    place = F.when(~is_timeless, F.coalesce("position", F.regexp_extract("sequence", r"^\d+\.", 0)))
+    place = F.when(~is_timeless, F.coalesce("position", F.expr(epoch_part_sql("sequence"))))
     of_sources = {
         "messages": F.sum(counted),
         "halves": F.count("half"),

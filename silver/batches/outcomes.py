@@ -22,13 +22,13 @@ from silver.changes.deduplication import deduplicate_groups
 from silver.changes.grouping import Batches
 from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, pair_groups
 from silver.changes.staged_rows import OF_FIRST_LANDING, STAGED, STAGED_DDL
+from silver.values.sequence import epoch_part_sql, is_snapshot_sql, without_tie_sql
 
 _PLACE = ("source", "database", "schema", "table")
 IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
 """Kinds whose `change_id` shows duplicates."""
 FEW = 100_000
 """Up to this number, the ids of duplicates are broadcast; for more, the rows are shuffled."""
-_AFTER_NAME = r"(?:\.\d+){3}$"
 FEW_HALVES = 1_000
 """Up to this number of halves that found no partner while decoding, a query names their positions."""
 UNPAIRED = f"kind = 'quarantined' AND reason = '{Reason.UNPAIRED_BEFORE_IMAGE}'"
@@ -154,7 +154,7 @@ def _duplicate_group() -> Column:
     key = F.to_json(
         F.struct(F.transform("keys", lambda name: F.try_element_at(F.col("after"), name)).alias("key"))
     )
-    epoch = F.regexp_extract("sequence", r"^\d+", 0)
+    epoch = F.expr(epoch_part_sql("sequence"))
     copied = F.concat_ws(
         "|", epoch, table_key(), F.when(F.size("keys") > 0, key).otherwise(F.col("change_id"))
     )
@@ -188,15 +188,8 @@ def deduplicate_ambiguous(
 
 
 def _position_of(sequence: str) -> Column:
-    """The sequence without its four tie-breakers, if it has them; null for a row without a position.
-
-    The first tie-breaker is a name, which is not written like a number.
-    """
-    has_place = ~F.col(sequence).rlike(r"^\d+\.010\.")
-    name = F.regexp_extract(sequence, rf"([^.]*){_AFTER_NAME}", 1)
-    is_number = name.rlike(r"^\d{2,}$") & (F.length(name) == F.substring(name, 1, 2).try_cast("int") + 2)
-    without = F.regexp_replace(F.col(sequence), rf"\.[^.]*{_AFTER_NAME}", "")
-    return F.when(has_place, F.when(is_number, F.col(sequence)).otherwise(without))
+    """The sequence without its tie-breaker, if it has one; null for a row without a position."""
+    return F.when(~F.expr(is_snapshot_sql(sequence)), F.expr(without_tie_sql(sequence)))
 
 
 def pair_halves(

@@ -23,12 +23,12 @@ from framework.contracts.table_names import PARTITIONS_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.changes.staged_rows import STAGED
+from silver.values.sequence import epoch_part_sql, tie_sql, without_tie_sql
 
 _PARTITIONS_SCHEMA = (
     "batch bigint, source string, topic string, `partition` int, epoch string, last_offset bigint, top string"
 )
 _PARTITION = ("source", "topic", "partition", "epoch")
-_TIE = r"(\.[^.]*\.\d+\.\d+\.\d+)$"
 _SEGMENT = 4_096
 """How many offsets of a partition one task sorts where messages land late."""
 
@@ -154,9 +154,7 @@ def _with_floors(rows: DataFrame, floors: Sequence[tuple[RowBlock, str]]) -> Dat
     at = ["source", "topic", "partition", "block"]
     joined = rows.join(F.broadcast(rows.sparkSession.createDataFrame(data, schema)), at, "left")
     is_below = F.col("floor").isNotNull() & (F.col("sequence") < F.col("floor"))
-    sequence = F.when(is_below, F.concat("floor", F.regexp_extract("sequence", _TIE, 1))).otherwise(
-        F.col("sequence")
-    )
+    sequence = F.when(is_below, F.concat("floor", F.expr(tie_sql("sequence")))).otherwise(F.col("sequence"))
     return joined.withColumn("sequence", sequence).select(*_staged())
 
 
@@ -198,7 +196,7 @@ def _place_between(late: DataFrame, held: DataFrame) -> DataFrame:
             F.min("committed_position").over(inside.rangeBetween(0, Window.unboundedFollowing)), "ceiling"
         ),
     )
-    sequence = F.concat("at_last", F.regexp_extract("sequence", _TIE, 1))
+    sequence = F.concat("at_last", F.expr(tie_sql("sequence")))
     return (
         together.withColumn("at_last", position)
         .where("own IS NOT NULL")
@@ -210,7 +208,7 @@ def _place_between(late: DataFrame, held: DataFrame) -> DataFrame:
 def _committed_positions(changes: DataFrame) -> DataFrame:
     """The position at which the sequence of each change begins, with its partition and offset."""
     rows = changes.where("position IS NOT NULL AND sequence IS NOT NULL")
-    held = F.regexp_replace("sequence", _TIE, "").alias("committed_position")
+    held = F.expr(without_tie_sql("sequence")).alias("committed_position")
     return rows.select("source", "topic", "partition", _epoch("position").alias("epoch"), "offset", held)
 
 
@@ -221,7 +219,7 @@ def _partitions(spark: SparkSession, partitions: Iterable[Partition]) -> DataFra
 
 
 def _epoch(position: str) -> Column:
-    return F.substring_index(position, ".", 1)
+    return F.expr(epoch_part_sql(position))
 
 
 def _restored() -> list[Column]:

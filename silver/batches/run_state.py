@@ -22,6 +22,7 @@ from silver.batches.partition_progress import Partition, PartitionProgress, read
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import TableDefinitions
+from silver.values.sequence import epoch_part, epoch_part_sql
 
 BATCH_ID_STEP = 1_000
 """The distance between batches of the stream. Messages that are decoded again get numbers in between."""
@@ -58,7 +59,7 @@ class Progress:
 
     def servers_now(self) -> list[str]:
         """The servers that have written in the epoch of the highest sequence."""
-        epoch = (self.streamed or "").partition(".")[0]
+        epoch = epoch_part(self.streamed or "")
         return sorted(server for of_epoch, server in self.servers if of_epoch == epoch)
 
 
@@ -135,7 +136,7 @@ class RunState:
             is_unpaired = F.coalesce(F.col("reason") == str(Reason.UNPAIRED_BEFORE_IMAGE), F.lit(False))
             is_fed = ~F.col("reason").eqNullSafe(SEEDED)
             server = F.max_by("server", F.when(F.col("server").isNotNull(), F.col("batch")))
-            named = F.struct(F.substring_index("max_sequence", ".", 1), "server")
+            named = F.struct(F.expr(epoch_part_sql("max_sequence")), "server")
             found = counts.groupBy("source", "database", "schema", "table").agg(
                 F.max("max_sequence"), F.max("max_event_time"), server, F.max(is_unpaired),
                 F.max(F.when(is_fed, F.col("max_sequence"))),
@@ -182,7 +183,7 @@ class RunState:
             table = (row["source"], row["database"], row["schema"], row["table"])
             is_unpaired = row["reason"] == Reason.UNPAIRED_BEFORE_IMAGE
             streamed = None if row["reason"] == SEEDED else row["max_sequence"]
-            server, epoch = row["server"], (row["max_sequence"] or "").partition(".")[0]
+            server, epoch = row["server"], epoch_part(row["max_sequence"] or "")
             servers = frozenset({(epoch, server)} if server and epoch else ())
             new = Progress(row["max_sequence"], row["max_event_time"], server, is_unpaired, streamed, servers)
             self.tables[table] = self.tables.get(table, Progress()) | new

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.events import Column, Token
-from framework.contracts.seed import BEHIND, FROM_A_DUMP, NOTE, SEED, SEEDED, Seed, seed_of_header
+from framework.contracts.seed import FROM_A_DUMP, NOTE, SEED, SEEDED, Seed, seed_of_header
 from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
 from framework.contracts.table_schemas import CHANGES, SCHEMAS
 from framework.errors import ConfigurationError, nearest
@@ -26,9 +26,8 @@ from silver.changes.decode import SourcePlan
 from silver.changes.source_plans import source_plans
 from silver.epochs.history import read_history
 from silver.formats import FORMATS
-from silver.values.sequence import number_part, sequence_of
+from silver.values.sequence import after_position, epoch_part, is_sequence, number_part, sequence_of
 
-_SEQUENCE = re.compile(r"\d{3,}\.01[01](\..+)?", re.ASCII | re.DOTALL)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
 _FILED = re.compile(r"\S*[^0-9\s:]([0-9]+)((?::[0-9]+)+)", re.ASCII)
 _NUMBERS = re.compile(r"[0-9]{1,99}(?::[0-9]{1,99})*", re.ASCII)
@@ -132,8 +131,8 @@ def sequence_at(position: str, epoch: int) -> str:
     position, or is one of a later epoch.
     """
     text = position.strip()
-    if _SEQUENCE.fullmatch(text) and text.partition(".")[0] <= number_part(epoch):
-        return text.removesuffix(BEHIND) + BEHIND
+    if is_sequence(text) and epoch_part(text) <= number_part(epoch):
+        return after_position(text)
     lsn, filed = _LSN.fullmatch(text), _FILED.fullmatch(text)
     if lsn is not None:
         text = str(int(lsn[1], 16) << 32 | int(lsn[2], 16))
@@ -147,7 +146,7 @@ def sequence_at(position: str, epoch: int) -> str:
             "write the position's numbers, the most significant first"
             " (4711, binlog.000003:1547, 16/B374D848), or a `sequence` of `status`",
         )
-    return sequence_of(epoch, tuple(map(int, text.split(":"))), None) + BEHIND
+    return after_position(sequence_of(epoch, tuple(map(int, text.split(":"))), None))
 
 
 def _feed_summary(rows: DataFrame, sequence: str) -> tuple[list[str] | None, int, int, int]:

@@ -25,8 +25,8 @@ from silver.decoding.table_definitions import (
     TableDefinitions,
     definitions_by_table,
     definitions_in,
-    epoch_position_of,
 )
+from silver.values.sequence import epoch_position_of
 
 _MARK = '"tableChanges"'
 

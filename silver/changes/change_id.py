@@ -7,6 +7,7 @@ from hashlib import blake2b
 from typing import Any
 
 from framework.contracts.events import Image, Op
+from silver.values.sequence import epoch_part
 
 
 def digest(parts: Iterable[str | None]) -> str:
@@ -62,7 +63,7 @@ def change_id(row: Mapping[str, Any]) -> str:
         where = row["position"] or "/".join(coordinate_parts(row))
         return digest((*place, where, row["statement"], str(row["ordinal"])))
     if row["identity"] is None:
-        where = row["position"] or row["sequence"].partition(".")[0]
+        where = row["position"] or epoch_part(row["sequence"])
         if (
             row.get("block") is not None and row["event_time"] is None
         ):  # only its offset distinguishes it from an equal one

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from silver.changes.staged_rows import Row
+from silver.values.sequence import epoch_part, with_position
 
 UNPLACED = 0
 """The `block` of a row whose sequence has not been compared with earlier rows."""
@@ -26,7 +27,7 @@ def raise_sequences(rows: Iterable[Row]) -> None:
     partitions: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if row["block"] is not None:
-            epoch = row["position"].partition(".")[0]
+            epoch = epoch_part(row["position"])
             partitions.setdefault((row["source"], row["topic"], row["partition"], epoch), []).append(row)
     for members in partitions.values():
         _raise(members)
@@ -41,5 +42,5 @@ def _raise(members: list[Row]) -> None:
         if position >= top:
             top = position
         else:
-            row["sequence"] = top + row["sequence"][len(position) :]
+            row["sequence"] = with_position(row["sequence"], position, top)
         row["block"] = block

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from framework.contracts.events import Column, Control, ControlKind, Event
-from silver.values.sequence import numbers_in
 
 DeclaredColumns = tuple[tuple[str, str], ...]
 """Columns in order, each with the source's type text."""
@@ -73,9 +72,3 @@ def definitions_in(events: Iterable[Event], epoch: int) -> list[TableDefinition]
 def declared_columns(columns: Mapping[str, Column]) -> DeclaredColumns:
     """The columns whose type texts are known."""
     return tuple((name, column.declared) for name, column in columns.items() if column.declared)
-
-
-def epoch_position_of(sequence: str) -> EpochPosition:
-    """The epoch and position that a sequence stands for, without its snapshot mark and its tie-breaker."""
-    numbers = numbers_in(sequence)
-    return (numbers[0], *numbers[2:]) if len(numbers) > 1 and numbers[1] else numbers[:1]

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from framework.spark.columns import by_source
 from silver.decoding.format import Format
+from silver.values.sequence import epoch_part_sql, is_snapshot_sql
 
 _SHORTEST = timedelta(seconds=1)
 _TABLE = ("source", "database", "schema", "table")
@@ -269,7 +270,7 @@ def _restart() -> Column:
 
 
 def _epoch(sequence: str) -> Column:
-    return F.regexp_extract(sequence, r"^\d+\.", 0)
+    return F.expr(epoch_part_sql(sequence))
 
 
 def _changes_with_position(rows: DataFrame, sources: Iterable[str]) -> DataFrame:
@@ -286,7 +287,7 @@ def _is_row() -> Column:
 
 
 def _has_position() -> Column:
-    return F.col("sequence").isNotNull() & ~F.col("sequence").rlike(r"^\d+\.010\.")
+    return F.col("sequence").isNotNull() & ~F.expr(is_snapshot_sql("sequence"))
 
 
 def _wait(waits: Mapping[str, timedelta]) -> Column:

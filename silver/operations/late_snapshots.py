@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from framework.naming import dotted_name
 from framework.text.formatting import noun_for, quantity
+from silver.values.sequence import epoch_sql, is_snapshot_sql
 
 _TABLE = ("source", "database", "schema", "table")
 
@@ -18,11 +19,9 @@ def late_snapshots(counts: DataFrame) -> Sequence[dict[str, Any]]:
     """For each table, how many snapshot rows came after its first changes of the epoch, by `ops/batches`."""
     if "snapshots" not in counts.columns:
         return ()
-    rows = counts.where("kind = 'row'").withColumn(
-        "epoch", F.regexp_extract("max_sequence", r"^\d\d(\d+)", 1).cast("int")
-    )
+    rows = counts.where("kind = 'row'").withColumn("epoch", F.expr(epoch_sql("max_sequence")))
     place = (*_TABLE, "epoch")
-    is_stream = F.col("max_sequence").rlike(r"^\d+\.011\.")
+    is_stream = ~F.expr(is_snapshot_sql("max_sequence"))
     began = F.min(F.when(is_stream, F.col("batch"))).over(Window.partitionBy(*place))
     late = rows.withColumn("began", began).where((F.col("snapshots") > 0) & (F.col("batch") > F.col("began")))
     found = late.groupBy(*place).agg(F.sum("snapshots").alias("rows")).collect()

@@ -38,6 +38,7 @@ from silver.batches.run_state import RunState
 from silver.epochs import history as epochs
 from silver.stream import lost_logs, repair_log
 from silver.stream.rederivation import rederive
+from silver.values.sequence import epoch_sql
 
 _OF_CHANGES = (
     CHANGES_TABLE,
@@ -203,10 +204,7 @@ def _epochs_in_changes(spark: SparkSession, lake: Lakehouse, source: Source) -> 
 
 
 def _epoch() -> Column:
-    return F.expr(
-        "CASE WHEN sequence RLIKE '^[0-9]{3,}[.]'"
-        " THEN cast(substring(substring_index(sequence, '.', 1), 3) AS int) END"
-    )
+    return F.expr(epoch_sql("sequence"))
 
 
 def _check_is_new(spark: SparkSession, lake: Lakehouse, sources: Sequence[str]) -> None:

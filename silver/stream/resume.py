@@ -23,6 +23,7 @@ from silver.epochs import resets, starts
 from silver.epochs.history import landing_order
 from silver.epochs.resets import Landing, StopPoint
 from silver.stream.chunks import portions
+from silver.values.sequence import epoch_of
 
 
 def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.StoppedSource]:
@@ -76,7 +77,7 @@ def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs
 
 def _shown_epoch(spark: SparkSession, state: RunState, name: str) -> int | None:
     shown = state.source_progress(spark).get(name)
-    return None if shown is None or shown.sequence is None else int(shown.sequence.partition(".")[0][2:])
+    return None if shown is None or shown.sequence is None else epoch_of(shown.sequence)
 
 
 def _places(

@@ -6,20 +6,29 @@ a mark (`0` for a snapshot row without a position, which sorts before every stre
 `1`), then the format's position. Where a format's position does not identify one change, a tie-breaker
 follows: the topic (for lines of files: the file's name), the partition, the offset and the row's ordinal.
 Numbers inside a name compare as numbers: `part-9` comes before `part-10`.
+
+    011.011.03120.orders.010.0215.012
+    epoch 1, in the stream, position 120; then topic, partition 0, offset 15, ordinal 2
+
+No other module knows this text. The functions whose names end in `_sql` return the same as Spark SQL
+expressions over a column of sequences; they are null for a null.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from itertools import takewhile
+
+from framework.contracts.seed import BEHIND, SEQUENCE
 
 _SNAPSHOT, _STREAM = "010", "011"
 MAX_DIGITS = 99
 _LENGTHS = tuple(f"{length:02d}" for length in range(MAX_DIGITS + 1))
 _NOT_ZERO = re.compile(r"[^0]")
 _RUNS = re.compile(r"[0-9]+|[^0-9]+", re.ASCII)
+_WHOLE = re.compile(SEQUENCE, re.DOTALL)
+_TIE_SQL = "[.]([^.]*)([.][0-9]+){3}$"
 
 
 def number_part(value: int) -> str:
@@ -30,15 +39,39 @@ def number_part(value: int) -> str:
     return _LENGTHS[len(text)] + text
 
 
-def joined(numbers: Iterable[int]) -> str:
-    """Several numbers as one text, the most significant first."""
-    return ".".join(map(number_part, numbers))
+def is_sequence(text: str) -> bool:
+    """Whether a text begins as a sequence does: with an epoch and a snapshot mark."""
+    return _WHOLE.fullmatch(text) is not None
 
 
-def numbers_in(sequence: str) -> tuple[int, ...]:
-    """The numbers that a sequence begins with, without the name of a topic or file and what follows it."""
+def epoch_part(sequence: str) -> str:
+    """The epoch as the sequence writes it; empty for an empty text."""
+    return sequence.partition(".")[0]
+
+
+def epoch_of(sequence: str) -> int:
+    """The number of the epoch. Raises ValueError for a text that is no sequence."""
+    return int(epoch_part(sequence)[2:])
+
+
+def epoch_position_of(sequence: str) -> tuple[int, ...]:
+    """The epoch and the numbers of the position, without the snapshot mark and the tie-breaker.
+
+    Only the epoch for a snapshot row without a position.
+    """
     parts = takewhile(_is_number_part, sequence.split("."))
-    return tuple(int(part[2:]) for part in parts)
+    numbers = tuple(int(part[2:]) for part in parts)
+    return (numbers[0], *numbers[2:]) if len(numbers) > 1 and numbers[1] else numbers[:1]
+
+
+def with_position(sequence: str, position: str, other: str) -> str:
+    """The sequence of a change whose `position` is replaced by another one; the tie-breaker stays."""
+    return other + sequence[len(position) :]
+
+
+def after_position(sequence: str) -> str:
+    """The sequence after all changes at or below a position, and before all others."""
+    return sequence.removesuffix(BEHIND) + BEHIND
 
 
 def _is_number_part(part: str) -> bool:
@@ -96,3 +129,39 @@ def sequence_of(epoch: int, position: tuple[int, ...] | None, tie: Tie | None) -
     elif position is None:
         parts.append("010")
     return ".".join(parts)
+
+
+def epoch_part_sql(column: str) -> str:
+    """The epoch as the sequence writes it."""
+    return f"substring_index(`{column}`, '.', 1)"
+
+
+def epoch_sql(column: str) -> str:
+    """The number of the epoch; null for a text that is no sequence."""
+    number = f"cast(substring({epoch_part_sql(column)}, 3) AS int)"
+    return f"CASE WHEN `{column}` RLIKE '^[0-9]{{3,}}[.]' THEN {number} END"
+
+
+def is_snapshot_sql(column: str) -> str:
+    """Whether a change is a snapshot row without a position."""
+    return f"(`{column}` RLIKE '^[0-9]+[.]{_SNAPSHOT}[.]')"
+
+
+def tie_sql(column: str) -> str:
+    """The tie-breaker, with the point before it; empty where the position identifies the change.
+
+    The first part of a tie-breaker is a name, which is not written like a number.
+    """
+    return f"CASE WHEN {_has_no_tie(column)} THEN '' ELSE regexp_extract(`{column}`, '{_TIE_SQL}', 0) END"
+
+
+def without_tie_sql(column: str) -> str:
+    """The sequence without its tie-breaker; unchanged where the position identifies the change."""
+    without = f"regexp_replace(`{column}`, '{_TIE_SQL}', '')"
+    return f"CASE WHEN {_has_no_tie(column)} THEN `{column}` ELSE {without} END"
+
+
+def _has_no_tie(column: str) -> str:
+    """Whether the fourth part from the end is a number; null or false where there is none."""
+    part = f"regexp_extract(`{column}`, '{_TIE_SQL}', 1)"
+    return f"{part} RLIKE '^[0-9]{{2,}}$' AND length({part}) = 2 + try_cast(substring({part}, 1, 2) AS int)"

@@ -3,9 +3,9 @@ from __future__ import annotations
 from framework.contracts.ddl_actions import NoEffect, RenameTable
 from framework.contracts.events import Column, Control, ControlKind
 from silver.changes.ddl_events import statement_events
-from silver.decoding.table_definitions import TableDefinition, definitions_by_table, epoch_position_of
+from silver.decoding.table_definitions import TableDefinition, definitions_by_table
 from silver.formats.debezium import FORMAT
-from silver.values.sequence import sequence_of
+from silver.values.sequence import epoch_position_of, sequence_of
 
 TABLE = ("shop", None, "orders")
 OLD, NEW = (("id", "INT"),), (("id", "BIGINT"),)

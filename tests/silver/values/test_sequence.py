@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from silver.values.sequence import Tie, joined, name_part, number_part, sequence_of
+from silver.values.sequence import (
+    Tie,
+    after_position,
+    epoch_of,
+    epoch_part,
+    epoch_position_of,
+    is_sequence,
+    name_part,
+    number_part,
+    sequence_of,
+    with_position,
+)
 
 NUMBERS = st.one_of(st.integers(0, 120), st.integers(0, 10**30), st.integers(0, 10**99 - 1))
 
@@ -27,7 +38,7 @@ def test_order_of_bytes_is_the_numeric_order_of_positions(
     pair: tuple[tuple[int, ...], tuple[int, ...]],
 ) -> None:
     one, other = pair
-    first, second = joined(one).encode(), joined(other).encode()
+    first, second = (sequence_of(1, numbers, None).encode() for numbers in (one, other))
     assert (first < second) == (one < other)
     assert (first == second) == (one == other)
 
@@ -81,6 +92,35 @@ def test_sequences_are_written_out() -> None:
         == "011.011.03120.042024010/part-017010%2Ejsonl.010.0215.012"
     )
     assert sequence_of(12, None, None) == "0212.010.010"
+
+
+@pytest.mark.parametrize(
+    ("sequence", "part", "number", "numbers"),
+    [
+        ("011.011.03120.017", "011", 1, (1, 120, 7)),
+        ("0212.011.03120.orders.010.0215.012", "0212", 12, (12, 120)),
+        ("0212.010.orders.010.0215.012", "0212", 12, (12,)),
+    ],
+)
+def test_a_sequence_is_read(sequence: str, part: str, number: int, numbers: tuple[int, ...]) -> None:
+    assert is_sequence(sequence)
+    assert (epoch_part(sequence), epoch_of(sequence), epoch_position_of(sequence)) == (part, number, numbers)
+
+
+@pytest.mark.parametrize("text", ["", "4711", "binlog.000003:1547", "011.012.017", "011"])
+def test_other_texts_are_no_sequences(text: str) -> None:
+    assert not is_sequence(text)
+
+
+def test_a_position_is_replaced_and_the_tie_breaker_stays() -> None:
+    sequence, position, other = "011.011.015.t.010.017.010", "011.011.015", "011.011.0212"
+    assert with_position(sequence, position, other) == "011.011.0212.t.010.017.010"
+
+
+def test_a_sequence_after_a_position_is_before_the_next_position() -> None:
+    position, tied, following = "011.011.015", "011.011.015.zzz.010.017.010", "011.011.016"
+    assert position < tied < after_position(position) < following
+    assert after_position(after_position(position)) == after_position(position)
 
 
 @pytest.mark.parametrize(
