@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from gold.schema.casting import typed
@@ -14,6 +14,8 @@ from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.lineage import Lineage, Segment
 
 _FEW_SEGMENTS = 8
+ORDER = ("sequence", "rank", "is_whole_change", "change_id")
+"""The columns that order the effects on a key; no two effects are equal in all of them."""
 _CARRIED = ("sequence", "event_time", "change_id", "transaction_id", "op", "partial")
 
 
@@ -171,6 +173,11 @@ def overlay(base: Column, image: Column) -> Column:
 def key_names(count: int) -> list[str]:
     """The names k0… of the typed key columns of effects."""
     return [f"k{i}" for i in range(count)]
+
+
+def by_key(keys: Sequence[str]) -> WindowSpec:
+    """The window over the effects of each key, in their order."""
+    return Window.partitionBy(*keys).orderBy(*ORDER)
 
 
 def effects(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:

@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.spark.session import is_connect
-from gold.changes.effects import effects, key_names, overlay
-from gold.changes.latest import by_key, fold_images, mark_superseded_leaves
+from gold.changes.effects import by_key, effects, key_names, overlay
+from gold.changes.folded_images import fold_images
+from gold.changes.latest import mark_superseded_leaves
 from gold.schema.columns import TableColumn
 
 _EMPTY = "map<string,string>"

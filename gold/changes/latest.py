@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes
-from gold.changes.effects import overlay
+from gold.changes.effects import ORDER, by_key
+from gold.changes.folded_images import newest_images
 from gold.changes.merge_policy import MergePolicy
 
 _PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_upsert", "after", "is_deleted", "before")
-_ORDER = ("sequence", "rank", "is_whole_change", "change_id")
 
 
 def latest(
@@ -43,10 +43,10 @@ def latest(
     if policy.deletes is Deletes.IGNORE:
         all_effects = all_effects.where(F.col("is_upsert") | F.col("is_key_change"))
     if policy.deletes is Deletes.SOFT:
-        return _newest_folded(_as_soft_deletes(all_effects), keys)
+        return newest_images(_as_soft_deletes(all_effects), keys)
     if policy.has_partials:
-        return _newest_folded(all_effects, keys)
-    newest = all_effects.groupBy(*keys).agg(F.max_by(F.struct(*_PAYLOAD), F.struct(*_ORDER)).alias("p"))
+        return newest_images(all_effects, keys)
+    newest = all_effects.groupBy(*keys).agg(F.max_by(F.struct(*_PAYLOAD), F.struct(*ORDER)).alias("p"))
     return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"))
 
 
@@ -62,11 +62,6 @@ def _as_soft_deletes(all_effects: DataFrame) -> DataFrame:
             "is_upsert": F.lit(True),
         }
     )
-
-
-def by_key(keys: Sequence[str]) -> WindowSpec:
-    """The window over the effects of each key, in their order."""
-    return Window.partitionBy(*keys).orderBy(*_ORDER)
 
 
 def drop_superseded_leaves(
@@ -146,39 +141,3 @@ def _arrives_with(one: str, other: str) -> Column:
         F.col(f"{one}.event_time").eqNullSafe(F.col(f"{other}.event_time")),
     )
     return F.coalesce(F.col(f"{one}.is_upsert") & F.col(f"{one}.is_key_change") & is_together, F.lit(False))
-
-
-def fold_images(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Completes each `after` from earlier effects on its key, and adds `is_whole` and `is_reset`.
-
-    `is_whole` is true where all columns of the row are known. `is_reset` is true where an image does not
-    build on the one before it: for removals, whole images, and rows that take the key by a key change.
-    """
-    window = by_key(keys)
-    is_reset = ~F.col("is_upsert") | F.col("is_key_change") | ~F.coalesce(F.col("partial"), F.lit(False))
-    if "_superseded" in all_effects.columns:
-        is_reset = is_reset & ~F.col("_superseded")
-    all_effects = all_effects.withColumn("is_reset", is_reset)
-    numbered = all_effects.withColumn("_since", F.sum(F.col("is_reset").cast("int")).over(window))
-    since = (
-        Window.partitionBy(*keys, "_since")
-        .orderBy(*_ORDER)
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    images = F.collect_list(F.when(F.col("is_upsert"), F.col("after"))).over(since)
-    whole: Column = F.aggregate(
-        images, F.create_map().cast("map<string,string>"), lambda acc, image: overlay(acc, image)
-    )
-    return (
-        numbered.withColumn("after", F.when(F.col("is_upsert"), whole))
-        .withColumn("is_whole", F.col("_since") > 0)
-        .drop("_since")
-    )
-
-
-def _newest_folded(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
-    folded = fold_images(all_effects, keys)
-    newest = folded.groupBy(*keys).agg(
-        F.max_by(F.struct(*_PAYLOAD, "is_whole"), F.struct(*_ORDER)).alias("p")
-    )
-    return newest.select(*keys, "p.*")

@@ -17,8 +17,7 @@ from framework.config.tables import Deletes
 from framework.lakehouse.lakehouse import read_changes, table_version
 from framework.naming import quoted
 from framework.text.formatting import quantity
-from gold.changes.effects import effects, key_names
-from gold.changes.latest import by_key
+from gold.changes.effects import by_key, effects, key_names
 from gold.planning.plan import Plan
 from gold.writing.cells import with_cells
 from gold.writing.merge import has_change_feed

@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 
 from framework.lakehouse.lakehouse import read_table
 from framework.naming import quoted
-from gold.changes.effects import effects, key_names
-from gold.changes.latest import by_key, drop_superseded_leaves, fold_images
+from gold.changes.effects import by_key, effects, key_names
+from gold.changes.folded_images import fold_images
+from gold.changes.latest import drop_superseded_leaves
 from gold.changes.profile import Profile
 from gold.schema.layout import Layout
 from gold.writing.cells import with_cells
