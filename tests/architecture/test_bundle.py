@@ -49,7 +49,7 @@ def test_the_layers_follow_each_other_whatever_became_of_the_one_before(target: 
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_parked_table_is_told_once_by_a_task_that_is_not_run_again(target: str) -> None:
+def test_a_parked_table_fails_one_task_that_is_not_run_again(target: str) -> None:
     bundle = read_bundle(ROOT, target)
     job = bundle.jobs["mainstem"]
     tasks = [task for owner, task in bundle.wheel_tasks if owner is job]

@@ -19,7 +19,7 @@ REPLICA = "end_to_end/test_blob_to_replica.py"
 GUARDS = "gold/test_guards.py::test_old_work_late_changes_and_odd_keys_do_no_harm"
 TABLES = "gold/writing/test_apply.py::test_tables_end_as_they_should_in_batches_and_rebuilt"
 HISTORIES = "gold/changes/test_latest.py::test_histories_end_as_in_the_source"
-TOLD = "gold/changes/test_latest.py::test_told_histories_end_as_in_the_source"
+LISTED_HISTORIES = "gold/changes/test_latest.py::test_listed_histories_end_as_in_the_source"
 IN_ORDER = f"{REPLICA}::test_late_changes_repeats_deletes_and_truncate_end_as_in_order"
 IN_HALVES = f"{REPLICA}::test_halves_in_any_order_and_run_lead_to_one_update"
 STATEMENTS = "gold/schema/test_statements.py::test_tables_follow_their_statements_whenever_they_arrive"
@@ -35,7 +35,7 @@ KEYS = {
         "silver/formats/test_debezium.py::test_tombstone_behind_a_delete_is_a_control_event",
     ),
     "two rows that swap their keys": (
-        TOLD,
+        LISTED_HISTORIES,
         "silver/changes/test_pairing.py::test_swapped_keys_on_one_position_are_updates_of_each_key",
     ),
     "no key": (
@@ -80,7 +80,7 @@ ORDER = {
     ),
     "thousands of messages delivered again": (
         RANDOM,
-        "silver/test_guards.py::test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone",
+        "silver/test_guards.py::test_each_guard_alone_commits_a_repeated_batch_once",
     ),
     "a truncate between inserts": (IN_ORDER,),
     "an insert from before the truncate, late": (IN_ORDER, TABLES),
@@ -205,7 +205,7 @@ FAULTS = {
     ),
     "delivered twice": (
         RANDOM,
-        "silver/test_guards.py::test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone",
+        "silver/test_guards.py::test_each_guard_alone_commits_a_repeated_batch_once",
     ),
     "delivered in another order": (RANDOM, HISTORIES),
     "halves apart, twice, in the wrong order, never": (
@@ -215,7 +215,7 @@ FAULTS = {
     ),
     "state lost or cut short": (
         "end_to_end/test_faults.py::test_damaged_state_is_named_and_repaired_as_the_error_says",
-        "end_to_end/test_repair.py::test_a_lost_checkpoint_of_silver_is_told_and_repaired_without_a_second_fate",
+        "end_to_end/test_repair.py::test_a_lost_checkpoint_of_silver_is_reported_and_repaired_without_a_second_outcome",
         "framework/lakehouse/test_checkpoint_files.py::test_a_file_that_is_gone_or_cut_short_is_named_with_the_way_out",
         "bronze/test_landing.py::test_lost_checkpoint_is_refused_and_begun_anew_on_request",
     ),
@@ -243,7 +243,7 @@ FAULTS = {
         f"{POISON}::test_a_poison_message_is_quarantined_with_its_reason",
         f"{POISON}::test_every_kind_of_poison_is_tried_on_every_format",
         "silver/formats/test_totality.py::test_any_bytes_are_events_or_malformed",
-        "end_to_end/test_random_feeds.py::test_every_message_has_its_fate",
+        "end_to_end/test_random_feeds.py::test_every_message_has_its_outcome",
     ),
     "huge messages": (
         "end_to_end/test_limits.py::test_a_message_of_500_mb_is_quarantined_and_one_of_60_is_a_row",

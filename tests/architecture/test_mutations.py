@@ -106,7 +106,7 @@ MUTATIONS = {
         "silver/batches/process.py",
         "if is_committed(spark, state.lake, batch):",
         "if False:",
-        ("tests/silver/test_guards.py::test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone",),
+        ("tests/silver/test_guards.py::test_each_guard_alone_commits_a_repeated_batch_once",),
     ),
     "what was derived of a batch is not derived again": Mutation(
         "silver/batches/process.py",
@@ -118,7 +118,7 @@ MUTATIONS = {
         "silver/batches/process.py",
         'state.transaction("changes", batch)',
         "None",
-        ("tests/silver/test_guards.py::test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone",),
+        ("tests/silver/test_guards.py::test_each_guard_alone_commits_a_repeated_batch_once",),
     ),
     "the mark of bronze's write": Mutation(
         "bronze/landing.py",
@@ -151,10 +151,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in COPIED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, folder / name)
-    code, told = outcome(
+    code, output = outcome(
         folder, sorted({test for mutation in MUTATIONS.values() for test in mutation.noticed_by})
     )
-    assert code == 0, told
+    assert code == 0, output
     return folder
 
 
@@ -179,7 +179,7 @@ def test_without_the_guard_a_named_test_fails(project: Path, name: str) -> None:
     file.write_text(whole.replace(mutation.guard, mutation.without), encoding="utf-8")
     try:
         for test in mutation.noticed_by:
-            code, told = outcome(project, [test])
-            assert code == 1, f"{test} does not notice\n{told}"
+            code, output = outcome(project, [test])
+            assert code == 1, f"{test} does not notice\n{output}"
     finally:
         file.write_text(whole, encoding="utf-8")

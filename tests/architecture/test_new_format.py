@@ -140,7 +140,7 @@ def test_the_command_line_knows_the_new_formats(project: Path) -> None:
     assert "unknown_op (as acme)" in shown
 
 
-def test_messages_of_a_shared_envelope_are_told_apart(project: Path) -> None:
+def test_messages_of_a_shared_envelope_are_distinguished(project: Path) -> None:
     shown = output_of(project, "-m", "framework.cli", "detect", "tests/fixtures/formats/serialcanal/rows.raw")
     assert "serialcanal: 3 messages, confidence 0.75" in shown
     assert "3 messages with a serial number" in shown

@@ -112,9 +112,9 @@ class Installed:
         return [str(self.folder / "mainstem.yml") if word.startswith("/Volumes/") else word for word in words]
 
     def status(self) -> dict[str, Any]:
-        told = self.run("mainstem", "status", "--json", "-c", str(self.folder / "mainstem.yml"))
-        assert told.returncode == 0, told.stderr
-        return json.loads(told.stdout)
+        finished = self.run("mainstem", "status", "--json", "-c", str(self.folder / "mainstem.yml"))
+        assert finished.returncode == 0, finished.stderr
+        return json.loads(finished.stdout)
 
 
 @pytest.fixture(scope="module")

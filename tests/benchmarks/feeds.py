@@ -86,19 +86,21 @@ def bronze(
     columns: dict[str, list[object]] = {
         name: [] for name in ("source", "topic", "partition", "offset", "value")
     }
-    for name, told in feeds:
-        lines = [line for change in told for line in _WRITERS[name](change)]
+    for name, changes in feeds:
+        lines = [line for change in changes for line in _WRITERS[name](change)]
         every = round(1 / bad) if bad else len(lines) + 1
         for offset, line in enumerate(lines):
             value = b"no message" if offset % every == every - 1 else line.encode()
             for column, cell in zip(columns.values(), (name, f"{file.stem}", 0, offset, value), strict=True):
                 column.append(cell)
     types = [pa.string(), pa.string(), pa.int32(), pa.int64(), pa.binary()]
-    told = pa.table({n: pa.array(c, t) for (n, c), t in zip(columns.items(), types, strict=True)})
+    table = pa.table({n: pa.array(c, t) for (n, c), t in zip(columns.items(), types, strict=True)})
     parts = file.with_suffix(".parts")
     parts.mkdir()
-    for number, start in enumerate(range(0, told.num_rows, told.num_rows // 2)):  # neighbours stay neighbours
-        pq.write_table(told.slice(start, told.num_rows // 2), parts / f"{number}.parquet")
+    for number, start in enumerate(
+        range(0, table.num_rows, table.num_rows // 2)
+    ):  # neighbours stay neighbours
+        pq.write_table(table.slice(start, table.num_rows // 2), parts / f"{number}.parquet")
     rows = spark.read.parquet(str(parts))
     have = set(columns)
     given = {"ingested_at": F.lit("2026-01-01").cast("timestamp")}

@@ -188,11 +188,11 @@ def memory(folder: Path, size: int) -> Iterator[Result]:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    told, _ = running.communicate()
+    output, _ = running.communicate()
     ended.set()
     watcher.join()
     assert running.returncode == 0, config.root
-    messages = json.loads(told)["counts"]["messages"]
+    messages = json.loads(output)["counts"]["messages"]
     note = f"{peak / 1024**3:.2f} GB, {messages:,} messages"
     yield Result(
         "P12",

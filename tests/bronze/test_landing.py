@@ -207,12 +207,12 @@ def test_corrupt_file_lands_nothing_and_may_be_replaced(
     drop("b.gz", gzip.compress(b"b" * 1000)[:-3])
 
     stopped = run_source(spark, feed)
-    again = run_source(spark, feed)
+    second_run = run_source(spark, feed)
     nothing = landed(feed)
     drop("b.gz", gzip.compress(b"b\n"), modified=7)
     repaired = run_source(spark, feed)
 
-    assert (condition(stopped), condition(again), nothing) == ("FILE_CORRUPT", "FILE_CORRUPT", [])
+    assert (condition(stopped), condition(second_run), nothing) == ("FILE_CORRUPT", "FILE_CORRUPT", [])
     assert stopped.error is not None
     assert "b.gz" in stopped.error.where
     assert (repaired.error, landed(feed)) == (None, [("a.txt", 1, b"a"), ("b.gz", 1, b"b")])

@@ -66,16 +66,16 @@ def run_on(lakehouse: Path, backup: Path, command: Sequence[str]) -> tuple[list[
 
     Returns the conditions of the errors, and the output of the last run.
     """
-    told: list[str] = []
+    conditions: list[str] = []
     for _ in range(ROUNDS):
         output, complaints = io.StringIO(), io.StringIO()
         with redirect_stdout(output), redirect_stderr(complaints):
             code = main(list(command))
         if code == 0:
-            return told, output.getvalue() + complaints.getvalue()
+            return conditions, output.getvalue() + complaints.getvalue()
         errors = _ERROR.findall(complaints.getvalue())
         assert (code, bool(errors)) == (1, True), output.getvalue() + complaints.getvalue()
         for condition, advice in dict.fromkeys(errors):
             follow(lakehouse, condition, advice, backup)
-            told.append(condition)
-    raise AssertionError(f"no end: {told}")
+            conditions.append(condition)
+    raise AssertionError(f"no end: {conditions}")

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any
 
 from tests.end_to_end import random_wires as vendor
-from tests.end_to_end.random_source import Abilities, RandomSource, Told
-from tests.end_to_end.random_statements import SHOWN, TOLD
+from tests.end_to_end.random_source import Abilities, LoggedEvent, RandomSource
+from tests.end_to_end.random_statements import SHOWN, WITH_STATEMENTS
 from tests.framework.demo import wires
 from tests.framework.demo.story import START, Change, Event, Marker
 from tests.framework.demo.wires import Wire, line_of
@@ -61,7 +61,7 @@ class Delivery:
 
     part: int
     line: str
-    is_again: bool = False
+    is_repeated: bool = False
     is_copy: bool = False
     rank: int = 1
     is_late: bool = False
@@ -94,7 +94,7 @@ FEEDS: tuple[Feed, ...] = (
         vendor.blob,
         Abilities(
             ("bigint", "unsigned", TEXT, MONEY, "double", "boolean", "milliseconds", "binary", "date"),
-            ddl=TOLD,
+            ddl=WITH_STATEMENTS,
             truncates=True,
         ),
         {**UNSIGNED, "milliseconds": "timestamp"},
@@ -129,21 +129,21 @@ FEEDS: tuple[Feed, ...] = (
     Feed(
         "oms_default",
         vendor.in_kcat(vendor.oms_default),
-        Abilities(_UNDECLARED.kinds, ddl=TOLD, truncates=True),
+        Abilities(_UNDECLARED.kinds, ddl=WITH_STATEMENTS, truncates=True),
         {**UNSIGNED, **WIDE_MONEY},
         **_IN_PARTITIONS | {"config": f"layout: kcat, {_SHANGHAI}"},
     ),
     Feed(
         "oms_default_extend",
         vendor.oms_default_extend,
-        Abilities(_LIGHT, ddl=TOLD, truncates=True),
+        Abilities(_LIGHT, ddl=WITH_STATEMENTS, truncates=True),
         {**UNSIGNED, **WIDE_MONEY},
         config=_SHANGHAI,
     ),
     Feed(
         "oms_dataworks",
         vendor.in_kcat(vendor.dataworks),
-        Abilities(_LIGHT, ddl=TOLD, truncates=True),
+        Abilities(_LIGHT, ddl=WITH_STATEMENTS, truncates=True),
         {**UNSIGNED, **WIDE_MONEY},
         **_IN_PARTITIONS | {"config": f"layout: kcat, {_SHANGHAI}"},
     ),
@@ -163,11 +163,11 @@ FEEDS: tuple[Feed, ...] = (
     Feed(
         "canal",
         vendor.in_kcat(vendor.canal),
-        Abilities(tuple(vendor.MYSQL), ddl=TOLD, truncates=True),
+        Abilities(tuple(vendor.MYSQL), ddl=WITH_STATEMENTS, truncates=True),
         UNSIGNED,
         **_IN_PARTITIONS | {"config": f"layout: kcat, {_SHANGHAI}"},
     ),
-    Feed("maxwell", vendor.maxwell, replace(_UNDECLARED, ddl=TOLD), {**UNSIGNED, **WIDE_MONEY}),
+    Feed("maxwell", vendor.maxwell, replace(_UNDECLARED, ddl=WITH_STATEMENTS), {**UNSIGNED, **WIDE_MONEY}),
     Feed(
         "ogg",
         vendor.ogg,
@@ -213,31 +213,31 @@ def arranged(feed: Feed, source: RandomSource, parts: int, is_foretold: bool = F
     way = draw.choice(("mixed", "early", "late", "backwards"))
     found: list[list[Delivery]] = [[] for _ in range(parts)]
     tied = _tied_times(feed, source)
-    sizes = Counter(told.life for told in source.told)
+    sizes = Counter(logged.life for logged in source.logged)
     numbers: Counter[int] = Counter()
-    for told in source.told:
-        mine, number = parts_of_life(told.life, len(sizes), parts), numbers[told.life]
-        numbers[told.life] += 1
-        for line in lines_of(feed, told):
-            own = mine[number * len(mine) // sizes[told.life]]
-            part = draw.choice(mine) if draw.random() < (0.5 if _moves(told.event) else 0.15) else own
+    for logged in source.logged:
+        mine, number = parts_of_life(logged.life, len(sizes), parts), numbers[logged.life]
+        numbers[logged.life] += 1
+        for line in lines_of(feed, logged):
+            own = mine[number * len(mine) // sizes[logged.life]]
+            part = draw.choice(mine) if draw.random() < (0.5 if _moves(logged.event) else 0.15) else own
             if way == "backwards":
                 part = mine[0] + mine[-1] - part
-            elif way != "mixed" and isinstance(told.event, Marker):
+            elif way != "mixed" and isinstance(logged.event, Marker):
                 part = mine[0] if way == "early" else mine[-1]
-            if told.shows:
-                found[mine[0]].append(Delivery(mine[0], line, rank=0, life=told.life))
-            elif told.life < source.life and not is_foretold and draw.random() < 0.1:
-                found[mine[-1] + 1].append(Delivery(mine[-1] + 1, line, is_late=True, life=told.life))
+            if logged.shows:
+                found[mine[0]].append(Delivery(mine[0], line, rank=0, life=logged.life))
+            elif logged.life < source.life and not is_foretold and draw.random() < 0.1:
+                found[mine[-1] + 1].append(Delivery(mine[-1] + 1, line, is_late=True, life=logged.life))
                 continue
             else:
-                found[part].append(Delivery(part, line, life=told.life))
-            if draw.random() < 0.1 and not (feed.is_time_alone and told.event.at in tied):
-                again = draw.choice(
+                found[part].append(Delivery(part, line, life=logged.life))
+            if draw.random() < 0.1 and not (feed.is_time_alone and logged.event.at in tied):
+                target = draw.choice(
                     mine[part - mine[0] :] if feed.has_offsets else mine
                 )  # no partition has a copy before what it repeats
-                found[again].append(Delivery(again, _repeated(line, feed), is_copy=True, life=told.life))
-    for number in range(max(1, len(source.told) // 100)):
+                found[target].append(Delivery(target, _repeated(line, feed), is_copy=True, life=logged.life))
+    for number in range(max(1, len(source.logged) // 100)):
         part = draw.randrange(parts)
         found[part].append(
             Delivery(part, _in_topic(draw.choice(BAD), number) if feed.has_offsets else draw.choice(BAD))
@@ -277,14 +277,14 @@ def _overlap(parts: list[list[Delivery]], draw: Random, lives: int) -> None:
         stretch = lines[start : start + draw.randint(1, 20)]
         first = max((parts_of_life(line.life, lives, len(parts))[0] for line in stretch), default=0)
         part = draw.randrange(first, len(parts))
-        parts[part] += [Delivery(part, line.line, is_again=True, life=line.life) for line in stretch]
+        parts[part] += [Delivery(part, line.line, is_repeated=True, life=line.life) for line in stretch]
 
 
 def _tied_times(feed: Feed, source: RandomSource) -> set[int]:
     """The times of events that share their message time: copies of their messages cannot be recognised."""
     times = [
-        (told.event.at, vendor.told_time(told.event) if feed.has_odd_times else told.event.at)
-        for told in source.told
+        (logged.event.at, vendor.time_as_sent(logged.event) if feed.has_odd_times else logged.event.at)
+        for logged in source.logged
     ]
     counts = Counter(time for _, time in times)
     return {at for at, time in times if counts[time] > 1}
@@ -297,22 +297,22 @@ def _moves(event: Event) -> bool:
     return event.table.key_of(event.before) != event.table.key_of(event.after)
 
 
-def lines_of(feed: Feed, told: Told) -> list[str]:
+def lines_of(feed: Feed, logged: LoggedEvent) -> list[str]:
     """The lines of one event.
 
     What belongs to one transaction says so where the wire gives each change its own.
 
     Positions that hold a time hold that of the life: they begin anew with it.
     """
-    number, lines = told.event.number, feed.write(told.event)
-    clock = START + (told.event.at - told.born) // 1000
+    number, lines = logged.event.number, feed.write(logged.event)
+    clock = START + (logged.event.at - logged.born) // 1000
     for member, digits in _POSITIONS.get(feed.format, ()):
-        own, new = (f'"{member}":"{time}{number:0{digits}d}"' for time in (told.event.at // 1000, clock))
+        own, new = (f'"{member}":"{time}{number:0{digits}d}"' for time in (logged.event.at // 1000, clock))
         lines = [line.replace(own, new) for line in lines]
     for own, shared in _TRANSACTIONS.get(feed.format, ()):
         for quote in ('"', '\\"'):  # a payload of `kcat -J` is JSON in a text
             old, new = (
-                text.replace('"', quote) for text in (own.format(number), shared.format(told.transaction))
+                text.replace('"', quote) for text in (own.format(number), shared.format(logged.transaction))
             )
             lines = [line.replace(old, new) for line in lines]
     return lines

@@ -50,14 +50,14 @@ class Restarts:
     ) -> None:
         """Follows the advice of stopped sources, perhaps after repairs; only sources of the part may stop."""
         begun = {name: epoch for name, epoch in self.parts[part].items() if name not in self.foretold}
-        told = {
+        epochs = {
             _said(r"source (\w+)", stop.where): int(_said(r"`epoch: (\d+)`", stop.action)) for stop in stops
         }
         print("stopped:", *(f"{stop.where}: {stop.found}" for stop in stops), sep="\n  ")
-        assert told.items() <= begun.items(), (told, begun)
+        assert epochs.items() <= begun.items(), (epochs, begun)
         if self.draw.random() < 0.3:
             repairs.repair(1, codes=(0, 1))
-        settings.epochs |= told
+        settings.epochs |= epochs
         settings.write()
 
 
@@ -99,8 +99,8 @@ class Losses:
         shutil.copytree(lakehouse, backup)
         take_away(lakehouse, [pattern for name in parts for pattern in known[name]])
         print("lost:", *parts, "of", feed.format)
-        told, _ = run_on(lakehouse, backup, ["run", "--through", "gold", "-c", str(self.settings.file)])
-        print("followed:", *told)
+        conditions, _ = run_on(lakehouse, backup, ["run", "--through", "gold", "-c", str(self.settings.file)])
+        print("followed:", *conditions)
 
 
 class Detours:

@@ -144,9 +144,9 @@ def _own_keys(source: RandomSource, table: RandomTable) -> list[Key]:
     None where the table's key or life has started again.
     """
     statements = [
-        told.event.text
-        for told in source.told
-        if isinstance(told.event, Marker) and told.event.table.name == table.name
+        logged.event.text
+        for logged in source.logged
+        if isinstance(logged.event, Marker) and logged.event.table.name == table.name
     ]
     if any(word in text for text in statements for word in ("DROP TABLE", "RENAME", "PRIMARY KEY")):
         return []

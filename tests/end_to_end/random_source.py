@@ -45,7 +45,7 @@ Key = tuple[str | None, ...]
 
 
 @dataclass
-class Told:
+class LoggedEvent:
     """An event. Those of one transaction share it and its time; `is_tied` says that there are several.
 
     `life` counts how often positions had begun anew before it, `born` is when they last did; what `shows`
@@ -124,7 +124,7 @@ class RandomSource:
     def __init__(self, feed: str, database: str, abilities: Abilities, seed: str) -> None:
         self.feed, self.database, self.abilities = feed, database, abilities
         self.draw = Random(f"{seed} {feed}")
-        self.told: list[Told] = []
+        self.logged: list[LoggedEvent] = []
         self.tables: list[RandomTable] = []
         self.number, self.now, self.transaction = 0, START * 1000, 0
         self.life, self.born = 0, self.now
@@ -149,9 +149,9 @@ class RandomSource:
         for table in self.tables:
             self._show(table)
         last = {
-            told.event.table.name: told
-            for told in self.told
-            if isinstance(told.event, Change) and told.life == self.life
+            logged.event.table.name: logged
+            for logged in self.logged
+            if isinstance(logged.event, Change) and logged.life == self.life
         }
         tops = [last[table.name].event for table in self.tables]
         self.ceiling = (min(top.number for top in tops), min(top.at for top in tops) - self.born)
@@ -160,7 +160,7 @@ class RandomSource:
         for table in self.tables:
             self.now += 5
             self._show(table)
-            self.told[-1].shows = True
+            self.logged[-1].shows = True
 
     def _has_room(self) -> bool:
         """Whether all that a step may tell stays below what each table had told in the life before."""
@@ -171,7 +171,7 @@ class RandomSource:
 
     def _live(self, steps: int) -> None:
         can: list[Callable[[RandomTable], None]] = (
-            [self._insert] * 4 + [self._update] * 6 + [self._delete] * 2 + [self._again]
+            [self._insert] * 4 + [self._update] * 6 + [self._delete] * 2 + [self._insert_deleted]
         )
         can += [self._move] * 2 + [self._swap] * (2 if self.abilities.swaps else 0)
         for _ in range(steps):
@@ -186,7 +186,7 @@ class RandomSource:
                 self._truncate(self.draw.choice(self.tables))
 
     def changes(self) -> Iterator[Change]:
-        return (told.event for told in self.told if isinstance(told.event, Change))
+        return (logged.event for logged in self.logged if isinstance(logged.event, Change))
 
     def _create(self, number: int) -> None:
         keys = {"id": "bigint"} if number % 2 == 0 else {"code": "string", "no": "bigint"}
@@ -242,7 +242,7 @@ class RandomSource:
         for key in self._some(table):
             self._write(table, "delete", table.rows[key], None)
 
-    def _again(self, table: RandomTable) -> None:
+    def _insert_deleted(self, table: RandomTable) -> None:
         """A row is deleted and inserted anew in one transaction."""
         for key in self._some(table):
             self._write(table, "delete", table.rows[key], None)
@@ -279,20 +279,20 @@ class RandomSource:
         return {**row, name: self.draw.choice([text for text in choices if text != row[name]])}
 
     def _alter(self, table: RandomTable) -> None:
-        is_told = bool(self.abilities.ddl)
+        has_ddl = bool(self.abilities.ddl)
         action = self.draw.choice(self.abilities.ddl or self.abilities.shown)
         if action == "recreate":
-            was = self._as_told(table)
+            was = self._as_logged(table)
             for text in recreated(table):
                 self._mark("ddl", was, text, table)
         else:
-            was = self._as_told(table)
-            text = STATEMENTS[action](table, self.draw, len(self.told))
-            if text is not None and is_told:
+            was = self._as_logged(table)
+            text = STATEMENTS[action](table, self.draw, len(self.logged))
+            if text is not None and has_ddl:
                 self._mark("ddl", was, text, table)
         self._show(table)
 
-    def _as_told(self, table: RandomTable) -> RandomTable:
+    def _as_logged(self, table: RandomTable) -> RandomTable:
         return as_it_is(table, {name: wire_type(kind) for name, kind in table.kinds.items()})
 
     def _show(self, table: RandomTable) -> None:
@@ -308,16 +308,16 @@ class RandomSource:
         self._write(table, "insert", None, {**row, **dict(zip(table.keys, key, strict=True))})
 
     def _truncate(self, table: RandomTable) -> None:
-        self._mark("truncate", self._as_told(table), f"TRUNCATE TABLE `{table.name}`", table)
+        self._mark("truncate", self._as_logged(table), f"TRUNCATE TABLE `{table.name}`", table)
         table.rows.clear()
 
     def _mark(self, kind: str, was: RandomTable, text: str, table: RandomTable) -> None:
         self.number += 1
         self.now += 3
-        told = replace(was, becomes=self._as_told(table))
-        self.told.append(
-            Told(
-                Marker(kind, self.feed, told, text, self.number, self.now, 1),
+        logged = replace(was, becomes=self._as_logged(table))
+        self.logged.append(
+            LoggedEvent(
+                Marker(kind, self.feed, logged, text, self.number, self.now, 1),
                 self.transaction,
                 life=self.life,
                 born=self.born,
@@ -338,16 +338,16 @@ class RandomSource:
 
     def _tell(self, table: RandomTable, op: str, before: Row | None, after: Row | None) -> None:
         self.number += 1
-        told = self._as_told(table)
+        logged = self._as_logged(table)
         images = [
             None if row is None else {name: row[name] for name in table.kinds} for row in (before, after)
         ]
-        change = Change(told, op, *images, told.types, self.number, self.now, 1)
-        previous = self.told[-1] if self.told else None
+        change = Change(logged, op, *images, logged.types, self.number, self.now, 1)
+        previous = self.logged[-1] if self.logged else None
         is_tied = previous is not None and previous.event.at == self.now
         if is_tied and previous is not None:
             previous.is_tied = True
-        self.told.append(Told(change, self.transaction, is_tied, self.life, self.born))
+        self.logged.append(LoggedEvent(change, self.transaction, is_tied, self.life, self.born))
 
 
 def wire_type(kind: str) -> str:

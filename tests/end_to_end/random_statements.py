@@ -16,7 +16,7 @@ from tests.framework.demo.story import Table
 ADDED = {"string": "varchar(40)", "bigint": "bigint"}
 """Kinds of columns that statements add, and how the source declares them."""
 
-TOLD = ("add", "default", "rename", "drop", "again", "retype", "rekey", "table", "recreate")
+WITH_STATEMENTS = ("add", "default", "rename", "drop", "again", "retype", "rekey", "table", "recreate")
 SHOWN = ("add", "drop", "retype")
 """What rows alone can show."""
 
@@ -99,7 +99,7 @@ def drop(table: RandomTable, draw: Random, number: int) -> str | None:
     return f"ALTER TABLE `{table.name}` DROP COLUMN `{name}`"
 
 
-def again(table: RandomTable, draw: Random, number: int) -> str | None:
+def drop_and_add(table: RandomTable, draw: Random, number: int) -> str | None:
     """A column that is gone, and another one of its name and of another type in the same statement."""
     text = drop(table, draw, number)
     if text is None:
@@ -156,5 +156,5 @@ _DECLARED = {
 }  # fmt: skip
 
 STATEMENTS: Mapping[str, Callable[[RandomTable, Random, int], str | None]] = {
-    "add": add, "default": default, "rename": rename, "drop": drop, "again": again, "retype": retype, "rekey": rekey, "table": table,
+    "add": add, "default": default, "rename": rename, "drop": drop, "again": drop_and_add, "retype": retype, "rekey": rekey, "table": table,
 }  # fmt: skip

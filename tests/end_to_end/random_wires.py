@@ -80,7 +80,7 @@ def oms_default_extend(event: Event) -> list[str]:
     return oms_default(event, wires.oms_default_extend)
 
 
-def told_time(event: Event) -> int:
+def time_as_sent(event: Event) -> int:
     """The time in a message: a statement's start, whole seconds, or a clock that was set back for a while."""
     draw = Random(event.number)
     started = event.at - draw.choice((0, 0, 0, 1, 700, 9_000))
@@ -90,7 +90,7 @@ def told_time(event: Event) -> int:
 
 def at_odd_times(write: Wire) -> Wire:
     """The same messages, with times that do not rise as the changes do."""
-    return lambda event: write(replace(event, at=told_time(event)))
+    return lambda event: write(replace(event, at=time_as_sent(event)))
 
 
 def in_kcat(write: Wire) -> Wire:

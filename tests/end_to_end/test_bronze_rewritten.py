@@ -34,16 +34,16 @@ def overwrite(shop: Shop, table: str) -> None:
     rows.write.format("delta").mode("overwrite").save(shop.lake.location("bronze/messages"))
 
 
-def follow(shop: Shop, table: str, told: str) -> None:
+def follow(shop: Shop, table: str, errors: str) -> None:
     """Do what the error says."""
-    version = re.search(r"TO VERSION AS OF (\d+)", told)
-    assert version is not None, told
+    version = re.search(r"TO VERSION AS OF (\d+)", errors)
+    assert version is not None, errors
     shop.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version[1]}").collect()
     for checkpoint in (
         shop.folder / "lakehouse/_mainstem/bronze/feed",
         shop.folder / "lakehouse/_mainstem/silver",
     ):
-        assert str(checkpoint) in told.replace("<source>", "feed")
+        assert str(checkpoint) in errors.replace("<source>", "feed")
         shutil.rmtree(checkpoint)
         checkpoint.with_name(f"{checkpoint.name}.reset").touch()
 
@@ -54,9 +54,9 @@ def rewritten(shop: Shop, capsys: pytest.CaptureFixture[str], rewrite: Rewrite) 
     shop.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
     rewrite(shop, table)
     shop.land([insert(shop.files + 1)])
-    told = failed(shop, capsys)
-    assert "BRONZE_REWRITTEN" in told
-    follow(shop, table, told)
+    errors = failed(shop, capsys)
+    assert "BRONZE_REWRITTEN" in errors
+    follow(shop, table, errors)
     check(shop, capsys, shop.files)
 
 
@@ -96,9 +96,9 @@ def test_bronze_rewritten_in_any_way_is_refused(
         shop.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
         rewrite(shop, table)
         shop.land([insert(4)])
-        told = failed(shop, capsys)
-        assert "BRONZE_REWRITTEN" in told
-        follow(shop, table, told)
+        errors = failed(shop, capsys)
+        assert "BRONZE_REWRITTEN" in errors
+        follow(shop, table, errors)
         assert command(shop, capsys, "run")[0] == 0
         assert shop.rows("shop/item") == {n: item(n, f"item {n}", n + 0.5) for n in (1, 2, 4)}
         return

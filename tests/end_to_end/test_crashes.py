@@ -149,7 +149,7 @@ def before(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @dataclass(frozen=True)
-class Held:
+class RefusedRun:
     """What a run said and changed while another held the lease, and its exit code."""
 
     holder: int
@@ -159,7 +159,7 @@ class Held:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(before: Place) -> tuple[Place, Held]:
+def undisturbed(before: Place) -> tuple[Place, RefusedRun]:
     """A pipeline whose run was refused at first, for another process held the lease until it was killed."""
     place = before.copy("undisturbed")
     root = Path(place.lake.root)
@@ -176,7 +176,7 @@ def undisturbed(before: Place) -> tuple[Place, Held]:
     holder.kill()
     holder.communicate()
     assert place.run() == 0
-    return place, Held(
+    return place, RefusedRun(
         holder.pid,
         code,
         said.getvalue(),
@@ -185,7 +185,7 @@ def undisturbed(before: Place) -> tuple[Place, Held]:
 
 
 @pytest.fixture(scope="module")
-def expected(spark: SparkSession, undisturbed: tuple[Place, Held]) -> dict[str, Counter[str]]:
+def expected(spark: SparkSession, undisturbed: tuple[Place, RefusedRun]) -> dict[str, Counter[str]]:
     """What the run leads to when it is not killed."""
     found = undisturbed[0].contents(spark)
     assert {
@@ -240,12 +240,14 @@ def test_a_run_that_died_anywhere_is_repeated_as_if_it_had_not(
 
 
 @pytest.mark.long
-def test_a_second_run_leaves_and_a_killed_holder_is_no_hindrance(undisturbed: tuple[Place, Held]) -> None:
-    _, held = undisturbed
-    assert held.code == 1
-    assert "LEASE_HELD" in held.said
-    assert f"process {held.holder}" in held.said
-    assert held.changed <= {"crashes.lease"}
+def test_a_second_run_leaves_and_a_killed_holder_is_no_hindrance(
+    undisturbed: tuple[Place, RefusedRun],
+) -> None:
+    _, refused = undisturbed
+    assert refused.code == 1
+    assert "LEASE_HELD" in refused.said
+    assert f"process {refused.holder}" in refused.said
+    assert refused.changed <= {"crashes.lease"}
 
 
 def test_the_points_are_those_that_the_layers_pass() -> None:

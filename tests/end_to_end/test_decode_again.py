@@ -60,7 +60,7 @@ def verify(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.long
-def test_decoding_again_keeps_what_was_forgotten_held_or_excluded_in_its_place(
+def test_decoding_again_keeps_what_was_forgotten_quarantined_or_excluded(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = CanalShop(spark, tmp_path)
@@ -75,12 +75,12 @@ def test_decoding_again_keeps_what_was_forgotten_held_or_excluded_in_its_place(
     assert command(shop, capsys, "run", "--through", "gold")[0] == 0
     check(shop, [1, 2, 3, 5], {"rule_broken": 1})
     assert command(shop, capsys, "forget", "shop.item", "id=2")[0] == 0
-    told = changes_of(shop)
+    changes = changes_of(shop)
     for _ in range(2):
         code, found = command(shop, capsys, "rebuild", "shop.item", "--from", "bronze")
         assert (code, found["counts"]["messages"]) == (0, 1)
         check(shop, [1, 3, 5], {"rule_broken": 1})
-        assert changes_of(shop) == told
+        assert changes_of(shop) == changes
 
     shop.land(
         [rows(1, "INSERT", (1, "pen", 1.0), (2, "Ada", 2.0), (3, "ink", 3.0))]
@@ -126,7 +126,7 @@ def _dying_at(point: str) -> Any:
 
 
 @pytest.mark.long
-def test_halves_that_are_held_wait_or_are_forgotten_have_their_place_after_every_repair(
+def test_halves_that_wait_or_are_quarantined_or_forgotten_stay_so_after_every_repair(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = Shop(spark, tmp_path, RULE)
@@ -147,11 +147,15 @@ def test_halves_that_are_held_wait_or_are_forgotten_have_their_place_after_every
     assert command(shop, capsys, "run", "--through", "gold")[0] == 0
     shop.land([message("UPDATE_BEFOR", 3, before=item(1, "pen", 1.0))])
     assert command(shop, capsys, "run", "--through", "gold")[0] == 0
-    (held,) = shop.lake.read(spark, "silver/quarantine").collect()
-    assert (held["reason"], held["topic"], held["offset"]) == ("rule_broken", "part-001.jsonl", 2)
-    assert b"300" in bytes(held["value"])
-    assert held["first_seen_at"] is not None
-    assert held["last_seen_at"] is not None
+    (quarantined,) = shop.lake.read(spark, "silver/quarantine").collect()
+    assert (quarantined["reason"], quarantined["topic"], quarantined["offset"]) == (
+        "rule_broken",
+        "part-001.jsonl",
+        2,
+    )
+    assert b"300" in bytes(quarantined["value"])
+    assert quarantined["first_seen_at"] is not None
+    assert quarantined["last_seen_at"] is not None
     check(shop, [1], {"rule_broken": 1})
 
     with monkeypatch.context() as patched:
@@ -193,11 +197,11 @@ def test_a_repair_that_was_cut_short_is_finished_where_the_log_of_repairs_is_gon
     shop = CanalShop(spark, tmp_path)
     config, log = str(shop.folder / "mainstem.yml"), shop.folder / "lakehouse" / "ops" / "repairs"
     copy = shop.folder / "lakehouse" / "_mainstem" / "silver.repairs"
-    told = [
+    messages = [
         rows(1, "INSERT", (1, "pen", 1.0), (4, "gold", 400.0)),
         rows(3, "INSERT", (1, "seen while excluded", 1.0), table="note"),
     ]
-    shop.land(told)
+    shop.land(messages)
     assert command(shop, capsys, "run", "--through", "gold")[0] == 0
     check(shop, [1], {"rule_broken": 1})
 

@@ -17,7 +17,7 @@ from tests.real.modes import FOLDER
 from tests.real.tables import differences, replica_rows
 from tests.silver.recordings import recorded_tables
 
-SOURCES = ("late", "mixed", "told", "hidden")
+SOURCES = ("late", "mixed", "stated", "hidden")
 COLUMNS = (("id", "INT", None), ("amount", "DECIMAL", 20), ("raw", "BLOB", None))
 
 
@@ -143,14 +143,14 @@ def test_ambiguous_decimals_wait_for_a_setting_or_for_evidence(
     lines = [line for line in recorded if json.loads(line)["topic"].split(".")[0] == "m1n"]
     (tmp_path / "landing" / "recorded" / "m1n.jsonl").write_text("".join(lines), encoding="utf-8")
 
-    config = configure(tmp_path, told=", decimals: base64")
+    config = configure(tmp_path, stated=", decimals: base64")
     assert main(["run", "-c", config]) == 1
-    told = capsys.readouterr().err
-    assert "ENCODING_UNKNOWN" in told
-    assert "source late" in told
-    assert "write `decimals:`" in told
+    errors = capsys.readouterr().err
+    assert "ENCODING_UNKNOWN" in errors
+    assert "source late" in errors
+    assert "write `decimals:`" in errors
     assert amounts(spark, tmp_path, "late") is None
-    assert amounts(spark, tmp_path, "told") == [-2658824, -44607649370372]
+    assert amounts(spark, tmp_path, "stated") == [-2658824, -44607649370372]
     assert amounts(spark, tmp_path, "mixed") == [1234, 12345678, -5]
     table = recorded_tables("m", FOLDER)["modes"]
     _, rows = replica_rows(spark, str(tmp_path / "lakehouse" / "gold" / "shop" / "modes"), table.columns)
@@ -159,9 +159,9 @@ def test_ambiguous_decimals_wait_for_a_setting_or_for_evidence(
     feeds.land("late", "12345678", "-7")
     feeds.land("mixed", "BNI=", "5")
     assert main(["run", "-c", config]) == 1
-    told = capsys.readouterr().err
-    assert "ENCODING_CONTRADICTED" in told
-    assert "source late" not in told
+    errors = capsys.readouterr().err
+    assert "ENCODING_CONTRADICTED" in errors
+    assert "source late" not in errors
     assert amounts(spark, tmp_path, "late") == [1234, 12345678, 12345678, -7]
     assert amounts(spark, tmp_path, "mixed") == [1234, 12345678, -5]
 
@@ -170,12 +170,12 @@ def test_ambiguous_decimals_wait_for_a_setting_or_for_evidence(
     )  # what has been seen before still contradicts what comes
     feeds.land("mixed", "-8", "7777")
     assert main(["run", "-c", config]) == 1
-    told = capsys.readouterr().err
-    assert "ops/encodings was gone" in told
-    assert "ENCODING_CONTRADICTED" in told
+    errors = capsys.readouterr().err
+    assert "ops/encodings was gone" in errors
+    assert "ENCODING_CONTRADICTED" in errors
     assert amounts(spark, tmp_path, "mixed") == [1234, 12345678, -5]
 
-    config = configure(tmp_path, told=", decimals: base64", mixed=", decimals: text")
+    config = configure(tmp_path, stated=", decimals: base64", mixed=", decimals: text")
     assert main(["run", "-c", config]) == 0
     assert amounts(spark, tmp_path, "mixed") == [1234, 12345678, -5, 5, -8, 7777]
     assert quarantined(config, capsys) == {"encoding_contradicted": 1}

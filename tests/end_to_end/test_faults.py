@@ -61,9 +61,9 @@ def test_damaged_state_is_named_and_repaired_as_the_error_says(
         )
         newest.write_text(newest.read_text()[:-5])
         shop.land([insert(shop.files + 1)])
-        told = failed(shop, capsys)
-        assert "CHECKPOINT_DAMAGED" in told
-        assert str(newest) in told
+        errors = failed(shop, capsys)
+        assert "CHECKPOINT_DAMAGED" in errors
+        assert str(newest) in errors
         begin_anew(checkpoint)
         check(shop, capsys, shop.files)
 
@@ -75,8 +75,8 @@ def test_damaged_state_is_named_and_repaired_as_the_error_says(
     assert command(shop, capsys, "run", "--through", "bronze")[0] == 0
     (lost,) = set((tmp_path / "lakehouse/bronze/messages").glob("*.parquet")) - before
     lost.rename(tmp_path / "kept")
-    told = failed(shop, capsys)
-    assert "BRONZE_INCOMPLETE" in told
-    assert lost.name in told
+    errors = failed(shop, capsys)
+    assert "BRONZE_INCOMPLETE" in errors
+    assert lost.name in errors
     (tmp_path / "kept").rename(lost)
     check(shop, capsys, shop.files)

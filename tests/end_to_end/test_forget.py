@@ -44,9 +44,9 @@ def test_a_forgotten_row_is_in_no_table_and_what_follows_goes_on(
     assert main(["forget", "shop.item", "name=pen", "-c", file]) == 2
     before = shop.status()
 
-    code, told = command(shop, capsys, "forget", "shop.item", "id=2", "--follow")
-    assert (code, told["keys"]) == (0, [{"id": "2"}, {"id": "1"}])
-    assert told["forgotten"] == {
+    code, output = command(shop, capsys, "forget", "shop.item", "id=2", "--follow")
+    assert (code, output["keys"]) == (0, [{"id": "2"}, {"id": "1"}])
+    assert output["forgotten"] == {
         "bronze": {"messages": 5},
         "gold": {"replica_rows": 1, "history_rows": 2, "bad_values": 0, "reasons": 0},
         "quality": {"quality_results": 0, "runs": 0},

@@ -27,7 +27,9 @@ class Topics:
         self.folder, self.capsys, self.files = folder, capsys, 0
         for name in sources:
             (folder / name).mkdir()
-        lines = [f"  {name}: {{{told}, layout: kcat, files: ./{name}}}" for name, told in sources.items()]
+        lines = [
+            f"  {name}: {{{settings}, layout: kcat, files: ./{name}}}" for name, settings in sources.items()
+        ]
         text = [
             "pipeline: shop",
             "lakehouse: ./lakehouse",
@@ -71,7 +73,7 @@ class Topics:
 
 def kcat(offset: int, value: object, ts: int = TS, key: object = None) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
-    told = {
+    message = {
         "topic": "shop.item",
         "partition": 0,
         "offset": offset,
@@ -80,7 +82,7 @@ def kcat(offset: int, value: object, ts: int = TS, key: object = None) -> str:
         "key": key,
         "payload": text,
     }
-    return json.dumps(told | {"key": json.dumps(key) if key is not None else None})
+    return json.dumps(message | {"key": json.dumps(key) if key is not None else None})
 
 
 def mysql(offset: int, row: Mapping[str, Any], *, server: int = 1, pos: int = 0, hours: float = 0) -> str:
@@ -154,11 +156,13 @@ def test_a_topic_that_is_created_anew_loses_nothing(
         (3, "duplicate"): 2,
         (3, "quarantined"): 1,
     }
-    told = {(row["change_id"], row["epoch"], row["batch"], row["detail"]) for row in topics.silver("changes")}
+    changes = {
+        (row["change_id"], row["epoch"], row["batch"], row["detail"]) for row in topics.silver("changes")
+    }
     assert topics.command("rebuild", "shop.item", "--from", "bronze")[0] == 0
     assert {
         (row["change_id"], row["epoch"], row["batch"], row["detail"]) for row in topics.silver("changes")
-    } == told
+    } == changes
     assert sorted(row["id"] for row in topics.rows("shop/item")) == [*everything, 23, 24]
     assert topics.status()["messages"] == 19
     code, path = topics.command("trace", "shop.item", "id=21")

@@ -88,6 +88,6 @@ def test_upkeep_that_is_killed_changes_no_value_and_is_ended_by_the_next(
     assert unknown(place) == []
     capfd.readouterr()
     code = main(["status", "--verify", "--json", "-c", str(place.config)])
-    told = json.loads(capfd.readouterr().out)
-    assert (code, [check for check in told["checks"] if not check["ok"]]) == (0, [])
-    assert (told["messages"], told["changes"], told["duplicates"]) == (40, 40, 0)
+    status = json.loads(capfd.readouterr().out)
+    assert (code, [check for check in status["checks"] if not check["ok"]]) == (0, [])
+    assert (status["messages"], status["changes"], status["duplicates"]) == (40, 40, 0)

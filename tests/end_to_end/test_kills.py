@@ -37,17 +37,17 @@ class Growing:
     def __init__(self, seed: str) -> None:
         self.draw, self.rows, self.sequence = Random(seed), dict[int, dict[str, Any]](), 0
         self.late: list[dict[str, Any]] = []
-        self.told: list[dict[str, Any]] = []
+        self.messages: list[dict[str, Any]] = []
 
     def part(self, changes: int) -> list[dict[str, Any]]:
         """The messages of some changes, in no order, with some of the parts before."""
-        new = [told for _ in range(changes) for told in self._change()]
+        new = [message for _ in range(changes) for message in self._change()]
         self.draw.shuffle(new)
         cut = self.draw.randint(0, 2)
         found, self.late = [*self.late, *new[cut:]], new[:cut]
-        again = self.draw.sample(self.told, min(3, len(self.told)))
-        self.told += found
-        return [*found, *again]
+        repeated = self.draw.sample(self.messages, min(3, len(self.messages)))
+        self.messages += found
+        return [*found, *repeated]
 
     def rest(self) -> list[dict[str, Any]]:
         """What has been held back."""
@@ -103,6 +103,6 @@ def test_runs_that_are_killed_again_and_again_lead_to_the_right_tables(
     assert len(found) == len(table.rows)
     capfd.readouterr()
     code = main(["status", "--verify", "--json", "-c", str(place.config)])
-    told = json.loads(capfd.readouterr().out)
-    assert (code, [check for check in told["checks"] if not check["ok"]]) == (0, [])
-    assert told["pending_halves"] == 0
+    status = json.loads(capfd.readouterr().out)
+    assert (code, [check for check in status["checks"] if not check["ok"]]) == (0, [])
+    assert status["pending_halves"] == 0

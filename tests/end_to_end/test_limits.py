@@ -89,8 +89,8 @@ def test_a_message_of_500_mb_is_quarantined_and_one_of_60_is_a_row(
     assert names == {"item": {1: 6, 3: 6}, "line": {1: 60 * MB, 2: 5}}
     capfd.readouterr()
     assert main(["status", "--json", "-c", str(config)]) == 0
-    told = json.loads(capfd.readouterr().out)
-    assert (told["messages"], told["changes"], told["quarantined"]) == (5, 4, {"too_large": 1})
+    status = json.loads(capfd.readouterr().out)
+    assert (status["messages"], status["changes"], status["quarantined"]) == (5, 4, {"too_large": 1})
 
 
 @pytest.mark.skipif(not IS_ON, reason="fifty tables in a batch are for make limits")

@@ -59,10 +59,10 @@ EVERYTHING: Sequence[str] = ("changes", "schemas", "files", *DERIVED)
 """All of silver, gold and ops; bronze and the checkpoints stay."""
 FEW: Sequence[Sequence[str]] = (tuple(DERIVED), ("messages", "schemas"))
 
-Told = dict[str, Any]
+LogRow = dict[str, Any]
 
 
-def log(op: str, sequence: int, hours: float, **images: Any) -> Told:
+def log(op: str, sequence: int, hours: float, **images: Any) -> LogRow:
     """A message of a table without a key."""
     found = later(op, sequence, hours, tableName="log", **images)
     found["schema"]["primaryKey"] = []
@@ -147,12 +147,12 @@ def patterns_of(parts: Sequence[str], lakehouse: Path) -> list[str]:
     ]
 
 
-def rows(folder: Path, name: str) -> list[Told]:
+def rows(folder: Path, name: str) -> list[LogRow]:
     place = folder / "lakehouse" / name
     return DeltaTable(str(place)).to_pyarrow_table().to_pylist() if (place / "_delta_log").is_dir() else []
 
 
-def texts(found: Sequence[Told], *names: str) -> list[str]:
+def texts(found: Sequence[LogRow], *names: str) -> list[str]:
     return sorted(repr([row[name] for name in names]) for row in found)
 
 
@@ -228,18 +228,18 @@ def test_any_part_of_the_state_may_be_gone(
         damaged, name = copied(shop, tmp_path / f"damaged-{number}"), " ".join(parts)
         take_away(damaged.folder / "lakehouse", patterns_of(parts, damaged.folder / "lakehouse"))
         try:
-            told, printed = repaired(damaged, shop, capsys)
-            check(damaged, expected, told, parts)
+            errors, printed = repaired(damaged, shop, capsys)
+            check(damaged, expected, errors, parts)
             if len(parts) == 1 and parts[0] in DERIVED:
                 assert DERIVED[parts[0]] in printed, printed
         except Exception as error:
-            told = [f"FAILED {type(error).__name__}: {error}"[:1500]]
-            failures[name] = told[0]
+            errors = [f"FAILED {type(error).__name__}: {error}"[:1500]]
+            failures[name] = errors[0]
         else:
             shutil.rmtree(damaged.folder)
-            conditions.update(told)
+            conditions.update(errors)
         with capsys.disabled():
-            print(f"{name}: {', '.join(told) or 'right'}", flush=True)
+            print(f"{name}: {', '.join(errors) or 'right'}", flush=True)
     with capsys.disabled():
         print(f"MAINSTEM_SEED={SEED}: {len(sets_to_lose())} sets, {dict(conditions)}")
     assert failures == {}
@@ -250,22 +250,22 @@ def repaired(damaged: Shop, whole: Shop, capsys: pytest.CaptureFixture[str]) -> 
     if not IS_LARGE:
         return run(damaged, whole)
     assert command(damaged, capsys, "status", "--verify")[0] == 1, "status --verify is content"
-    told, printed = run(damaged, whole)
+    errors, printed = run(damaged, whole)
     code, verified = command(damaged, capsys, "status", "--verify")
     assert (code, broken(verified)) == (0, [])
-    return told, printed
+    return errors, printed
 
 
-def check(damaged: Shop, expected: Mapping[str, Any], told: Sequence[str], parts: Sequence[str]) -> None:
+def check(damaged: Shop, expected: Mapping[str, Any], errors: Sequence[str], parts: Sequence[str]) -> None:
     """The state is that of a pipeline that has lost nothing."""
     found = state(damaged.folder)
     wrong = {
         name: _difference(found[name], value) for name, value in expected.items() if found[name] != value
     }
     if wrong or uncounted(damaged.folder):
-        raise AssertionError(f"{told}: {wrong}, {uncounted(damaged.folder)}")
+        raise AssertionError(f"{errors}: {wrong}, {uncounted(damaged.folder)}")
     if set(parts) <= set(DERIVED):
-        assert told == []
+        assert errors == []
 
 
 def _difference(found: Any, expected: Any) -> str:

@@ -102,11 +102,11 @@ def test_a_run_whose_workers_are_killed_ends_as_one_that_was_left_alone(
                 time.sleep(0.5)
         finally:
             kill_tree(process)
-    told = (place.folder / "run.log").read_text()
+    output = (place.folder / "run.log").read_text()
     print(f"{killed} workers killed, exit code {process.returncode}")
     assert killed > 0
-    assert process.returncode in ((0, 1) if tries == 1 else (0,)), told
+    assert process.returncode in ((0, 1) if tries == 1 else (0,)), output
     if process.returncode:
-        assert "do:" in told
+        assert "do:" in output
     assert place.run() == 0
     compare(place.contents(spark), undisturbed.contents(spark))

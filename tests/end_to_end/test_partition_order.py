@@ -154,6 +154,6 @@ def test_what_follows_in_a_partition_wins_and_what_is_delivered_again_is_known(
     assert topics.rows("sink", "v", database="sink") == [("A",)]
     found = topics.status()
     assert (found["changes"], found["duplicates"], found["quarantined"]) == (3 + 2 + 2 + 4 + 4 + 5, 4, {})
-    rows, told = topics.rows("late", "*"), topics.sequences()
+    rows, sequences = topics.rows("late", "*"), topics.sequences()
     assert command(topics, capsys, "rebuild", "shop.late", "--from", "bronze")[0] == 0  # type: ignore[arg-type]
-    assert (topics.sequences(), topics.rows("late", "*")) == (told, rows)
+    assert (topics.sequences(), topics.rows("late", "*")) == (sequences, rows)

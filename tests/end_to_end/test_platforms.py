@@ -33,7 +33,7 @@ OWN = {
     "files_after", "is_compacted", "version", "suite",
 }  # fmt: skip
 
-# the replicas without columns of our own, and how many rows of silver have which fate
+# the replicas without columns of our own, and how many rows of silver have which outcome
 ROWS = {
     "gold/shop/item": [
         (1, "pen", "1.75", Decimal(1), None),
@@ -41,14 +41,14 @@ ROWS = {
     ],
     "gold/Sh-op/line__items": [(8, "本", "3.00", 8)],
     "gold/shop/log": [(1, "again", "2.00", 1), (1, "first", None, 1)],
-    "fates": [("quarantined", 1), ("row", 9)],
+    "outcomes": [("quarantined", 1), ("row", 9)],
 }
 
 Answers = list[Any]
 
 
 def contents(spark: SparkSession, lake: Lakehouse) -> dict[str, Any]:
-    """Names, types and rows of every gold table, and the fates in silver."""
+    """Names, types and rows of every gold table, and the outcomes in silver."""
     found: dict[str, Any] = {}
     for name in TABLES:
         frame = lake.read(spark, name)
@@ -56,7 +56,7 @@ def contents(spark: SparkSession, lake: Lakehouse) -> dict[str, Any]:
     changes = lake.read(spark, "silver/changes")
     counts = changes.where("kind <> 'half'").groupBy("kind").count().collect()
     return found | {
-        "fates": sorted((row["kind"], row["count"]) for row in counts),
+        "outcomes": sorted((row["kind"], row["count"]) for row in counts),
         "changes": changes.schema.simpleString(),
     }
 
@@ -70,14 +70,14 @@ def rows_of(spark: SparkSession, lake: Lakehouse) -> dict[str, Any]:
     }
     return {
         name: sorted((row[:width] for row in found[name][1]), key=repr) for name, width in mine.items()
-    } | {"fates": found["fates"]}
+    } | {"outcomes": found["outcomes"]}
 
 
-def told(found: Any) -> Any:
+def comparable(found: Any) -> Any:
     """What a command has said, without what is each platform's own."""
     if isinstance(found, dict):
-        return {key: told(value) for key, value in found.items() if key not in OWN}
-    return [told(each) for each in found] if isinstance(found, list | tuple) else found
+        return {key: comparable(value) for key, value in found.items() if key not in OWN}
+    return [comparable(each) for each in found] if isinstance(found, list | tuple) else found
 
 
 def on_connect(folder: Path, steps: str) -> Answers:
@@ -157,7 +157,7 @@ def test_every_command_answers_the_same_on_each_platform(
     assert [(command, code) for command, code, _ in answers if code] == []
 
     for others in (in_catalog(tmp_path, platform_feed.ALL), on_connect(tmp_path / "connect", "all")):
-        for mine, theirs in zip(told(others), told(answers), strict=True):
+        for mine, theirs in zip(comparable(others), comparable(answers), strict=True):
             assert mine == theirs
     assert contents(spark, catalog) == found
     assert contents(spark, Lakehouse(str(tmp_path / "connect" / "lakehouse"))) == found

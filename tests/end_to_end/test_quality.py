@@ -51,8 +51,8 @@ def line_message(op: str, sequence: int, row: dict[str, Any]) -> dict[str, Any]:
 def run(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
     capsys.readouterr()
     code = main(["run", "-c", str(shop.folder / "mainstem.yml"), "--json"])
-    told = capsys.readouterr()
-    return code, {**json.loads(told.out), "notes": told.err}
+    output = capsys.readouterr()
+    return code, {**json.loads(output.out), "notes": output.err}
 
 
 def version(shop: Shop) -> int:
@@ -133,9 +133,9 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
         (tmp_path / "mainstem.yml").write_text(
             (tmp_path / "mainstem.yml").read_text() + f"\nalerts: [{{webhook: '{address}'}}]\n"
         )
-        code, again = run(shop, capsys)
-        assert (code, failed(again)) == (3, failed(found))
-        assert again["counts"]["rules_checked"] == 0
+        code, second = run(shop, capsys)
+        assert (code, failed(second)) == (3, failed(found))
+        assert second["counts"]["rules_checked"] == 0
         run(shop, capsys)
     assert [sent["exit_code"] for sent in received] == [3]
     assert {"kind": "rule", "table": "shop.item", "text": "unique(id) (1 fail)"} in received[0]["problems"]
@@ -158,9 +158,9 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
     page = html.unescape((tmp_path / "mainstem-report.html").read_text(encoding="utf-8"))
     keys = {key for names in (*failed(found).values(), *broken.values()) for key in names}
     assert {key for key in keys if key not in page} == set()
-    told = json.loads((tmp_path / "mainstem-report.json").read_text(encoding="utf-8"))
-    assert told["verdict"] == "fail"
-    stand = {key for check in told["quality"] if check["success"] is False for key in check["failing_keys"]}
+    report = json.loads((tmp_path / "mainstem-report.json").read_text(encoding="utf-8"))
+    assert report["verdict"] == "fail"
+    stand = {key for check in report["quality"] if check["success"] is False for key in check["failing_keys"]}
     assert keys - stand == {"feed"}  # its limit in `shop.config` is still that of the beginning
 
 
@@ -177,12 +177,12 @@ def test_a_gate_holds_back_a_batch_and_broken_changes_wait_in_quarantine(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with webhook() as (address, received):
-        _held_back(Shop(spark, tmp_path, f"{BEFORE_APPLYING}alerts: [{{webhook: '{address}'}}]\n"), capsys)
+        _check_gate(Shop(spark, tmp_path, f"{BEFORE_APPLYING}alerts: [{{webhook: '{address}'}}]\n"), capsys)
     assert [(sent["exit_code"], sent["problems"] == []) for sent in received] == [(3, False), (0, True)]
     assert received[1]["text"].startswith("mainstem shop: all is well again")
 
 
-def _held_back(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+def _check_gate(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [line(1, 1), line(2, 1, "lost"), line(3, 0)]
     shop.land(
         [message("INSERT", 1, after=item(1, "pen", 5.0)), message("INSERT", 2, after=item(2, "ink", 200.0))]

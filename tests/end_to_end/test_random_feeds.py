@@ -69,7 +69,7 @@ class Pipeline:
         self.restarts = Restarts(self.feeds, PARTS, seed)
         self.losses = Losses(folder, self.settings, self.repairs, seed)
         self.detours = Detours(self.settings, self.repairs, seed)
-        self.landed, self.again = 0, 0
+        self.landed, self.relandings = 0, 0
 
     @property
     def config(self) -> Config:
@@ -82,8 +82,8 @@ class Pipeline:
             name: arranged(feed, source, PARTS, name in foretold)
             for name, (feed, source) in self.feeds.items()
         }
-        self.again = sum(
-            line.is_again for deliveries in parts.values() for part in deliveries for line in part
+        self.relandings = sum(
+            line.is_repeated for deliveries in parts.values() for part in deliveries for line in part
         )
         for part in range(PARTS):
             if part == PARTS - 1:
@@ -226,8 +226,8 @@ def test_changes_hold_each_change_once_with_both_images(pipeline: Pipeline) -> N
     whole = [row for row in found if row["half"] is None]
     expected: Counter[tuple[str, str, str]] = Counter()
     for name, (_, source) in pipeline.feeds.items():
-        told = (change for change in source.changes() if not pipeline.repairs.is_forgotten(change))
-        expected.update((name, change.table.name, change.op) for change in told)
+        changes = (change for change in source.changes() if not pipeline.repairs.is_forgotten(change))
+        expected.update((name, change.table.name, change.op) for change in changes)
     assert Counter((row["source"], row["table"], row["op"]) for row in whole) == expected, (
         f"MAINSTEM_SEED={pipeline.seed}"
     )
@@ -242,25 +242,25 @@ def test_changes_hold_each_change_once_with_both_images(pipeline: Pipeline) -> N
     ] == []
 
 
-def test_every_message_has_its_fate(pipeline: Pipeline) -> None:
+def test_every_message_has_its_outcome(pipeline: Pipeline) -> None:
     at = ("source", "topic", "partition", "offset")
     messages = pipeline.lake.read(pipeline.spark, "bronze/messages").select(*at, "timestamp", "value")
     changes = pipeline.lake.read(pipeline.spark, "silver/changes")
     met = changes.where("paired_with is not null").select(
         "source", *(F.col(f"paired_with.{n}").alias(n) for n in at[1:]), "epoch"
     )
-    fates = changes.select(*at, "epoch").unionByName(met).distinct().select(*at)
+    outcomes = changes.select(*at, "epoch").unionByName(met).distinct().select(*at)
     assert messages.count() == pipeline.landed
     messages = messages.distinct().select(
         *at
     )  # a topic that began anew has other messages at the same coordinates
-    assert messages.count() == pipeline.landed - pipeline.again
-    assert messages.exceptAll(fates).isEmpty()
-    landed_again = changes.where("kind = 'duplicate' AND startswith(detail, 'landed again') AND ordinal = 0")
-    assert landed_again.count() == pipeline.again
-    assert fates.exceptAll(messages).isEmpty()
+    assert messages.count() == pipeline.landed - pipeline.relandings
+    assert messages.exceptAll(outcomes).isEmpty()
+    relanded = changes.where("kind = 'duplicate' AND startswith(detail, 'landed again') AND ordinal = 0")
+    assert relanded.count() == pipeline.relandings
+    assert outcomes.exceptAll(messages).isEmpty()
     status = pipeline.status()
-    poison = sum(max(1, len(source.told) // 100) for _, source in pipeline.feeds.values())
+    poison = sum(max(1, len(source.logged) // 100) for _, source in pipeline.feeds.values())
     assert (status["messages"], status["pending_halves"], sum(status["quarantined"].values())) == (
         pipeline.landed,
         0,
@@ -270,7 +270,9 @@ def test_every_message_has_its_fate(pipeline: Pipeline) -> None:
         status,
     )
     statements = sum(
-        not isinstance(told.event, Change) for _, source in pipeline.feeds.values() for told in source.told
+        not isinstance(logged.event, Change)
+        for _, source in pipeline.feeds.values()
+        for logged in source.logged
     )
     kinds = {row[0]: row[1] for row in changes.groupBy("kind").count().collect()}
     assert kinds.get("ddl", 0) + kinds.get("truncate", 0) == statements

@@ -25,9 +25,9 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
 def command(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, Any]:
     capsys.readouterr()
     code = main([*words, "-c", str(shop.folder / "mainstem.yml"), "--json"])
-    told = capsys.readouterr()
-    assert told.out, told.err
-    return code, json.loads(told.out)
+    printed = capsys.readouterr()
+    assert printed.out, printed.err
+    return code, json.loads(printed.out)
 
 
 def changes_of(shop: Shop) -> set[str]:
@@ -99,10 +99,10 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
         check["name"] for check in verified["checks"]
     }
     assert shop.rows("shop/item")[5] == item(5, "box", 5.0)
-    rows, told = shop.rows("shop/item"), changes_of(shop)
+    rows, changes = shop.rows("shop/item"), changes_of(shop)
     assert set(rows) == {2, 3, 4, 5}
     assert command(shop, capsys, "rebuild", "shop.item", "--from", "bronze")[0] == 0
-    assert (shop.rows("shop/item"), changes_of(shop)) == (rows, told)
+    assert (shop.rows("shop/item"), changes_of(shop)) == (rows, changes)
     assert broken(command(shop, capsys, "status", "--verify")[1]) == []
 
     shop.spark.sql(
@@ -115,7 +115,7 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
     refused = capsys.readouterr().err
     assert "BRONZE_TOO_SHORT" in refused
     assert "part-001.jsonl:0:1" in refused
-    assert (shop.rows("shop/item"), changes_of(shop)) == (rows, told)
+    assert (shop.rows("shop/item"), changes_of(shop)) == (rows, changes)
 
 
 def test_trace_tells_each_change_of_a_row_with_its_messages(
@@ -139,8 +139,8 @@ def test_trace_tells_each_change_of_a_row_with_its_messages(
     code, found = command(shop, capsys, "trace", "shop.item", "id=1")
     assert code == 0
     assert found["row"]["price"] == 2.0
-    told = [(change["fate"], len(change["messages"])) for change in found["changes"]]
-    assert told == [
+    outcomes = [(change["fate"], len(change["messages"])) for change in found["changes"]]
+    assert outcomes == [
         ("applied", 2),
         ("late", 1),
         *sorted([("superseded", 1), ("duplicate", 1)], key=lambda t: t[0] == "duplicate"),
@@ -202,8 +202,8 @@ def test_messages_of_a_source_that_is_not_configured_wait_until_it_is(
     file.write_text(text.replace("feed:", "other:").replace("./landing", "./elsewhere"))
     assert main(["run", "-c", str(file)]) == 0
     assert "source feed: messages of it have landed" in capsys.readouterr().err
-    (told,) = command(shop, capsys, "status")[1]["left_out"]
-    assert (told["source"], told["messages"]) == ("feed", 1)
+    (left_out,) = command(shop, capsys, "status")[1]["left_out"]
+    assert (left_out["source"], left_out["messages"]) == ("feed", 1)
     file.write_text(text)
     assert command(shop, capsys, "run")[0] == 0
     assert shop.rows("shop/item") == {1: item(1, "pen", 1.0)}
@@ -212,7 +212,7 @@ def test_messages_of_a_source_that_is_not_configured_wait_until_it_is(
 
 
 @pytest.mark.long
-def test_a_lost_checkpoint_of_silver_is_told_and_repaired_without_a_second_fate(
+def test_a_lost_checkpoint_of_silver_is_reported_and_repaired_without_a_second_outcome(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop.land([message("INSERT", 1, after=item(1, "pen", 1.0))])

@@ -49,7 +49,7 @@ def die_behind_the_landing(point: str) -> None:
 
 
 @pytest.mark.long
-def test_a_dump_counts_as_of_its_position_whatever_the_feed_has_told_before_and_tells_later(
+def test_a_dump_counts_as_of_its_position_whatever_the_feed_sent_before_and_sends_later(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop, dump = Shop(spark, tmp_path, HISTORY), tmp_path / "item.csv"
@@ -103,9 +103,9 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_has_told_before_and_
     expected |= {4: item(4, "map", 4.5), 6: item(6, "six", 6.0)}
     assert command(shop, capsys, "run")[0] == 0
     assert shop.rows("shop/item") == expected
-    told = history(shop)
+    rows_before = history(shop)
     assert command(shop, capsys, "rebuild", "shop.item", "--from", "bronze")[0] == 0
-    assert (shop.rows("shop/item"), history(shop)) == (expected, told)
+    assert (shop.rows("shop/item"), history(shop)) == (expected, rows_before)
     assert [row[1:4] for row in history(shop) if row[0] == 4] == [
         ("011.011.0210~", None, "read"),
         ("011.011.0211", "map", "update"),

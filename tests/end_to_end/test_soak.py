@@ -38,7 +38,7 @@ GROWTH = 0.01
 
 
 @dataclass(frozen=True)
-class Held:
+class Usage:
     """What a process and its JVM hold at a moment; `heap` in MB, after a collection."""
 
     round: int
@@ -52,7 +52,7 @@ class Held:
     """A round's, on average since the sample before."""
 
 
-def held(spark: SparkSession, number: int, seconds: float) -> Held:
+def usage(spark: SparkSession, number: int, seconds: float) -> Usage:
     context: Any = spark.sparkContext
     java = context._jvm.java.lang
     gc.collect()
@@ -61,7 +61,7 @@ def held(spark: SparkSession, number: int, seconds: float) -> Held:
         time.sleep(0.3)
     runtime = java.Runtime.getRuntime()
     pid = jvm_process(spark)
-    return Held(
+    return Usage(
         number,
         (runtime.totalMemory() - runtime.freeMemory()) / 2**20,
         java.management.ManagementFactory.getThreadMXBean().getThreadCount(),
@@ -101,11 +101,11 @@ class Feed:
 @pytest.mark.skipif(not ROUNDS, reason="many rounds in one process are for make soak")
 def test_what_a_process_holds_does_not_grow_with_its_rounds(spark: SparkSession, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path)
-    feed, ended, found, spent = Feed(shop), threading.Event(), list[Held](), list[float]()
+    feed, ended, found, spent = Feed(shop), threading.Event(), list[Usage](), list[float]()
     every = max(1, ROUNDS // SAMPLES)
     print(
         f"\nMAINSTEM_SEED={SEED} MAINSTEM_SOAK={ROUNDS}\n"
-        + " ".join(f"{field.name:>14}" for field in fields(Held))
+        + " ".join(f"{field.name:>14}" for field in fields(Usage))
     )
 
     def work() -> int:
@@ -116,7 +116,7 @@ def test_what_a_process_holds_does_not_grow_with_its_rounds(spark: SparkSession,
         assert [report.errors for report in reports] == [()] * 3
         spent.append(seconds)
         if feed.rounds % every == 0:
-            found.append(held(spark, feed.rounds, statistics.mean(spent)))
+            found.append(usage(spark, feed.rounds, statistics.mean(spent)))
             spent.clear()
             print(
                 " ".join(

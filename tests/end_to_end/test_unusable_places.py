@@ -66,8 +66,8 @@ def read_only(folder: Path) -> Iterator[None]:
 def run(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     capsys.readouterr()
     code = main(["run", *words, "-c", str(shop.folder / "mainstem.yml")])
-    told = capsys.readouterr()
-    return code, told.out + told.err
+    printed = capsys.readouterr()
+    return code, printed.out + printed.err
 
 
 @pytest.mark.skipif(not CHAOS, reason="a disk that is full three times over is for make chaos")
@@ -84,9 +84,9 @@ def test_a_full_disk_ends_the_run_with_the_reason_and_the_next_one_goes_on(
         if before is not None:
             assert run(shop, capsys, "--through", before)[0] == 0
         with filled(small_disk):
-            code, told = run(shop, capsys)
-            assert code in (1, 3), told
-            assert "No space left" in told
+            code, output = run(shop, capsys)
+            assert code in (1, 3), output
+            assert "No space left" in output
             assert shop.rows("shop/item") == rows
         assert run(shop, capsys)[0] == 0
         rows[number] = item(number, stage, 2.0)
@@ -116,9 +116,9 @@ def test_a_table_that_cannot_be_written_is_parked_and_the_others_go_on(
     assert run(shop, capsys)[0] == 0
     land(2)
     with read_only(place):
-        code, told = run(shop, capsys)
-        assert (code, "PARKED" in told) == (3, True)
-        assert "ermi" in told, told  # not permitted, or permission denied
+        code, output = run(shop, capsys)
+        assert (code, "PARKED" in output) == (3, True)
+        assert "ermi" in output, output  # not permitted, or permission denied
         check(1, "item")
         check(2, "line")
     assert run(shop, capsys)[0] == 0
@@ -135,8 +135,8 @@ def test_a_table_that_cannot_be_written_is_parked_and_the_others_go_on(
 
     with monkeypatch.context() as patched:
         patched.setattr(gold.writing.apply, "_merge", take_away)
-        code, told = run(shop, capsys)
-    assert (code, place.exists()) == (3, False), told
+        code, output = run(shop, capsys)
+    assert (code, place.exists()) == (3, False), output
     check(3, "line")
     (tmp_path / "away").rename(place)
     check(2, "item")

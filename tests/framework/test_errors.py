@@ -41,11 +41,11 @@ def test_an_error_in_brief_is_its_three_parts_or_its_first_line() -> None:
 
 
 def test_the_innermost_cause_of_a_jvm_error_is_its_line() -> None:
-    told = (
+    text = (
         "An error occurred while calling o3.execute.\n: org.apache.spark.SparkException: aborted\n\tat a.b\n"
     )
-    told += "Caused by: java.io.IOException: No space left\n\tat c"
-    assert cause_of(Exception(told)) == "java.io.IOException: No space left"
+    text += "Caused by: java.io.IOException: No space left\n\tat c"
+    assert cause_of(Exception(text)) == "java.io.IOException: No space left"
     assert (
         cause_of(Exception("An error occurred while calling o3.load.\n: x.Gone: away\n\tat a.b"))
         == "x.Gone: away"

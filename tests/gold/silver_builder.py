@@ -115,10 +115,10 @@ class GoldPipeline:
         self.lake.append(frame, "silver/changes")
         statements = [r for r in rows if r["kind"] in ("ddl", "truncate")]
         if statements:
-            told = self.spark.createDataFrame(statements, CHANGES).drop(
+            statement_rows = self.spark.createDataFrame(statements, CHANGES).drop(
                 "before", "after", "partial", "half", "paired_with"
             )
-            self.lake.append(told.coalesce(1), STATEMENTS_TABLE)
+            self.lake.append(statement_rows.coalesce(1), STATEMENTS_TABLE)
         self.lake.append(
             self.spark.createDataFrame(self._counts(rows), COUNTS_SCHEMA).coalesce(1), BATCHES_TABLE
         )

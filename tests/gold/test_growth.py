@@ -62,8 +62,8 @@ def test_truncates_close_the_versions_before_them_as_in_a_replay(spark: SparkSes
             changes.append(change(place, key, moment, is_delete=is_delete))
             effects.setdefault(key, []).append((place, moment, not is_delete))
     wanted = sorted(version for key, mine in effects.items() for version in replayed(key, mine, truncates))
-    told = [(at(place), START + timedelta(seconds=moment)) for place, moment in truncates]
-    rows = versions(spark.createDataFrame(changes, SCHEMA), LAYOUT, Profile(), told, None).collect()
+    floors = [(at(place), START + timedelta(seconds=moment)) for place, moment in truncates]
+    rows = versions(spark.createDataFrame(changes, SCHEMA), LAYOUT, Profile(), floors, None).collect()
     found = sorted(
         (
             r["k0"],
@@ -127,13 +127,13 @@ def test_statements_make_a_plan_longer_by_their_own_text_alone(spark: SparkSessi
     assert many < 1_500_000
 
 
-def test_names_that_a_table_had_and_keys_that_it_was_told_by_are_looked_up(spark: SparkSession) -> None:
+def test_former_names_and_former_keys_of_a_table_are_looked_up(spark: SparkSession) -> None:
     """A test for each of them, one inside the other, is more than a thousand times as deep as Spark can read."""
     names = [TableName("db", None if n % 2 else "s", f"t,{n}:") for n in range(1_000)]
     segments = [Segment(name, at(n), at(n + 1)) for n, name in enumerate(names)]
-    told = [(n, ("id", f"k{n}")) for n in range(1_000)]
+    keys = [(n, ("id", f"k{n}")) for n in range(1_000)]
     rows = [
-        ("feed", name.database, name.schema, name.table, at(n + moved), list(told[n][1]))
+        ("feed", name.database, name.schema, name.table, at(n + moved), list(keys[n][1]))
         for n, name in enumerate(names)
         for moved in (0, 1)
     ]
@@ -144,7 +144,7 @@ def test_names_that_a_table_had_and_keys_that_it_was_told_by_are_looked_up(spark
     mine = frame.where(in_any_segment(segments, "feed"))
     number = F.substring("sequence", 5, 6).cast("int")
     found = mine.select(
-        lookup({key: 2 * place for place, key in enumerate(told)}, number, F.col("keys")).alias("n")
+        lookup({key: 2 * place for place, key in enumerate(keys)}, number, F.col("keys")).alias("n")
     ).collect()
     assert sorted(row["n"] for row in found) == [2 * n for n in range(1_000)]
 

@@ -71,14 +71,15 @@ def test_a_truncate_concerns_the_merge_that_brings_it_alone(spark: SparkSession,
     """A clause for rows that no change names has Delta read the whole replica, again and again."""
     gold = GoldPipeline(spark, tmp_path, "  - {match: db.marked, deletes: soft}\n")
     for at, batch in enumerate(([3, 4], [6], [2, 7])):
-        told = [insert(table, n, row(n)) for table in ("emptied", "marked") for n in batch]
-        gold.add_batch(*told, *([truncate("emptied", 5), truncate("marked", 5)] if at == 1 else []))
+        changes = [insert(table, n, row(n)) for table in ("emptied", "marked") for n in batch]
+        gold.add_batch(*changes, *([truncate("emptied", 5), truncate("marked", 5)] if at == 1 else []))
         gold.apply()
 
     def clauses(table: str) -> list[bool]:
         found = gold.lake.history(spark, f"gold/db/{table}").where("operation = 'MERGE'").orderBy("version")
         return [
-            told["operationParameters"]["notMatchedBySourcePredicates"] != "[]" for told in found.collect()
+            commit["operationParameters"]["notMatchedBySourcePredicates"] != "[]"
+            for commit in found.collect()
         ]
 
     assert (clauses("emptied"), clauses("marked")) == ([True, False], [True, False])

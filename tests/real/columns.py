@@ -165,7 +165,7 @@ MARIADB = (
     Column("token", "UUID", "text", ("'123e4567-e89b-12d3-a456-426655440001'",)),
 )
 
-UNTOLD = frozenset({"at_6", "at_3", "bit_9", "amounts", "days", "rounded", "huge"})
+UNKNOWN_ENCODINGS = frozenset({"at_6", "at_3", "bit_9", "amounts", "days", "rounded", "huge"})
 """Columns of PostgreSQL whose values do not show their encoding without a schema, and without a setting."""
 
 POSTGRES = (

@@ -89,9 +89,9 @@ def table_rules(prefix: str, workload: Workload) -> list[dict[str, Any]]:
         return []
     rules = []
     for table in workload.tables.values():
-        told = {c.name: dict(c.hint) for c in table.columns if c.hint}
-        if told:
-            rules.append({"match": f"shop.public.{table.name}", "columns": told})
+        hints = {c.name: dict(c.hint) for c in table.columns if c.hint}
+        if hints:
+            rules.append({"match": f"shop.public.{table.name}", "columns": hints})
     return rules
 
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from framework.cli import main
 from tests.real.capture import PREFIXES, Captured
-from tests.real.columns import UNTOLD
+from tests.real.columns import UNKNOWN_ENCODINGS
 from tests.real.connectors import pipeline, table_rules
 from tests.real.tables import differences, replica_rows
 
@@ -29,7 +29,7 @@ def status_of(config: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any
 def check_replicas(
     config: Path, prefix: str, captured: Captured, capsys: pytest.CaptureFixture[str], spark: SparkSession
 ) -> None:
-    """Every table of the database, cell by cell, and a fate for every message."""
+    """Every table of the database, cell by cell, and an outcome for every message."""
     found = status_of(config, capsys)
     entries = {entry["table"]: entry for entry in found["tables"] if entry["state"] == "active"}
     workload = captured.workloads[prefix[0]]
@@ -40,12 +40,12 @@ def check_replicas(
         if table.name not in entries:
             faults.append(f"{table.name}: no active replica")
             continue
-        untold = UNTOLD if prefix == "pn" else frozenset()
+        unknown = UNKNOWN_ENCODINGS if prefix == "pn" else frozenset()
         names, rows = replica_rows(
-            spark, entries[table.name]["replica"], [c for c in table.all_columns if c.name not in untold]
+            spark, entries[table.name]["replica"], [c for c in table.all_columns if c.name not in unknown]
         )
         wanted = [
-            {own_name(n): v for n, v in row.items() if n not in untold}
+            {own_name(n): v for n, v in row.items() if n not in unknown}
             for row in captured.rows(prefix[0], table)
         ]
         faults += [f"{table.name}: {d}" for d in differences(wanted, rows, [k.name for k in table.keys])]

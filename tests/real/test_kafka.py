@@ -92,7 +92,7 @@ def landed(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:
     return sorted(found, key=lambda m: m[:3])
 
 
-def held(broker: Broker, topics: Sequence[str]) -> list[tuple[Any, ...]]:
+def broker_messages(broker: Broker, topics: Sequence[str]) -> list[tuple[Any, ...]]:
     found = []
     for m in broker.read(list(topics)):
         flat = m.get("headers", [])
@@ -116,23 +116,27 @@ def test_topics_land_as_they_are_and_late_topics_and_partitions_too(
     broker.produce("other.land.one", messages(0, 1, 1))
     config = config_file(tmp_path, broker, topic_pattern=r"land\..*")
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
-    assert landed(spark, tmp_path) == held(broker, ["land.one"])
+    assert landed(spark, tmp_path) == broker_messages(broker, ["land.one"])
     broker.create("land.two", 1)
     broker.produce("land.two", messages(100, 5, 1))
     broker.add_partitions("land.one", 4)
     time.sleep(2)  # the reader's own picture of the topics is a second old at most
     broker.produce("land.one", messages(200, 8, 4))
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
-    assert landed(spark, tmp_path) == held(broker, ["land.one", "land.two"])
+    assert landed(spark, tmp_path) == broker_messages(broker, ["land.one", "land.two"])
 
 
-def test_a_source_begins_where_it_is_told_to(broker: Broker, tmp_path: Path, spark: SparkSession) -> None:
+def test_a_source_begins_where_the_configuration_says(
+    broker: Broker, tmp_path: Path, spark: SparkSession
+) -> None:
     broker.create("begin", 2)
     broker.produce("begin", messages(0, 10, 2))
     offsets = json.dumps({"begin": {"0": 3, "1": -2}})
     config = config_file(tmp_path, broker, topics=["begin"], startingOffsets=offsets)
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
-    assert landed(spark, tmp_path) == [m for m in held(broker, ["begin"]) if m[1] == 1 or m[2] >= 3]
+    assert landed(spark, tmp_path) == [
+        m for m in broker_messages(broker, ["begin"]) if m[1] == 1 or m[2] >= 3
+    ]
 
 
 def test_offsets_that_the_broker_has_lost_are_an_error_that_names_them(
@@ -167,7 +171,7 @@ def test_a_topic_that_was_created_anew_and_has_grown_beyond_the_old_one(
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
     old = landed(spark, tmp_path)
-    assert old == held(broker, ["anew"])
+    assert old == broker_messages(broker, ["anew"])
     broker.drop("anew")
     broker.create("anew", 2)
     broker.produce("anew", messages(100, 30, 2))
@@ -182,7 +186,9 @@ def test_a_topic_that_was_created_anew_and_has_grown_beyond_the_old_one(
     Path(f"{checkpoint}.reset").touch()
     config.write_text(config.read_text().replace("    format: canal", "    format: canal\n    epoch: 2"))
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
-    assert sorted(map(repr, landed(spark, tmp_path))) == sorted(map(repr, [*old, *held(broker, ["anew"])]))
+    assert sorted(map(repr, landed(spark, tmp_path))) == sorted(
+        map(repr, [*old, *broker_messages(broker, ["anew"])])
+    )
     broker.produce("anew", messages(200, 2, 2))
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
     assert len(landed(spark, tmp_path)) == 12 + 32
@@ -205,11 +211,11 @@ def test_a_compacted_topic_has_gaps_and_loses_nothing_that_it_holds(
     for _ in range(100):
         broker.produce("compact", [(0, b"last", row(999), [])])
         time.sleep(0.3)
-        if len(held(broker, ["compact"])) < 30:
+        if len(broker_messages(broker, ["compact"])) < 30:
             break
     config = config_file(tmp_path, broker, topics=["compact"])
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
-    there, mine = held(broker, ["compact"]), landed(spark, tmp_path)
+    there, mine = broker_messages(broker, ["compact"]), landed(spark, tmp_path)
     assert {m[2] for m in there} <= {m[2] for m in mine}
     assert len(mine) < 50
 
@@ -228,7 +234,7 @@ def test_a_broker_that_is_away_is_said_in_words_and_nothing_is_lost(
     broker.start()
     broker.produce("away", messages(9, 9))
     assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
-    assert landed(spark, tmp_path) == held(broker, ["away"])
+    assert landed(spark, tmp_path) == broker_messages(broker, ["away"])
 
 
 def command(config: Path, *more: str) -> list[str]:

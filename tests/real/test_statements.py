@@ -250,10 +250,10 @@ def test_statements_are_read_as_the_server_reads_them(mariadb: MariaDb) -> None:
         ]
         for action in actions:
             model.apply(action)
-        told = [action.reason for action in actions if isinstance(action, Unsupported)]
-        if told == ["it alters a column that it adds"]:
+        reasons = [action.reason for action in actions if isinstance(action, Unsupported)]
+        if reasons == ["it alters a column that it adds"]:
             continue  # reported: its default may be another
-        faults += [f"{statement}: {reason}" for reason in told]
+        faults += [f"{statement}: {reason}" for reason in reasons]
         if [row[0] for row in mariadb.rows(_COLUMNS)] != model.columns:
             faults.append(f"{statement}: {model.columns}")
         if [row[0].lower() for row in mariadb.rows(_KEY)] != [name.lower() for name in model.keys]:

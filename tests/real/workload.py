@@ -172,9 +172,9 @@ class Workload:
         table.rows[place] = (*old[:-1], str(self.next_id))
         self.next_id += 1
         moved = f"UPDATE {self._name(table.name)} SET {self._name('id')} = {table.rows[place][-1]} WHERE {self._where(table, old)}"
-        return [moved, *(self._again(table, old) if self.random.random() < 0.3 else [])]
+        return [moved, *(self._insert_deleted(table, old) if self.random.random() < 0.3 else [])]
 
-    def _again(self, table: Table, key: tuple[str, ...]) -> list[str]:
+    def _insert_deleted(self, table: Table, key: tuple[str, ...]) -> list[str]:
         table.rows.append(key)
         names = ", ".join(self._name(c.name) for c in table.all_columns)
         return [

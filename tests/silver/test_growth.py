@@ -34,10 +34,10 @@ def test_a_reset_in_thousands_of_landing_files_holds_back_each_of_them(spark: Sp
     rows = spark.createDataFrame(
         [*changes, change(9, "011.0219", 60, topic="other.jsonl", source="healthy")], STAGED_DDL
     )
-    told = spread_stop_points(rows, stops(files)[: files // 2])
-    assert sorted({stop.topic for stop in told}) == sorted(stop.topic for stop in stops(files))
-    assert {stop.offset for stop in told} == {2}
-    kept = drop_behind_stops(rows, told)
+    spread = spread_stop_points(rows, stops(files)[: files // 2])
+    assert sorted({stop.topic for stop in spread}) == sorted(stop.topic for stop in stops(files))
+    assert {stop.offset for stop in spread} == {2}
+    kept = drop_behind_stops(rows, spread)
     assert kept.columns == rows.columns
     assert sorted((row["source"], row["offset"]) for row in kept.collect()) == [
         *[("feed", 1)] * files,

@@ -23,14 +23,14 @@ from tests.end_to_end.test_blob_to_replica import Shop, item, message
 HALF = message("UPDATE_AFTER", 4, after=item(2, "ink", 9.5))
 
 
-def fates(shop: Shop) -> list[str]:
+def outcomes(shop: Shop) -> list[str]:
     """All rows of silver but their batch, and the counts of `ops/batches`."""
     rows = shop.lake.read(shop.spark, "silver/changes").drop("batch").collect()
     counts = shop.lake.read(shop.spark, "ops/batches").select("kind", "rows").collect()
     return sorted(map(repr, rows)) + sorted(map(repr, counts))
 
 
-def test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone(
+def test_each_guard_alone_commits_a_repeated_batch_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = Shop(spark, tmp_path)
@@ -43,9 +43,9 @@ def test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone(
         ]
     )
     shop.run()
-    expected = fates(shop)
+    expected = outcomes(shop)
 
-    def again() -> None:
+    def process_again() -> None:
         state = RunState(shop.lake, shop.config, source_plans(shop.config, FORMATS))
         process_batch(shop.lake.read(spark, MESSAGES_TABLE), 0, state)
 
@@ -53,8 +53,8 @@ def test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone(
         monkeypatch.context() as patched
     ):  # the mark of the write alone: it names the batch, and Delta skips it
         patched.setattr(of_batch, "is_committed", lambda *_: False)
-        again()
-        assert fates(shop) == expected
+        process_again()
+        assert outcomes(shop) == expected
     append = Lakehouse.append
     with monkeypatch.context() as patched:  # the look into the table alone
 
@@ -64,10 +64,10 @@ def test_a_batch_again_is_not_told_again_by_any_of_the_guards_alone(
             append(lake, frame, name, transaction if name.startswith("ops/") else None, properties)
 
         patched.setattr(Lakehouse, "append", unmarked)
-        again()
-        assert fates(shop) == expected
+        process_again()
+        assert outcomes(shop) == expected
     run_silver(spark, shop.lake, shop.config)  # the stream's own log alone: nothing is offered again
-    assert fates(shop) == expected
+    assert outcomes(shop) == expected
     waiting = shop.lake.read(spark, "silver/pending").collect()
     assert [row["offset"] for row in waiting] == [3]
 
@@ -86,9 +86,9 @@ def test_a_batch_again_leaves_alone_what_batches_behind_it_have_paired(
     state = RunState(shop.lake, shop.config, source_plans(shop.config, FORMATS))
     process_batch(second, spare_batch_id(spark, state), state)
     assert shop.lake.read(spark, "silver/pending").isEmpty()
-    expected = fates(shop)
+    expected = outcomes(shop)
 
     process_batch(first, 0, RunState(shop.lake, shop.config, source_plans(shop.config, FORMATS)))
 
     assert shop.lake.read(spark, "silver/pending").isEmpty()
-    assert fates(shop) == expected
+    assert outcomes(shop) == expected

@@ -113,10 +113,10 @@ def test_a_small_gzip_file_that_holds_far_more_than_its_size_stops_its_source(tm
     assert "max_gzip_ratio" in str(stopped.value)
     assert bomb.path in str(stopped.value)
     assert list(read_file(bomb, replace(READING, max_gzip_ratio=2_000))) == []
-    again = written(
+    copied = written(
         tmp_path / "small.gz", gzip.compress(b"x" * 1_000 + b"\n", 9) + gzip.compress(b"y" * 1_000_000)
     )
-    assert [len(value) for value in values(again)] == [1_000, 1_000_000]
+    assert [len(value) for value in values(copied)] == [1_000, 1_000_000]
 
 
 def test_zero_bytes_after_the_gzip_data_are_left_out(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_lost_arrivals_are_named_and_all_files_found_again_by_the_advice(
     ]
 
 
-def test_a_stream_that_does_not_start_is_told_with_the_way_out(
+def test_a_stream_that_does_not_start_is_reported_with_the_way_out(
     spark: SparkSession, watched: Feed, drop: Drop
 ) -> None:
     drop("a.txt", b"1")

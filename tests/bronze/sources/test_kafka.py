@@ -159,10 +159,10 @@ def test_a_new_checkpoint_takes_a_topic_that_was_created_anew_whole(spark: Spark
     landed = there.withColumn("headers", F.when(is_erased, erased)).withColumn(
         "value", F.when(~is_erased, F.col("value"))
     )
-    again = as_messages(
+    repeated = as_messages(
         records(spark, *((b"k", b"old", "t", 0, offset, old, 0) for offset in range(4))), "crm"
     )
-    assert drop_landed(again, landed).isEmpty()
+    assert drop_landed(repeated, landed).isEmpty()
     anew = as_messages(
         records(spark, *((b"k", b"new", "t", 0, offset, new, 0) for offset in range(6))), "crm"
     )

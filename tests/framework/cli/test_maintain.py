@@ -55,11 +55,11 @@ def test_small_files_are_compacted_once_and_hold_the_same_rows(spark: SparkSessi
     assert (first.files_before, first.is_compacted, first.note, first.has_failed) == (16, True, None, False)
     assert first.files_after < 16
     assert sorted(row["id"] for row in lake.read(spark, "bronze/messages").collect()) == list(range(16))
-    again = maintain_table(spark, lake, MaintainedTable("bronze/messages"), 7)
-    assert (again.files_before, again.is_compacted) == (first.files_after, False)
+    second = maintain_table(spark, lake, MaintainedTable("bronze/messages"), 7)
+    assert (second.files_before, second.is_compacted) == (first.files_after, False)
 
 
-def test_a_table_that_cannot_be_tended_is_told_and_stops_no_other(
+def test_a_table_that_cannot_be_maintained_is_reported_and_stops_no_other(
     spark: SparkSession, lake: Lakehouse
 ) -> None:
     next(Path(lake.location("bronze/messages")).glob("*.parquet")).unlink()

@@ -547,7 +547,7 @@ def validated(folder: Path, place: str) -> Config:
         ("./landing/orders/a.jsonl", "a file, where a folder", "the folder that it is in"),
     ],
 )
-def test_a_landing_folder_that_is_not_there_is_told_by_validate(
+def test_validate_names_a_landing_folder_that_does_not_exist(
     tmp_path: Path, place: str, found: str, advice: str
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:

@@ -92,7 +92,7 @@ def test_the_step_is_the_last_of_every_run_unless_it_is_switched_off(
     assert config.quality.defaults
 
 
-def test_what_keeps_the_step_from_judging_is_told_beside_what_the_layers_have_to_tell(
+def test_an_error_of_the_quality_step_is_reported_beside_those_of_the_layers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(run: Run, layers: object) -> None:

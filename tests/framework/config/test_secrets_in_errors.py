@@ -216,7 +216,7 @@ def test_two_sources_of_one_place_are_named_as_the_file_writes_them(tmp_path: Pa
     ],
 )
 @pytest.mark.parametrize("outer", ["a: VALUE", "a:\n- {b: VALUE}"])
-def test_a_value_that_its_tag_does_not_allow_is_told_with_its_place(
+def test_a_value_that_its_tag_does_not_allow_is_named_with_its_place(
     tmp_path: Path, value: str, outer: str
 ) -> None:
     file = tmp_path / "mainstem.yml"

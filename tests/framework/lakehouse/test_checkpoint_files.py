@@ -42,11 +42,11 @@ def test_a_file_that_is_gone_or_cut_short_is_named_with_the_way_out(
     checkpoint: Path, file: str, text: str | None
 ) -> None:
     (checkpoint / file).unlink() if text is None else (checkpoint / file).write_text(text)
-    with pytest.raises(MainstemError) as told:
+    with pytest.raises(MainstemError) as raised:
         check_files(str(checkpoint), "silver")
-    assert told.value.condition == "CHECKPOINT_DAMAGED"
-    assert file in told.value.found
-    assert f"{checkpoint}.reset" in told.value.action
+    assert raised.value.condition == "CHECKPOINT_DAMAGED"
+    assert file in raised.value.found
+    assert f"{checkpoint}.reset" in raised.value.action
 
 
 def test_older_files_are_not_read(checkpoint: Path) -> None:

@@ -76,12 +76,19 @@ def test_number_grows_by_one_each_time(lakehouse: Lakehouse) -> None:
 
 def test_file_says_who_holds_it_and_until_when(lakehouse: Lakehouse) -> None:
     with hold_lease(lakehouse, "shop", now=clock) as lease:
-        held = body(lakehouse)
+        lease_body = body(lakehouse)
 
     assert lease.since == MOMENT
-    assert (held["host"], held["pid"], held["number"]) == (socket.gethostname(), os.getpid(), 1)
-    assert (held["since"], held["expires"]) == ("2024-02-29T10:00:00.000Z", "2024-02-29T10:01:00.000Z")
-    assert held["process_started"] == process_started(os.getpid())
+    assert (lease_body["host"], lease_body["pid"], lease_body["number"]) == (
+        socket.gethostname(),
+        os.getpid(),
+        1,
+    )
+    assert (lease_body["since"], lease_body["expires"]) == (
+        "2024-02-29T10:00:00.000Z",
+        "2024-02-29T10:01:00.000Z",
+    )
+    assert lease_body["process_started"] == process_started(os.getpid())
     assert body(lakehouse) == {"number": 1, "released": "2024-02-29T10:00:00.000Z"}
 
 
@@ -201,7 +208,7 @@ def test_no_other_user_can_open_the_lease_and_lock_it(lakehouse: Lakehouse) -> N
     assert modes == [0o600, 0o600, 0o600]
 
 
-def test_a_process_is_told_by_the_machines_start_and_not_by_its_clock() -> None:
+def test_a_process_is_recognized_by_the_start_of_the_machine_and_not_by_its_clock() -> None:
     started = process_started(os.getpid())
     assert started is not None
     assert started.startswith(Path("/proc/sys/kernel/random/boot_id").read_text().strip())

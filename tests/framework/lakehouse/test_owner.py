@@ -23,9 +23,9 @@ def test_a_lakehouse_is_one_pipelines(tmp_path: Path) -> None:
     claim(LOCAL, lake, "shop")
     check_owner(LOCAL, lake, "shop")
     for ask in (claim, check_owner):
-        with pytest.raises(MainstemError, match="pipeline 'shop'") as told:
+        with pytest.raises(MainstemError, match="pipeline 'shop'") as raised:
             ask(LOCAL, lake, "reports")
-        assert told.value.condition == "LAKEHOUSE_TAKEN"
+        assert raised.value.condition == "LAKEHOUSE_TAKEN"
 
 
 def test_a_look_claims_nothing(tmp_path: Path) -> None:
@@ -42,9 +42,9 @@ def test_a_lock_on_the_folder_holds_no_claim_up(tmp_path: Path) -> None:
     claimed = Thread(target=claim, args=(LOCAL, lake, "shop"), daemon=True)
     claimed.start()
     claimed.join(10)
-    is_held_up = claimed.is_alive()
+    is_blocked = claimed.is_alive()
     os.close(descriptor)
-    assert not is_held_up
+    assert not is_blocked
     assert (folder / "pipeline.lock").stat().st_mode & 0o777 == 0o600
 
 

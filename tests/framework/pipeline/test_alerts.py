@@ -98,14 +98,14 @@ def test_json_holds_what_is_wrong_and_no_value_of_a_row() -> None:
     ]
 
 
-def test_a_parked_table_is_told_once() -> None:
+def test_a_parked_table_is_one_problem() -> None:
     report = LayerReport("gold", tables=(TableLine("shop.line", "PARKED"),))
     failures = tuple(
         failed(rule, table)
         for rule, table in (("applied", "line"), ("unique(id)", "line"), ("applied", "item"))
     )
-    told = message_of("shop", "r1", [report, LayerReport("quality", failures=failures)], 3)
-    assert [(problem.kind, problem.table, problem.text) for problem in told.problems] == [
+    alert = message_of("shop", "r1", [report, LayerReport("quality", failures=failures)], 3)
+    assert [(problem.kind, problem.table, problem.text) for problem in alert.problems] == [
         ("parked", "shop.line", "parked"),
         ("rule", "shop.line", "unique(id) (2 fail)"),
         ("rule", "shop.item", "applied (2 fail)"),
@@ -126,13 +126,13 @@ def test_slack_is_sent_text_alone_and_a_name_is_no_markup() -> None:
     assert received == [{"text": "mainstem shop: failed (run r1)\n• no⏎place\n• shop.&lt;b&gt;: parked"}]
 
 
-def test_a_webhook_that_refuses_or_is_gone_is_told_without_its_address() -> None:
+def test_a_webhook_that_refuses_or_is_gone_is_named_without_its_address() -> None:
     with webhook(500) as (address, _):
         assert send(Alert(webhook=address), message()) == "HTTP 500"
     assert send(Alert(webhook=address), message()) == "URLError"
 
 
-def test_a_run_that_cannot_begin_is_told(
+def test_a_run_that_cannot_begin_sends_an_alert(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "mainstem.yml"

@@ -14,7 +14,7 @@ NO_SESSION: Any = cast(Any, None)
 """On a local file system nothing here needs Spark, nor the configuration."""
 
 
-def test_a_history_that_is_gone_is_told_once(tmp_path: Path) -> None:
+def test_a_history_that_is_gone_is_reported_once(tmp_path: Path) -> None:
     run = Run(NO_SESSION, Lakehouse(str(tmp_path)), cast(Any, None), "histories")
     assert (describe_losses(run), verify(run).wrong) == ((), 0)
     for name in ("ops/runs", "ops/quality_results"):

@@ -34,7 +34,9 @@ def commit(folder: Path, table: str, version: int) -> str:
 @pytest.mark.parametrize(
     "table", ["gold/shop/item", "silver/changes", "bronze/messages", "ops/tables", "ops/quality_results"]
 )
-def test_rules_that_held_hold_until_a_table_has_another_version(tmp_path: Path, table: str) -> None:
+def test_rules_that_passed_are_not_checked_until_a_table_has_another_version(
+    tmp_path: Path, table: str
+) -> None:
     run, replica = configured(tmp_path), commit(tmp_path, "gold/shop/item", 3)
     assert not is_unchanged(run)
     note_unchanged(run, [replica])

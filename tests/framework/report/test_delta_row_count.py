@@ -44,9 +44,9 @@ def test_deleted_rows_of_a_file_do_not_count(tmp_path: Path) -> None:
     vector = {"storageType": "u", "pathOrInlineDv": "abc", "offset": 1, "cardinality": 4}
     (log / f"{0:020d}.json").write_text(json.dumps({"add": add}, separators=(",", ":")))
     assert rows_by_log(tmp_path / "orders") == 10
-    again = [{"add": {**add, "deletionVector": vector}}, {"remove": {"path": "a.parquet"}}]
+    actions = [{"add": {**add, "deletionVector": vector}}, {"remove": {"path": "a.parquet"}}]
     (log / f"{1:020d}.json").write_text(
-        "\n".join(json.dumps(action, separators=(",", ":")) for action in again)
+        "\n".join(json.dumps(action, separators=(",", ":")) for action in actions)
     )
     assert rows_by_log(tmp_path / "orders") == 6
 

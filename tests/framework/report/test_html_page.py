@@ -74,7 +74,7 @@ def test_values_never_become_elements_or_attributes() -> None:
     assert "{{ 7 * 7 }}" in text
 
 
-def test_characters_that_cannot_be_seen_are_told_by_name() -> None:
+def test_characters_that_cannot_be_seen_are_named() -> None:
     page = html(harmful())
     for character in "\x00\x1b\u2028\u2029\u202e":
         assert character not in page
@@ -97,14 +97,14 @@ def test_only_the_page_s_own_script_and_style_may_run() -> None:
     assert not [tag for tag, name, _ in Reader(page).attributes if name == "style"]
 
 
-def test_counts_states_reasons_and_failing_keys_are_told() -> None:
+def test_counts_states_reasons_and_failing_keys_are_shown() -> None:
     text = " ".join("".join(Reader(html(busy())).text).split())
-    for told in (
+    for expected in (
         "Needs attention", "1 table parked: shop.price", "two rows of key 7", "5,010 messages", "4,966 changes", "612 halves merged",
         "order_id=917, line_no=2", "could not be judged", "502 Bad Gateway", "0000-00-00 00:00:00",
         "ALTER TABLE orders ADD COLUMN gift_note", "KAFKA_UNREACHABLE", "stands still", "append-only",
     ):  # fmt: skip
-        assert told in text, told
+        assert expected in text, expected
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_an_idle_source_is_as_fresh_as_its_last_heartbeat() -> None:
     assert source.delay == timedelta(seconds=30)
 
 
-def test_a_source_that_the_configuration_has_lost_is_still_told() -> None:
+def test_a_source_that_left_the_configuration_is_still_reported() -> None:
     report = replace(nothing(), outcomes=(OutcomeCount(TableKey("gone", "shop", None, "orders"), "row", 9),))
     assert [(source.name, source.is_configured) for source in source_facts(report)] == [
         ("gone", False),

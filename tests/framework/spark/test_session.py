@@ -164,12 +164,12 @@ def test_times_of_the_hour_that_occurs_twice_come_back_as_they_were(
         .selectExpr("text", "timestamp(text) as at")
         .coalesce(1)
     )
-    again = spark.createDataFrame(
+    parsed = spark.createDataFrame(
         [(row["text"], row["at"]) for row in given.collect()], "text string, at timestamp"
     )
 
-    assert again.where("at <> timestamp(text)").isEmpty()
-    assert [row["at"].hour for row in again.collect()] == [4, 5, 6, 7]
+    assert parsed.where("at <> timestamp(text)").isEmpty()
+    assert [row["at"].hour for row in parsed.collect()] == [4, 5, 6, 7]
 
 
 def test_workers_import_the_layers(spark: SparkSession, tmp_path: Path) -> None:

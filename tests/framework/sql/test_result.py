@@ -46,7 +46,7 @@ def test_names_that_no_table_has_are_not_found() -> None:
     assert find_view("`orders`", KNOWN) is None
 
 
-def test_names_that_differ_by_case_alone_are_told_apart_by_it() -> None:
+def test_names_that_differ_by_case_alone_are_distinguished_by_it() -> None:
     known = views(
         [Replica("shop", None, "Orders", "/a"), Replica("shop", None, "orders", "/b")], "/lake/{}".format
     )
@@ -85,7 +85,7 @@ def test_values_are_exact_in_json(found: Any, kind: T.DataType, expected: object
     json.dumps(value(found, json.loads(kind.json())), allow_nan=False)
 
 
-def test_columns_of_one_name_are_told_apart() -> None:
+def test_columns_of_one_name_are_distinguished() -> None:
     assert distinct(["id", "name", "id", "id"]) == ["id", "name", "id_2", "id_3"]
     answer = Answer((("id", "bigint"), ("id", "string")), ((1, "a"),))
     assert document(answer)["rows"] == [{"id": 1, "id_2": "a"}]
@@ -95,8 +95,8 @@ def test_text_keeps_a_row_on_its_line() -> None:
     answer = Answer(
         (("id", "bigint"), ("name", "string")), ((1, "a\nb\u202e"), (2, None), (3, "x" * 300)), has_more=True
     )
-    told = lines(answer)
-    assert told[1] == "1   a⏎b⟨U+202E⟩"
-    assert told[2] == "2   null"
-    assert len(told[3]) < 100
-    assert told[4] == "(3 rows, and there are more: --limit 30)"
+    printed = lines(answer)
+    assert printed[1] == "1   a⏎b⟨U+202E⟩"
+    assert printed[2] == "2   null"
+    assert len(printed[3]) < 100
+    assert printed[4] == "(3 rows, and there are more: --limit 30)"

@@ -52,8 +52,8 @@ def test_a_quantity_has_the_noun_that_fits_it(
 
 @given(st.text())
 def test_pieces_tell_every_character(text: str) -> None:
-    told = "".join(chr(int(piece[2:], 16)) if is_name else piece for piece, is_name in pieces(text))
-    assert told == text
+    restored = "".join(chr(int(piece[2:], 16)) if is_name else piece for piece, is_name in pieces(text))
+    assert restored == text
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_whole_value_that_ends_inside_a_character_is_no_text() -> None:
     assert (found.text, found.is_text) == ("Zo\\xc3", False)
 
 
-def test_columns_that_come_go_and_change_are_told() -> None:
+def test_columns_that_come_go_and_change_are_described() -> None:
     former, now = (
         {"id": "int", "price": "decimal(10,2)", "note": "string"},
         {"id": "bigint", "price": "decimal(10,2)", "city": "string"},
@@ -139,7 +139,7 @@ def test_columns_that_come_go_and_change_are_told() -> None:
     assert column_difference({"a": "int", "b": "int"}, {"b": "int", "a": "int"}) == "columns in another order"
 
 
-def test_statements_are_told_by_their_actions() -> None:
+def test_statements_are_described_by_their_actions() -> None:
     actions = (
         AddColumn("note", "string", "varchar(80)"),
         DropColumn("old"),

@@ -45,7 +45,7 @@ class Game:
         self.has_transactions = self.draw.random() < 0.7
         self.values = ("x", "y") if self.draw.random() < 0.3 else ("p", "q", "r", "s", "t", "", None)
         self.rows: dict[int, Row] = {}
-        self.told: list[Change] = []
+        self.changes: list[Change] = []
         self.transaction = 0
         self.numbers: dict[int, int] = {}
         self.account: list[tuple[int, str, str, int, int | None, Row | None, int | None]] = []
@@ -58,7 +58,7 @@ class Game:
         for _ in range(steps):
             self.transaction += 1
             self.draw.choice(
-                (self.insert, self.insert, self.update, self.update, self.delete, self.again, *moves)
+                (self.insert, self.insert, self.update, self.update, self.delete, self.insert_deleted, *moves)
             )()
         return self
 
@@ -82,7 +82,7 @@ class Game:
     def come(self, key: int) -> None:
         """A new row."""
         self.rows[key] = self.row(key)
-        self.numbers[key] = len(self.told)
+        self.numbers[key] = len(self.changes)
         self.add_batch("insert", None, self.rows[key])
 
     def update(self) -> None:
@@ -95,7 +95,7 @@ class Game:
         for key in self.some(1):
             self.add_batch("delete", self.rows.pop(key), None)
 
-    def again(self) -> None:
+    def insert_deleted(self) -> None:
         """Delete and insert of one key in one transaction."""
         for key in self.some(1):
             self.add_batch("delete", self.rows[key], None)
@@ -134,7 +134,7 @@ class Game:
     def add_batch(
         self, op: str, before: Row | None, after: Row | None, changed: set[str] | None = None
     ) -> None:
-        number = len(self.told) + 1
+        number = len(self.changes) + 1
         moment = self.transaction * 10 + (
             self.draw.randint(-15, 15) if self.has_transactions and not changed else 0
         )
@@ -157,9 +157,9 @@ class Game:
             before = {name: before[name] for name in ("game", "id")}
         is_bare = op == "update" and not is_key_change and self.draw.random() < 0.3
         change = (sequence, at, f"{self.number}-{number}", transaction, op, is_partial)
-        self.told.append((*change, None, None if is_bare else before, image))
+        self.changes.append((*change, None, None if is_bare else before, image))
         if op == "update" and not is_partial and self.draw.random() < 0.1:
-            self.told.append(
+            self.changes.append(
                 (*change, "after", None, image)
             )  # its half had been released before the other one came
 
@@ -191,7 +191,7 @@ def truth(played: Sequence[Game]) -> dict[tuple[int, int], Row]:
 
 
 def shuffled(played: Sequence[Game]) -> list[Change]:
-    changes = [change for game in played for change in game.told]
+    changes = [change for game in played for change in game.changes]
     random.Random(SEED).shuffle(changes)
     return changes
 
@@ -200,10 +200,10 @@ def compare(found: dict[tuple[int, int], Row], played: Sequence[Game]) -> None:
     expected = truth(played)
     wrong = {key[0] for key in found.keys() | expected.keys() if found.get(key) != expected.get(key)}
     if wrong:
-        game = min((g for g in played if g.number in wrong), key=lambda g: len(g.told))
+        game = min((g for g in played if g.number in wrong), key=lambda g: len(g.changes))
         lines = [
             f"seed {SEED}: {len(wrong)} of {len(played)} histories differ; the shortest is game {game.number}",
-            *map(str, game.told),
+            *map(str, game.changes),
         ]
         for key in sorted(k for k in found.keys() | expected.keys() if k[0] == game.number):
             if found.get(key) != expected.get(key):
@@ -218,7 +218,7 @@ def compare(found: dict[tuple[int, int], Row], played: Sequence[Game]) -> None:
 )
 def test_histories_end_as_in_the_source(spark: SparkSession, is_partial: bool, has_key_changes: bool) -> None:
     played = games(150, is_partial=is_partial, has_key_changes=has_key_changes)
-    assert sum(len(game.told) for game in played) > 3_000
+    assert sum(len(game.changes) for game in played) > 3_000
     compare(
         found_in(spark, shuffled(played), has_key_changes=has_key_changes, has_partials=is_partial), played
     )
@@ -307,13 +307,13 @@ CASES: dict[str, tuple[list[Change], dict[int, Row]]] = {
 }
 
 
-def test_told_histories_end_as_in_the_source(spark: SparkSession) -> None:
-    assert_told(spark, CASES)
+def test_listed_histories_end_as_in_the_source(spark: SparkSession) -> None:
+    assert_end_states(spark, CASES)
 
 
-def assert_told(spark: SparkSession, cases: dict[str, tuple[list[Change], dict[int, Row]]]) -> None:
+def assert_end_states(spark: SparkSession, cases: dict[str, tuple[list[Change], dict[int, Row]]]) -> None:
     changes, expected = [], {}
-    for number, (told, rows) in enumerate(cases.values()):
+    for number, (case_changes, rows) in enumerate(cases.values()):
         game = str(number)
         changes += [
             (
@@ -322,7 +322,7 @@ def assert_told(spark: SparkSession, cases: dict[str, tuple[list[Change], dict[i
                 *c[3:7],
                 *(None if image is None else {**image, "game": game} for image in c[7:]),
             )
-            for c in told
+            for c in case_changes
         ]
         expected |= {(number, key): {**row, "game": game} for key, row in rows.items()}
     found = found_in(spark, changes[::-1], has_key_changes=True, has_partials=True)
@@ -386,4 +386,4 @@ PARTIAL_MOVES: dict[str, tuple[list[Change], dict[int, Row]]] = {
 
 
 def test_a_partial_change_of_the_key_takes_the_rest_from_the_old_row(spark: SparkSession) -> None:
-    assert_told(spark, PARTIAL_MOVES)
+    assert_end_states(spark, PARTIAL_MOVES)

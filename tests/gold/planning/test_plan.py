@@ -50,12 +50,12 @@ def shown(
     rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]], past: Progress = NO_PAST
 ) -> Profile:
     """What `profile_rows` gives, without its aggregations; the numbers of these tests are all 1 and 5."""
-    told = [row.asDict() for row in rows.collect()]
-    if not told:
+    changes = [row.asDict() for row in rows.collect()]
+    if not changes:
         return Profile()
     seen: dict[tuple[int, str], ColumnEvidence] = {}
     column_orders: dict[tuple[int, tuple[str, ...]], str] = {}
-    for row in told:
+    for row in changes:
         naming = sum(at <= row["sequence"] for at, _ in lineage.column_changes)
         columns = schemas[row["schema_id"]]
         names = tuple(c.name for c in columns)
@@ -68,30 +68,30 @@ def shown(
             )
             seen[naming, c.name] = seen.get((naming, c.name), ColumnEvidence()) | what
     keyed = max(
-        (row for row in told if row["keys"]), key=lambda row: (row["sequence"], row["keys"]), default=None
+        (row for row in changes if row["keys"]), key=lambda row: (row["sequence"], row["keys"]), default=None
     )
     top = past.sequence or ""
     seen_keys: dict[tuple[int, tuple[str, ...]], str] = {}
-    for row in sorted((row for row in told if row["keys"]), key=lambda row: row["sequence"], reverse=True):
+    for row in sorted((row for row in changes if row["keys"]), key=lambda row: row["sequence"], reverse=True):
         seen_keys[sum(at <= row["sequence"] for at, _ in lineage.column_changes), tuple(row["keys"])] = row[
             "sequence"
         ]
     return Profile(
-        rows=len(told),
-        min_sequence=min(row["sequence"] for row in told),
-        max_sequence=max(row["sequence"] for row in told),
+        rows=len(changes),
+        min_sequence=min(row["sequence"] for row in changes),
+        max_sequence=max(row["sequence"] for row in changes),
         keys=tuple(keyed["keys"]) if keyed else None,
         keys_naming=sum(at <= keyed["sequence"] for at, _ in lineage.column_changes) if keyed else 0,
         keys_sequence=keyed["sequence"] if keyed else "",
         seen_keys=seen_keys,
-        has_key_changes=len({tuple(row["keys"]) for row in told if row["keys"]}) > 1,
+        has_key_changes=len({tuple(row["keys"]) for row in changes if row["keys"]}) > 1,
         column_orders=tuple(
             ColumnOrder(naming, high, names) for (naming, names), high in sorted(column_orders.items())
         ),
         evidence=seen,
-        ops={"insert": sum(row["batch"] > past.batch for row in told)},
-        inserts=len(told),
-        late=sum(row["batch"] > past.batch and row["sequence"] <= top for row in told),
+        ops={"insert": sum(row["batch"] > past.batch for row in changes)},
+        inserts=len(changes),
+        late=sum(row["batch"] > past.batch and row["sequence"] <= top for row in changes),
     )
 
 
@@ -107,7 +107,7 @@ class Bench:
         self.spark, self.lake = spark, Lakehouse(str(folder))
         self.nothing = TableState("feed", ORDERS, State.ACTIVE)
 
-    def told(self, rows: Sequence[tuple[Any, ...]], batch: int) -> Iterator[tuple[Any, ...]]:
+    def inserts(self, rows: Sequence[tuple[Any, ...]], batch: int) -> Iterator[tuple[Any, ...]]:
         """Inserts; `rows` are schema, keys and sequence."""
         for schema, keys, at in rows:
             image = {c.name: VALUES[c.name] for c in SCHEMAS[schema]}
@@ -132,7 +132,7 @@ class Bench:
              state: TableState | None = None, past: Sequence[tuple[Any, ...]] = (), **more: Any) -> Plan | None:  # fmt: skip
         """The plan for `rows` in the batch after the state's, with the rows `past` in batch 0."""
         batch = state.batch + 1 if state else 0
-        told = [*self.told(past, 0), *self.told(rows, batch)]
+        changes = [*self.inserts(past, 0), *self.inserts(rows, batch)]
         truncates = more.pop("truncates", {})
         lineage = Lineage(
             ORDERS,
@@ -147,7 +147,7 @@ class Bench:
             top=batch,
             truncate_times=truncates,
         )
-        return make_plan(self.spark, self.lake, self.spark.createDataFrame(told, ROW), task, SCHEMAS)
+        return make_plan(self.spark, self.lake, self.spark.createDataFrame(changes, ROW), task, SCHEMAS)
 
     def kept(self, plan: Plan | None, *, is_there: bool = True) -> TableState:
         """The state as it is after a plan was carried out."""
@@ -497,7 +497,7 @@ def test_the_quick_profile_of_these_tests_is_the_measured_one(bench: Bench) -> N
         ("wide_id", ["id"], "3"),
         ("amount", ["name"], "0"),
     ]
-    frame = bench.spark.createDataFrame([*bench.told(rows[:1], 0), *bench.told(rows[1:], 1)], ROW)
+    frame = bench.spark.createDataFrame([*bench.inserts(rows[:1], 0), *bench.inserts(rows[1:], 1)], ROW)
     lineage = Lineage(ORDERS, (Segment(ORDERS, "", None),), (("2", ADD_CITY), ("4", DropColumn("city"))))
     for past in (Progress(), Progress(0, "1")):
         assert profile_rows(frame, lineage, SCHEMAS, past) == shown(frame, lineage, SCHEMAS, past)

@@ -74,21 +74,23 @@ def test_every_stretch_names_columns_as_its_steps_do(
     steps: list[tuple[int, ColumnAction]], policy: SchemaPolicy, reused: set[str]
 ) -> None:
     found = column_namings(lineage(steps), policy, reused)
-    actions, again = [action for _, action in steps], {name.casefold() for name in reused}
+    actions, reused_names = [action for _, action in steps], {name.casefold() for name in reused}
     assert len(found) == len(steps) + 1
     for start, naming in enumerate(found):
-        told = {
+        in_lineage = {
             a.old if isinstance(a, RenameColumn) else a.name
             for a in actions[start:]
             if isinstance(a, RenameColumn | DropColumn)
         }
         assert {n: naming.current_name(n) for n in NAMES} == {
-            n: today(n, actions, start, policy, again) if n in told else n for n in NAMES
+            n: today(n, actions, start, policy, reused_names) if n in in_lineage else n for n in NAMES
         }
         defaults: dict[str, str] = {}
         for at, action in enumerate(actions[start:], start):
             target = (
-                today(action.name, actions, at + 1, policy, again) if isinstance(action, AddColumn) else None
+                today(action.name, actions, at + 1, policy, reused_names)
+                if isinstance(action, AddColumn)
+                else None
             )
             if isinstance(action, AddColumn) and action.default is not None and target is not None:
                 defaults[target] = action.default
@@ -101,8 +103,8 @@ def test_every_stretch_names_columns_as_its_steps_do(
 def test_columns_stand_where_the_newest_schema_and_the_statements_put_them(
     steps: list[tuple[int, ColumnAction]], column_orders: list[tuple[int, list[str]]]
 ) -> None:
-    told = lineage(steps)
-    found = column_namings(told, SchemaPolicy.LENIENT, ())
+    known = lineage(steps)
+    found = column_namings(known, SchemaPolicy.LENIENT, ())
     seen = [
         ColumnOrder(min(naming, len(steps)), str(n), tuple(names))
         for n, (naming, names) in enumerate(column_orders)
@@ -122,7 +124,7 @@ def test_columns_stand_where_the_newest_schema_and_the_statements_put_them(
             order.insert(
                 0 if action.first else order.index(anchor) + 1 if anchor in order else len(order), column
             )
-    assert ordered_names(seen, told, found) == order
+    assert ordered_names(seen, known, found) == order
 
 
 def spelled(name: str, among: set[str]) -> str:

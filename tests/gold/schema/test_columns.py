@@ -241,9 +241,9 @@ def test_a_dropped_column_is_removed_where_columns_evolve() -> None:
     assert names(namings(DropColumn("x"), policy=EVOLVE), "x") == [[None], ["x"]]
 
 
-@pytest.mark.parametrize("again", [AddColumn("x", "string", "text"), RenameColumn("y", "x")])
-def test_a_dropped_column_whose_name_comes_back_is_set_aside(again: ColumnAction) -> None:
-    found = namings(DropColumn("x"), again)
+@pytest.mark.parametrize("action", [AddColumn("x", "string", "text"), RenameColumn("y", "x")])
+def test_a_dropped_column_whose_name_comes_back_is_set_aside(action: ColumnAction) -> None:
+    found = namings(DropColumn("x"), action)
     assert names(found, "x") == [["_cdc_dropped_1_x"], ["x"], ["x"]]
 
 
@@ -382,24 +382,29 @@ def test_the_configuration_stands_above_what_was_seen() -> None:
 
 def test_a_statement_types_only_what_no_row_has_shown() -> None:
     seen = {"a": ColumnEvidence(), "b": undeclared("null"), "c": declared("int"), "d": ColumnEvidence()}
-    told = {"a": ("bigint", "int"), "b": ("date", "date"), "c": ("string", "text"), "d": (None, "geometry")}
-    assert [(c.name, c.type) for c in resolved(seen, told)] == [
+    declared_types = {
+        "a": ("bigint", "int"),
+        "b": ("date", "date"),
+        "c": ("string", "text"),
+        "d": (None, "geometry"),
+    }
+    assert [(c.name, c.type) for c in resolved(seen, declared_types)] == [
         ("a", "bigint"),
         ("b", "date"),
         ("c", "int"),
         ("d", "string"),
     ]
-    assert resolved(seen, told)[0].declared == "int"
+    assert resolved(seen, declared_types)[0].declared == "int"
 
 
-def test_the_sources_own_types_are_told_together() -> None:
+def test_the_declared_types_of_one_column_are_joined() -> None:
     seen = {
         "a": ColumnEvidence(types=frozenset(["int", "bigint"]), declared=frozenset(["int(11)", "bigint(20)"]))
     }
     assert resolved(seen) == (TableColumn("a", "bigint", "bigint(20), int(11)"),)
 
 
-def test_types_of_statements_are_told_under_todays_names() -> None:
+def test_types_of_statements_belong_to_the_current_names() -> None:
     steps = (
         AddColumn("a", "int", "int"),
         RenameColumn("a", "b"),

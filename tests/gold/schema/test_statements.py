@@ -46,7 +46,7 @@ class Source:
         self.draw = Random(seed)
         self.columns = [Column(name) for name in self.draw.sample(NAMES, 3)]
         self.steps: list[ColumnAction] = []
-        self.told: list[ChangeSpec] = []
+        self.changes: list[ChangeSpec] = []
         self.rows: dict[int, dict[int, str]] = {}
         self.say()
 
@@ -71,7 +71,7 @@ class Source:
 
     def step(self, action: ColumnAction) -> None:
         self.steps.append(action)
-        self.told.append(ddl("t", len(self.told) + 1, action))
+        self.changes.append(ddl("t", len(self.changes) + 1, action))
         if self.draw.random() < 0.6:
             self.say()
 
@@ -80,12 +80,15 @@ class Source:
         for column in self.living():
             column.said[len(self.steps)] = column.name
         is_new = not self.rows or self.draw.random() < 0.6
-        number, at = (len(self.rows) + 1 if is_new else self.draw.choice(list(self.rows))), len(self.told) + 1
+        number, at = (
+            (len(self.rows) + 1 if is_new else self.draw.choice(list(self.rows))),
+            len(self.changes) + 1,
+        )
         values = {
             place: f"{at}.{place}" for place, column in enumerate(self.columns) if not column.is_dropped
         }
         image = {"id": str(number), **{self.columns[place].name: value for place, value in values.items()}}
-        self.told.append(insert("t", at, image) if is_new else update("t", at, None, image))
+        self.changes.append(insert("t", at, image) if is_new else update("t", at, None, image))
         self.rows[number] = values
 
     def add(self) -> None:
@@ -148,24 +151,24 @@ def test_each_value_stands_under_its_columns_name_of_today(policy: SchemaPolicy)
     for number in range(TABLES):
         source = Source(f"{SEED} {number}").play(number % 9)
         known, found = namings(source, policy)
-        told = f"seed {SEED}, table {number}: {source.steps}, matched {[action for _, action in known.column_changes]}"
+        description = f"seed {SEED}, table {number}: {source.steps}, matched {[action for _, action in known.column_changes]}"
         final = []
         for column in source.columns:
             names = {found[naming].current_name(name) for naming, name in column.said.items()}
-            assert len(names) <= 1, f"{told}: {column} has the names {names}"
+            assert len(names) <= 1, f"{description}: {column} has the names {names}"
             if not names:
                 continue
             (name,) = names
             final.append(name)
             if not column.is_dropped:
-                assert name == column.name, f"{told}: {column} is {name}"
+                assert name == column.name, f"{description}: {column} is {name}"
             elif policy is SchemaPolicy.EVOLVE:
-                assert name is None or len(source.steps) in column.said, f"{told}: {column} is {name}"
+                assert name is None or len(source.steps) in column.said, f"{description}: {column} is {name}"
             if column.default and name is not None:
                 without = [i for i in range(column.added_at) if name not in found[i].defaults]
-                assert not without, f"{told}: {column} has no default in the namings {without}"
+                assert not without, f"{description}: {column} has no default in the namings {without}"
         kept = [name.lower() for name in final if name is not None]
-        assert len(set(kept)) == len(kept), f"{told}: {final}"
+        assert len(set(kept)) == len(kept), f"{description}: {final}"
         assert ordered_names((), known, found) is not None
 
 
@@ -186,8 +189,8 @@ def test_tables_follow_their_statements_whenever_they_arrive(spark: SparkSession
     gold, draw = GoldPipeline(spark, tmp_path), Random(SEED)
     parts: list[list[ChangeSpec]] = [[] for _ in range(batches)]
     for name, source in sources.items():
-        for place, event in enumerate(copied(source.told, name)):
-            own = place * batches // len(source.told)
+        for place, event in enumerate(copied(source.changes, name)):
+            own = place * batches // len(source.changes)
             parts[draw.randrange(batches) if draw.random() < 0.3 else own].append(event)
     for part in parts:
         draw.shuffle(part)
@@ -202,7 +205,7 @@ def test_tables_follow_their_statements_whenever_they_arrive(spark: SparkSession
             if gold.rows(name) != expected(source):
                 story = "\n".join(
                     f"  {next(i for i, p in enumerate(parts) if e in p)}: {e}"
-                    for e in copied(source.told, name)
+                    for e in copied(source.changes, name)
                 )
                 wrong.append(
                     f"{name} ({is_rebuilt=}):\n{story}\nfound {gold.rows(name)}\nexpected {expected(source)}"

@@ -311,12 +311,15 @@ def test_tables_end_as_they_should_in_batches_and_rebuilt(spark: SparkSession, t
     assert gold.state("told_by_the_old_key").bad_values == 0
     assert any("no position" in note for note in notes["no_place"])
     assert any(note.startswith("without the 1 message that") for note in notes["no_place"])
-    told = {
+    tables = {
         entry["table"]: entry
         for entry in LAYER.status(Run(spark, gold.lake, gold.config, "status"))["tables"]
     }
-    assert (told["no_place"]["statements_not_applied"], told["no_place"]["missed_while_excluded"]) == (1, 1)
-    assert (told["marked"]["statements_not_applied"], told["marked"]["missed_while_excluded"]) == (0, 0)
+    assert (tables["no_place"]["statements_not_applied"], tables["no_place"]["missed_while_excluded"]) == (
+        1,
+        1,
+    )
+    assert (tables["marked"]["statements_not_applied"], tables["marked"]["missed_while_excluded"]) == (0, 0)
 
 
 def test_settings_that_change_take_effect_at_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -68,10 +68,10 @@ def test_histories_are_those_of_the_source(spark: SparkSession, is_partial: bool
         found[row["k0"]].append((row["k0"], row["k1"], row["_cdc_op"], image, *times, row["_cdc_is_current"]))
     wrong = [game for game in played if found[game.number] != replayed(game)]
     if wrong:
-        game = min(wrong, key=lambda g: len(g.told))
+        game = min(wrong, key=lambda g: len(g.changes))
         lines = [
             f"seed {SEED}: {len(wrong)} of {len(played)} histories differ; the shortest is game {game.number}",
-            *map(str, game.told),
+            *map(str, game.changes),
         ]
         pairs = [("found", v) for v in found[game.number] if v not in replayed(game)]
         pairs += [("expected", v) for v in replayed(game) if v not in found[game.number]]

@@ -35,7 +35,7 @@ def canal(number: int, time: int, batch_number: int = 1) -> bytes:
 
 
 def decoded(messages: Sequence[Message], *, by_partition: bool = True) -> list[Row]:
-    """The fates of one Arrow batch."""
+    """The outcomes of one Arrow batch."""
     context = Context("feed", Options(), "UTC", lambda *_: None)
     plan = SourcePlan(FORMATS["canal"], context, 1, lambda *_: False, 10_000, by_partition=by_partition)
     columns: list[Any] = [*zip(*((*m[:4], None, None, m[4], None) for m in messages), strict=True)]
@@ -82,9 +82,9 @@ def test_a_change_of_the_same_second_from_a_restarted_writer_comes_later_and_its
 ):
     (before,) = decoded([("one", "t", 0, 5, canal(1, 9000, batch_number=700), 1)])
     (after,) = decoded([("one", "t", 0, 6, canal(2, 9000, batch_number=1), 1)])
-    (again,) = decoded([("one", "t", 0, 7, canal(1, 9000, batch_number=2), 1)])
+    (redelivered,) = decoded([("one", "t", 0, 7, canal(1, 9000, batch_number=2), 1)])
     assert before["sequence"] < after["sequence"]
-    assert again["change_id"] == before["change_id"] != after["change_id"]
+    assert redelivered["change_id"] == before["change_id"] != after["change_id"]
 
 
 def test_the_order_of_messages_in_an_arrow_batch_does_not_matter() -> None:
@@ -193,8 +193,8 @@ def test_sequences_rise_with_the_offsets_however_messages_land(spark: SparkSessi
     assert len(shuffled.committed) == len(whole)
     assert in_offset_order(shuffled.committed)
     assert sequences(shuffled.committed) != sequences(whole)
-    again = shuffled.take([message for feed in feeds for message in feed if message[3] % 3], draw)
-    assert sequences(again).items() <= sequences(shuffled.committed).items()
+    redelivered = shuffled.take([message for feed in feeds for message in feed if message[3] % 3], draw)
+    assert sequences(redelivered).items() <= sequences(shuffled.committed).items()
     together = Silver(spark)
     together.commit(draw.sample(messages := [m for feed in feeds for m in feed], len(messages)), draw)
     assert sequences(together.committed) == sequences(whole)

@@ -19,14 +19,14 @@ def staged(sequence: str | None, position: str | None, offset: int) -> tuple[obj
     return tuple(row[name] for name in STAGED.names)
 
 
-def test_what_a_batch_could_repeat_is_told_without_the_tie_breakers(spark: SparkSession) -> None:
+def test_the_lowest_position_of_a_batch_has_no_tie_breakers(spark: SparkSession) -> None:
     """A second delivery stands at another offset than the first: it must not be looked for above its own offset only."""
-    again = staged("011.011.015.010.03105.010", "011.011.015", 105)
+    redelivered = staged("011.011.015.010.03105.010", "011.011.015", 105)
     newer = staged("011.011.017.010.03106.010", "011.011.017", 106)
-    (found,) = contents_of(spark.createDataFrame([again, newer], STAGED_DDL), None).sources
+    (found,) = contents_of(spark.createDataFrame([redelivered, newer], STAGED_DDL), None).sources
     assert found.min_sequence == "011.011.015"
     copied = staged("011.010.010.03107.010", None, 107)
-    (found,) = contents_of(spark.createDataFrame([again, copied], STAGED_DDL), None).sources
+    (found,) = contents_of(spark.createDataFrame([redelivered, copied], STAGED_DDL), None).sources
     assert found.min_sequence == "011"
 
 

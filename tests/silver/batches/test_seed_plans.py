@@ -85,28 +85,28 @@ def test_a_header_tells_its_seed() -> None:
     )
     assert seed_of_header(header_text(seed)) == seed
 
-    def told(**parts: object) -> bytes:
+    def header_with(**parts: object) -> bytes:
         return json.dumps(json.loads(header_text(seed)) | parts).encode()
 
-    assert seed_of_header(told()) == seed
+    assert seed_of_header(header_with()) == seed
     malformed = [
-        told(source=1),
-        told(key=[]),
-        told(key="id"),
-        told(key=[1]),
-        told(table=None),
-        told(sequence="zzz"),
-        told(columns=[]),
+        header_with(source=1),
+        header_with(key=[]),
+        header_with(key="id"),
+        header_with(key=[1]),
+        header_with(table=None),
+        header_with(sequence="zzz"),
+        header_with(columns=[]),
     ]
     injected = [
-        told(columns={"c": kind})
+        header_with(columns={"c": kind})
         for kind in ("string COMMENT 'x', injected INT", "decimal(39,0)", "decimal(2,3)", "INT", "", 1)
     ]
     odd = [
-        told(table="\ud800"),
+        header_with(table="\ud800"),
         b"[" * 90_000,
-        told(sequence="011.011.0210"),
-        told(sequence="011.011.0210~\n"),
+        header_with(sequence="011.011.0210"),
+        header_with(sequence="011.011.0210~\n"),
     ]
     for broken in (b"", b"[]", b"{}", b'{"source": "feed"}', b"\xff", *malformed, *injected, *odd):
         with pytest.raises(ValueError, match="no seed"):
@@ -141,7 +141,7 @@ def seeded(*values: bytes, header: bytes = header_text(ITEM)) -> list[dict[str, 
 
 
 def test_a_row_of_a_dump_is_a_change_at_the_seeds_position_with_the_feeds_types() -> None:
-    one, again, other = seeded(
+    one, repeated, other = seeded(
         b'{"id": "1", "sold": "2024-02-29T00:00:00Z", "size": null}',
         b'{"id": "1", "sold": null, "size": "L"}',
         b'{"id": "2", "sold": null, "size": "L"}',
@@ -161,14 +161,14 @@ def test_a_row_of_a_dump_is_a_change_at_the_seeds_position_with_the_feeds_types(
         ["id", "int", "INT", None],
         ["size", "string", None, None],
     ]
-    assert one["change_id"] == again["change_id"] != other["change_id"]
+    assert one["change_id"] == repeated["change_id"] != other["change_id"]
 
 
-def test_what_is_no_row_of_a_dump_has_its_fate_too() -> None:
-    fates = [
+def test_a_message_that_is_no_row_of_a_dump_has_its_outcome_too() -> None:
+    kinds = [
         row["kind"] for row in seeded(b"no row", b"[]", b'{"id": 1}', b"\xff", b"[" * 90_000, b'{"id": "1"}')
     ]
-    assert fates == ["quarantined"] * 5 + ["row"]
+    assert kinds == ["quarantined"] * 5 + ["row"]
     assert [row["kind"] for row in seeded(b'{"id": "1"}', header=b"{}")] == ["quarantined"]
     forged = header_text(ITEM).replace(b'"item"', b'["item"]')
     assert [row["kind"] for row in seeded(b'{"id": "1"}', header=forged)] == ["quarantined"]

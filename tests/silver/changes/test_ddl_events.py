@@ -27,13 +27,13 @@ def spread(
     return list(statement_events(event, FORMAT))
 
 
-def told(events: list[Control]) -> list[tuple[str, str | None, tuple[Action, ...] | None]]:
+def summary(events: list[Control]) -> list[tuple[str, str | None, tuple[Action, ...] | None]]:
     return [(str(e.kind), e.table, e.actions) for e in events]
 
 
 def test_a_statement_about_one_table_is_one_event_with_its_actions() -> None:
     (event,) = spread("ALTER", "alter table orders add column holo text")
-    assert told([event]) == [("ddl", "orders", (AddColumn("holo", "string", "text"),))]
+    assert summary([event]) == [("ddl", "orders", (AddColumn("holo", "string", "text"),))]
     assert (event.statement, event.position, event.event_time) == (
         "alter table orders add column holo text",
         (7,),
@@ -42,7 +42,7 @@ def test_a_statement_about_one_table_is_one_event_with_its_actions() -> None:
 
 
 def test_a_statement_about_several_tables_is_an_event_a_table() -> None:
-    assert told(spread("ERASE", "drop table orders, lines")) == [
+    assert summary(spread("ERASE", "drop table orders, lines")) == [
         ("ddl", "orders", (DropTable(),)),
         ("ddl", "lines", (DropTable(),)),
     ]
@@ -50,7 +50,7 @@ def test_a_statement_about_several_tables_is_an_event_a_table() -> None:
 
 def test_a_rename_chain_keeps_its_order() -> None:
     names = {name: TableName("shop", None, name) for name in ("a", "b", "t")}
-    assert told(spread("RENAME", "rename table a to t, b to a, t to b", table="a")) == [
+    assert summary(spread("RENAME", "rename table a to t, b to a, t to b", table="a")) == [
         ("ddl", "a", (RenameTable(names["t"]),)),
         ("ddl", "b", (RenameTable(names["a"]),)),
         ("ddl", "t", (RenameTable(names["b"]),)),
@@ -83,33 +83,33 @@ def test_types_of_a_created_table_are_translated_too() -> None:
 
 def test_a_truncate_with_or_without_text_truncates() -> None:
     for text in (None, "", "truncate table orders", "this is no sql"):
-        assert told(spread("TRUNCATE", text, kind=ControlKind.TRUNCATE)) == [
+        assert summary(spread("TRUNCATE", text, kind=ControlKind.TRUNCATE)) == [
             ("truncate", "orders", (TruncateTable(),))
         ]
 
 
 def test_a_truncate_that_arrives_as_ddl_is_a_truncate() -> None:
-    assert told(spread("QUERY", "truncate table orders")) == [("truncate", "orders", (TruncateTable(),))]
+    assert summary(spread("QUERY", "truncate table orders")) == [("truncate", "orders", (TruncateTable(),))]
 
 
 def test_a_truncate_and_more_in_one_text_are_events_of_their_own() -> None:
-    found = told(spread("QUERY", "truncate table orders; alter table orders drop column note"))
+    found = summary(spread("QUERY", "truncate table orders; alter table orders drop column note"))
     assert found == [("truncate", "orders", (TruncateTable(),)), ("ddl", "orders", (DropColumn("note"),))]
 
 
 def test_an_index_has_no_effect_whatever_its_text() -> None:
     for op in ("CINDEX", "DINDEX"):
-        assert told(spread(op, "create index broken on")) == [("ddl", "orders", (NoEffect("index"),))]
+        assert summary(spread(op, "create index broken on")) == [("ddl", "orders", (NoEffect("index"),))]
 
 
 def test_an_erase_without_text_is_not_guessed_to_be_a_drop() -> None:
-    assert told(spread("ERASE", None)) == [("ddl", "orders", (Unsupported("erase_without_statement"),))]
-    assert told(spread("ALTER", " ")) == [("ddl", "orders", (Unsupported("no statement"),))]
+    assert summary(spread("ERASE", None)) == [("ddl", "orders", (Unsupported("erase_without_statement"),))]
+    assert summary(spread("ALTER", " ")) == [("ddl", "orders", (Unsupported("no statement"),))]
 
 
 def test_an_event_that_names_no_table_is_still_one_event() -> None:
-    assert told(spread("QUERY", None, table=None)) == [("ddl", None, (NoEffect("no table named"),))]
-    assert told(spread("TRUNCATE", None, table=None, kind=ControlKind.TRUNCATE)) == [
+    assert summary(spread("QUERY", None, table=None)) == [("ddl", None, (NoEffect("no table named"),))]
+    assert summary(spread("TRUNCATE", None, table=None, kind=ControlKind.TRUNCATE)) == [
         ("ddl", None, (NoEffect("no table named"),))
     ]
 
@@ -129,7 +129,7 @@ def test_actions_that_the_decoder_knows_stand() -> None:
         statement="drop table orders",
         actions=(AddColumn("n", "int", "int"),),
     )
-    assert told(list(statement_events(event, FORMAT))) == [
+    assert summary(list(statement_events(event, FORMAT))) == [
         ("ddl", "orders", (AddColumn("n", "bigint", "int"),))
     ]
 

@@ -1,4 +1,4 @@
-"""The adapter around the decoders: every message of an Arrow batch has a fate."""
+"""The adapter around the decoders: every message of an Arrow batch has an outcome."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def batch(
 def normalized(
     values: Sequence[bytes | None], the_plan: SourcePlan | None = None, **more: object
 ) -> list[Row]:
-    """The fates of the values of one Arrow batch, every message accounted for."""
+    """The outcomes of the values of one Arrow batch, every message accounted for."""
     found = decode_batch(batch(values, **more), {"feed": the_plan or plan()})  # type: ignore[arg-type]
     assert found.schema == STAGED
     rows = plain_rows(pa.Table.from_batches([found]))
@@ -196,8 +196,8 @@ def test_halves_do_not_meet_across_arrow_batches() -> None:
 
 def test_a_redelivered_pair_has_the_id_of_the_first() -> None:
     pair = [message("UPDATE_BEFOR", 5, before=JOE), message("UPDATE_AFTER", 5, after=ANN)]
-    first, again = normalized([*pair, *pair])
-    assert first["change_id"] == again["change_id"]
+    first, repeated = normalized([*pair, *pair])
+    assert first["change_id"] == repeated["change_id"]
     assert normalized(pair)[0]["change_id"] == first["change_id"]
 
 
@@ -280,7 +280,7 @@ def test_a_line_that_was_too_long_to_land_is_quarantined_as_too_large() -> None:
     assert row["detail"] == "a line of 524288000 bytes; they did not land, its file alone has them"
 
 
-def test_a_batch_of_no_messages_has_no_fates() -> None:
+def test_a_batch_of_no_messages_has_no_outcomes() -> None:
     assert normalized([]) == []
 
 
@@ -364,7 +364,7 @@ def buggy(answer: object) -> SourcePlan:
 @pytest.mark.parametrize(
     "answer", [KeyError("x"), RecursionError(), ZeroDivisionError(), (), None, 7, (None,)]
 )
-def test_a_bug_in_a_decoder_is_that_messages_fate_alone(answer: object) -> None:
+def test_a_bug_in_a_decoder_quarantines_that_message_alone(answer: object) -> None:
     rows = normalized([message("INSERT", 5, after=JOE), b"bug", HEARTBEAT], buggy(answer))
     assert [(r["kind"], r["reason"]) for r in rows] == [
         ("row", None),
@@ -445,9 +445,9 @@ def test_a_statement_without_a_position_is_refused_unless_it_has_no_effect() -> 
         return (Control(kind, "DDL", "shop", None, "orders", statement=texts[raw.offset], dialect="mysql"),)
 
     rows = normalized([b"a", b"b", b"c", b"d"], plan(replace(datahub_blob.FORMAT, decode=decode)))
-    told = [(r["kind"], r["reason"], r["sequence"]) for r in rows]
+    found = [(r["kind"], r["reason"], r["sequence"]) for r in rows]
     refused = ("quarantined", "missing_position", None)
-    assert told == [refused, refused, ("ddl", None, None), refused]
+    assert found == [refused, refused, ("ddl", None, None), refused]
 
 
 def test_a_schema_is_written_once_and_named_by_each_row() -> None:
@@ -588,12 +588,12 @@ VALUES = st.sampled_from(
 
 
 @given(st.lists(st.one_of(VALUES, st.binary(max_size=20)), max_size=30))
-def test_every_message_has_a_fate(values: list[bytes | None]) -> None:
+def test_every_message_has_an_outcome(values: list[bytes | None]) -> None:
     rows = normalized(values, plan(leave_out=["tmp"]))
-    told = {row["offset"] for row in rows} | {
+    offsets = {row["offset"] for row in rows} | {
         row["paired_with"]["offset"] for row in rows if row["paired_with"]
     }
-    assert told == set(range(len(values)))
+    assert offsets == set(range(len(values)))
     assert all(row["change_id"] and row["kind"] for row in rows)
     assert all(row["reason"] in set(Reason) for row in rows if row["kind"] == "quarantined")
 
@@ -619,9 +619,11 @@ def test_a_message_that_landed_before_is_a_duplicate_whatever_it_says() -> None:
         message("UPDATE_AFTER", 5, after=ANN),
     ]
     landed = batch(values).append_column("epoch", pa.array([2] * 4, pa.int32()))
-    again = landed.append_column("relanding", pa.array(["landed again b.jsonl:7"] * 3 + [None], pa.string()))
+    relanded = landed.append_column(
+        "relanding", pa.array(["landed again b.jsonl:7"] * 3 + [None], pa.string())
+    )
     first = plain_rows(pa.Table.from_batches([decode_batch(landed, {"feed": plan()})]))
-    rows = plain_rows(pa.Table.from_batches([decode_batch(again, {"feed": plan()})]))
+    rows = plain_rows(pa.Table.from_batches([decode_batch(relanded, {"feed": plan()})]))
     assert [(row["kind"], row["half"], row["before"], row["after"]) for row in rows[:3]] == [
         ("duplicate", None, None, None)
     ] * 3

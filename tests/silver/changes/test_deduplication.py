@@ -58,16 +58,16 @@ def kinds(rows: Sequence[Row]) -> list[str]:
 
 
 def test_there_and_back_and_there_is_three_changes() -> None:
-    fates = deduplicate([update("A", "B", 0), update("B", "A", 1), update("A", "B", 2)])
-    assert [row["kind"] for row in fates] == ["row", "row", "row"]
-    assert len({row["change_id"] for row in fates}) == 3
+    outcomes = deduplicate([update("A", "B", 0), update("B", "A", 1), update("A", "B", 2)])
+    assert [row["kind"] for row in outcomes] == ["row", "row", "row"]
+    assert len({row["change_id"] for row in outcomes}) == 3
 
 
 def test_on_to_a_third_state_and_the_first_again_is_two_changes_and_a_repeat() -> None:
-    fates = deduplicate([update("A", "B", 0), update("B", "C", 1), update("A", "B", 2)])
-    assert [row["kind"] for row in fates] == ["row", "row", "duplicate"]
-    assert (fates[2]["change_id"], fates[2]["before"], fates[2]["after"]) == (
-        fates[0]["change_id"],
+    outcomes = deduplicate([update("A", "B", 0), update("B", "C", 1), update("A", "B", 2)])
+    assert [row["kind"] for row in outcomes] == ["row", "row", "duplicate"]
+    assert (outcomes[2]["change_id"], outcomes[2]["before"], outcomes[2]["after"]) == (
+        outcomes[0]["change_id"],
         None,
         None,
     )
@@ -105,9 +105,9 @@ def test_a_snapshot_row_again_is_a_repeat() -> None:
 
 def test_a_snapshot_row_that_was_otherwise_between_is_a_change() -> None:
     first, other = change("read", None, at("A"), 0), change("read", None, at("B"), 1)
-    fates = deduplicate([first, other, {**first, "offset": 2}, {**first, "offset": 3}])
-    assert [row["kind"] for row in fates] == ["row", "row", "row", "duplicate"]
-    assert len({row["change_id"] for row in fates[:3]}) == 3
+    outcomes = deduplicate([first, other, {**first, "offset": 2}, {**first, "offset": 3}])
+    assert [row["kind"] for row in outcomes] == ["row", "row", "row", "duplicate"]
+    assert len({row["change_id"] for row in outcomes[:3]}) == 3
     known = [{**first, "origin": KNOWN}, {**other, "origin": KNOWN}]
     assert kinds([*known, {**first, "offset": 2}]) == ["row"]
 
@@ -134,7 +134,7 @@ def test_changes_of_other_keys_do_not_stand_between() -> None:
     ]
 
 
-def test_changes_of_earlier_batches_are_known_and_get_no_fate() -> None:
+def test_changes_of_earlier_batches_are_known_and_get_no_outcome() -> None:
     assert kinds([update("A", "B", 7, origin=KNOWN), update("A", "B", 2)]) == ["duplicate"]
     assert kinds(
         [update("A", "B", 7, origin=KNOWN), update("B", "A", 8, origin=KNOWN), update("A", "B", 2)]
@@ -183,7 +183,7 @@ def test_the_order_of_the_members_does_not_matter() -> None:
     assert kinds(rows) == kinds(rows[::-1]) == ["row", "row", "row", "duplicate"]
 
 
-def test_arrow_rows_go_in_and_fates_come_out() -> None:
+def test_arrow_rows_go_in_and_outcomes_come_out() -> None:
     members = staged_table([update("A", "B", 0), update("A", "B", 1)]).append_column(
         "origin", [["new", "new"]]
     )
@@ -200,12 +200,12 @@ def test_a_place_that_breaks_the_comparison_is_quarantined_and_others_are_settle
     ]
     members = staged_table(rows).append_column("origin", [["new"] * 4])
     members = members.append_column("_group", [["here", "here", "there", "there"]])
-    kinds_told = [
+    found_kinds = [
         kind
         for batch in deduplicate_groups(members.to_batches())
         for kind in batch.column("kind").to_pylist()
     ]
-    assert kinds_told == ["row", "duplicate", "quarantined", "quarantined"]
+    assert found_kinds == ["row", "duplicate", "quarantined", "quarantined"]
 
 
 def test_an_update_that_changes_nothing_is_a_repeat_when_it_comes_again() -> None:
@@ -224,12 +224,13 @@ def copied(offset: int, value: str = "A", **more: object) -> Row:
 
 def test_equal_rows_of_one_record_are_as_many_rows_and_the_record_again_repeats_them() -> None:
     assert kinds([copied(7), copied(8), copied(9, "B"), copied(10)]) == ["row"] * 4
-    again = [copied(n, value) for n, value in ((50, "A"), (51, "A"), (52, "B"), (53, "A"))]
+    redelivered = [copied(n, value) for n, value in ((50, "A"), (51, "A"), (52, "B"), (53, "A"))]
     assert (
-        kinds([copied(7), copied(8), copied(9, "B"), copied(10), *again]) == ["row"] * 4 + ["duplicate"] * 4
+        kinds([copied(7), copied(8), copied(9, "B"), copied(10), *redelivered])
+        == ["row"] * 4 + ["duplicate"] * 4
     )
     known = [copied(7, origin=KNOWN), copied(8, origin=KNOWN), copied(9, "B", origin=KNOWN)]
-    assert kinds([*known, copied(10), *again]) == ["row"] + ["duplicate"] * 4
+    assert kinds([*known, copied(10), *redelivered]) == ["row"] + ["duplicate"] * 4
     assert len({row["change_id"] for row in deduplicate([copied(7), copied(8), copied(9)])}) == 3
 
 
@@ -242,10 +243,10 @@ def test_a_record_whose_rows_are_in_two_partitions_holds_the_rows_of_one_of_them
     assert kinds([copied(7), copied(8), copied(3, partition=1)]) == ["row", "row", "duplicate"]
 
 
-def test_a_row_repeats_only_what_stood_at_its_own_place_in_a_message() -> None:
+def test_a_row_repeats_only_the_row_at_its_own_place_in_a_message() -> None:
     """Each message of Canal has the rows of one statement, and is repeated with all of them."""
     first = [update("A", "B", 0), {**update("B", "B", 0), "ordinal": 1}]
     second = [update("B", "B", 1), {**update("B", "C", 1), "ordinal": 1}]
-    again = [{**row, "offset": 2} for row in second]
-    assert kinds([*first, *second, *again]) == ["row", "row", "row", "row", "duplicate", "duplicate"]
+    redelivered = [{**row, "offset": 2} for row in second]
+    assert kinds([*first, *second, *redelivered]) == ["row", "row", "row", "row", "duplicate", "duplicate"]
     assert len({row["change_id"] for row in deduplicate([*first, *second])}) == 4

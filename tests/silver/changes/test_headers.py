@@ -21,7 +21,7 @@ PLACES = {
 @pytest.mark.parametrize(
     "name", [SEED, FORGOTTEN, TOO_LONG, BAD_COORDINATES, "mainstem.other", "mainstem.mainstem.seed"]
 )
-def test_a_producers_header_under_our_name_changes_no_fate(name: str, place: str) -> None:
+def test_a_producers_header_under_our_name_changes_no_outcome(name: str, place: str) -> None:
     if (name, place) == (BAD_COORDINATES, "a line of a file"):
         return  # a line that the reader itself refused: no producer's header comes under this name since headers are renamed
     value = message("INSERT", 5, after=JOE)

@@ -84,26 +84,26 @@ def released(row: Row) -> Row:
     return {**row, "kind": "row", "origin": KNOWN}
 
 
-def told(fates: Iterable[Row]) -> list[tuple[str, int, Image | None, Image | None]]:
+def summary(outcomes: Iterable[Row]) -> list[tuple[str, int, Image | None, Image | None]]:
     """What became of which offset: kind, offset, before, after."""
-    return [(row["kind"], row["offset"], row["before"], row["after"]) for row in fates]
+    return [(row["kind"], row["offset"], row["before"], row["after"]) for row in outcomes]
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_halves_in_either_order_are_one_update_at_the_after_half(order: tuple[int, int]) -> None:
     at_before, at_after = order
     (row,) = pair([after(ANN, at_after), before(JOE, at_before)])
-    assert told([row]) == [("row", at_after, JOE, ANN)]
+    assert summary([row]) == [("row", at_after, JOE, ANN)]
     assert row["paired_with"] == {"topic": "orders", "partition": 0, "offset": at_before}
     assert (row["half"], row["op"]) == (None, "update")
 
 
 def test_a_half_alone_waits() -> None:
-    assert told(pair([before(JOE, 0)])) == [("half", 0, JOE, None)]
-    assert told(pair([after(ANN, 0)])) == [("half", 0, None, ANN)]
+    assert summary(pair([before(JOE, 0)])) == [("half", 0, JOE, None)]
+    assert summary(pair([after(ANN, 0)])) == [("half", 0, None, ANN)]
 
 
-def test_a_waiting_half_whose_partner_does_not_come_is_not_told_again() -> None:
+def test_a_waiting_half_whose_partner_does_not_come_is_not_reported_again() -> None:
     assert pair([waiting(before(JOE, 0))]) == []
 
 
@@ -112,13 +112,13 @@ def test_a_partner_of_a_later_batch_completes_the_half_that_waits(first: str) ->
     old, new = before(JOE, 0), after(ANN, 7, partition=3)
     members = [waiting(old), new] if first == "before" else [waiting(new), old]
     (row,) = pair(members)
-    assert told([row]) == [("row", 7, JOE, ANN)]
+    assert summary([row]) == [("row", 7, JOE, ANN)]
     assert (row["partition"], row["paired_with"]["partition"]) == (3, 0)
 
 
 def test_a_half_that_comes_twice_is_a_duplicate() -> None:
-    fates = pair([before(JOE, 0), before(JOE, 1), after(ANN, 2), after(ANN, 3)])
-    assert sorted(told(fates), key=lambda f: f[1]) == [
+    outcomes = pair([before(JOE, 0), before(JOE, 1), after(ANN, 2), after(ANN, 3)])
+    assert sorted(summary(outcomes), key=lambda f: f[1]) == [
         ("duplicate", 1, None, None),
         ("row", 2, JOE, ANN),
         ("duplicate", 3, None, None),
@@ -126,18 +126,18 @@ def test_a_half_that_comes_twice_is_a_duplicate() -> None:
 
 
 def test_a_half_that_waits_already_keeps_its_place_when_it_comes_again_with_a_lower_offset() -> None:
-    fates = pair([waiting(before(JOE, 9)), before(JOE, 2)])
-    assert told(fates) == [("duplicate", 2, None, None)]
+    outcomes = pair([waiting(before(JOE, 9)), before(JOE, 2)])
+    assert summary(outcomes) == [("duplicate", 2, None, None)]
 
 
 def test_halves_of_an_update_that_is_known_are_duplicates() -> None:
-    fates = pair([update(JOE, ANN, 1), before(JOE, 5), after(ANN, 6)])
-    assert told(fates) == [("duplicate", 5, None, None), ("duplicate", 6, None, None)]
+    outcomes = pair([update(JOE, ANN, 1), before(JOE, 5), after(ANN, 6)])
+    assert summary(outcomes) == [("duplicate", 5, None, None), ("duplicate", 6, None, None)]
 
 
 def test_a_half_that_waits_is_a_duplicate_once_the_whole_update_came_another_way() -> None:
     settled = pair([waiting(before(JOE, 5)), update(JOE, ANN, 9)])
-    assert told(settled) == [("duplicate", 5, None, None)]
+    assert summary(settled) == [("duplicate", 5, None, None)]
     assert (settled[0]["reason"], settled[0]["detail"]) == ("update_complete", None)
     (new,) = pair([before(JOE, 5), update(JOE, ANN, 9)])
     assert (new["kind"], new["reason"]) == ("duplicate", None)
@@ -170,13 +170,13 @@ def test_a_half_without_a_time_to_believe_waits_from_the_time_at_its_arrival_and
 
 def test_an_overdue_after_half_becomes_an_update_without_a_before_image() -> None:
     (row,) = pair([waiting(after(ANN, 0, deadline=HOUR))])
-    assert told([row]) == [("row", 0, None, ANN)]
+    assert summary([row]) == [("row", 0, None, ANN)]
     assert (row["half"], row["paired_with"]) == ("after", None)
 
 
 def test_an_overdue_before_half_is_quarantined() -> None:
     (row,) = pair([waiting(before(JOE, 0, deadline=HOUR))])
-    assert told([row]) == [("quarantined", 0, JOE, None)]
+    assert summary([row]) == [("quarantined", 0, JOE, None)]
     assert row["reason"] == "unpaired_before_image"
 
 
@@ -186,18 +186,18 @@ def refused(row: Row) -> Row:
 
 def test_an_after_half_completes_its_update_with_the_before_half_in_quarantine() -> None:
     (row,) = pair([refused(before(JOE, 0)), after(ANN, 5, deadline=HOUR)])
-    assert told([row]) == [("row", 5, JOE, ANN)]
+    assert summary([row]) == [("row", 5, JOE, ANN)]
     assert row["paired_with"] == {"topic": "orders", "partition": 0, "offset": 0}
 
 
 def test_a_before_half_in_quarantine_that_comes_again_is_a_duplicate() -> None:
-    assert told(pair([refused(before(JOE, 0)), before(JOE, 7, deadline=HOUR)])) == [
+    assert summary(pair([refused(before(JOE, 0)), before(JOE, 7, deadline=HOUR)])) == [
         ("duplicate", 7, None, None)
     ]
 
 
 def test_a_before_half_in_quarantine_whose_update_is_complete_takes_no_part_again() -> None:
-    assert told(pair([refused(before(JOE, 0)), update(JOE, ANN, 5), after(ANN, 9)])) == [
+    assert summary(pair([refused(before(JOE, 0)), update(JOE, ANN, 5), after(ANN, 9)])) == [
         ("duplicate", 9, None, None)
     ]
 
@@ -213,17 +213,17 @@ def test_a_half_within_its_time_or_without_a_time_waits_on(time: int | None, dea
 
 def test_a_new_partner_is_paired_before_any_release() -> None:
     (row,) = pair([waiting(after(ANN, 0, deadline=HOUR)), before(JOE, 5, deadline=HOUR)])
-    assert told([row]) == [("row", 0, JOE, ANN)]
+    assert summary([row]) == [("row", 0, JOE, ANN)]
 
 
 def test_a_half_that_is_overdue_when_it_comes_is_released_at_once() -> None:
-    assert told(pair([after(ANN, 0, deadline=HOUR)])) == [("row", 0, None, ANN)]
+    assert summary(pair([after(ANN, 0, deadline=HOUR)])) == [("row", 0, None, ANN)]
 
 
 def test_the_late_partner_of_a_released_half_completes_it_under_the_same_change_id_and_sequence() -> None:
     (lone,) = pair([waiting(after(ANN, 0, deadline=HOUR))])
     (whole,) = pair([released(lone), before(JOE, 9, deadline=HOUR)])
-    assert told([whole]) == [("row", 0, JOE, ANN)]
+    assert summary([whole]) == [("row", 0, JOE, ANN)]
     assert (whole["change_id"], whole["sequence"], whole["half"]) == (
         lone["change_id"],
         lone["sequence"],
@@ -234,26 +234,26 @@ def test_the_late_partner_of_a_released_half_completes_it_under_the_same_change_
 def test_a_completed_half_is_not_completed_again() -> None:
     lone = released(after(ANN, 0))
     (whole,) = pair([lone, before(JOE, 9)])
-    fates = pair([lone, {**whole, "origin": KNOWN}, before(JOE, 12), after(ANN, 13)])
-    assert told(fates) == [("duplicate", 12, None, None), ("duplicate", 13, None, None)]
+    outcomes = pair([lone, {**whole, "origin": KNOWN}, before(JOE, 12), after(ANN, 13)])
+    assert summary(outcomes) == [("duplicate", 12, None, None), ("duplicate", 13, None, None)]
 
 
 def test_a_released_half_that_comes_again_is_a_duplicate() -> None:
-    assert told(pair([released(after(ANN, 0)), after(ANN, 5)])) == [("duplicate", 5, None, None)]
+    assert summary(pair([released(after(ANN, 0)), after(ANN, 5)])) == [("duplicate", 5, None, None)]
 
 
-def test_several_pairs_on_one_position_are_told_apart_by_key() -> None:
-    fates = pair(
+def test_several_pairs_on_one_position_are_distinguished_by_key() -> None:
+    outcomes = pair(
         [before(JOE, 0), before(BOB, 1), after({**BOB, "name": "eve"}, 2, partition=1), after(ANN, 3)]
     )
-    assert sorted(told(fates), key=lambda f: f[1]) == [
+    assert sorted(summary(outcomes), key=lambda f: f[1]) == [
         ("row", 2, BOB, {"id": "2", "name": "eve"}),
         ("row", 3, JOE, ANN),
     ]
 
 
 def test_a_changed_key_is_one_update() -> None:
-    assert told(pair([before(JOE, 0), after({"id": "9", "name": "joe"}, 4, partition=1)])) == [
+    assert summary(pair([before(JOE, 0), after({"id": "9", "name": "joe"}, 4, partition=1)])) == [
         ("row", 4, JOE, {"id": "9", "name": "joe"})
     ]
 
@@ -262,8 +262,8 @@ def test_a_changed_key_beside_a_plain_update_on_one_position() -> None:
     moved = {"id": "9", "name": "joe"}
     members = [before(JOE, 0), before(BOB, 1), after(moved, 2), after({**BOB, "name": "eve"}, 3)]
     assert sorted(row["kind"] for row in pair(members)) == ["half", "half", "row"]
-    fates = pair([{**row, "deadline": HOUR} for row in members])
-    assert sorted(told(fates), key=lambda f: f[1]) == [
+    outcomes = pair([{**row, "deadline": HOUR} for row in members])
+    assert sorted(summary(outcomes), key=lambda f: f[1]) == [
         ("row", 2, JOE, moved),
         ("row", 3, BOB, {"id": "2", "name": "eve"}),
     ]
@@ -271,15 +271,17 @@ def test_a_changed_key_beside_a_plain_update_on_one_position() -> None:
 
 def test_swapped_keys_on_one_position_are_updates_of_each_key() -> None:
     one, two = {"id": "1", "name": "joe"}, {"id": "2", "name": "bob"}
-    fates = pair([before(one, 0), after({**one, "id": "2"}, 1), before(two, 2), after({**two, "id": "1"}, 3)])
-    assert sorted(told(fates), key=lambda f: f[1]) == [
+    outcomes = pair(
+        [before(one, 0), after({**one, "id": "2"}, 1), before(two, 2), after({**two, "id": "1"}, 3)]
+    )
+    assert sorted(summary(outcomes), key=lambda f: f[1]) == [
         ("row", 1, two, {"id": "2", "name": "joe"}),
         ("row", 3, one, {"id": "1", "name": "bob"}),
     ]
 
 
 def test_tables_without_a_key_are_paired_by_position() -> None:
-    assert told(pair([before(JOE, 0, keys=None), after(BOB, 1, keys=None)])) == [("row", 1, JOE, BOB)]
+    assert summary(pair([before(JOE, 0, keys=None), after(BOB, 1, keys=None)])) == [("row", 1, JOE, BOB)]
 
 
 def test_several_pairs_without_a_key_are_paired_by_their_order_in_one_partition() -> None:
@@ -290,7 +292,7 @@ def test_several_pairs_without_a_key_are_paired_by_their_order_in_one_partition(
         after({"id": "3"}, 3, keys=None),
     ]
     for members in (halves, halves[::-1], [waiting(halves[2]), *halves[:2], halves[3]]):
-        assert sorted(told(pair(members)), key=lambda f: f[1]) == [
+        assert sorted(summary(pair(members)), key=lambda f: f[1]) == [
             ("row", 1, JOE, ANN),
             ("row", 3, BOB, {"id": "3"}),
         ]
@@ -303,16 +305,16 @@ def test_what_neither_key_nor_order_tells_apart_is_never_guessed(places: Sequenc
     halves = [
         half(s, i, o, partition=p, keys=None) for s, i, (p, o) in zip(sides, images, places, strict=True)
     ]
-    fates = pair(halves)
-    assert [(row["kind"], row["reason"]) for row in fates] == [("quarantined", "ambiguous_pair")] * 4
+    outcomes = pair(halves)
+    assert [(row["kind"], row["reason"]) for row in outcomes] == [("quarantined", "ambiguous_pair")] * 4
 
 
 def test_halves_of_different_keys_wait_for_their_own_partners() -> None:
     early = [before({"id": "1"}, 0), before({"id": "2"}, 1), after({"id": "3"}, 2), after({"id": "4"}, 3)]
     assert [row["kind"] for row in pair(early)] == ["half"] * 4
     late = [after({"id": "1"}, 4), after({"id": "2"}, 5), before({"id": "3"}, 6), before({"id": "4"}, 7)]
-    fates = pair([*map(waiting, early), *late])
-    assert {(row["before"]["id"], row["after"]["id"]) for row in fates} == {(n, n) for n in "1234"}
+    outcomes = pair([*map(waiting, early), *late])
+    assert {(row["before"]["id"], row["after"]["id"]) for row in outcomes} == {(n, n) for n in "1234"}
 
 
 def test_an_open_question_waits_for_more_halves_and_is_refused_when_overdue() -> None:
@@ -323,22 +325,22 @@ def test_an_open_question_waits_for_more_halves_and_is_refused_when_overdue() ->
 
 
 def test_a_missing_half_does_not_hold_up_the_pairs_beside_it() -> None:
-    fates = pair([before(JOE, 0), after(ANN, 1), after({**BOB, "name": "eve"}, 2)])
-    assert sorted(told(fates), key=lambda f: f[1]) == [
+    outcomes = pair([before(JOE, 0), after(ANN, 1), after({**BOB, "name": "eve"}, 2)])
+    assert sorted(summary(outcomes), key=lambda f: f[1]) == [
         ("row", 1, JOE, ANN),
         ("half", 2, None, {"id": "2", "name": "eve"}),
     ]
 
 
-def test_a_quarantined_half_keeps_no_image_and_what_is_known_gets_no_fate() -> None:
-    fates = pair(
+def test_a_quarantined_half_keeps_no_image_and_known_rows_get_no_outcome() -> None:
+    outcomes = pair(
         [
             released(after(BOB, 0, keys=None)),
             *(before({"id": str(n)}, n, keys=None, deadline=HOUR) for n in (1, 2)),
         ]
     )
-    assert {row["offset"] for row in fates} == {1, 2}
-    assert all(row["before"] is None and row["reason"] == "ambiguous_pair" for row in fates)
+    assert {row["offset"] for row in outcomes} == {1, 2}
+    assert all(row["before"] is None and row["reason"] == "ambiguous_pair" for row in outcomes)
 
 
 def test_the_answer_does_not_depend_on_the_order_of_the_members() -> None:
@@ -350,10 +352,10 @@ def test_the_answer_does_not_depend_on_the_order_of_the_members() -> None:
         after({**BOB, "name": "eve"}, 3),
         after(ANN, 9),
     ]
-    expected = sorted(told(pair(members)), key=lambda f: f[1])
+    expected = sorted(summary(pair(members)), key=lambda f: f[1])
     for seed in range(20):
         shuffled = random.Random(seed).sample(members, len(members))
-        assert sorted(told(pair(shuffled)), key=lambda f: f[1]) == expected
+        assert sorted(summary(pair(shuffled)), key=lambda f: f[1]) == expected
 
 
 def test_overdue_halves_are_decided_place_by_place_however_many_they_are() -> None:
@@ -378,7 +380,7 @@ def test_overdue_halves_are_decided_place_by_place_however_many_they_are() -> No
     assert sum(batch.num_rows for batch in found) == 999
 
 
-def test_arrow_rows_go_in_and_fates_come_out() -> None:
+def test_arrow_rows_go_in_and_outcomes_come_out() -> None:
     rows = [before(JOE, 0, time=5), after(ANN, 1, time=5)]
     members = (
         staged_table(rows)
@@ -391,7 +393,7 @@ def test_arrow_rows_go_in_and_fates_come_out() -> None:
         for batch in pair_groups(members.to_batches())
         for row in plain_rows(pa.Table.from_batches([batch]))
     ]
-    assert told(found) == [("row", 1, JOE, ANN)]
+    assert summary(found) == [("row", 1, JOE, ANN)]
     assert found[0]["event_time"] == 5
 
 
@@ -431,24 +433,24 @@ class Silver:
             for row in self.pending.values()
             if row["sequence"] in touched or (deadline is not None and row["event_time"] < deadline)
         ]
-        fates: list[Row] = []
+        outcomes: list[Row] = []
         for place in sorted({row["sequence"] for row in [*batch, *met]}):
             members = [{**row, "origin": NEW} for row in batch if row["sequence"] == place]
             members += [{**row, "origin": PENDING} for row in met if row["sequence"] == place]
             members += [{**row, "origin": KNOWN} for row in known if row["sequence"] == place]
-            fates += pair([{**row, "deadline": deadline} for row in members])
-        self.changes += fates
+            outcomes += pair([{**row, "deadline": deadline} for row in members])
+        self.changes += outcomes
         gone = {
             (row["partition"], row["offset"])
-            for row in fates
+            for row in outcomes
             if row["kind"] in ("row", "duplicate", "quarantined")
         }
         gone |= {
             (row["paired_with"]["partition"], row["paired_with"]["offset"])
-            for row in fates
+            for row in outcomes
             if row["paired_with"]
         }
-        self.pending |= {(row["partition"], row["offset"]): row for row in fates if row["kind"] == "half"}
+        self.pending |= {(row["partition"], row["offset"]): row for row in outcomes if row["kind"] == "half"}
         self.pending = {at: row for at, row in self.pending.items() if at not in gone}
 
 
@@ -501,7 +503,7 @@ def assert_each_update_is_one_row(silver: Silver, delivery: Delivery) -> None:
     assert silver.pending == {}
 
 
-def assert_each_message_has_one_fate(silver: Silver, delivery: Delivery) -> None:
+def assert_each_message_has_one_outcome(silver: Silver, delivery: Delivery) -> None:
     ends = Counter(
         (row["partition"], row["offset"])
         for row in silver.changes
@@ -521,7 +523,7 @@ def test_each_update_without_a_key_is_one_row_however_its_halves_come(delivery: 
     for batch in delivery.batches:
         silver.take(batch)
     assert_each_update_is_one_row(silver, delivery)
-    assert_each_message_has_one_fate(silver, delivery)
+    assert_each_message_has_one_outcome(silver, delivery)
 
 
 @given(deliveries(most=6))
@@ -530,7 +532,7 @@ def test_each_update_is_one_row_when_all_halves_come_in_one_batch(delivery: Deli
     silver.take([row for batch in delivery.batches for row in batch])
     silver.take([], deadline=HOUR)
     assert_each_update_is_one_row(silver, delivery)
-    assert_each_message_has_one_fate(silver, delivery)
+    assert_each_message_has_one_outcome(silver, delivery)
 
 
 @given(deliveries())
@@ -551,7 +553,7 @@ def test_each_image_is_in_one_row_however_its_half_comes(delivery: Delivery) -> 
         for row in rows
         if row["sequence"] in lone
     )
-    assert_each_message_has_one_fate(silver, delivery)
+    assert_each_message_has_one_outcome(silver, delivery)
     assert silver.pending == {}
 
 

@@ -73,7 +73,7 @@ def drawn_log(draw: Random, *, moves: int = 1) -> Log:
 
 
 def decoded(messages: Sequence[tuple[int, int, bytes]]) -> list[Row]:
-    """The fates of one Arrow batch of messages, each with its shard and offset."""
+    """The outcomes of one Arrow batch of messages, each with its shard and offset."""
     rows = [("feed", "orders", shard, offset, None, None, value, None) for shard, offset, value in messages]
     columns: list[Any] = list(zip(*rows, strict=True))
     arrays = [pa.array(c, f.type) for c, f in zip(columns, FIELDS, strict=True)]
@@ -127,13 +127,13 @@ class Silver:
                 )
             )
 
-    def _commit(self, fates: Sequence[Row]) -> None:
-        self.changes += [row for row in fates if row["kind"] != "half"]
-        gone = {_at(row) for row in fates if row["kind"] != "half"}
-        gone |= {_at(row["paired_with"]) for row in fates if row["paired_with"]}
+    def _commit(self, outcomes: Sequence[Row]) -> None:
+        self.changes += [row for row in outcomes if row["kind"] != "half"]
+        gone = {_at(row) for row in outcomes if row["kind"] != "half"}
+        gone |= {_at(row["paired_with"]) for row in outcomes if row["paired_with"]}
         self.pending = [
             row
-            for row in [*self.pending, *(row for row in fates if row["kind"] == "half")]
+            for row in [*self.pending, *(row for row in outcomes if row["kind"] == "half")]
             if _at(row) not in gone
         ]
 
@@ -165,7 +165,7 @@ def couples(silver: Silver) -> set[tuple[str, str]]:
 
 def test_no_update_has_the_halves_of_two() -> None:
     """Deliveries in the order of their shards: what the order settles is paired, and nothing is paired crosswise."""
-    paired = told = 0
+    paired = expected = 0
     for seed in range(DELIVERIES):
         draw = Random(seed)
         log = drawn_log(draw)
@@ -179,5 +179,5 @@ def test_no_update_has_the_halves_of_two() -> None:
             "unpaired_before_image",
         }
         paired += len(couples(silver))
-        told += len(log.updates)
-    assert paired > 0.98 * told
+        expected += len(log.updates)
+    assert paired > 0.98 * expected

@@ -195,7 +195,7 @@ def test_a_member_that_is_missing_has_no_text() -> None:
     assert optional_text(Raw(b'"x"')) == "x"
 
 
-def test_key_names_are_told_once_and_none_are_null() -> None:
+def test_key_names_are_listed_once_and_none_is_null() -> None:
     assert checked_keys(["a", "b", "a"], {"a": "1", "b": None}, None) == ("a", "b")
     assert checked_keys([], {"a": "1"}) is None
     assert checked_keys(None) is None
@@ -225,7 +225,7 @@ def test_one_document_is_read_and_numbers_stay_text() -> None:
     }
 
 
-def test_json_behind_a_schema_id_is_read_and_anything_else_there_is_told() -> None:
+def test_json_behind_a_schema_id_is_read_and_anything_else_there_is_named() -> None:
     mark = b"\x00\x00\x00\x00\x07"
     assert read_json(ANY, mark + b'{"a": 1.50}') == {"a": Raw(b"1.50")}
     for behind in (b"\x02\x06Ann", b'{"a"', b"{\xff}"):

@@ -64,7 +64,7 @@ def test_recorded_messages_are_named_or_the_doubt_is_said(scenario: str) -> None
     assert sum(found["unread_reasons"].values()) == found["unread_count"]
 
 
-def test_all_recorded_feeds_in_one_folder_are_told_apart() -> None:
+def test_all_recorded_feeds_in_one_folder_are_distinguished() -> None:
     messages = [
         FiledMessage(s.partition("/")[0], n, "lines", m)
         for s in SCENARIOS
@@ -84,7 +84,7 @@ def blob(op: str, version: str) -> bytes:
     ).encode()
 
 
-def test_blob_and_dataworks_are_told_by_version_and_words() -> None:
+def test_version_and_words_distinguish_blob_and_dataworks() -> None:
     assert only(answer([blob("MHEARTBEAT", "1.0.0")]))["name"] == "datahub_blob"
     assert only(answer([blob("HEARTBEAT", "2.0")]))["name"] == "oms_dataworks"
     assert only(answer([blob("TRANSACTION_BEGIN", "2.0")]))["name"] == "oms_dataworks"
@@ -108,7 +108,7 @@ OMS = flat(data=[{"id": 1}], mysqlType={"id": "int"})
 EITHER = flat(data=[{"id": "x"}], mysqlType={"id": "varchar"})
 
 
-def test_canal_flavours_are_told_by_their_marks() -> None:
+def test_marks_distinguish_the_flavours_of_canal() -> None:
     assert only(answer([CANAL]))["evidence"] == ["1 message with the batch number id"]
     assert only(answer([OMS]))["evidence"] == ["1 message with numbers written as JSON numbers"]
 
@@ -139,7 +139,7 @@ def test_proof_in_the_same_file_comes_before_proof_elsewhere() -> None:
     ]
 
 
-def test_a_broken_message_with_a_mark_is_not_taken_for_its_kin() -> None:
+def test_a_broken_message_with_a_mark_is_not_taken_for_another_format_of_its_envelope() -> None:
     found = answer([CANAL, flat(_tidb={"commitTs": -7}, data=[{"id": "1"}])])
     assert only(found)["messages"] == 1
     assert found["unread"] == [
@@ -172,7 +172,7 @@ def test_an_envelope_without_a_connector_is_that_of_an_old_debezium() -> None:
     assert only(answer([json.dumps({"schema": {}, "payload": message}).encode()]))["name"] == "arcion"
 
 
-def test_a_message_with_a_mark_of_no_kin_is_what_alone_reads_it() -> None:
+def test_a_message_with_a_mark_of_no_known_format_is_of_the_only_format_that_reads_it() -> None:
     change = {
         "table": "SHOP.ORDERS",
         "op_type": "I",
@@ -359,8 +359,8 @@ def test_a_file_that_is_written_in_another_way_gets_one_line_of_advice(
 ) -> None:
     (tmp_path / "feed.json").write_bytes(content)
     found = detect(peek_messages(tmp_path), FORMATS, samples=feeds.sample)
-    ((told, files, text),) = [(each["cause"], each["files"], each["advice"]) for each in found["advice"]]
-    assert (told, files, found["unread"]) == (cause, ["feed.json"], [])
+    ((advised, files, text),) = [(each["cause"], each["files"], each["advice"]) for each in found["advice"]]
+    assert (advised, files, found["unread"]) == (cause, ["feed.json"], [])
     assert words in text
     assert found["unread_reasons"] == {cause: found["unread_count"]}
     assert sum(each["messages"] for each in found["formats"]) <= 1, (
@@ -368,7 +368,7 @@ def test_a_file_that_is_written_in_another_way_gets_one_line_of_advice(
     )
 
 
-def test_gzip_under_a_wrong_name_is_read_and_told_once(tmp_path: Path) -> None:
+def test_gzip_under_a_wrong_name_is_read_and_reported_once(tmp_path: Path) -> None:
     (tmp_path / "feed.json").write_bytes(gzip.compress(b"\n".join([OMS] * 9)))
     (tmp_path / "other.gz").write_bytes(b"\n".join([OMS] * 9))
     found = detect(peek_messages(tmp_path), FORMATS)

@@ -71,8 +71,8 @@ def test_a_row_that_is_delivered_again_is_one_row() -> None:
 
 def test_a_deleted_row_may_come_again_and_an_update_is_no_new_row() -> None:
     first, second = change(Op.INSERT, 1, id="1"), change(Op.INSERT, 2, id="2")
-    gone, again = change(Op.DELETE, 3, id="1"), change(Op.INSERT, 4, id="1")
-    assert candidates(sampled(first, second, gone, again), ["id"]) == [["id"]]
+    gone, inserted = change(Op.DELETE, 3, id="1"), change(Op.INSERT, 4, id="1")
+    assert candidates(sampled(first, second, gone, inserted), ["id"]) == [["id"]]
     assert candidates(sampled(first, second, change(Op.UPDATE, 3, id="1")), ["id"]) == [["id"]]
 
 

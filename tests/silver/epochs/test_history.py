@@ -53,11 +53,11 @@ def test_a_stopped_source_stands_still_until_an_epoch_begins_and_has_to_be_taken
 def test_a_second_stop_waits_for_the_next_epoch_alone() -> None:
     """A run that died between the second stop and the end of its batch has the first epoch recorded already."""
     first = history(stopped_row(STOP, 1, 5000), *beginning(2, 1, ("orders", 0, 70)))
-    again = history(*first.rows, stopped_row(SECOND, 2, 5001))
-    stopped = again.stopped_sources()["feed"]
+    stopped_twice = history(*first.rows, stopped_row(SECOND, 2, 5001))
+    stopped = stopped_twice.stopped_sources()["feed"]
     assert (stopped.epoch, stopped.stops) == (2, (SECOND,))
-    assert again.passed_over(["feed"]) == []
-    on = history(*again.rows, *beginning(3, 2, ("orders", 0, 90), after=again))
+    assert stopped_twice.passed_over(["feed"]) == []
+    on = history(*stopped_twice.rows, *beginning(3, 2, ("orders", 0, 90), after=stopped_twice))
     assert (on.stopped_sources(), on.epochs("feed")) == ({}, [1, 2, 3])
 
 
@@ -108,7 +108,7 @@ def test_a_message_has_the_epoch_that_began_last_at_its_place(spark: SparkSessio
     ] * 7 + [1]
 
 
-def test_a_topic_that_was_created_anew_is_told_by_its_landing(spark: SparkSession) -> None:
+def test_a_topic_that_was_created_anew_is_recognized_by_its_landing(spark: SparkSession) -> None:
     """Epoch 2 begins with a landing, epoch 3 at an offset of what landed since, epoch 4 with another landing."""
     at: Landing = (1_000, "b.jsonl", 7)
     log = history(*started_rows(EpochStart("feed", 2, 1, [("orders", 0, 0, at)]), History()))
@@ -135,8 +135,8 @@ def test_a_topic_that_was_created_anew_is_told_by_its_landing(spark: SparkSessio
     )
     found = [row["epoch"] for row in with_epochs(messages.coalesce(1), log, {"feed": 4}).collect()]
     assert found == list(places.values())
-    told = messages.select("source", "topic", "partition", "offset").limit(1)
-    assert [row["epoch"] for row in with_recorded_epochs(told, log, {"feed": 4}).collect()] == [1]
+    one_row = messages.select("source", "topic", "partition", "offset").limit(1)
+    assert [row["epoch"] for row in with_recorded_epochs(one_row, log, {"feed": 4}).collect()] == [1]
 
 
 def test_the_sources_whose_offsets_have_started_again() -> None:

@@ -47,11 +47,11 @@ def stops(
     spark: SparkSession, changes: list[tuple[Any, ...]], *extents: tuple[Any, ...]
 ) -> list[tuple[str, int, str]]:
     rows = spark.createDataFrame(changes, STAGED_DDL)
-    told = find_stop_points(rows, spark.createDataFrame(extents, EXTENTS), WAITS)
-    assert drop_behind_stops(rows, told).count() == sum(
-        c[STAGED.names.index("offset")] < min([s.offset for s in told], default=999) for c in changes
+    found = find_stop_points(rows, spark.createDataFrame(extents, EXTENTS), WAITS)
+    assert drop_behind_stops(rows, found).count() == sum(
+        c[STAGED.names.index("offset")] < min([s.offset for s in found], default=999) for c in changes
     )
-    return [(stop.topic, stop.offset, stop.reason) for stop in told]
+    return [(stop.topic, stop.offset, stop.reason) for stop in found]
 
 
 def test_lower_positions_that_happened_later_are_a_reset(spark: SparkSession) -> None:
@@ -65,15 +65,15 @@ def test_lower_positions_that_happened_later_are_a_reset(spark: SparkSession) ->
 
 def test_a_table_that_is_excluded_shows_a_reset_too(spark: SparkSession) -> None:
     """It may be the only one of its source, and be included later: then its two lives must not be one."""
-    again = [change(1, "011.0217", 60, kind="excluded"), change(2, "011.0218", 61, kind="excluded")]
-    assert stops(spark, again, AFTER_100) == [("t", 1, "position_restarted")]
-    rows = spark.createDataFrame(again, STAGED_DDL)
+    excluded = [change(1, "011.0217", 60, kind="excluded"), change(2, "011.0218", 61, kind="excluded")]
+    assert stops(spark, excluded, AFTER_100) == [("t", 1, "position_restarted")]
+    rows = spark.createDataFrame(excluded, STAGED_DDL)
     assert suspect_sources(rows, spark.createDataFrame([AFTER_100], EXTENTS), WAITS) == {"feed"}
     shard = change(5, "011.0219", 62, kind="excluded", topic="u")
-    rows = spark.createDataFrame([*again, shard], STAGED_DDL)
+    rows = spark.createDataFrame([*excluded, shard], STAGED_DDL)
     extents = spark.createDataFrame([AFTER_100], EXTENTS)
-    told = spread_stop_points(rows, find_stop_points(rows, extents, WAITS))
-    assert [(stop.topic, stop.offset) for stop in told] == [("t", 1), ("u", 5)]
+    spread = spread_stop_points(rows, find_stop_points(rows, extents, WAITS))
+    assert [(stop.topic, stop.offset) for stop in spread] == [("t", 1), ("u", 5)]
     late = change(1, "011.0217", 9, kind="excluded")
     assert stops(spark, [late], AFTER_100) == []
 
@@ -120,14 +120,14 @@ def test_rows_of_a_long_transaction_are_none(spark: SparkSession) -> None:
 
 
 def test_epochs_that_are_decoded_again_together_are_no_reset(spark: SparkSession) -> None:
-    again = [
+    rows = [
         change(1, "011.03101", 1, server="one"),
         change(2, "012.011", 90, server="two"),
         change(3, "011.011", 300, topic="u"),
     ]
     assert (
         stops(
-            spark, again, ("feed", "shop", None, "item", "012.019", NOON + timedelta(hours=5), "two", ["two"])
+            spark, rows, ("feed", "shop", None, "item", "012.019", NOON + timedelta(hours=5), "two", ["two"])
         )
         == []
     )
@@ -142,10 +142,10 @@ def test_a_reset_stops_the_other_partitions_where_they_are_later(spark: SparkSes
     ]
     old = change(3, "011.03103", 2, topic="v")
     rows = spark.createDataFrame([reset, *shard, old], STAGED_DDL)
-    told = spread_stop_points(
+    spread = spread_stop_points(
         rows, find_stop_points(rows, spark.createDataFrame([AFTER_100], EXTENTS), WAITS)
     )
-    assert [(stop.topic, stop.offset, stop.reason) for stop in told] == [
+    assert [(stop.topic, stop.offset, stop.reason) for stop in spread] == [
         ("t", 1, "position_restarted"),
         ("u", 6, FOLLOWS),
     ]

@@ -184,5 +184,5 @@ def test_statement_is_read_as_the_server_reads_it() -> None:
     sql = """ALTER TABLE orders ADD quantity INT NOT NULL, ADD path VARCHAR(9) DEFAULT 'a\\\\b', ADD mark VARCHAR(9) DEFAULT "x" """
     (event,) = decode(type="ALTER", data=None, isDdl=True, sql=sql)
     assert isinstance(event, Control)
-    (told,) = statement_events(event, FORMAT)
-    assert [a.default for a in told.actions or () if isinstance(a, AddColumn)] == ["0", "a\\b", "x"]
+    (control,) = statement_events(event, FORMAT)
+    assert [a.default for a in control.actions or () if isinstance(a, AddColumn)] == ["0", "a\\b", "x"]

@@ -418,13 +418,13 @@ def test_cells_read_as_python_values_are_what_their_text_says(name: str) -> None
         for cell in CELLS
     ]
     values = [value.replace(b'"id":1,"id"', b'"id"') for value in values]
-    quick = [told(value) for value in values]
+    quick = [result_of(value) for value in values]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DualDecoder, "plain_of", no_quick_way)
-        assert quick == [told(value) for value in values]
+        assert quick == [result_of(value) for value in values]
 
 
-def told(value: bytes) -> tuple[Event, Any] | Reason:
+def result_of(value: bytes) -> tuple[Event, Any] | Reason:
     try:
         event = row(value)
     except Malformed as error:
@@ -437,7 +437,7 @@ def no_quick_way(*_: object) -> None:
 
 
 def test_messages_of_one_schema_share_its_columns_and_none_changes_them() -> None:
-    first, told_more = row(message("INSERT", after=JOE)), row(message("INSERT", after={**JOE, "new": 1}))
-    assert list(told_more.columns) == ["id", "name", "new"]
+    first, wider = row(message("INSERT", after=JOE)), row(message("INSERT", after={**JOE, "new": 1}))
+    assert list(wider.columns) == ["id", "name", "new"]
     assert row(message("INSERT", after=ANN)).columns is first.columns
     assert list(first.columns) == ["id", "name"]

@@ -615,7 +615,7 @@ def test_insert_of_a_writer_with_an_empty_file_and_another_position_is_no_copy()
     assert (found.op, found.position) == (Op.INSERT, (447984074911121426, 0, 0, 0, 1, 0))
 
 
-def test_equal_rows_of_a_table_without_a_key_are_told_by_their_place_in_the_transaction() -> None:
+def test_equal_rows_of_a_table_without_a_key_differ_by_their_place_in_the_transaction() -> None:
     changes = [
         envelope("c", after={"note": "a"}, source=POSTGRES, transaction={"id": "571:1", "total_order": n})
         for n in (1, 2)
@@ -717,8 +717,8 @@ def test_decoded_column_is_text() -> None:
 def test_columns_without_a_schema_are_read_as_configured(
     given: ColumnHint, wire: Any, kind: str | None, text: str
 ) -> None:
-    told = replace(context(), hints_for=lambda *_: {"c": given, "not there": given})
-    found = row(envelope("c", None, {"id": 1, "c": wire}), given=told)
+    hinted = replace(context(), hints_for=lambda *_: {"c": given, "not there": given})
+    found = row(envelope("c", None, {"id": 1, "c": wire}), given=hinted)
     assert found.after == {"id": "1", "c": text}
     assert found.columns["c"].type == kind
     assert "not there" not in found.columns
@@ -729,8 +729,8 @@ def test_a_schema_stands_above_the_configured_encoding() -> None:
         "type": "struct",
         "fields": [{"type": "struct", "field": "after", "fields": [{"type": "string", "field": "c"}]}],
     }
-    told = replace(context(), hints_for=lambda *_: {"c": ColumnHint("decimal(12,2)", "base64")})
-    assert row({"schema": schema, "payload": envelope("c", None, {"c": "/CI="})}, given=told).after == {
+    hinted = replace(context(), hints_for=lambda *_: {"c": ColumnHint("decimal(12,2)", "base64")})
+    assert row({"schema": schema, "payload": envelope("c", None, {"c": "/CI="})}, given=hinted).after == {
         "c": "/CI="
     }
 
@@ -763,7 +763,7 @@ def test_snapshots_drop_no_tables() -> None:
     assert streamed.actions is None
 
 
-def test_column_without_a_sign_is_told_by_the_configuration_where_the_schema_does_not_say_it() -> None:
+def test_the_configuration_says_that_a_column_is_unsigned_where_the_schema_does_not() -> None:
     schema = {
         "type": "struct",
         "fields": [{"type": "struct", "field": "after", "fields": [{"type": "int64", "field": "seen"}]}],

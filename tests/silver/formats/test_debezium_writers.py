@@ -58,7 +58,7 @@ def renamed(table_id: str, ddl: str, database: str | None = "shop", **source: An
     return found
 
 
-def told(controls: list[Control]) -> list[tuple[Any, ...]]:
+def summary(controls: list[Control]) -> list[tuple[Any, ...]]:
     return [(c.kind, c.database, c.schema, c.table, c.actions) for c in controls]
 
 
@@ -76,7 +76,7 @@ def test_a_rename_of_ticdc_goes_from_the_old_name_to_the_new_one(
 ) -> None:
     found = renamed(table_id, ddl, database)
     new = TableName("shop", None, "t2")
-    assert told(found) == [
+    assert summary(found) == [
         (ControlKind.DDL, "shop", None, "t1", (RenameTable(new),)),
         (ControlKind.DDL, "shop", None, "t2", (NoEffect("structure"),)),
     ]
@@ -90,19 +90,19 @@ def test_a_rename_of_ticdc_goes_from_the_old_name_to_the_new_one(
 def test_a_rename_of_ticdc_is_that_of_a_connector_that_names_the_new_table_alone() -> None:
     ddl = "RENAME TABLE `shop`.`t1` TO `shop`.`t2`"
     plain = renamed('"shop"."t2"', ddl, connector="mysql", file="bin.000003", pos=4)
-    assert told(renamed('"shop"."t1","shop"."t2"', ddl)) == told(plain)
+    assert summary(renamed('"shop"."t1","shop"."t2"', ddl)) == summary(plain)
 
 
 def test_a_rename_of_ticdc_into_another_database_keeps_both() -> None:
     found = renamed('"shop"."t1","store"."t2"', "RENAME TABLE t1 TO store.t2", "store")
-    assert told(found)[0] == (
+    assert summary(found)[0] == (
         ControlKind.DDL,
         "shop",
         None,
         "t1",
         (RenameTable(TableName("store", None, "t2")),),
     )
-    assert told(found)[1][1:4] == ("store", None, "t2")
+    assert summary(found)[1][1:4] == ("store", None, "t2")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Whatever stands in a field, a key or a header: each message of a batch has a fate, and the good ones beside it theirs."""
+"""Whatever stands in a field, a key or a header: each message of a batch has an outcome, and the good ones beside it theirs."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def cases(good: Sample, draw: random.Random) -> Iterator[Case]:
         yield draw.randbytes(draw.randint(0, 80)), None, None
 
 
-def fates(good: Sample, told: list[Case]) -> list[Row]:
+def outcomes(good: Sample, messages: list[Case]) -> list[Row]:
     rows = [
         ("feed", TOPICS[n % 8 if n % 2 else 0], 0, n, None, key, value, headers, None, None)
-        for n, (value, key, headers) in enumerate(told)
+        for n, (value, key, headers) in enumerate(messages)
     ]
     columns = [pa.array(column, f.type) for column, f in zip(zip(*rows, strict=True), MESSAGES, strict=True)]
     plan = SourcePlan(good.format, good.context, 1, lambda *_: False, 10**9)
@@ -70,34 +70,34 @@ def fates(good: Sample, told: list[Case]) -> list[Row]:
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_every_message_of_a_hostile_batch_has_a_fate(name: str) -> None:
+def test_every_message_of_a_hostile_batch_has_an_outcome(name: str) -> None:
     good = sample_of(name)
-    (plain,) = fates(good, [(good.value(), good.key, None)])
-    told: list[Case] = []
+    (plain,) = outcomes(good, [(good.value(), good.key, None)])
+    messages: list[Case] = []
     draw = random.Random(f"{SEED} {name}")
     every = list(cases(good, draw))
     for case in draw.sample(every, min(len(every), MOST)):
-        told += (case, (good.value(), good.key, None))
-    rows = fates(good, told)
+        messages += (case, (good.value(), good.key, None))
+    rows = outcomes(good, messages)
     assert {row["offset"] for row in rows} | {
         row["paired_with"]["offset"] for row in rows if row["paired_with"]
-    } == set(range(len(told)))
+    } == set(range(len(messages)))
     broken = Counter(row["detail"] for row in rows if row["reason"] == Reason.DECODER_ERROR)
     assert not broken
     after = [row["after"] for row in rows if row["offset"] % 2 and row["ordinal"] == 0]
-    assert after == [plain["after"]] * (len(told) // 2)
+    assert after == [plain["after"]] * (len(messages) // 2)
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))
-def test_recorded_messages_with_hostile_members_have_fates(name: str) -> None:
-    draw, good, told = random.Random(f"{SEED} {name}"), sample_of(name), list[Case]()
+def test_recorded_messages_with_hostile_members_have_outcomes(name: str) -> None:
+    draw, good, messages = random.Random(f"{SEED} {name}"), sample_of(name), list[Case]()
     for message, _ in recordings(name):
         try:
             document = json.loads(message.value or b"")
         except ValueError:
             continue
-        told += [(value, message.key, None) for value in spoiled(document, draw.choice(ODD))]
-    rows = fates(good, told)
+        messages += [(value, message.key, None) for value in spoiled(document, draw.choice(ODD))]
+    rows = outcomes(good, messages)
     partners = {row["paired_with"]["offset"] for row in rows if row["paired_with"]}
-    assert {row["offset"] for row in rows} | partners == set(range(len(told)))
+    assert {row["offset"] for row in rows} | partners == set(range(len(messages)))
     assert not Counter(row["detail"] for row in rows if row["reason"] == Reason.DECODER_ERROR)

@@ -145,7 +145,7 @@ def test_many_statements_in_one_message(name: str, size: int) -> None:
             check_size(decoded(fmt, context, value), len(value))
 
 
-def fates(name: str, value: bytes, topic: str = "topic") -> list[Row]:
+def outcomes(name: str, value: bytes, topic: str = "topic") -> list[Row]:
     good = sample_of(name)
     found = decoded(good.format, good.context, value, topic=topic)
     return [row for batch in found for row in plain_rows(pa.Table.from_batches([batch]))]
@@ -153,14 +153,14 @@ def fates(name: str, value: bytes, topic: str = "topic") -> list[Row]:
 
 @pytest.mark.parametrize("case", ["a long transaction id", "a long type and new columns"])
 def test_what_goes_beyond_is_one_quarantined_message(case: str) -> None:
-    (row,) = fates("canal", CASES[case](1_800))
+    (row,) = outcomes("canal", CASES[case](1_800))
     assert (row["kind"], row["reason"]) == ("quarantined", Reason.TOO_LARGE)
     assert "repeat more than" in row["detail"]
 
 
 def test_a_name_longer_than_any_database_allows_is_one_quarantined_message() -> None:
-    assert len(fates("canal", canal(table="t" * 1_000, data=rows(3)))) == 3
-    (row,) = fates("canal", canal(table="t" * 1_001, data=rows(3)))
+    assert len(outcomes("canal", canal(table="t" * 1_000, data=rows(3)))) == 3
+    (row,) = outcomes("canal", canal(table="t" * 1_001, data=rows(3)))
     assert (row["reason"], row["detail"]) == (
         Reason.WRONG_SHAPE,
         "a name of a database or table has 1,001 characters, at most 1,000",
@@ -168,14 +168,14 @@ def test_a_name_longer_than_any_database_allows_is_one_quarantined_message() -> 
 
 
 def test_a_long_topic_name_with_many_rows_is_one_quarantined_message() -> None:
-    (row,) = fates("canal", canal(data=rows(2_000), es=1609344671000), topic="9" * 200_000)
+    (row,) = outcomes("canal", canal(data=rows(2_000), es=1609344671000), topic="9" * 200_000)
     assert row["reason"] == Reason.TOO_LARGE
 
 
 def test_too_many_rows_are_one_quarantined_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_limits, "MOST_EVENTS", 10)
-    assert len(fates("canal", canal(data=rows(10)))) == 10
-    (row,) = fates("canal", canal(data=rows(11)))
+    assert len(outcomes("canal", canal(data=rows(10)))) == 10
+    (row,) = outcomes("canal", canal(data=rows(11)))
     assert (row["reason"], row["detail"]) == (
         Reason.TOO_LARGE,
         "more than 10 rows or statements in one message",
@@ -228,13 +228,13 @@ HONEST: dict[str, tuple[bytes, int]] = {
 @pytest.mark.parametrize("case", HONEST)
 def test_honest_messages_are_not_refused(case: str) -> None:
     value, count = HONEST[case]
-    found = fates("canal", value)
+    found = outcomes("canal", value)
     assert len(found) == count
     assert {row["kind"] for row in found} <= {"row", "ddl"}
 
 
 def test_each_statement_has_its_own_text() -> None:
-    found = fates("canal", canal(type="QUERY", data=None, sql="DROP TABLE a; /* x */ DROP TABLE b, c;"))
+    found = outcomes("canal", canal(type="QUERY", data=None, sql="DROP TABLE a; /* x */ DROP TABLE b, c;"))
     assert [(row["table"], row["statement"]) for row in found] == [
         ("a", "DROP TABLE a"),
         ("b", "DROP TABLE b, c"),
@@ -244,6 +244,6 @@ def test_each_statement_has_its_own_text() -> None:
 
 def test_a_long_statement_about_many_tables_stands_once() -> None:
     text = "DROP TABLE a" + ", a" * 100
-    first, *others = fates("canal", canal(type="QUERY", data=None, sql=text))
+    first, *others = outcomes("canal", canal(type="QUERY", data=None, sql=text))
     assert first["statement"] == text
     assert {row["statement"] for row in others} == {text[:200] + "…"}

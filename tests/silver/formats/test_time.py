@@ -36,11 +36,11 @@ PART = 1 if os.environ.get("MAINSTEM_SIZE") == "large" else 4
 sample = lru_cache(sample_of)
 
 
-def seconds(run: Callable[[Any], object], told: Any) -> float:
+def seconds(run: Callable[[Any], object], argument: Any) -> float:
     gc.disable()  # it would go through all that the tests before this one left, which is not the message's doing
     try:
         begun = time.process_time()
-        run(told)
+        run(argument)
         return time.process_time() - begun
     finally:
         gc.enable()
@@ -195,7 +195,7 @@ def paths(node: Any) -> Iterator[tuple[Any, ...]]:
 def normalized(
     good: Sample, value: bytes | None, key: bytes | None = None, header: bytes | None = None
 ) -> None:
-    """The fate of a message, as silver finds it."""
+    """The outcome of a message, as silver finds it."""
     headers = (
         None
         if header is None

@@ -22,6 +22,6 @@ def test_rows_of_snapshots_behind_changes_are_counted_by_table_and_epoch(spark: 
     ]
     whole = [counted(5000, "item", "012.010.orders.010.017.010", 8), counted(6000, "item", "012.011.015", 0)]
     first = [counted(1000, "line", COPIED, 4), counted(2000, "line", STREAMED, 0)]
-    (told,) = late_snapshots(spark.createDataFrame([*item, *whole, *first], COLUMNS).coalesce(1))
-    assert (told["table"], told["epoch"], told["rows"]) == ("item", 1, 7)
-    assert "`epoch: 2`" in told["note"]
+    (late,) = late_snapshots(spark.createDataFrame([*item, *whole, *first], COLUMNS).coalesce(1))
+    assert (late["table"], late["epoch"], late["rows"]) == ("item", 1, 7)
+    assert "`epoch: 2`" in late["note"]

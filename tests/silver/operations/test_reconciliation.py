@@ -1,4 +1,4 @@
-"""What only change data capture can tell: messages and fates, offsets without a gap, transactions that are complete."""
+"""What only change data capture can tell: messages and outcomes, offsets without a gap, transactions that are complete."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Pipeline:
     def take(self, messages: Sequence[tuple[int, int, str]]) -> None:
         """A batch of messages: partition, offset, and the transaction that they belong to, or END with how many it has."""
         self.batch += 1
-        rows, fates = [], []
+        rows, outcomes = [], []
         for partition, offset, text in messages:
             at: dict[str, Any] = {"source": "feed", "topic": "t", "partition": partition, "offset": offset}
             transaction, _, end = text.partition(" END ")
@@ -58,10 +58,10 @@ class Pipeline:
                 else {}
             )
             more = {"batch": self.batch, "kind": kind, "ordinal": 0, "transaction_id": transaction or None}
-            fates.append({**dict.fromkeys(CHANGES.names), **at, **image, **more})
+            outcomes.append({**dict.fromkeys(CHANGES.names), **at, **image, **more})
         self.lake.append(self.spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
         self.lake.append(
-            self.spark.createDataFrame(fates, CHANGES).coalesce(1),
+            self.spark.createDataFrame(outcomes, CHANGES).coalesce(1),
             CHANGES_TABLE,
             None,
             changes_table.CHANGES_PROPERTIES,
@@ -74,7 +74,7 @@ class Pipeline:
         return {result.rule: result.failing_keys for result in found}
 
 
-def test_gaps_between_runs_and_transactions_across_batches_are_told_and_nothing_else(
+def test_gaps_between_runs_and_transactions_across_batches_are_found_and_nothing_else(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     pipeline = Pipeline(spark, tmp_path)

@@ -33,10 +33,10 @@ def test_a_backlog_is_taken_up_in_portions(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A half whose partner is in the last portion waits for it, though the times of all portions before are past its own."""
-    told = [message("UPDATE_BEFOR", 1, before=item(0, "ink", 1.0))]
-    told += [message("INSERT", 10_000 * n, after=item(n, "pen", 1.0)) for n in range(1, 40)]
-    told += [message("UPDATE_AFTER", 1, after=item(0, "ink", 2.0))]
-    texts = [*(json.dumps(one).encode() for one in told), *(b"{broken" for _ in range(20))]
+    messages = [message("UPDATE_BEFOR", 1, before=item(0, "ink", 1.0))]
+    messages += [message("INSERT", 10_000 * n, after=item(n, "pen", 1.0)) for n in range(1, 40)]
+    messages += [message("UPDATE_AFTER", 1, after=item(0, "ink", 2.0))]
+    texts = [*(json.dumps(one).encode() for one in messages), *(b"{broken" for _ in range(20))]
     bronze = [("feed", "t", 0, n, None, None, text, None, None, None, LANDED) for n, text in enumerate(texts)]
     lake = Lakehouse(configured(tmp_path, "other").root)
     lake.append(spark.createDataFrame(bronze, MESSAGES), MESSAGES_TABLE)

@@ -35,17 +35,17 @@ def queries(spark: SparkSession) -> list[Any]:
     return [found.apply(number) for number in range(found.size())]
 
 
-def test_messages_without_a_fate_are_looked_for_once_a_step(spark: SparkSession, tmp_path: Path) -> None:
+def test_messages_without_an_outcome_are_looked_for_once_a_step(spark: SparkSession, tmp_path: Path) -> None:
     """Where an epoch begins its messages are found out once, and once more in the batch of the stream."""
     if is_connect(spark):
         pytest.skip("Spark Connect does not show the plans of what has run")
     shop, config = Shop(spark, tmp_path), str(tmp_path / "mainstem.yml")
-    told = [
+    messages = [
         message("INSERT", 500, after=item(1, "pen", 1.0)),
         later("INSERT", 1, 5, after=item(2, "ink", 2.0)),
         "no message",
     ]
-    shop.land(told)
+    shop.land(messages)
     assert main(["run", "--through", "silver", "-c", config]) == 1
     set_epoch(tmp_path, 2)
     shop.land([later("UPDATE_BEFOR", 2, 6, before=item(2, "ink", 2.0)), "no message either"])

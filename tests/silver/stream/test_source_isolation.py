@@ -38,7 +38,7 @@ def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
         ]
         lake.append(spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
 
-    def fates() -> list[tuple[str, int, str]]:
+    def outcomes() -> list[tuple[str, int, str]]:
         rows = lake.read(spark, CHANGES_TABLE).select("source", "offset", "kind").collect()
         return sorted((row[0], row[1], row[2]) for row in rows)
 
@@ -58,11 +58,11 @@ def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
             True,
             True,
         )
-        assert fates() == [("healthy", n, "row") for n in range(1, number + 1)]
+        assert outcomes() == [("healthy", n, "row") for n in range(1, number + 1)]
     monkeypatch.setattr(batches, "_find_stops", stops)
     land(3)
     assert run_silver(spark, lake, config).errors == ()
-    assert fates() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3)]
+    assert outcomes() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3)]
 
     def fails_always(*_: Any) -> Any:
         raise RecursionError("no disk is left")
@@ -73,4 +73,4 @@ def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
         run_silver(spark, lake, config)
     monkeypatch.setattr(batches, "_find_stops", stops)
     assert run_silver(spark, lake, config).errors == ()
-    assert fates() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3, 4)]
+    assert outcomes() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3, 4)]

@@ -146,7 +146,7 @@ def test_elements_of_an_array_are_read_by_their_own_type(items: Field, wire: str
         ("-1000", "1969-12-31T23:59:59.000"),
     ],
 )
-def test_the_unit_of_a_wall_time_without_a_schema_is_told_by_its_size(text: str, expected: str) -> None:
+def test_the_size_of_a_wall_time_without_a_schema_shows_its_unit(text: str, expected: str) -> None:
     assert value_of(Field(name=ANY_TIMESTAMP), Token.NUMBER, text) == expected
 
 

@@ -34,7 +34,7 @@ WALLS = {
     "wall_3": ColumnHint("timestamp_ntz", "milliseconds"),
     "wall_6": ColumnHint("timestamp_ntz", "microseconds"),
 }
-TOLD: Mapping[str, ColumnHint] = {
+WITH_STATEMENTS: Mapping[str, ColumnHint] = {
     **{
         "code": ColumnHint("decimal(20,0)"),
         "price": ColumnHint("decimal(12,2)"),
@@ -70,7 +70,7 @@ def messages(letter: str, name: str, style: str) -> tuple[RawMessage, ...]:
     return tuple(m for m in recorded_messages(f"{letter}{name}", FOLDER) if m.topic.split(".")[0] == prefix)
 
 
-def told(letter: str, name: str, *, by_setting: bool) -> dict[str, ColumnHint]:
+def hints_of(letter: str, name: str, *, by_setting: bool) -> dict[str, ColumnHint]:
     """PostgreSQL's columns; where the mode is adaptive nothing but the column itself tells its unit."""
     if letter == "m":
         return {}
@@ -80,7 +80,7 @@ def told(letter: str, name: str, *, by_setting: bool) -> dict[str, ColumnHint]:
         column: ColumnHint("timestamp_ntz", _unit(name, given.encoding or ""))
         for column, given in WALLS.items()
     }
-    return {**TOLD, **times, **(walls if is_open and name != "2" else {})}
+    return {**WITH_STATEMENTS, **times, **(walls if is_open and name != "2" else {})}
 
 
 def _unit(name: str, adaptive: str) -> str:
@@ -94,7 +94,7 @@ def _time(name: str, adaptive: str) -> ColumnHint:
 def context(
     letter: str, name: str, states: States, structures: TableDefinitions, *, by_setting: bool
 ) -> Context:
-    columns = told(letter, name, by_setting=by_setting)
+    columns = hints_of(letter, name, by_setting=by_setting)
     return Context(
         "feed",
         DebeziumOptions(database="shop"),
