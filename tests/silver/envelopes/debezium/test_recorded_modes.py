@@ -34,7 +34,7 @@ WALLS = {
     "wall_3": ColumnHint("timestamp_ntz", "milliseconds"),
     "wall_6": ColumnHint("timestamp_ntz", "microseconds"),
 }
-WITH_STATEMENTS: Mapping[str, ColumnHint] = {
+KNOWN_HINTS: Mapping[str, ColumnHint] = {
     **{
         "code": ColumnHint("decimal(20,0)"),
         "price": ColumnHint("decimal(12,2)"),
@@ -80,7 +80,7 @@ def hints_of(letter: str, name: str, *, by_setting: bool) -> dict[str, ColumnHin
         column: ColumnHint("timestamp_ntz", _unit(name, given.encoding or ""))
         for column, given in WALLS.items()
     }
-    return {**WITH_STATEMENTS, **times, **(walls if is_open and name != "2" else {})}
+    return {**KNOWN_HINTS, **times, **(walls if is_open and name != "2" else {})}
 
 
 def _unit(name: str, adaptive: str) -> str:
