@@ -45,7 +45,9 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
 
 
 def ended(process: subprocess.Popen[bytes]) -> int:
-    """The exit code of a process that we started. A busy machine is slow: only after half an hour it is ended."""
+    """The exit code of a process that we started. A busy machine is slow:
+    only after half an hour it is ended.
+    """
     try:
         return process.wait(timeout=1800)
     except subprocess.TimeoutExpired:

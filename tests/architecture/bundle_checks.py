@@ -172,7 +172,9 @@ def job_problems(bundle: Bundle) -> Iterator[str]:
         before = {earlier["task_key"] for task in job["tasks"] for earlier in task.get("depends_on", ())}
         for task in job["tasks"]:
             if task["task_key"] not in before and task not in leaves:
-                yield f"{name}.{task['task_key']}: the run may end well though the last task does not follow it"
+                yield (
+                    f"{name}.{task['task_key']}: the run may end well though the last task does not follow it"
+                )
             if "outcome" in str(task.get("depends_on")) and "on_failure" not in task.get(
                 "email_notifications", {}
             ):

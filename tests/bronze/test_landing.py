@@ -90,7 +90,8 @@ def test_kcat_lines_land_with_their_own_coordinates(
     feed = replace(feed, source=feed.source.model_copy(update={"layout": "kcat"}))
     drop(
         "a.json",
-        b'{"topic":"t","partition":2,"offset":7,"ts":1000,"key":"k","headers":["h","v"],"payload":null}\n\nbad\n',
+        b'{"topic":"t","partition":2,"offset":7,"ts":1000,"key":"k","headers":["h","v"],"payload":null}\n\n'
+        b"bad\n",
     )
 
     assert run_source(spark, feed).error is None
@@ -143,7 +144,8 @@ def test_file_that_changes_after_it_was_read_stops_its_source_alone(
     config_file = tmp_path / "mainstem.yml"
     config_file.write_text(
         f"pipeline: shop\nlakehouse: {tmp_path}/lakehouse\nsources:\n"
-        f"  orders: {{format: plain, files: {tmp_path}/landing}}\n  others: {{format: plain, files: {other}}}\n"
+        f"  orders: {{format: plain, files: {tmp_path}/landing}}\n  others: {{format: plain, files: "
+        f"{other}}}\n"
     )
     config = load_config(config_file, formats={"plain": type(feed.source.options)})
     path = drop("a.txt", b"a\n")
@@ -364,4 +366,7 @@ def test_error_of_a_task_comes_back_as_it_was_raised() -> None:
 
 
 def _shown() -> str:
-    return f"MainstemError: {MainstemError('FILE_CORRUPT', found='no: gzip', where='a|b.gz', action='replace it')}"
+    return (
+        f"MainstemError: "
+        f"{MainstemError('FILE_CORRUPT', found='no: gzip', where='a|b.gz', action='replace it')}"
+    )

@@ -61,7 +61,8 @@ ALL = (
     *STEPS,
     (
         "sql",
-        "SELECT i.name, h.name, l.name FROM shop.item i JOIN shop.item__history h USING (id) JOIN shop.log l USING (id) ORDER BY 1, 2, 3",
+        "SELECT i.name, h.name, l.name FROM shop.item i JOIN shop.item__history h USING (id) JOIN shop.log "
+        "l USING (id) ORDER BY 1, 2, 3",
     ),
     ("plan",),
     ("rebuild", "shop.item"),

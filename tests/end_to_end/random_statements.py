@@ -151,10 +151,12 @@ def recreated(table: RandomTable) -> tuple[str, str]:
 
 
 _DECLARED = {
-    "string": "varchar(200)", "unsigned": "bigint unsigned", "boolean": "tinyint(1)", "binary": "blob", "timestamp": "timestamp(6)",
+    "string": "varchar(200)", "unsigned": "bigint unsigned", "boolean": "tinyint(1)", "binary": "blob",
+    "timestamp": "timestamp(6)",
     "timestamp_ntz": "datetime(6)", "milliseconds": "timestamp(3)",
 }  # fmt: skip
 
 STATEMENTS: Mapping[str, Callable[[RandomTable, Random, int], str | None]] = {
-    "add": add, "default": default, "rename": rename, "drop": drop, "again": drop_and_add, "retype": retype, "rekey": rekey, "table": table,
+    "add": add, "default": default, "rename": rename, "drop": drop, "again": drop_and_add, "retype": retype,
+    "rekey": rekey, "table": table,
 }  # fmt: skip

@@ -15,8 +15,10 @@ from tests.framework.demo.wires import Wire, line_of
 
 UNAVAILABLE = "__debezium_unavailable_value"
 MYSQL = {
-    "bigint": "bigint(20)", "unsigned": "bigint(20) unsigned", "string": "varchar(200)", "decimal(12,2)": "decimal(12,2)",
-    "double": "double", "date": "date", "timestamp": "timestamp(6)", "timestamp_ntz": "datetime(6)", "binary": "blob", "int": "int(11)",
+    "bigint": "bigint(20)", "unsigned": "bigint(20) unsigned", "string": "varchar(200)",
+    "decimal(12,2)": "decimal(12,2)",
+    "double": "double", "date": "date", "timestamp": "timestamp(6)", "timestamp_ntz": "datetime(6)",
+    "binary": "blob", "int": "int(11)",
 }  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
     MAINSTEM_CHAOS=20 MAINSTEM_SEED=7 python -m pytest tests/end_to_end/test_crashes.py -s
 
-Two of the named crash points are drawn by the seed; with MAINSTEM_CHAOS all are taken, and as many random moments as it
-says. The seed is printed, and how often each point was hit.
+Two of the named crash points are drawn by the seed; with MAINSTEM_CHAOS all are taken, and as many random
+moments as it says. The seed is printed, and how often each point was hit.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def points() -> list[str]:
     )
 
 
-# Passed where an epoch is raised, a table's messages are decoded again, a dump lands, a row is forgotten: `test_rare_crashes.py`
+# Passed where an epoch is raised, a table's messages are decoded again, a dump lands, a row is forgotten:
+# `test_rare_crashes.py`
 # kills there.
 RARE = {
     "bronze.after_seed",

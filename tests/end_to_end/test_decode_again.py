@@ -39,9 +39,12 @@ class CanalShop(Shop):
 def rows(sequence: int, kind: str, *items: tuple[int, str, float], table: str = "item") -> dict[str, Any]:
     """A message of Canal with several rows."""
     return {
-        "database": "shop", "table": table, "type": kind, "es": 1700000000000 + sequence * 1000, "ts": 1, "id": sequence, "isDdl": False,
-        "sql": "", "pkNames": ["id"], "mysqlType": {"id": "bigint(20)", "name": "varchar(20)", "price": "double"},
-        "data": [{"id": str(number), "name": name, "price": str(price)} for number, name, price in items], "old": None,
+        "database": "shop", "table": table, "type": kind, "es": 1700000000000 + sequence * 1000, "ts": 1,
+        "id": sequence, "isDdl": False,
+        "sql": "", "pkNames": ["id"], "mysqlType": {"id": "bigint(20)", "name": "varchar(20)",
+            "price": "double"},
+        "data": [{"id": str(number), "name": name, "price": str(price)} for number, name, price in items],
+        "old": None,
     }  # fmt: skip
 
 

@@ -104,7 +104,8 @@ def configure(place: Path, **settings: str) -> str:
     )
     file = place / "mainstem.yml"
     file.write_text(
-        f"pipeline: modes\nlakehouse: ./lakehouse\nsources:\n{sources}tables:\n  - {{match: shop.hidden, exclude: true}}\nquality: false\n"
+        f"pipeline: modes\nlakehouse: ./lakehouse\nsources:\n{sources}tables:\n  - {{match: shop.hidden, "
+        f"exclude: true}}\nquality: false\n"
     )
     return str(file)
 

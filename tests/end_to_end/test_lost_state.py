@@ -1,9 +1,11 @@
-"""Any part of the state may be gone between two runs: the tables come out right, or an error names it and its advice repairs it.
+"""Any part of the state may be gone between two runs: the tables come out right, or an error names it and
+its advice repairs it.
 
     MAINSTEM_SEED=7 MAINSTEM_SIZE=large python -m pytest tests/end_to_end/test_lost_state.py -s
 
-The size `large` takes away every single part, every pair and a hundred larger sets that the seed draws; without one, two
-sets. MAINSTEM_LOST="changes epochs,messages" takes these sets alone, MAINSTEM_LOST=drawn the drawn ones, =singles and =pairs those.
+The size `large` takes away every single part, every pair and a hundred larger sets that the seed draws;
+without one, two sets. MAINSTEM_LOST="changes epochs,messages" takes these sets alone, MAINSTEM_LOST=drawn the
+drawn ones, =singles and =pairs those.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ DERIVED: Mapping[str, str] = {
     "repairs": "ops/repairs was gone",
     "runs": "ops/runs was gone",
 }
-"""What a run makes again without a word from anybody, mostly from the messages and the changes; and what the run says of it."""
+"""What a run makes again without a word from anybody, mostly from the messages and the changes;
+and what the run says of it.
+"""
 EVERYTHING: Sequence[str] = ("changes", "schemas", "files", *DERIVED)
 """All of silver, gold and ops; bronze and the checkpoints stay."""
 FEW: Sequence[Sequence[str]] = (tuple(DERIVED), ("messages", "schemas"))
@@ -129,7 +133,9 @@ def copied(shop: Shop, folder: Path) -> Shop:
 
 
 def run(shop: Shop, backup: Shop) -> tuple[list[str], str]:
-    """Run until all is well, doing what each error says. Returns the conditions of the errors, and what the last run printed."""
+    """Run until all is well, doing what each error says.
+    Returns the conditions of the errors, and what the last run printed.
+    """
     return run_on(
         shop.folder / "lakehouse",
         backup.folder / "lakehouse",
@@ -138,7 +144,9 @@ def run(shop: Shop, backup: Shop) -> tuple[list[str], str]:
 
 
 def patterns_of(parts: Sequence[str], lakehouse: Path) -> list[str]:
-    """What is taken away; where little is tried, nothing has been repaired before, so that there is no log of it."""
+    """What is taken away; where little is tried, nothing has been repaired before,
+    so that there is no log of it.
+    """
     patterns = [pattern for part in parts for pattern in PARTS[part]]
     return [
         pattern
@@ -246,7 +254,9 @@ def test_any_part_of_the_state_may_be_gone(
 
 
 def repaired(damaged: Shop, whole: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[list[str], str]:
-    """Run until all is well; `status --verify` says before that something is wrong, and nothing is behind it."""
+    """Run until all is well; `status --verify` says before that something is wrong,
+    and nothing is behind it.
+    """
     if not IS_LARGE:
         return run(damaged, whole)
     assert command(damaged, capsys, "status", "--verify")[0] == 1, "status --verify is content"

@@ -46,7 +46,8 @@ def test_messages_decoded_again_after_their_worker_was_killed_give_the_same_rows
         ("feed", "orders", 0, n, None, None, value, None, None, None, None) for n, value in enumerate(values)
     ]
     schema = (
-        "source string, topic string, `partition` int, offset bigint, timestamp timestamp, key binary, value binary, "
+        "source string, topic string, `partition` int, offset bigint, timestamp timestamp, key binary, "
+        "value binary, "
         "headers array<struct<key:string,value:binary>>, file string, line bigint, ingested_at timestamp"
     )
     messages = spark.createDataFrame(rows, schema).coalesce(1)

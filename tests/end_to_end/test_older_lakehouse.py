@@ -1,4 +1,6 @@
-"""A lakehouse that earlier code wrote is read, continued and rebuilt: its tables are those of a new lakehouse."""
+"""A lakehouse that earlier code wrote is read, continued and rebuilt:
+its tables are those of a new lakehouse.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ TABLES = {
 }
 # what may differ: how long something took, where it is, how many files that made
 OWN = {
-    "seconds", "run_id", "started_at", "checked_at", "ingested_at", "replica", "history", "file", "where", "size", "files_before",
+    "seconds", "run_id", "started_at", "checked_at", "ingested_at", "replica", "history", "file", "where",
+    "size", "files_before",
     "files_after", "is_compacted", "version", "suite",
 }  # fmt: skip
 

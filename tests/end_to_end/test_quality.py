@@ -1,4 +1,6 @@
-"""Each fault that is planted is found and named with its key; a clean pipeline shows none, and costs nothing when idle."""
+"""Each fault that is planted is found and named with its key;
+a clean pipeline shows none, and costs nothing when idle.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,8 @@ def test_planted_faults_are_found_with_their_keys_and_a_clean_pipeline_shows_non
     path = f"delta.`{shop.folder}/lakehouse"
     spark.sql(f"INSERT INTO {path}/gold/shop/item` SELECT * FROM {path}/gold/shop/item` WHERE id = 1")
     spark.sql(
-        f"INSERT INTO {path}/gold/shop/item` SELECT null, * EXCEPT (id) FROM {path}/gold/shop/item` WHERE id = 2"
+        f"INSERT INTO {path}/gold/shop/item` SELECT null, * EXCEPT (id) FROM {path}/gold/shop/item` WHERE "
+        f"id = 2"
     )
     spark.sql(f"UPDATE {path}/gold/shop/item` SET price = 9.91 WHERE id = 2")
     spark.sql(f"DELETE FROM {path}/gold/shop/item` WHERE id = 4")

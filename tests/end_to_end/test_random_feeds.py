@@ -1,10 +1,11 @@
-"""Random source databases, told by every format, delivered in parts: the replicas are the sources' tables in the end.
+"""Random source databases, told by every format, delivered in parts: the replicas are the sources' tables in
+the end.
 
     MAINSTEM_SEED=7 MAINSTEM_SIZE=large python -m pytest tests/end_to_end/test_random_feeds.py -s
 
 The seed is printed. The size `all` takes every format, `large` more of everything as well; without
-one the seed draws a format beside DataHub Blob. `large` makes all moves of `random_moves.py`, `all` one that the seed draws;
-MAINSTEM_MOVES="restart loss" says which.
+one the seed draws a format beside DataHub Blob. `large` makes all moves of `random_moves.py`, `all` one that
+the seed draws; MAINSTEM_MOVES="restart loss" says which.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ class Pipeline:
         return load_config(self.folder / "mainstem.yml", formats=SILVER.options())
 
     def deliver(self) -> None:
-        """Land the parts and run; repairs come between them, and while the last one is read a table is left out."""
+        """Land the parts and run; repairs come between them,
+        and while the last one is read a table is left out.
+        """
         foretold = self.restarts.foretold
         parts = {
             name: arranged(feed, source, PARTS, name in foretold)

@@ -1,4 +1,6 @@
-"""The commands of the night, and a source whose positions begin anew: nothing is lost, nothing is told twice."""
+"""The commands of the night, and a source whose positions begin anew:
+nothing is lost, nothing is told twice.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def command(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> tupl
 
 
 def changes_of(shop: Shop) -> set[str]:
-    """All changes of silver as text; halves that have met are left out, which only tell how the change came about."""
+    """All changes of silver as text; halves that have met are left out,
+    which only tell how the change came about.
+    """
     changes = shop.lake.read(shop.spark, "silver/changes")
     met = changes.where("paired_with IS NOT NULL").select("paired_with.*")
     at = ["topic", "partition", "offset"]
@@ -106,10 +110,12 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
     assert broken(command(shop, capsys, "status", "--verify")[1]) == []
 
     shop.spark.sql(
-        f"ALTER TABLE delta.`{shop.lake.location('bronze/messages')}` SET TBLPROPERTIES ('delta.appendOnly' = 'false')"
+        f"ALTER TABLE delta.`{shop.lake.location('bronze/messages')}` SET TBLPROPERTIES "
+        f"('delta.appendOnly' = 'false')"
     )
     shop.spark.sql(
-        f"DELETE FROM delta.`{shop.lake.location('bronze/messages')}` WHERE topic = 'part-001.jsonl' AND offset = 1"
+        f"DELETE FROM delta.`{shop.lake.location('bronze/messages')}` WHERE topic = 'part-001.jsonl' AND "
+        f"offset = 1"
     )
     assert main(["rebuild", "shop.item", "--from", "bronze", "-c", str(file)]) == 1
     refused = capsys.readouterr().err
@@ -158,7 +164,8 @@ def test_replay_takes_messages_out_of_quarantine_once(
     (tmp_path / "landing").mkdir()
     file = tmp_path / "mainstem.yml"
     text = (
-        "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: oms_shareplex, files: ./landing}\n"
+        "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: oms_shareplex, files: "
+        "./landing}\n"
         "tables:\n  - {match: shop.line, keys: [KEYS]}\nquality: false\n"
     )
     file.write_text(text.replace("KEYS", "id, line, other"))

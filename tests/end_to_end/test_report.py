@@ -47,7 +47,9 @@ def quality(rule: str, success: bool, suite: str, minute: int, failed: int = 0) 
 
 @pytest.fixture(scope="module")
 def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
-    """A pipeline that has run once: two rows, a bad cell, a half that waits, a message in quarantine, quality results."""
+    """A pipeline that has run once: two rows, a bad cell, a half that waits, a message in quarantine,
+    quality results.
+    """
     shop = Shop(spark, tmp_path_factory.mktemp("shop"))
     shop.land(
         [

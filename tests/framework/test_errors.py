@@ -54,7 +54,10 @@ def test_the_innermost_cause_of_a_jvm_error_is_its_line() -> None:
 
 
 def test_the_cause_is_the_end_of_a_trace_that_came_as_text_else_the_first_line() -> None:
-    trace = "Traceback (most recent call last):\n  File 'job.py', line 3\n    1 / 0\nZeroDivisionError: division by zero\n SQLSTATE: 39000"
+    trace = (
+        "Traceback (most recent call last):\n  File 'job.py', line 3\n    1 / 0\nZeroDivisionError: "
+        "division by zero\n SQLSTATE: 39000"
+    )
     assert (
         cause_of(RuntimeError(f"[STREAM_FAILED] Found error inside foreachBatch Python process: {trace}"))
         == "ZeroDivisionError: division by zero"

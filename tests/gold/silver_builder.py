@@ -1,4 +1,6 @@
-"""Silver as gold finds it, written by hand: changes and statements batch by batch, without any format or message."""
+"""Silver as gold finds it, written by hand: changes and statements batch by batch,
+without any format or message.
+"""
 
 from __future__ import annotations
 
@@ -131,12 +133,15 @@ class GoldPipeline:
         return {
             **dict.fromkeys(CHANGES.names),
             "change_id": f"{event.table}-{event.at}-{event.op or event.kind}",
-            "source": "feed", "batch": self.batch, "kind": event.kind, "op": event.op or None, "database": "db", "table": event.table,
+            "source": "feed", "batch": self.batch, "kind": event.kind, "op": event.op or None,
+            "database": "db", "table": event.table,
             "sequence": event.sequence if event.has_position else None,
             "event_time": START + timedelta(seconds=event.at if event.moment is None else event.moment),
             "ordinal": 0, "keys": list(event.keys) if event.keys else None,
-            "before": event.before, "after": event.after, "partial": event.partial, "schema_id": repr(columns),
-            "actions": actions_text(event.actions) if event.actions else None, "statement": "told" if event.actions else None,
+            "before": event.before, "after": event.after, "partial": event.partial,
+            "schema_id": repr(columns),
+            "actions": actions_text(event.actions) if event.actions else None,
+            "statement": "told" if event.actions else None,
         }  # fmt: skip
 
     def _counts(self, rows: Sequence[Mapping[str, Any]]) -> list[Row]:
@@ -188,7 +193,9 @@ class GoldPipeline:
         return read_states(self.spark, self.lake)["feed", TableName("db", None, table)]
 
     def rows(self, table: str, *own: str) -> list[dict[str, Any]]:
-        """The rows of a replica by key: the source's columns that are not null, and the own ones asked for."""
+        """The rows of a replica by key: the source's columns that are not null,
+        and the own ones asked for.
+        """
         return self._read(f"{self.lake.root}/gold/db/{table}", own, "id")
 
     def history(self, table: str) -> list[dict[str, Any]]:

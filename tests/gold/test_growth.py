@@ -1,4 +1,6 @@
-"""What can be many in gold makes no plan longer: truncates, statements, names of a table, keys; columns only linearly."""
+"""What can be many in gold makes no plan longer: truncates, statements, names of a table, keys;
+columns only linearly.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ LAYOUT = Layout(
     {**SYSTEM_COLUMNS, **VALIDITY_COLUMNS},
 )
 SCHEMA = (
-    "sequence string, event_time timestamp, change_id string, transaction_id string, op string, partial boolean, half string, "
+    "sequence string, event_time timestamp, change_id string, transaction_id string, op string, partial "
+    "boolean, half string, "
     "before map<string,string>, after map<string,string>"
 )
 
@@ -53,7 +56,9 @@ def test_a_history_has_one_plan_for_any_number_of_truncates(spark: SparkSession)
 
 
 def test_truncates_close_the_versions_before_them_as_in_a_replay(spark: SparkSession) -> None:
-    """300 truncates, and keys that come back after none, one or many of them, with times that run backwards."""
+    """300 truncates, and keys that come back after none, one or many of them,
+    with times that run backwards.
+    """
     draw, changes, effects = Random(11), [], {}
     truncates = [(place * 10 + 5, draw.randint(0, 4_000)) for place in range(300)]
     for place in range(3_000):
@@ -128,7 +133,9 @@ def test_statements_make_a_plan_longer_by_their_own_text_alone(spark: SparkSessi
 
 
 def test_former_names_and_former_keys_of_a_table_are_looked_up(spark: SparkSession) -> None:
-    """A test for each of them, one inside the other, is more than a thousand times as deep as Spark can read."""
+    """A test for each of them, one inside the other,
+    is more than a thousand times as deep as Spark can read.
+    """
     names = [TableName("db", None if n % 2 else "s", f"t,{n}:") for n in range(1_000)]
     segments = [Segment(name, at(n), at(n + 1)) for n, name in enumerate(names)]
     keys = [(n, ("id", f"k{n}")) for n in range(1_000)]

@@ -1,4 +1,6 @@
-"""What keeps rows right when nothing else does: each of gold's guards, and keys that are easily taken for others."""
+"""What keeps rows right when nothing else does:
+each of gold's guards, and keys that are easily taken for others.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def spelled(text: str, **values: str) -> Image:
 
 
 def test_old_work_late_changes_and_odd_keys_do_no_harm(spark: SparkSession, tmp_path: Path) -> None:
-    """A run that was overtaken writes nothing older; a deleted row stays deleted; a key with a null part is one key."""
+    """A run that was overtaken writes nothing older; a deleted row stays deleted;
+    a key with a null part is one key.
+    """
     gold = GoldPipeline(spark, tmp_path)
     gold.add_batch(
         insert("overtaken", 1, row(1, a="first")),

@@ -12,7 +12,8 @@ import mainstem
 from silver.formats import FORMATS
 
 INSERT = (
-    '{"database": "shop", "table": "orders", "type": "insert", "ts": 1709200800, "xid": 7125, "commit": true, '
+    '{"database": "shop", "table": "orders", "type": "insert", "ts": 1709200800, "xid": 7125, "commit": '
+    "true, "
     '"position": "master.000006:800911", "data": {"id": 1, "total": 12.50}}'
 )
 CONFIG = """pipeline: shop
@@ -115,7 +116,8 @@ def test_the_formats_are_those_of_the_registry() -> None:
 def test_no_spark_is_imported_for_messages(config: Path) -> None:
     code = (
         "import sys, mainstem; mainstem.load_config(sys.argv[1]); mainstem.formats();"
-        "mainstem.decode(b'', 'canal'); print({'pyspark', 'delta', 'great_expectations'} & sys.modules.keys())"
+        "mainstem.decode(b'', 'canal'); print({'pyspark', 'delta', 'great_expectations'} & "
+        "sys.modules.keys())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(config)], capture_output=True, text=True, check=True

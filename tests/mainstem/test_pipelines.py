@@ -1,4 +1,6 @@
-"""The functions on a pipeline: what they refuse, what a result means, and the page about them, which is run."""
+"""The functions on a pipeline: what they refuse, what a result means, and the page about them,
+which is run.
+"""
 
 from __future__ import annotations
 

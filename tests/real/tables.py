@@ -35,7 +35,10 @@ POSTGRES_TEXT: Mapping[str, str] = {
     "timetz": "encode(convert_to(({0} AT TIME ZONE 'UTC')::text, 'UTF8'), 'hex')",
     "interval": "encode(convert_to((extract(epoch from {0}) * 1000000 + {1})::bigint::text, 'UTF8'), 'hex')",
 }
-_YEARS = "(extract(year from {0}) * 12 + extract(month from {0})) * 2629800000000 - extract(epoch from date_trunc('month', {0})) * 1000000"
+_YEARS = (
+    "(extract(year from {0}) * 12 + extract(month from {0})) * 2629800000000 - extract(epoch from "
+    "date_trunc('month', {0})) * 1000000"
+)
 
 
 def mariadb_cell(column: Column) -> str:

@@ -95,8 +95,10 @@ TYPES = (
     ("text", "'t'"),
 )
 OTHERS = (
-    "ENGINE=InnoDB", "COMMENT='add column x int'", "ALGORITHM=COPY", "MAX_ROWS 5", "STATS_AUTO_RECALC DEFAULT", "FORCE", "ADD CHECK (1)",
-    "CONVERT TO CHARACTER SET utf8mb4", "DROP PRIMARY KEY", "DROP INDEX IF EXISTS nope", "ENABLE KEYS", "DEFAULT CHARSET utf8mb4",
+    "ENGINE=InnoDB", "COMMENT='add column x int'", "ALGORITHM=COPY", "MAX_ROWS 5",
+    "STATS_AUTO_RECALC DEFAULT", "FORCE", "ADD CHECK (1)",
+    "CONVERT TO CHARACTER SET utf8mb4", "DROP PRIMARY KEY", "DROP INDEX IF EXISTS nope", "ENABLE KEYS",
+    "DEFAULT CHARSET utf8mb4",
 )  # fmt: skip
 
 
@@ -111,7 +113,10 @@ def quoted(name: str) -> str:
 _COLUMNS = (
     "SELECT column_name FROM information_schema.columns WHERE table_schema = 'w' ORDER BY ordinal_position"
 )
-_KEY = "SELECT column_name FROM information_schema.statistics WHERE table_schema = 'w' AND index_name = 'PRIMARY' ORDER BY seq_in_index"
+_KEY = (
+    "SELECT column_name FROM information_schema.statistics WHERE table_schema = 'w' AND index_name = "
+    "'PRIMARY' ORDER BY seq_in_index"
+)
 
 
 class Writer:
@@ -160,7 +165,8 @@ class Writer:
             clauses = ", ".join(self.clause(have) for _ in range(self.random.choice((1, 1, 2, 3))))
             yield (
                 have,
-                f"ALTER {self.random.choice(('', 'IGNORE '))}TABLE {self.random.choice(('t', '`w`.`t`'))} {clauses}",
+                f"ALTER {self.random.choice(('', 'IGNORE '))}TABLE {self.random.choice(('t', '`w`.`t`'))} "
+                f"{clauses}",
             )
 
 
@@ -234,7 +240,8 @@ def test_statements_are_read_as_the_server_reads_them(mariadb: MariaDb) -> None:
     for have, statement in Writer(SEED).statements():
         columns = ", ".join(("id int PRIMARY KEY", *(f"{name} int" for name in have[1:])))
         mariadb.run(
-            f"DROP DATABASE IF EXISTS w; CREATE DATABASE w; USE w; CREATE TABLE t ({columns}); INSERT INTO t (id) VALUES (1);"
+            f"DROP DATABASE IF EXISTS w; CREATE DATABASE w; USE w; CREATE TABLE t ({columns}); INSERT INTO "
+            f"t (id) VALUES (1);"
         )
         try:
             mariadb.run(f"USE w;\n{statement};\n")

@@ -171,14 +171,18 @@ class Workload:
         old = table.rows[place]
         table.rows[place] = (*old[:-1], str(self.next_id))
         self.next_id += 1
-        moved = f"UPDATE {self._name(table.name)} SET {self._name('id')} = {table.rows[place][-1]} WHERE {self._where(table, old)}"
+        moved = (
+            f"UPDATE {self._name(table.name)} SET {self._name('id')} = {table.rows[place][-1]} WHERE "
+            f"{self._where(table, old)}"
+        )
         return [moved, *(self._insert_deleted(table, old) if self.random.random() < 0.3 else [])]
 
     def _insert_deleted(self, table: Table, key: tuple[str, ...]) -> list[str]:
         table.rows.append(key)
         names = ", ".join(self._name(c.name) for c in table.all_columns)
         return [
-            f"INSERT INTO {self._name(table.name)} ({names}) VALUES ({', '.join([*key, *(self._value(c) for c in table.columns)])})"
+            f"INSERT INTO {self._name(table.name)} ({names}) VALUES "
+            f"({', '.join([*key, *(self._value(c) for c in table.columns)])})"
         ]
 
     def _many(self, table: Table) -> list[str]:

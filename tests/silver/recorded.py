@@ -88,12 +88,16 @@ class Sample:
     document: Any
     """The message. `SPOT` is a member of its image, or the name of a column in it."""
     column: str
-    """A column of the image that the message declares with an integer type; empty where the feed declares none."""
+    """A column of the image that the message declares with an integer type;
+    empty where the feed declares none.
+    """
     listed: Listed | None = None
     """None where the image is an object."""
 
     def value(self, *cells: Cell, is_compact: bool = False) -> bytes:
-        """The message with these cells in its spot; compact as programs write JSON, without spaces and escapes."""
+        """The message with these cells in its spot; compact as programs write JSON,
+        without spaces and escapes.
+        """
         separators, colon = ((",", ":"), ":") if is_compact else ((", ", ": "), ": ")
 
         def dumped(node: Any) -> str:
@@ -166,14 +170,17 @@ class Sample:
 
 
 def sample_of(name: str) -> Sample:
-    """The recorded insert of a format that shows most: a declared whole number where there is one, and many columns."""
+    """The recorded insert of a format that shows most:
+    a declared whole number where there is one, and many columns.
+    """
     samples = [
         sample
         for message, context in recordings(name)
         if (sample := _sample(format_of(name), message, context)) is not None
     ]
     assert samples, (
-        f"no message in tests/fixtures/formats/{name} is a whole insert whose image is a JSON object, or a list of"
+        f"no message in tests/fixtures/formats/{name} is a whole insert whose image is a JSON object, or a "
+        f"list of"
         " objects with the name and the value of a column: write one into a scenario"
     )
     return max(samples, key=lambda sample: (sample.column != "", len(sample.after(sample.value()))))

@@ -1,4 +1,6 @@
-"""What can be many in silver makes no plan longer and comes to no single call: files, partitions, sources, halves."""
+"""What can be many in silver makes no plan longer and comes to no single call:
+files, partitions, sources, halves.
+"""
 
 from __future__ import annotations
 

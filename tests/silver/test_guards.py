@@ -75,7 +75,9 @@ def test_each_guard_alone_commits_a_repeated_batch_once(
 def test_a_batch_again_leaves_alone_what_batches_behind_it_have_paired(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A run died before its stream knew that the batch had ended; its halves met their partners in messages taken up again."""
+    """A run died before its stream knew that the batch had ended;
+    its halves met their partners in messages taken up again.
+    """
     shop = Shop(spark, tmp_path)
     shop.land([message("INSERT", 2, after=item(2, "ink", 9.0)), HALF])
     shop.run()

@@ -143,7 +143,9 @@ def test_a_file_that_has_become_something_else_is_not_opened(tmp_path: Path) -> 
 def test_a_hard_link_is_read_where_the_system_protects_files_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Linux lets a user link only to what he may read and write; without that, a link could be to any file."""
+    """Linux lets a user link only to what he may read and write;
+    without that, a link could be to any file.
+    """
     landing, secret, setting = tmp_path / "landing", tmp_path / "secret", tmp_path / "protected_hardlinks"
     landing.mkdir()
     secret.write_bytes(b"x")

@@ -22,7 +22,10 @@ from framework.lakehouse.checkpoint_files import newest_offsets
 from framework.lakehouse.lakehouse import Lakehouse
 from tests.bronze.conftest import NoOptions
 
-RECORD = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
+RECORD = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "timestampType int"
+)
 
 
 @pytest.fixture
@@ -204,10 +207,14 @@ def test_the_offsets_before_a_batch(spark: SparkSession, tmp_path: Path) -> None
 
 
 LOSS = (
-    "[FOREACH_BATCH_USER_FUNCTION_ERROR] org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some data may have been"
-    " lost because they are not available in Kafka any more;\n  either the data was aged out by Kafka or the topic may have been deleted.\n"
-    "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false.\n"
-    "Reason: Could not read records in offset [5, 9) for topic partition crm.orders-0\nwith consumer group spark-1.\n\tat org.apache.spark"
+    "[FOREACH_BATCH_USER_FUNCTION_ERROR] org.apache.spark.sql.kafka010.KafkaIllegalStateException: Some "
+    "data may have been"
+    " lost because they are not available in Kafka any more;\n  either the data was aged out by Kafka or "
+    "the topic may have been deleted.\n"
+    "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to "
+    "false.\n"
+    "Reason: Could not read records in offset [5, 9) for topic partition crm.orders-0\nwith consumer group "
+    "spark-1.\n\tat org.apache.spark"
 )
 
 
@@ -238,7 +245,8 @@ def test_lost_offsets_name_the_range_and_nothing_is_skipped(stream: Feed) -> Non
         ),
         (
             "Job aborted due to stage failure: Task 0 in stage 8.0 failed 1 times, most recent failure:"
-            " java.lang.ArithmeticException: long overflow\n\tat org.apache.spark.sql.kafka010.KafkaRecordToRow",
+            " java.lang.ArithmeticException: long overflow\n\tat "
+            "org.apache.spark.sql.kafka010.KafkaRecordToRow",
             "KAFKA_TIMESTAMP_UNREADABLE",
         ),
     ],

@@ -51,7 +51,10 @@ def test_rows_become_messages_under_the_tables_own_names(spark: SparkSession) ->
 def test_headers_under_our_names_are_renamed_and_text_that_is_not_utf_8_stays_readable(
     spark: SparkSession,
 ) -> None:
-    header = "array(named_struct('key', 'mainstem.forgotten', 'value', X'00'), null, named_struct('key', string(X'FF'), 'value', null))"
+    header = (
+        "array(named_struct('key', 'mainstem.forgotten', 'value', X'00'), null, named_struct('key', "
+        "string(X'FF'), 'value', null))"
+    )
     others = ("'v' AS value", "string(X'61FF') AS topic", "0 AS `partition`", "1L AS offset")
     rows = spark.range(1).selectExpr(
         *others, f"concat({header}, array(named_struct('key', null, 'value', null))) AS headers"

@@ -58,6 +58,9 @@ def test_a_job_raises_when_its_command_is_not_understood() -> None:
 
 
 def test_what_the_report_alone_needs_is_loaded_for_it_alone() -> None:
-    code = "import sys; from framework.cli import parser; parser.command_line(); print({'jinja2', 'pyarrow.parquet'} & sys.modules.keys())"
+    code = (
+        "import sys; from framework.cli import parser; parser.command_line(); print({'jinja2', "
+        "'pyarrow.parquet'} & sys.modules.keys())"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

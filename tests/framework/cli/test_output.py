@@ -16,20 +16,23 @@ def test_each_table_has_a_line_and_the_last_one_tells_the_totals() -> None:
         " 1 of 3  shop.orders      ok      +1,204  ~311  -17  2 late                        3.1 s",
         " 2 of 3  shop.order_line  ok      +3,020  ~12   -0   column added: note string    12.0 s",
         " 3 of 3  shop.price       PARKED                     DUPLICATE_KEY found: two rows of key 7",
-        " done: 4,564 changes from 5,010 messages (440 halves merged, 6 heartbeats, 0 duplicates, 0 quarantined, 0 waiting) in 9.8 s",
+        " done: 4,564 changes from 5,010 messages (440 halves merged, 6 heartbeats, 0 duplicates, 0 "
+        "quarantined, 0 waiting) in 9.8 s",
     ]
 
 
 def test_a_run_that_found_nothing_has_its_totals_alone() -> None:
     assert run_lines((), {}, 0.04) == [
-        " done: 0 changes from 0 messages (0 halves merged, 0 heartbeats, 0 duplicates, 0 quarantined, 0 waiting) in 0.0 s"
+        " done: 0 changes from 0 messages (0 halves merged, 0 heartbeats, 0 duplicates, 0 quarantined, 0 "
+        "waiting) in 0.0 s"
     ]
 
 
 def test_one_of_each_is_counted_in_the_singular() -> None:
     counts = {"changes": 1, "messages": 1, "merged": 1, "heartbeats": 1, "duplicates": 1}
     assert run_lines((), counts, 0.04) == [
-        " done: 1 change from 1 message (1 half merged, 1 heartbeat, 1 duplicate, 0 quarantined, 0 waiting) in 0.0 s"
+        " done: 1 change from 1 message (1 half merged, 1 heartbeat, 1 duplicate, 0 quarantined, 0 "
+        "waiting) in 0.0 s"
     ]
     status = {"messages": 1, "changes": 1, "control_events": 1, "pending_halves": 1, "further_rows": 1}
     assert account_line(status) == (

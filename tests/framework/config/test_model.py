@@ -38,7 +38,11 @@ sources:
     database: shop
   crm:
     format: datahub_blob
-    kafka: {bootstrap_servers: "localhost:9092", topics: [crm.customer], kafka.sasl.jaas.config: "${env:SECRET}", failOnDataLoss: false}
+    kafka:
+      bootstrap_servers: "localhost:9092"
+      topics: [crm.customer]
+      kafka.sasl.jaas.config: "${env:SECRET}"
+      failOnDataLoss: false
 tables:
   - match: "shop.*"
     history: true
@@ -168,8 +172,15 @@ def test_later_entries_win_field_by_field_and_column_by_column(load: Load) -> No
         WHOLE.partition("tables:")[0]
         + """
 tables:
-  - {match: "*.*", history: {track: [price]}, deletes: soft, bad_values: park, columns: {a: {type: int}, b: {type: date}}}
-  - {match: "shop.*", columns: {a: {unsigned: true}, c: {decode: gbk}}, schema_policy: evolve, bad_values: null}
+  - match: "*.*"
+    history: {track: [price]}
+    deletes: soft
+    bad_values: park
+    columns: {a: {type: int}, b: {type: date}}
+  - match: "shop.*"
+    columns: {a: {unsigned: true}, c: {decode: gbk}}
+    schema_policy: evolve
+    bad_values: null
   - {match: "shop.plain", history: false}
 """
     )
@@ -473,7 +484,8 @@ def test_a_catalog_keeps_its_checkpoints_in_a_volume(load: Load) -> None:
 def test_anchors_and_merges_are_plain_yaml(load: Load) -> None:
     config = load(
         WHOLE.partition("tables:")[0]
-        + "tables:\n  - &all {match: 'shop.*', history: true}\n  - {<<: *all, match: 'crm.*', deletes: soft}\n"
+        + "tables:\n  - &all {match: 'shop.*', history: true}\n  - {<<: *all, match: 'crm.*', deletes: "
+        "soft}\n"
     )
 
     assert config.settings("crm", None, "x").history
@@ -497,7 +509,10 @@ def test_rules_travel_to_workers(load: Load) -> None:
 
 
 def test_a_table_of_messages_has_columns_of_its_own_names(load: Load) -> None:
-    text = "pipeline: shop\nlakehouse: ./lake\nsources:\n  crm: {format: datahub_blob, table: ./raw, columns: {value: payload, offset: seq}}\n"
+    text = (
+        "pipeline: shop\nlakehouse: ./lake\nsources:\n  crm: {format: datahub_blob, table: ./raw, "
+        "columns: {value: payload, offset: seq}}\n"
+    )
     assert load(text).sources["crm"].columns == {"value": "payload", "offset": "seq"}
     with pytest.raises(ConfigurationError) as refused:
         load(text.replace("table: ./raw", "files: ./raw"))
@@ -509,7 +524,8 @@ def test_a_table_of_messages_has_columns_of_its_own_names(load: Load) -> None:
 def test_a_table_beside_another_place_is_the_formats_own_setting(tmp_path: Path) -> None:
     path = tmp_path / "mainstem.yml"
     path.write_text(
-        "pipeline: shop\nlakehouse: ./lake\nsources:\n  crm: {format: datahub_tuple, files: ./raw, table: price}\n"
+        "pipeline: shop\nlakehouse: ./lake\nsources:\n  crm: {format: datahub_tuple, files: ./raw, table: "
+        "price}\n"
     )
     source = load_config(path, formats={"datahub_tuple": TableOptions}).sources["crm"]
     assert (source.table, source.files, source.options.model_dump()) == (

@@ -19,7 +19,10 @@ from framework.quality import layer as quality_step
 from framework.quality.rules import configured, default_rules, rule_of, unique_by_name
 from silver.layer import LAYER as SILVER
 
-HEAD = "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: datahub_blob, files: ./landing}\nquality:\n"
+HEAD = (
+    "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: datahub_blob, files: "
+    "./landing}\nquality:\n"
+)
 
 
 def loaded(folder: Path, text: str) -> Config:
@@ -62,8 +65,8 @@ def test_a_rule_that_cannot_be_followed_is_refused_with_what_to_write(
 def test_editors_complete_what_is_accepted_here() -> None:
     schema = json_schema(SILVER.options())
     text = (
-        HEAD
-        + "  rules: [{match: a.b, not_null: id}, {match: a.b, freshness: 2 hours, severity: warn}]\n  sources: {feed: 1 hour}\n"
+        HEAD + "  rules: [{match: a.b, not_null: id}, {match: a.b, freshness: 2 hours, severity: warn}]\n  "
+        "sources: {feed: 1 hour}\n"
     )
     jsonschema.Draft202012Validator(schema).validate(yaml.safe_load(text))
     with pytest.raises(jsonschema.ValidationError):

@@ -1,4 +1,6 @@
-"""No error of the configuration prints a secret, whatever shape the file has, and no file keeps the reader busy."""
+"""No error of the configuration prints a secret, whatever shape the file has,
+and no file keeps the reader busy.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """Makes the sample feeds of `mainstem demo` and `mainstem formats --sample`; the same bytes at every run.
 
-    python -m tests.framework.demo.sample_feeds     # writes framework/demo/parts and framework/demo/samples anew
+    # writes framework/demo/parts and framework/demo/samples
+    python -m tests.framework.demo.sample_feeds
 
-The DataHub feeds are delivered as such feeds are: in shards, halves of updates apart or in the wrong order, some of them in
-the next part, some messages twice, two of them no messages at all. The other feeds keep their order.
+The DataHub feeds are delivered as such feeds are: in shards, halves of updates apart or in the wrong order,
+some of them in the next part, some messages twice, two of them no messages at all. The other feeds keep their
+order.
 """
 
 from __future__ import annotations
@@ -145,7 +147,9 @@ def _delivered(story: Story, feed: str, shards: int) -> list[Delivery]:
 
 
 def _deliver_halves(deliveries: list[Delivery], halves: list[Delivery], number: int) -> None:
-    """The halves of the feed's update `number`: as neighbours or apart, in their order or not, or one in the next part."""
+    """The halves of the feed's update `number`: as neighbours or apart, in their order or not,
+    or one in the next part.
+    """
     if number in LATE_HALVES and halves[0].part == 1:
         halves[LATE_HALVES[number]].part = 2
     if number % 2:

@@ -1,7 +1,9 @@
-"""What happens in the demo's source databases: a small shop, change by change, with the tables that it ends with.
+"""What happens in the demo's source databases: a small shop, change by change, with the tables that it ends
+with.
 
-Values are canonical text; how each vendor writes them is `wires.py`. Everything is invented, and the same at every
-run: the random numbers are seeded, and only `Random.random` is used, whose sequence Python promises to keep.
+Values are canonical text; how each vendor writes them is `wires.py`. Everything is invented, and the same at
+every run: the random numbers are seeded, and only `Random.random` is used, whose sequence Python promises to
+keep.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ Row = dict[str, str | None]
 
 @dataclass
 class Table:
-    """A table of a source database with its rows as they are now; `types` are canonical, in the source's own order."""
+    """A table of a source database with its rows as they are now;
+    `types` are canonical, in the source's own order.
+    """
 
     feed: str
     database: str
@@ -33,7 +37,9 @@ class Table:
 
 @dataclass(frozen=True)
 class Change:
-    """A row that was written: `number` orders all that happens in a source, `at` is in milliseconds of the epoch."""
+    """A row that was written: `number` orders all that happens in a source,
+    `at` is in milliseconds of the epoch.
+    """
 
     table: Table
     op: str

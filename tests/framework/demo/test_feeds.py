@@ -71,7 +71,9 @@ def decoded(config: Config, feed: str) -> Iterator[Found]:
 
 
 def folded(found: list[Found]) -> dict[str, list[Row]]:
-    """The tables that a feed's changes lead to, in the simplest way there is: halves joined, in order, one by one."""
+    """The tables that a feed's changes lead to, in the simplest way there is:
+    halves joined, in order, one by one.
+    """
     changes: dict[tuple[tuple[int, ...], str, int], list[RowChange]] = {}
     for at, (_, event) in enumerate(found):
         if isinstance(event, RowChange):

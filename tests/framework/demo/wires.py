@@ -1,7 +1,7 @@
 """How each vendor writes the demo's changes: one function a format, from an event to the lines of its feed.
 
-The shapes are those of the samples in the vendors' documents. A line is a message's value, or for feeds whose messages
-have keys the object that `kcat -J` prints.
+The shapes are those of the samples in the vendors' documents. A line is a message's value, or for feeds whose
+messages have keys the object that `kcat -J` prints.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _native(kind: str, text: str) -> object:
     return _number(text) if kind in _NUMBERS or kind.startswith("decimal") else text
 
 
-# DataHub -----------------------------------------------------------------------------------------------------------
+# DataHub ----------------------------------------------------------------------------------------------------
 
 _BLOB_TYPES = {
     "bigint": "LONG",
@@ -157,7 +157,7 @@ def datahub_tuple(event: Event) -> list[str]:
     return lines
 
 
-# OceanBase OMS -----------------------------------------------------------------------------------------------------
+# OceanBase OMS ----------------------------------------------------------------------------------------------
 
 
 def oms_canal(event: Event) -> list[str]:
@@ -300,7 +300,7 @@ def oms_dataworks(event: Event) -> list[str]:
     return [line_of({"version": "2.0", "schema": schema, "payload": payload, "extend": {"load_fm": "demo"}})]
 
 
-# Kafka Connect envelopes -------------------------------------------------------------------------------------------
+# Kafka Connect envelopes ------------------------------------------------------------------------------------
 
 _CONNECT_TYPES: dict[str, _Written] = {
     "int": {"type": "int32"},
@@ -437,7 +437,7 @@ def _kcat(event: Change, key: _Written, value: _Written | None, offset: int = 0)
     ]
 
 
-# Canal -------------------------------------------------------------------------------------------------------------
+# Canal ------------------------------------------------------------------------------------------------------
 
 _STARS = ("poor", "fair", "good")
 

@@ -1,4 +1,6 @@
-"""The note of a layer's tables: what it says comes back as it was, and a damaged folder shows what is gone."""
+"""The note of a layer's tables: what it says comes back as it was,
+and a damaged folder shows what is gone.
+"""
 
 from __future__ import annotations
 

@@ -115,7 +115,8 @@ def test_a_parked_table_is_one_problem() -> None:
 def failed(rule: str, table: str) -> QualityResult:
     now = datetime(2024, 3, 1, tzinfo=UTC)
     return QualityResult(
-        "r1", now, now, "source", "feed", "shop", None, table, rule, "applied", (), "error", False, "all is applied", "not", 2, 2, (), None,
+        "r1", now, now, "source", "feed", "shop", None, table, rule, "applied", (), "error", False,
+        "all is applied", "not", 2, 2, (), None,
         False, "mainstem", None, None, "s",
     )  # fmt: skip
 

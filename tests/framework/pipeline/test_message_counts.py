@@ -10,7 +10,10 @@ from pyspark.sql import SparkSession
 from framework.cli.output import account_line
 from framework.pipeline.message_counts import accounts
 
-_COLUMNS = "source string, topic string, `partition` int, offset bigint, ordinal int, kind string, half string, paired_with struct<offset: bigint>"
+_COLUMNS = (
+    "source string, topic string, `partition` int, offset bigint, ordinal int, kind string, half "
+    "string, paired_with struct<offset: bigint>"
+)
 BASE = {"messages": 196, "changes": 136, "control_events": 29, "duplicates": 7, "quarantined": {"empty": 2}}
 
 

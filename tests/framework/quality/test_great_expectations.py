@@ -35,7 +35,8 @@ def test_a_rule_holds_where_nothing_breaks_it_and_is_open_where_it_could_not_be_
 
 def test_great_expectations_itself_finds_what_the_one_pass_finds(spark: SparkSession) -> None:
     rows = spark.sql(
-        "SELECT * FROM VALUES (1L, 'pen', 5), (2L, 'INK', 200), (2L, null, 7), (null, 'a long name', null) AS t(id, name, n)"
+        "SELECT * FROM VALUES (1L, 'pen', 5), (2L, 'INK', 200), (2L, null, 7), (null, 'a long name', null) "
+        "AS t(id, name, n)"
     )
     rules = [
         Rule("not_null(id)", "not_null", ("id",)),

@@ -1,4 +1,6 @@
-"""A replica against dumps of its source: each kind of dump shows the same differences, named by their keys."""
+"""A replica against dumps of its source: each kind of dump shows the same differences,
+named by their keys.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ DUMP = "id bigint, name string, price decimal(8,2)"
 
 def test_every_kind_of_dump_shows_the_same_differences(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.sql(
-        "SELECT * FROM VALUES (1L, 'pen', 1.50BD), (2L, 'ink', 9.90BD), (3L, null, 0.25BD), (5L, 'cap', 3.00BD) AS t(id, name, price)"
+        "SELECT * FROM VALUES (1L, 'pen', 1.50BD), (2L, 'ink', 9.90BD), (3L, null, 0.25BD), (5L, 'cap', "
+        "3.00BD) AS t(id, name, price)"
     )
     dump = spark.sql(
-        "SELECT * FROM VALUES (1L, 'pen', 1.50BD), (2L, 'ink', 9.91BD), (3L, null, 0.25BD), (4L, 'nib', 7.00BD) AS t(id, name, price)"
+        "SELECT * FROM VALUES (1L, 'pen', 1.50BD), (2L, 'ink', 9.91BD), (3L, null, 0.25BD), (4L, 'nib', "
+        "7.00BD) AS t(id, name, price)"
     )
     dump.write.option("header", "true").csv(str(tmp_path / "csv"))
     dump.write.parquet(str(tmp_path / "parquet"))

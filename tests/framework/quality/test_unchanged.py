@@ -1,4 +1,6 @@
-"""A run with nothing new does not look at rules that held: but for a new version of a table, another rule, or the clock."""
+"""A run with nothing new does not look at rules that held:
+but for a new version of a table, another rule, or the clock.
+"""
 
 from __future__ import annotations
 

@@ -122,7 +122,8 @@ def busy() -> Report:
             Table(
                 prices,
                 "parked",
-                "DUPLICATE_KEY\n  found: two rows of key 7\n  where: shop.price, batch 9000\n  do:    name other keys",
+                "DUPLICATE_KEY\n  found: two rows of key 7\n  where: shop.price, batch 9000\n  do:    name "
+                "other keys",
                 "/r/price",
                 None,
                 ("sku",),
@@ -370,7 +371,9 @@ def harmful() -> Report:
 
 
 def great(table_count: int = 200, run_count: int = 50) -> Report:
-    """As many tables and runs as a large pipeline has, each with checks and changes, and all the samples there may be."""
+    """As many tables and runs as a large pipeline has, each with checks and changes,
+    and all the samples there may be.
+    """
     places = [
         TableKey(f"source_{at % 8}", f"database_{at % 10}", None, f"table_with_a_long_name_{at}")
         for at in range(table_count)

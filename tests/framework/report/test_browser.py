@@ -1,4 +1,6 @@
-"""The report in a real browser without network: `make test-browser`, since it needs Chromium, which tests alone do not."""
+"""The report in a real browser without network:
+`make test-browser`, since it needs Chromium, which tests alone do not.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ LOOKS = {
     "dark phone": ("dark", 390),
 }
 CONTRAST = """() => {
-  const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+  const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number);
+    return n.length < 4 ? [...n, 1] : n; };
   const over = (top, below) => [0, 1, 2].map((i) => top[i] * top[3] + below[i] * (1 - top[3]));
-  const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
+  const light = (c) => { const [r, g, b] = c.map((v) => { v /= 255;
+    return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
   const behind = (node) => { const stack = [];
     for (let n = node; n; n = n.parentElement) stack.push(parse(getComputedStyle(n).backgroundColor));
@@ -38,9 +42,11 @@ CONTRAST = """() => {
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), bad = [];
   for (let text; (text = walker.nextNode()); ) {
     const node = text.parentElement;
-    if (!text.data.trim() || !node.checkVisibility() || node.closest("svg") || ["SCRIPT", "STYLE"].includes(node.tagName)) continue;
+    if (!text.data.trim() || !node.checkVisibility() || node.closest("svg")) continue;
+    if (["SCRIPT", "STYLE"].includes(node.tagName)) continue;
     const ground = behind(node), ink = over(parse(getComputedStyle(node).color), ground);
-    const [high, low] = [light(ink), light(ground)].sort((a, b) => b - a), ratio = (high + 0.05) / (low + 0.05);
+    const [high, low] = [light(ink), light(ground)].sort((a, b) => b - a);
+    const ratio = (high + 0.05) / (low + 0.05);
     if (ratio < 4.5) bad.push(`${ratio.toFixed(2)} ${node.className} ${text.data.trim().slice(0, 30)}`);
   }
   return bad;
@@ -149,7 +155,8 @@ def test_a_great_report_opens_at_once(browser: Browser, tmp_path: Path) -> None:
     page = Opened(browser, tmp_path / "report.html", great()).page
     seconds = page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd") / 1000
     print(
-        f"200 tables, 50 runs: {(tmp_path / 'report.html').stat().st_size / 1e6:.1f} MB, there after {seconds:.2f} s"
+        f"200 tables, 50 runs: {(tmp_path / 'report.html').stat().st_size / 1e6:.1f} MB, there after "
+        f"{seconds:.2f} s"
     )
     assert seconds < 5  # a second on a machine that has nothing else to do
     page.locator("#tables thead button", has_text="Applied").click()

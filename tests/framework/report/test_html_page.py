@@ -100,7 +100,8 @@ def test_only_the_page_s_own_script_and_style_may_run() -> None:
 def test_counts_states_reasons_and_failing_keys_are_shown() -> None:
     text = " ".join("".join(Reader(html(busy())).text).split())
     for expected in (
-        "Needs attention", "1 table parked: shop.price", "two rows of key 7", "5,010 messages", "4,966 changes", "612 halves merged",
+        "Needs attention", "1 table parked: shop.price", "two rows of key 7", "5,010 messages",
+        "4,966 changes", "612 halves merged",
         "order_id=917, line_no=2", "could not be judged", "502 Bad Gateway", "0000-00-00 00:00:00",
         "ALTER TABLE orders ADD COLUMN gift_note", "KAFKA_UNREACHABLE", "stands still", "append-only",
     ):  # fmt: skip

@@ -103,13 +103,17 @@ def accounted(messages: int, *outcomes: OutcomeCount, **more: Any) -> Report:
 
 ITEM = TableKey("orders", "shop", None, "item")
 ADDING_UP = [
-    accounted(196, OutcomeCount(ITEM, "row", 136, 22), OutcomeCount(TableKey("orders"), "heartbeat", 29), OutcomeCount(ITEM, "duplicate", 7),
+    accounted(196, OutcomeCount(ITEM, "row", 136, 22), OutcomeCount(TableKey("orders"), "heartbeat", 29),
+        OutcomeCount(ITEM, "duplicate", 7),
               OutcomeCount(ITEM, "half", 24), OutcomeCount(TableKey("orders"), "quarantined", 5),
               refusals=(Refusal("orders", "datahub_blob", "empty", 2, NOW, NOW),)),
-    accounted(10, OutcomeCount(ITEM, "row", 6, 2), OutcomeCount(ITEM, "half", 4), waiting=(Waiting(ITEM, 2, NOW),)),
-    accounted(9, OutcomeCount(ITEM, "row", 12), OutcomeCount(ITEM, "half", 1), accounts=(Account("orders", key_halves=1, further=4),)),
+    accounted(10, OutcomeCount(ITEM, "row", 6, 2), OutcomeCount(ITEM, "half", 4),
+        waiting=(Waiting(ITEM, 2, NOW),)),
+    accounted(9, OutcomeCount(ITEM, "row", 12), OutcomeCount(ITEM, "half", 1),
+        accounts=(Account("orders", key_halves=1, further=4),)),
     accounted(12, OutcomeCount(ITEM, "row", 6), OutcomeCount(ITEM, "excluded", 2)),
-    accounted(4, OutcomeCount(ITEM, "row", 1, 1), OutcomeCount(ITEM, "duplicate", 1, 1)),  # a pair, delivered twice
+    # a pair, delivered twice
+    accounted(4, OutcomeCount(ITEM, "row", 1, 1), OutcomeCount(ITEM, "duplicate", 1, 1)),
 ]  # fmt: skip
 
 

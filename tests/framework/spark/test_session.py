@@ -130,7 +130,7 @@ def test_workers_have_what_results_depend_on_whatever_the_cluster_began_with(spa
     assert len({id(worker) for worker in workers}) == 2
 
 
-def test_a_session_that_is_taken_over_substitutes_nothing_and_names_with_references_are_refused_where_it_would(
+def test_a_session_that_is_taken_over_substitutes_nothing_else_names_with_references_are_refused(
     spark: SparkSession,
 ) -> None:
     other = spark.newSession()

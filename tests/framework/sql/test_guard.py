@@ -12,9 +12,11 @@ from framework.sql.guard import Refused, wrap_query
         "SELECT status, count(*) FROM shop.orders GROUP BY status",
         "WITH x (a, b) AS (SELECT 1, 2) SELECT a FROM x WHERE a IN (1, 2) AND (b > 1 OR NOT (b < 0))",
         "SELECT * FROM VALUES (1, 'a;b'), (2, 'it\\'s -- no comment /*') AS t (id, name)",
-        "SELECT transform(array(1, 2), x -> x + 1), CAST(id AS DECIMAL(10, 2)), DATE '2024-02-29' FROM `shop.orders`",
+        "SELECT transform(array(1, 2), x -> x + 1), CAST(id AS DECIMAL(10, 2)), DATE '2024-02-29' FROM "
+        "`shop.orders`",
         "SELECT r'a\\', \"double $\", `a``b(` FROM shop.t JOIN shop.u USING (id)",
-        "SELECT sum(x) FILTER (WHERE x > 0) OVER (PARTITION BY y ORDER BY z) FROM t GROUP BY GROUPING SETS ((a), ())",
+        "SELECT sum(x) FILTER (WHERE x > 0) OVER (PARTITION BY y ORDER BY z) FROM t GROUP BY GROUPING SETS "
+        "((a), ())",
         "SELECT /*+ BROADCAST(t) */ * FROM t -- the last line",
         "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM u) UNION ALL (SELECT 2)",
         "VALUES (1)",

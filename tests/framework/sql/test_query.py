@@ -22,7 +22,10 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lakehouse:
 
 def test_a_query_reads_tables_by_every_name_and_writes_nothing(spark: SparkSession, lake: Lakehouse) -> None:
     before = {file: file.stat().st_mtime_ns for file in Path(lake.root).rglob("*")}
-    query = "SELECT m.id FROM bronze.messages AS m JOIN `bronze.messages` USING (id) /* each once */ ORDER BY id DESC -- newest"
+    query = (
+        "SELECT m.id FROM bronze.messages AS m JOIN `bronze.messages` USING (id) /* each once */ ORDER "
+        "BY id DESC -- newest"
+    )
     assert answer(spark, lake, query, 3).rows == ((4,), (3,), (2,))
     assert answer(spark, lake, "SELECT count(bronze.messages.id) FROM bronze.messages;", 3).rows == ((4,),)
     assert {file: file.stat().st_mtime_ns for file in Path(lake.root).rglob("*")} == before
@@ -51,7 +54,8 @@ def test_no_query_writes_or_reads_what_is_not_the_pipelines(
         f"SELECT reflect('java.nio.file.Files', 'createSymbolicLink', '{link}', '{secret}')",
         f"SELECT TRANSFORM (1) USING 'touch {link}' AS (a)",
         f"FROM (SELECT 1 a) t MAP 1E+5USING 'touch {link}' AS y",
-        "SELECT a.* FROM (SELECT 1 AS b) LATERAL VIEW explode(array(java_method('java.lang.System', 'exit', 1))) a AS c",
+        "SELECT a.* FROM (SELECT 1 AS b) LATERAL VIEW explode(array(java_method('java.lang.System', "
+        "'exit', 1))) a AS c",
     ):
         with pytest.raises(MainstemError) as refusal:
             answer(spark, lake, query, 10)

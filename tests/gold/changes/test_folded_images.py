@@ -15,7 +15,8 @@ from gold.changes.folded_images import complete_images, fold_images, newest_imag
 
 EFFECTS = (
     "k0 int, sequence string, rank int, is_whole_change boolean, change_id string,"
-    " event_time timestamp, op string, is_upsert boolean, is_key_change boolean, partial boolean, is_deleted boolean,"
+    " event_time timestamp, op string, is_upsert boolean, is_key_change boolean, partial boolean, "
+    "is_deleted boolean,"
     " before map<string,string>, after map<string,string>"
 )
 MANY = 10_000

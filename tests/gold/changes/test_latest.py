@@ -1,6 +1,7 @@
 """The newest state of each key, against a dictionary that takes the same changes in their order.
 
-Histories are drawn from a seed (MAINSTEM_SEED sets it), each with keys of its own, and many are folded in one job.
+Histories are drawn from a seed (MAINSTEM_SEED sets it), each with keys of its own, and many are folded in one
+job.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from gold.schema.columns import TableColumn
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
 SCHEMA = (
-    "sequence string, event_time timestamp, change_id string, transaction_id string, op string, partial boolean, half string, "
+    "sequence string, event_time timestamp, change_id string, transaction_id string, op string, partial "
+    "boolean, half string, "
     "before map<string,string>, after map<string,string>"
 )
 KEYS = [TableColumn("game", "int", None), TableColumn("id", "bigint", None)]
@@ -35,7 +37,9 @@ Change = tuple[Any, ...]
 
 
 class Game:
-    """One small table and what is told of its changes: whole or partial images, with or without transaction ids."""
+    """One small table and what is told of its changes:
+    whole or partial images, with or without transaction ids.
+    """
 
     def __init__(
         self, number: int, seed: str, *, is_partial: bool = False, has_key_changes: bool = True
@@ -49,7 +53,9 @@ class Game:
         self.transaction = 0
         self.numbers: dict[int, int] = {}
         self.account: list[tuple[int, str, str, int, int | None, Row | None, int | None]] = []
-        """For each change: when, what, its sequence, which row, on which key it stands now with which image, which it left."""
+        """For each change: when, what, its sequence, which row, on which key it stands now with which image,
+        which it left.
+        """
 
     def play(self, steps: int) -> Game:
         moves: Sequence[Callable[[], None]] = (
@@ -202,7 +208,8 @@ def compare(found: dict[tuple[int, int], Row], played: Sequence[Game]) -> None:
     if wrong:
         game = min((g for g in played if g.number in wrong), key=lambda g: len(g.changes))
         lines = [
-            f"seed {SEED}: {len(wrong)} of {len(played)} histories differ; the shortest is game {game.number}",
+            f"seed {SEED}: {len(wrong)} of {len(played)} histories differ; the shortest is game "
+            f"{game.number}",
             *map(str, game.changes),
         ]
         for key in sorted(k for k in found.keys() | expected.keys() if k[0] == game.number):

@@ -27,8 +27,10 @@ from gold.schema.type_inference import ColumnEvidence
 ORDERS = TableName("shop", None, "orders")
 NO_PAST = Progress()
 ROW = (
-    "source string, database string, schema string, `table` string, kind string, batch bigint, op string, sequence string, "
-    "event_time timestamp, keys array<string>, before map<string,string>, after map<string,string>, partial boolean, schema_id string"
+    "source string, database string, schema string, `table` string, kind string, batch bigint, op string, "
+    "sequence string, "
+    "event_time timestamp, keys array<string>, before map<string,string>, after map<string,string>, "
+    "partial boolean, schema_id string"
 )
 ID_NAME = (SchemaColumn("id", "int", "int(11)", None), SchemaColumn("name", "string", "text", None))
 SCHEMAS: dict[str, Sequence[SchemaColumn]] = {
@@ -128,8 +130,10 @@ class Bench:
                 schema,
             )
 
-    def plan(self, *rows: tuple[Any, ...], settings: TableSettings | None = None, column_changes: Sequence[tuple[str, ColumnAction]] = (),
-             state: TableState | None = None, past: Sequence[tuple[Any, ...]] = (), **more: Any) -> Plan | None:  # fmt: skip
+    def plan(self, *rows: tuple[Any, ...], settings: TableSettings | None = None,
+             column_changes: Sequence[tuple[str, ColumnAction]] = (),
+             state: TableState | None = None, past: Sequence[tuple[Any, ...]] = (),
+             **more: Any) -> Plan | None:  # fmt: skip
         """The plan for `rows` in the batch after the state's, with the rows `past` in batch 0."""
         batch = state.batch + 1 if state else 0
         changes = [*self.inserts(past, 0), *self.inserts(rows, batch)]
@@ -156,7 +160,8 @@ class Bench:
         if is_there:
             create_log(path)
         return replace(
-            plan.task.state, replica=str(path), keys=plan.layout.keys, columns=plan.layout.columns, lineage=plan.digest,
+            plan.task.state, replica=str(path), keys=plan.layout.keys, columns=plan.layout.columns,
+            lineage=plan.digest,
             batch=plan.task.top, sequence=plan.profile.max_sequence, profile=plan.profile,
         )  # fmt: skip
 
@@ -176,7 +181,8 @@ def task_of(lineage: Lineage, settings: TableSettings, **more: Any) -> Task:
         "waiting_rows": 0,
         "rows": 0,
     }
-    return Task(**{name: value for name, value in {**empty, **more}.items() if name in Task.__dataclass_fields__},
+    given = {**empty, **more}
+    return Task(**{name: value for name, value in given.items() if name in Task.__dataclass_fields__},
                 source="feed", lineage=lineage, settings=settings)  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""The names of columns against their plain definitions, and at a size where a definition taken at its word would take hours."""
+"""The names of columns against their plain definitions,
+and at a size where a definition taken at its word would take hours.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,9 @@ def test_statements_spell_columns_as_rows_do(
 
 
 def test_two_thousand_columns_added_one_by_one_and_at_once() -> None:
-    """As many pairs of steps and columns are 4 million: what looks at a third thing for each pair does not end in a test's time."""
+    """As many pairs of steps and columns are 4 million:
+    what looks at a third thing for each pair does not end in a test's time.
+    """
     added = [AddColumn(f"C{i}", "int", "int", default="1") for i in range(2000)]
     columns = tuple(f"c{i}" for i in range(2000))
     column_orders = [ColumnOrder(2000, str(n), columns[: 2000 - n]) for n in range(40)]

@@ -430,9 +430,11 @@ def respelled(*steps: ColumnAction, seen: Sequence[tuple[int, str]]) -> list[Col
         ([RenameColumn("NOTE", "Title")], [(0, "note"), (1, "title")], [RenameColumn("note", "title")]),
         ([RenameColumn("note", "Note")], [(0, "note"), (1, "Note")], [RenameColumn("note", "Note")]),
         ([RenameColumn("note", "Note")], [(0, "note")], [RenameColumn("note", "Note")]),
-        ([AddColumn("N", "int", "int", after="ID")], [(0, "id"), (1, "n")], [AddColumn("n", "int", "int", after="id")]),
+        ([AddColumn("N", "int", "int", after="ID")], [(0, "id"), (1, "n")],
+            [AddColumn("n", "int", "int", after="id")]),
         ([RenameColumn("a", "B"), DropColumn("b")], [(0, "A")], [RenameColumn("A", "B"), DropColumn("B")]),
-        ([DropColumn("x"), AddColumn("X", "int", "int")], [(0, "x"), (2, "X")], [DropColumn("x"), AddColumn("X", "int", "int")]),
+        ([DropColumn("x"), AddColumn("X", "int", "int")], [(0, "x"), (2, "X")],
+            [DropColumn("x"), AddColumn("X", "int", "int")]),
         ([X_INT, ChangeType("X", "int", "int")], [], [X_INT, ChangeType("x", "int", "int")]),
     ],
 )  # fmt: skip

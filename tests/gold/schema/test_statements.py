@@ -40,7 +40,9 @@ class Column:
 
 
 class Source:
-    """A table whose columns are renamed, dropped and added between rows; names are not case-sensitive in statements."""
+    """A table whose columns are renamed, dropped and added between rows;
+    names are not case-sensitive in statements.
+    """
 
     def __init__(self, seed: str) -> None:
         self.draw = Random(seed)
@@ -151,7 +153,10 @@ def test_each_value_stands_under_its_columns_name_of_today(policy: SchemaPolicy)
     for number in range(TABLES):
         source = Source(f"{SEED} {number}").play(number % 9)
         known, found = namings(source, policy)
-        description = f"seed {SEED}, table {number}: {source.steps}, matched {[action for _, action in known.column_changes]}"
+        description = (
+            f"seed {SEED}, table {number}: {source.steps}, matched "
+            f"{[action for _, action in known.column_changes]}"
+        )
         final = []
         for column in source.columns:
             names = {found[naming].current_name(name) for naming, name in column.said.items()}

@@ -1,4 +1,6 @@
-"""Tables kept up to date batch by batch, late changes and rebuilds included: one answer, whatever the way to it."""
+"""Tables kept up to date batch by batch, late changes and rebuilds included:
+one answer, whatever the way to it.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,8 @@ def test_a_partial_change_of_the_key_takes_the_rest_from_the_old_row(
         )
         gold.apply()
 
-    versions = [(1, "x", "kept", 1, 2), (1, "x", "new", 2, 3), (1, "another", None, 6, None), (2, "z", "new", 3, 4),
+    versions = [(1, "x", "kept", 1, 2), (1, "x", "new", 2, 3), (1, "another", None, 6, None),
+                (2, "z", "new", 3, 4),
                 (3, "z", "new", 4, 5), (3, "last", "new", 5, None)]  # fmt: skip
     for _ in range(2):
         for name in CUTS:
@@ -82,7 +85,9 @@ def test_a_partial_change_of_the_key_takes_the_rest_from_the_old_row(
 
 @dataclass(frozen=True)
 class Case:
-    """What a table is told, batch by batch, and the rows that it holds in the end; `then` after the first batches."""
+    """What a table is told, batch by batch, and the rows that it holds in the end;
+    `then` after the first batches.
+    """
 
     batches: Sequence[Sequence[ChangeSpec]]
     rows: Sequence[dict[str, Any]]
@@ -325,11 +330,13 @@ def test_tables_end_as_they_should_in_batches_and_rebuilt(spark: SparkSession, t
 def test_settings_that_change_take_effect_at_once(spark: SparkSession, tmp_path: Path) -> None:
     gold = GoldPipeline(spark, tmp_path)
     gold.add_batch(*(event for name in ("renamed", "marked", "strict") for event in copied(
-        [insert("t", 1, row(1, n="1")), delete("t", 2, row(1)), insert("t", 3, row(2, n="2")), insert("t", 4, row(3, n="abc"))], name
+        [insert("t", 1, row(1, n="1")), delete("t", 2, row(1)), insert("t", 3, row(2, n="2")),
+            insert("t", 4, row(3, n="abc"))], name
     )))  # fmt: skip
     gold.apply()
     gold.configure(
-        "  - {match: db.renamed, replica: db.elsewhere, history: true}\n  - {match: db.marked, deletes: soft}\n"
+        "  - {match: db.renamed, replica: db.elsewhere, history: true}\n  - {match: db.marked, deletes: "
+        "soft}\n"
     )
     assert set(gold.apply()) == {"renamed", "marked"}
     assert gold.rows("elsewhere") == [{"id": 2, "n": 2}, {"id": 3}]

@@ -1,4 +1,6 @@
-"""Every cell that is null in gold though its row has a text is listed, once, or counted where there are too many."""
+"""Every cell that is null in gold though its row has a text is listed, once,
+or counted where there are too many.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def listed(gold: GoldPipeline) -> list[tuple[str, str, str, str]]:
 def test_cells_of_older_rows_are_listed_when_the_configuration_types_their_column(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What nulls cells is the rebuild with the new type; a better type takes them off the list; too many are counted."""
+    """What nulls cells is the rebuild with the new type; a better type takes them off the list;
+    too many are counted.
+    """
     gold = GoldPipeline(spark, tmp_path)
     gold.add_batch(
         *[insert("item", n, image(n, text)) for n, text in enumerate(["1.5", "free", "2", "x" * 5_000])]
@@ -76,7 +80,9 @@ def test_cells_of_older_rows_are_listed_when_the_configuration_types_their_colum
 def test_a_list_that_is_gone_is_written_again_and_the_replicas_stay_as_they_are(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The cells of a table that is left out in that run are listed when it is not: the list is there by then."""
+    """The cells of a table that is left out in that run are listed when it is not:
+    the list is there by then.
+    """
     typed = "  - {match: db.*, columns: {price: {type: double}}}\n"
     gold = GoldPipeline(spark, tmp_path, typed)
     rows = [

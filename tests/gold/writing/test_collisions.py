@@ -1,4 +1,6 @@
-"""An insert that meets a row that is there, with other values, is counted: the key of its table is too narrow."""
+"""An insert that meets a row that is there, with other values, is counted:
+the key of its table is too narrow.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,12 @@ def test_inserts_that_meet_another_row_are_counted_and_legitimate_ones_are_not(
 ) -> None:
     gold = GoldPipeline(spark, tmp_path, "  - {match: db.line, keys: [id]}\n")
     fine = [
-        ChangeSpec("fine", 1, "read", None, row(1, n="1")), insert("fine", 2, row(1, n="2")),  # a snapshot that was ahead
+        # a snapshot that was ahead
+        ChangeSpec("fine", 1, "read", None, row(1, n="1")), insert("fine", 2, row(1, n="2")),
         insert("fine", 3, row(2, n="1")), delete("fine", 4, row(2)), insert("fine", 5, row(2, n="2")),
         insert("fine", 6, row(3, n="1")), insert("fine", 7, row(3, n="1")),  # the same row
-        insert("fine", 8, row(4, n="1")), update("fine", 9, row(4), row(5, n="1")), insert("fine", 10, row(4, n="2")),
+        insert("fine", 8, row(4, n="1")), update("fine", 9, row(4), row(5, n="1")),
+        insert("fine", 10, row(4, n="2")),
         insert("fine", 11, row(6, n="1")), ChangeSpec("fine", 12, "read", None, row(7, n="1")),
     ]  # fmt: skip
     gold.add_batch(*(line(n, 1, n) for n in range(4)), line(5, 2, 0), *fine)
@@ -51,8 +55,10 @@ def test_inserts_that_meet_another_row_are_counted_and_legitimate_ones_are_not(
     assert _line(applied["line"]).notes == ("3 inserts met a row that was there",)
 
     gold.add_batch(
-        line(20, 1, 7), line(21, 2, 0), line(22, 3, 0), line(23, 3, 1),  # meets the replica; is the same; meets its batch
-        truncate("fine", 20), insert("fine", 21, row(6, n="2")), delete("fine", 22, row(6)), insert("fine", 23, row(6, n="3")),
+        # meets the replica; is the same; meets its batch
+        line(20, 1, 7), line(21, 2, 0), line(22, 3, 0), line(23, 3, 1),
+        truncate("fine", 20), insert("fine", 21, row(6, n="2")), delete("fine", 22, row(6)),
+        insert("fine", 23, row(6, n="3")),
     )  # fmt: skip
     applied = gold.apply()
     assert (applied["line"].notes, applied["fine"].notes) == (("2 inserts met a row that was there",), ())

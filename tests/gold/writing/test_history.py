@@ -1,4 +1,6 @@
-"""Histories against a replay of the same changes: no gap, no overlap, one current version a live key, in any order."""
+"""Histories against a replay of the same changes:
+no gap, no overlap, one current version a live key, in any order.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,8 @@ def test_histories_are_those_of_the_source(spark: SparkSession, is_partial: bool
     if wrong:
         game = min(wrong, key=lambda g: len(g.changes))
         lines = [
-            f"seed {SEED}: {len(wrong)} of {len(played)} histories differ; the shortest is game {game.number}",
+            f"seed {SEED}: {len(wrong)} of {len(played)} histories differ; the shortest is game "
+            f"{game.number}",
             *map(str, game.changes),
         ]
         pairs = [("found", v) for v in found[game.number] if v not in replayed(game)]

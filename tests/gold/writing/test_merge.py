@@ -21,7 +21,10 @@ def test_keys_of_every_type_are_written_and_merged(spark: SparkSession, tmp_path
     )
     layout = Layout(columns, ("ROW", "is_on"), dict(SYSTEM_COLUMNS))
     path = str(tmp_path / "t")
-    cells = "c0 binary, c1 boolean, c2 int, _cdc_sequence string, _cdc_event_time timestamp, _cdc_change_id string"
+    cells = (
+        "c0 binary, c1 boolean, c2 int, _cdc_sequence string, _cdc_event_time timestamp, "
+        "_cdc_change_id string"
+    )
     replace_table(
         spark.createDataFrame(
             [(b"\x00", True, 1, "1", None, "a"), (b"\xff", False, 2, "1", None, "b")], cells

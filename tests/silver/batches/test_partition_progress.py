@@ -1,4 +1,6 @@
-"""Rule 5 of the formats: where positions are times, a partition's order is the broker's, in whatever order its messages land."""
+"""Rule 5 of the formats: where positions are times, a partition's order is the broker's,
+in whatever order its messages land.
+"""
 
 from __future__ import annotations
 
@@ -77,9 +79,7 @@ def test_other_partitions_and_epochs_do_not_raise_a_sequence() -> None:
     assert [row["sequence"].split(".")[2] for row in rows] == ["047000", "043000", "043000", "043000"]
 
 
-def test_a_change_of_the_same_second_from_a_restarted_writer_comes_later_and_its_redelivery_is_the_same_change() -> (
-    None
-):
+def test_a_restarted_writer_in_the_same_second_writes_later_changes_whose_redelivery_is_no_change() -> None:
     (before,) = decoded([("one", "t", 0, 5, canal(1, 9000, batch_number=700), 1)])
     (after,) = decoded([("one", "t", 0, 6, canal(2, 9000, batch_number=1), 1)])
     (redelivered,) = decoded([("one", "t", 0, 7, canal(1, 9000, batch_number=2), 1)])
@@ -159,7 +159,9 @@ def sequences(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:
 
 
 def drawn_messages(draw: random.Random, source: str) -> list[Message]:
-    """Messages of three partitions in the order of their offsets; offsets have gaps, times rise by and large."""
+    """Messages of three partitions in the order of their offsets;
+    offsets have gaps, times rise by and large.
+    """
     offsets = [0, draw.randrange(9_000), draw.randrange(9_000)]
     begins = [draw.choice((0, offset + 20)) for offset in offsets]
     messages = []
@@ -179,7 +181,9 @@ def cut(draw: random.Random, messages: Sequence[Message], parts: int) -> list[li
 
 
 def test_sequences_rise_with_the_offsets_however_messages_land(spark: SparkSession) -> None:
-    """40 sources: landed in order with other cuts the sequences are equal, landed in any order they rise, decoded again they stay."""
+    """40 sources: landed in order with other cuts the sequences are equal, landed in any order they rise,
+    decoded again they stay.
+    """
     draw = random.Random(17)
     feeds = [drawn_messages(draw, f"feed{n}") for n in range(40)]
     whole = decoded([message for feed in feeds for message in feed])

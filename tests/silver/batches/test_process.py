@@ -20,7 +20,9 @@ def staged(sequence: str | None, position: str | None, offset: int) -> tuple[obj
 
 
 def test_the_lowest_position_of_a_batch_has_no_tie_breakers(spark: SparkSession) -> None:
-    """A second delivery stands at another offset than the first: it must not be looked for above its own offset only."""
+    """A second delivery stands at another offset than the first:
+    it must not be looked for above its own offset only.
+    """
     redelivered = staged("011.011.015.010.03105.010", "011.011.015", 105)
     newer = staged("011.011.017.010.03106.010", "011.011.017", 106)
     (found,) = contents_of(spark.createDataFrame([redelivered, newer], STAGED_DDL), None).sources

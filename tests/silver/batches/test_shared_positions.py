@@ -1,4 +1,6 @@
-"""Whether halves of one position are a key change depends on whether the updates of their source share positions."""
+"""Whether halves of one position are a key change depends on whether the updates of their source share
+positions.
+"""
 
 from __future__ import annotations
 

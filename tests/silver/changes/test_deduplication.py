@@ -1,4 +1,6 @@
-"""Where a position is only a time, an identical change is a repeat unless it continues from the state before it."""
+"""Where a position is only a time, an identical change is a repeat unless it continues from the state before
+it.
+"""
 
 from __future__ import annotations
 

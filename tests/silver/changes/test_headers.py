@@ -1,4 +1,6 @@
-"""Headers that look like ours are a producer's own, unless the place where the message landed says that they are ours."""
+"""Headers that look like ours are a producer's own,
+unless the place where the message landed says that they are ours.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ PLACES = {
 )
 def test_a_producers_header_under_our_name_changes_no_outcome(name: str, place: str) -> None:
     if (name, place) == (BAD_COORDINATES, "a line of a file"):
-        return  # a line that the reader itself refused: no producer's header comes under this name since headers are renamed
+        # a line that the reader itself refused: no producer's header comes under this name since headers are
+        # renamed
+        return
     value = message("INSERT", 5, after=JOE)
     (plain,) = normalized([value], **PLACES[place])
     (row,) = normalized(

@@ -1,4 +1,6 @@
-"""Behaviour 2 of the contract: an update in two halves is one change, however and whenever the halves come."""
+"""Behaviour 2 of the contract: an update in two halves is one change,
+however and whenever the halves come.
+"""
 
 from __future__ import annotations
 
@@ -420,7 +422,9 @@ def test_a_place_that_breaks_the_pairing_is_quarantined_and_others_are_paired() 
 
 @dataclass
 class Silver:
-    """The batch loop in memory: `changes` as committed, `pending` by coordinates, as `outcomes.paired` and `merge_pending` keep them."""
+    """The batch loop in memory: `changes` as committed, `pending` by coordinates,
+    as `outcomes.paired` and `merge_pending` keep them.
+    """
 
     changes: list[Row] = field(default_factory=list)
     pending: dict[tuple[int, int], Row] = field(default_factory=dict)

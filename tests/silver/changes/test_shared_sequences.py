@@ -24,7 +24,9 @@ Values = dict[str, str]
 
 @dataclass
 class Log:
-    """What a writer sends of one table: the shards with their messages in order, and the updates that they tell."""
+    """What a writer sends of one table: the shards with their messages in order,
+    and the updates that they tell.
+    """
 
     shards: list[list[bytes]]
     updates: set[tuple[str, str]] = field(default_factory=set)
@@ -39,7 +41,8 @@ class Log:
 
 
 def drawn_log(draw: Random, *, moves: int = 1) -> Log:
-    """Updates of a few rows, several of them under one sequenceId; of each sequenceId so many change a key at most.
+    """Updates of a few rows, several of them under one sequenceId; of each sequenceId so many change a key
+    at most.
 
     A row with a key has one update of a sequenceId: nothing would say which of two comes last.
     """
@@ -164,7 +167,9 @@ def couples(silver: Silver) -> set[tuple[str, str]]:
 
 
 def test_no_update_has_the_halves_of_two() -> None:
-    """Deliveries in the order of their shards: what the order settles is paired, and nothing is paired crosswise."""
+    """Deliveries in the order of their shards: what the order settles is paired,
+    and nothing is paired crosswise.
+    """
     paired = expected = 0
     for seed in range(DELIVERIES):
         draw = Random(seed)

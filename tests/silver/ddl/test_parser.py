@@ -1,4 +1,6 @@
-"""Statements in, actions out. `ddl_statements.txt` has a thousand lines of both, and begins with its notation."""
+"""Statements in, actions out. `ddl_statements.txt` has a thousand lines of both,
+and begins with its notation.
+"""
 
 from __future__ import annotations
 
@@ -199,10 +201,14 @@ def test_types(declared: str, dialect: str, expected: str | None) -> None:
 
 
 _TEXT = (
-    "ALTER TABLE t ADD DROP MODIFY CHANGE RENAME COLUMN CREATE TRUNCATE TO a b INT VARCHAR ( ) ( ) , , ; . 1 10 'x' `q` \"q\" [ ]"
-    " DEFAULT NOT NULL PRIMARY KEY UNIQUE INDEX CONSTRAINT FIRST AFTER PARTITION BY IF EXISTS LIKE AS SELECT - + = : USING CAST"
-    " TYPE SET DATA EXEC sp_rename @ COMMENT COLLATE CHARACTER x'41' b'1' N'x' ON UPDATE DELETE REFERENCES CHECK GENERATED ALWAYS"
-    " IDENTITY WITH VALUES TIMESTAMP TIME ZONE INTERVAL FOR BIT ENUM DECIMAL SCHEMA INTO OF INHERITS USE BEGIN END CASE GO WAIT"
+    "ALTER TABLE t ADD DROP MODIFY CHANGE RENAME COLUMN CREATE TRUNCATE TO a b INT VARCHAR ( ) ( ) , , ; . "
+    "1 10 'x' `q` \"q\" [ ]"
+    " DEFAULT NOT NULL PRIMARY KEY UNIQUE INDEX CONSTRAINT FIRST AFTER PARTITION BY IF EXISTS LIKE AS "
+    "SELECT - + = : USING CAST"
+    " TYPE SET DATA EXEC sp_rename @ COMMENT COLLATE CHARACTER x'41' b'1' N'x' ON UPDATE DELETE REFERENCES "
+    "CHECK GENERATED ALWAYS"
+    " IDENTITY WITH VALUES TIMESTAMP TIME ZONE INTERVAL FOR BIT ENUM DECIMAL SCHEMA INTO OF INHERITS USE "
+    "BEGIN END CASE GO WAIT"
     " TRANSFER ENCRYPT INLINE LENGTH # -- /* */ /*! $$ ' \" ` é 表"
 )
 _WORDS = _TEXT.split()
@@ -257,7 +263,9 @@ _ABOUT_A_TABLE = (
 def test_no_statement_about_a_table_is_ignored_in_silence(
     before: list[str], statement: str, after: list[str], dialect: str, table: TableName | None
 ) -> None:
-    """Whatever stands around it, it is understood or reported; a routine's body runs later, and rights only speak of it."""
+    """Whatever stands around it, it is understood or reported;
+    a routine's body runs later, and rights only speak of it.
+    """
     found = parse_ddl(" ".join((*before, statement, *after)), dialect=dialect, table=table)
     assert any(has_effect(statement.actions) for statement in found)
 
@@ -275,7 +283,9 @@ def test_quoted_names_come_back_as_they_are(names: list[str], dialect: str) -> N
 
 
 def test_agrees_with_the_columns_that_sqlglot_sees() -> None:
-    """Where sqlglot reads a whole ALTER, its columns are those of `parse_ddl`, but for two clauses that it takes for columns."""
+    """Where sqlglot reads a whole ALTER, its columns are those of `parse_ddl`,
+    but for two clauses that it takes for columns.
+    """
     compared = 0
     for dialect, text, _ in cases():
         if (

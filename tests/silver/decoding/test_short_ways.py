@@ -1,4 +1,6 @@
-"""Usual spellings take a short way: it must lead to the same place as the long one, which odd spellings still take."""
+"""Usual spellings take a short way: it must lead to the same place as the long one,
+which odd spellings still take.
+"""
 
 from __future__ import annotations
 

@@ -51,7 +51,9 @@ def test_a_stopped_source_stands_still_until_an_epoch_begins_and_has_to_be_taken
 
 
 def test_a_second_stop_waits_for_the_next_epoch_alone() -> None:
-    """A run that died between the second stop and the end of its batch has the first epoch recorded already."""
+    """A run that died between the second stop and the end of its batch has the first epoch
+    recorded already.
+    """
     first = history(stopped_row(STOP, 1, 5000), *beginning(2, 1, ("orders", 0, 70)))
     stopped_twice = history(*first.rows, stopped_row(SECOND, 2, 5001))
     stopped = stopped_twice.stopped_sources()["feed"]
@@ -109,7 +111,9 @@ def test_a_message_has_the_epoch_that_began_last_at_its_place(spark: SparkSessio
 
 
 def test_a_topic_that_was_created_anew_is_recognized_by_its_landing(spark: SparkSession) -> None:
-    """Epoch 2 begins with a landing, epoch 3 at an offset of what landed since, epoch 4 with another landing."""
+    """Epoch 2 begins with a landing, epoch 3 at an offset of what landed since,
+    epoch 4 with another landing.
+    """
     at: Landing = (1_000, "b.jsonl", 7)
     log = history(*started_rows(EpochStart("feed", 2, 1, [("orders", 0, 0, at)]), History()))
     log = history(*log.rows, *started_rows(EpochStart("feed", 3, 2, [("orders", 0, 40, at)]), log))

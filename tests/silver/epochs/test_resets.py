@@ -96,7 +96,9 @@ def test_another_server_is_a_reset_unless_its_epoch_is_new(spark: SparkSession) 
 
 
 def test_servers_that_write_one_log_in_turn_are_none(spark: SparkSession) -> None:
-    """Two primaries: stopped is what comes from a server that was never there and stays, or from a lower position."""
+    """Two primaries: stopped is what comes from a server that was never there and stays,
+    or from a lower position.
+    """
     turns = [
         change(n, f"011.03{100 + n}", n, server=server)
         for n, server in enumerate(("one", "two", "one", "two"), 1)
@@ -111,7 +113,9 @@ def test_servers_that_write_one_log_in_turn_are_none(spark: SparkSession) -> Non
 
 
 def test_rows_of_a_long_transaction_are_none(spark: SparkSession) -> None:
-    """Their positions are old and their time is that of the commit, but the log was committed up to a later position."""
+    """Their positions are old and their time is that of the commit,
+    but the log was committed up to a later position.
+    """
     long = [change(n, f"011.02{20 + n}", 15, committed="011.03101") for n in (1, 2)]
     assert stops(spark, long, AFTER_100) == []
     assert stops(spark, [change(1, "011.0221", 15, committed="011.0218")], AFTER_100) == [

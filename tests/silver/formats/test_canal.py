@@ -180,8 +180,13 @@ def test_a_row_without_columns_is_no_row(data: Any) -> None:
 
 
 def test_statement_is_read_as_the_server_reads_it() -> None:
-    """MySQL fills a column that may not be null with zero, and takes a backslash for an escape and double quotes for a text."""
-    sql = """ALTER TABLE orders ADD quantity INT NOT NULL, ADD path VARCHAR(9) DEFAULT 'a\\\\b', ADD mark VARCHAR(9) DEFAULT "x" """
+    """MySQL fills a column that may not be null with zero,
+    and takes a backslash for an escape and double quotes for a text.
+    """
+    sql = (
+        "ALTER TABLE orders ADD quantity INT NOT NULL, ADD path VARCHAR(9) DEFAULT 'a\\\\b',"
+        ' ADD mark VARCHAR(9) DEFAULT "x" '
+    )
     (event,) = decode(type="ALTER", data=None, isDdl=True, sql=sql)
     assert isinstance(event, Control)
     (control,) = statement_events(event, FORMAT)

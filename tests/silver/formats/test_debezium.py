@@ -161,7 +161,9 @@ def with_header(value: Any, name: str, header: bytes) -> Event:
 
 
 CONTROL_CHARACTERS = b'{"id":"a\x01\tb\\"c\\\\","n":1.10,"x":NaN,"gone":null}'
-"""The header of a key that holds control characters: Kafka Connect escapes the quotation mark and the backslash alone."""
+"""The header of a key that holds control characters:
+Kafka Connect escapes the quotation mark and the backslash alone.
+"""
 
 
 def test_old_key_with_control_characters_is_read() -> None:

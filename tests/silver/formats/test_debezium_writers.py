@@ -1,4 +1,6 @@
-"""Messages in Debezium's form as other writers and older releases write them: TiCDC, Vitess over MariaDB, Debezium 0.8."""
+"""Messages in Debezium's form as other writers and older releases write them:
+TiCDC, Vitess over MariaDB, Debezium 0.8.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sinks that write Debezium's and Canal's envelopes without a position: read in the partition's order where the source says so."""
+"""Sinks that write Debezium's and Canal's envelopes without a position:
+read in the partition's order where the source says so.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Whatever stands in a field, a key or a header: each message of a batch has an outcome, and the good ones beside it theirs."""
+"""Whatever stands in a field, a key or a header:
+each message of a batch has an outcome, and the good ones beside it theirs.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,12 @@ MOST = 900
 """Cases of one format; a schema block has a thousand members."""
 TOPICS = ("orders", "mainstem.seed:x/1", "a" * 300, "\x00", "é😀", "${env:HOME}", "../x", "")
 ODD = (
-    b"null", b"true", b"-0", b"{}", b"[]", b'""', b'"\\u0000"', b'"\\ud800"', b'"\\udc00\\ud800"', b"1e400", b"-1", b"99999999999999999999",
-    b"9" * 99, b"9223372036854775807", b"-9223372036854775808", b"253402300800000", b'"253402300799999999999"', b'"9999-12-31T23:59:60Z"',
-    b'"mainstem"', b'"${env:HOME}"', b'"\\u2028"', b'[{"a":null},null]', b'{"":{"":""}}', b'"ALTER TABLE t ADD c int"', b"\xff", b"}",
+    b"null", b"true", b"-0", b"{}", b"[]", b'""', b'"\\u0000"', b'"\\ud800"', b'"\\udc00\\ud800"', b"1e400",
+    b"-1", b"99999999999999999999",
+    b"9" * 99, b"9223372036854775807", b"-9223372036854775808", b"253402300800000",
+    b'"253402300799999999999"', b'"9999-12-31T23:59:60Z"',
+    b'"mainstem"', b'"${env:HOME}"', b'"\\u2028"', b'[{"a":null},null]', b'{"":{"":""}}',
+    b'"ALTER TABLE t ADD c int"', b"\xff", b"}",
 )  # fmt: skip
 
 Case = tuple[bytes | None, bytes | None, list[dict[str, object]] | None]

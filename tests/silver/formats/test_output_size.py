@@ -66,7 +66,8 @@ CASES: dict[str, Callable[[int], bytes]] = {
     ),
     "a long transaction id": lambda n: canal(gtid="g" * 30 * n, data=rows(n)),
     "a long type and new columns": lambda n: canal(
-        mysqlType={"a": f"enum('{'x' * 30 * n}')"}, data=[{"id": "1", "a": "x", f"c{i}": ""} for i in range(n)]
+        mysqlType={"a": f"enum('{'x' * 30 * n}')"},
+        data=[{"id": "1", "a": "x", f"c{i}": ""} for i in range(n)]
     ),
 }  # fmt: skip
 
@@ -211,7 +212,9 @@ HONEST: dict[str, tuple[bytes, int]] = {
     "a script": (
         canal(
             type="QUERY", data=None,
-            sql=";\n".join(f"CREATE TABLE t{n} (id int PRIMARY KEY, {'a varchar(255), ' * 20} b int)" for n in range(300)),
+            sql=";\n".join(
+                f"CREATE TABLE t{n} (id int PRIMARY KEY, {'a varchar(255), ' * 20} b int)" for n in range(300)
+            ),
         ),
         300,
     ),

@@ -1,4 +1,6 @@
-"""Thirty kinds of broken messages, for every format: quarantined with the right reason, or accepted exactly."""
+"""Thirty kinds of broken messages, for every format:
+quarantined with the right reason, or accepted exactly.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def test_a_poison_message_is_quarantined_with_its_reason(name: str, case: str) -
 
 
 WITH_TOMBSTONES = ("arcion", "debezium", "lindorm")
-"""Formats whose writers send a tombstone behind the delete of a table without a key, too: then it has no key."""
+"""Formats whose writers send a tombstone behind the delete of a table without a key, too:
+then it has no key.
+"""
 
 
 @ALL

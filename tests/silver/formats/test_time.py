@@ -27,7 +27,9 @@ from tests.silver.changes.test_pairing import after, before
 from tests.silver.recorded import Sample, sample_of
 
 TIMES, MOST_TIMES = 8, 24
-"""A message that is so many times longer may take at most so many times longer: what is quadratic takes 64 times."""
+"""A message that is so many times longer may take at most so many times longer:
+what is quadratic takes 64 times.
+"""
 QUICK = 0.06
 """Seconds: less than that says nothing."""
 PART = 1 if os.environ.get("MAINSTEM_SIZE") == "large" else 4
@@ -37,7 +39,8 @@ sample = lru_cache(sample_of)
 
 
 def seconds(run: Callable[[Any], object], argument: Any) -> float:
-    gc.disable()  # it would go through all that the tests before this one left, which is not the message's doing
+    # it would go through all that the tests before this one left, which is not the message's doing
+    gc.disable()
     try:
         begun = time.process_time()
         run(argument)
@@ -47,7 +50,9 @@ def seconds(run: Callable[[Any], object], argument: Any) -> float:
 
 
 def check_growth(run: Callable[[Any], object], made: Callable[[int], Any], size: int) -> None:
-    """Raises where eight times as much takes far more than eight times as long; the best of several tries counts."""
+    """Raises where eight times as much takes far more than eight times as long;
+    the best of several tries counts.
+    """
     small, large = made(size // PART), made(TIMES * size // PART)
     long = short = float("inf")
     for _ in range(8):

@@ -1,4 +1,6 @@
-"""Behaviour 12 of the contract: snapshot rows of a table that has seen changes are counted, and `status` says what to do."""
+"""Behaviour 12 of the contract: snapshot rows of a table that has seen changes are counted,
+and `status` says what to do.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,10 @@ from pyspark.sql import SparkSession
 
 from silver.operations.late_snapshots import late_snapshots
 
-COLUMNS = "batch bigint, source string, database string, schema string, `table` string, kind string, max_sequence string, snapshots bigint"
+COLUMNS = (
+    "batch bigint, source string, database string, schema string, `table` string, kind string, "
+    "max_sequence string, snapshots bigint"
+)
 COPIED, STREAMED = "011.010.orders.010.017.010", "011.011.0250"
 
 

@@ -1,4 +1,6 @@
-"""What only change data capture can tell: messages and outcomes, offsets without a gap, transactions that are complete."""
+"""What only change data capture can tell: messages and outcomes, offsets without a gap,
+transactions that are complete.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ class Pipeline:
         self.lake = Lakehouse(self.config.root)
 
     def take(self, messages: Sequence[tuple[int, int, str]]) -> None:
-        """A batch of messages: partition, offset, and the transaction that they belong to, or END with how many it has."""
+        """A batch of messages: partition, offset, and the transaction that they belong to,
+        or END with how many it has.
+        """
         self.batch += 1
         rows, outcomes = [], []
         for partition, offset, text in messages:

@@ -52,7 +52,10 @@ def test_messages_may_have_been_changed_or_taken_away(
 
 
 def test_the_streams_refusal_is_recognized_with_its_version_and_no_other_error_is() -> None:
-    text = "[DELTA_SOURCE_TABLE_IGNORE_CHANGES] Detected a data update (for example UPDATE) in the source table at version 7."
+    text = (
+        "[DELTA_SOURCE_TABLE_IGNORE_CHANGES] Detected a data update (for example UPDATE) in the source "
+        "table at version 7."
+    )
     refused = rewrite_in(RuntimeError(text), LAKE, "bronze/messages")
     assert refused is not None
     assert (refused.condition, refused.where) == ("BRONZE_REWRITTEN", "/lake/bronze/messages")

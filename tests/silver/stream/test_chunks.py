@@ -1,4 +1,6 @@
-"""A backlog that is taken up again comes in batches of a bounded size, and may die between any two of them."""
+"""A backlog that is taken up again comes in batches of a bounded size,
+and may die between any two of them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ LANDED = datetime(2024, 3, 1, tzinfo=UTC)
 
 
 def configured(folder: Path, source: str) -> Config:
-    text = f"pipeline: p\nlakehouse: ./lakehouse\nsources:\n  {source}: {{format: datahub_blob, files: ./{source}}}\n"
+    text = (
+        f"pipeline: p\nlakehouse: ./lakehouse\nsources:\n  {source}: {{format: datahub_blob, files: "
+        f"./{source}}}\n"
+    )
     (folder / "mainstem.yml").write_text(text)
     return load_config(folder / "mainstem.yml", formats=LAYER.options())
 
@@ -32,7 +37,9 @@ def configured(folder: Path, source: str) -> Config:
 def test_a_backlog_is_taken_up_in_portions(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A half whose partner is in the last portion waits for it, though the times of all portions before are past its own."""
+    """A half whose partner is in the last portion waits for it,
+    though the times of all portions before are past its own.
+    """
     messages = [message("UPDATE_BEFOR", 1, before=item(0, "ink", 1.0))]
     messages += [message("INSERT", 10_000 * n, after=item(n, "pen", 1.0)) for n in range(1, 40)]
     messages += [message("UPDATE_AFTER", 1, after=item(0, "ink", 2.0))]

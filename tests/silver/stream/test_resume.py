@@ -1,4 +1,6 @@
-"""Messages that were passed over: which they are is found out by few looks at all messages and all changes."""
+"""Messages that were passed over: which they are is found out by few looks at all messages and all
+changes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _SHOWN = "spark.sql.maxMetadataStringLength"
 
 
 def joins_since(spark: SparkSession, last: int) -> list[int]:
-    """The queries behind this one that read all messages together with all changes, but for what writes to quarantine."""
+    """The queries behind this one that read all messages together with all changes,
+    but for what writes to quarantine.
+    """
     behind = [query for query in queries(spark) if query.executionId() > last]
     both = [
         query

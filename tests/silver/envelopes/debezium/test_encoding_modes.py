@@ -296,7 +296,10 @@ def test_what_waits_is_due_when_other_modes_are_known() -> None:
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_each_mode_is_a_value_of_the_setting_of_its_name(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "mainstem.yml"
-    head = "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  crm:\n    format: debezium\n    files: ./landing\n"
+    head = (
+        "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  crm:\n    format: debezium\n    files: "
+        "./landing\n"
+    )
     schema = json_schema({"debezium": DebeziumOptions})
     for mode in KINDS[kind]:
         file.write_text(f"{head}    {kind}: {mode}\n")

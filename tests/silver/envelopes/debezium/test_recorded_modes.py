@@ -1,7 +1,8 @@
-"""Every mode in which Debezium writes decimals, bytes, times, intervals and unsigned numbers, against the tables' true rows.
+"""Every mode in which Debezium writes decimals, bytes, times, intervals and unsigned numbers, against the
+tables' true rows.
 
-What a connector wrote is decoded twice where it sends no schema blocks: told the modes as settings, and by the evidence of
-its own values alone.
+What a connector wrote is decoded twice where it sends no schema blocks: told the modes as settings, and by
+the evidence of its own values alone.
 """
 
 from __future__ import annotations

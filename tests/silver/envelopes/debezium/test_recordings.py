@@ -1,4 +1,6 @@
-"""What Debezium wrote of real databases, decoded and applied to dictionaries, is what the databases held at the end."""
+"""What Debezium wrote of real databases, decoded and applied to dictionaries,
+is what the databases held at the end.
+"""
 
 from __future__ import annotations
 
