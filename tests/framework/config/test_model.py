@@ -38,11 +38,8 @@ sources:
     database: shop
   crm:
     format: datahub_blob
-    kafka:
-      bootstrap_servers: "localhost:9092"
-      topics: [crm.customer]
-      kafka.sasl.jaas.config: "${env:SECRET}"
-      failOnDataLoss: false
+    kafka: {bootstrap_servers: "localhost:9092", topics: [crm.customer], failOnDataLoss: false,
+            kafka.sasl.jaas.config: "${env:SECRET}"}
 tables:
   - match: "shop.*"
     history: true
@@ -345,7 +342,7 @@ tables:
             "exclude: true",
             "exclude: true\n    exclude: false",
             "CONFIG_DUPLICATE_KEY",
-            "line 25",
+            "line 26",
             "one of the two",
         ),
         ("exclude: true", "deletes: sotf", "CONFIG_BAD_VALUE", "tables[2].deletes", "'soft'"),
