@@ -16,7 +16,7 @@ from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import DropColumn, RenameColumn
 from framework.contracts.events import Op, Token
 from gold.changes.effects import naming_index
-from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings
+from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, needed_orders
 from gold.schema.lineage import Lineage
 from gold.schema.type_inference import INTEGERS, MAX_DIGITS, ColumnEvidence
 
@@ -58,7 +58,7 @@ class Profile:
         has_partials: Whether some images leave columns out.
         has_key_changes: Whether some updates may change the key.
         has_partial_key_changes: Whether some of those leave columns out.
-        column_orders: The columns of each schema, in order.
+        column_orders: The orders of columns that schemas show, as many as the table's order needs.
         evidence: What the changes show of each column, by naming and name.
         ops: How many changes are new, by operation.
         late: How many new changes have a sequence that is not above the applied one.
@@ -216,9 +216,8 @@ def _column_orders(
                 else frozenset((column.token or "").split(",")) - {""},
             )
             evidence[naming, column.name] = evidence.get((naming, column.name), ColumnEvidence()) | shown
-    return tuple(
-        ColumnOrder(naming, high, names) for (naming, names), high in sorted(newest.items())
-    ), evidence
+    orders = (ColumnOrder(naming, high, names) for (naming, names), high in newest.items())
+    return needed_orders(orders), evidence
 
 
 def _with_widths(
@@ -306,8 +305,8 @@ def merge_profiles(one: Profile, other: Profile) -> Profile:
         has_partial_key_changes=one.has_partial_key_changes
         or other.has_partial_key_changes
         or (has_other_key and has_partials),
-        column_orders=tuple(
-            ColumnOrder(naming, high, names) for (naming, names), high in sorted(column_orders.items())
+        column_orders=needed_orders(
+            ColumnOrder(naming, high, names) for (naming, names), high in column_orders.items()
         ),
         evidence=evidence,
     )

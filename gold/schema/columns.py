@@ -104,6 +104,26 @@ def evidence_by_column(
     return merged
 
 
+def needed_orders(column_orders: Iterable[ColumnOrder]) -> tuple[ColumnOrder, ...]:
+    """Those that `ordered_names` needs: an older order whose columns newer ones have changes nothing.
+
+    Rows may have any subset of a table's columns. For each naming, there are at most as many orders as
+    columns.
+    """
+    needed: list[ColumnOrder] = []
+    known: dict[int, set[str]] = {}
+    for order in _newest_first(column_orders):
+        names = known.setdefault(order.naming, set())
+        if not names.issuperset(order.columns):
+            names.update(order.columns)
+            needed.append(order)
+    return tuple(sorted(needed, key=lambda o: (o.naming, o.columns)))
+
+
+def _newest_first(column_orders: Iterable[ColumnOrder]) -> list[ColumnOrder]:
+    return sorted(column_orders, key=lambda o: (o.naming, o.last_sequence, o.columns), reverse=True)
+
+
 def ordered_names(
     column_orders: Iterable[ColumnOrder], lineage: Lineage, namings: Sequence[ColumnNaming]
 ) -> list[str]:
@@ -113,8 +133,7 @@ def ordered_names(
     and one that only statements add takes the place that its statement gives it.
     """
     order = _Order()
-    newest_first = sorted(column_orders, key=lambda o: (o.naming, o.last_sequence, o.columns), reverse=True)
-    for column_order in newest_first:
+    for column_order in _newest_first(column_orders):
         previous: str | None = None
         for name in column_order.columns:
             column = namings[column_order.naming].current_name(name)

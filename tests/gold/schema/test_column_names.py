@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
+from gold.changes.profile import Profile, merge_profiles
 from gold.schema.case_matching import match_case
-from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, ordered_names
+from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, needed_orders, ordered_names
 from gold.schema.lineage import ColumnAction, Lineage
 
 ORDERS = TableName("shop", None, "orders")
@@ -158,6 +159,36 @@ def test_statements_spell_columns_as_rows_do(
             known -= {name}
         expected.append(replace(action, name=name))
     assert [action for _, action in match_case(lineage(steps), seen).column_changes] == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(steps=_STEPS, column_orders=_SHAPES, first=st.integers(0, 6), moments=st.permutations(range(9)))
+def test_orders_that_are_left_out_change_nothing(
+    steps: list[tuple[int, ColumnAction]],
+    column_orders: list[tuple[int, list[str]]],
+    first: int,
+    moments: list[int],
+) -> None:
+    told = lineage(steps)
+    found = column_namings(told, SchemaPolicy.LENIENT, ())
+    seen = [
+        ColumnOrder(min(naming, len(steps)), str(moments[n % 9]), tuple(names))
+        for n, (naming, names) in enumerate(column_orders)
+    ]
+    needed = needed_orders([*needed_orders(seen[:first]), *seen[first:]])
+    assert ordered_names(needed, told, found) == ordered_names(seen, told, found)
+
+
+def test_a_table_with_rows_of_any_columns_keeps_as_many_orders_as_columns() -> None:
+    columns = tuple(f"c{n}" for n in range(10))
+    subsets = [
+        ColumnOrder(0, str(bits), tuple(name for n, name in enumerate(columns) if bits >> n & 1))
+        for bits in range(1, 1 << len(columns))
+    ]
+    assert len(needed_orders(subsets)) <= len(columns)
+    one = Profile(rows=1, column_orders=tuple(subsets[:500]))
+    other = Profile(rows=1, column_orders=tuple(subsets[500:]))
+    assert merge_profiles(one, other).column_orders == needed_orders(subsets)
 
 
 def test_two_thousand_columns_added_one_by_one_and_at_once() -> None:
