@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import groupby
+from math import inf
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
@@ -61,7 +63,10 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     ).collect()
     texts = _messages(run.lake.read(run.spark, MESSAGES_TABLE), changes, task.source, [*found, *duplicates])
     applied = None if row is None else row["_cdc_change_id"]
-    described = [_describe(change, _outcome(change, found, applied), texts) for change in found]
+    described = [
+        _describe(change, outcome, texts)
+        for change, outcome in zip(found, outcomes(found, applied), strict=True)
+    ]
     described += [{**_describe(duplicate, "duplicate", texts), "op": None} for duplicate in duplicates]
     shown = None if row is None else row.asDict()
     return {
@@ -100,11 +105,25 @@ def _gold_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> Row |
     return rows.first()
 
 
-def _outcome(change: Row, found: Sequence[Row], applied: str | None) -> str:
-    newer = [other for other in found if other["sequence"] > change["sequence"]]
-    if change["change_id"] == applied or (applied is None and not newer):
-        return "applied"
-    return "late" if any(other["batch"] < change["batch"] for other in newer) else "superseded"
+def outcomes(changes: Sequence[Any], applied: str | None) -> list[str]:
+    """The outcome of each change: applied, superseded, or late, where an earlier batch has a newer one.
+
+    Args:
+        changes: The changes of a row, the highest `sequence` first.
+        applied: The id of the change that the replica's row has; None where there is no row.
+    """
+    found: list[str] = []
+    earliest: float = inf
+    for _, equals in groupby(changes, key=lambda change: change["sequence"]):
+        mine = list(equals)
+        for change in mine:
+            is_newest = earliest == inf
+            if change["change_id"] == applied or (applied is None and is_newest):
+                found.append("applied")
+            else:
+                found.append("late" if earliest < change["batch"] else "superseded")
+        earliest = min(earliest, *(change["batch"] for change in mine))
+    return found
 
 
 def _messages(messages: DataFrame, all_changes: DataFrame, source: str, changes: Sequence[Row]) -> _Texts:
