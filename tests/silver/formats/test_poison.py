@@ -229,24 +229,27 @@ PATHS: dict[str, dict[str, str]] = {
     "oms_default_extend": _DEFAULT,
     "oms_shareplex": {"op": "meta.op", "image": "data", "table": "meta.table", "position": "meta.scn"},
 }
+"""For each format: where its sample has the operation, the row, the table's name and the position."""
+
 GONE = object()
-SHAPES: list[tuple[str, str, object, Reason]] = [
-    ("op missing", "op", GONE, Reason.WRONG_SHAPE),
-    ("op null", "op", None, Reason.WRONG_SHAPE),
-    ("op an object", "op", {"of": 1}, Reason.WRONG_SHAPE),
-    ("op unknown", "op", "MERGE", Reason.UNKNOWN_OP),
-    ("op in other letters", "op", "Ins", Reason.UNKNOWN_OP),
-    ("image a text", "image", "text", Reason.WRONG_SHAPE),
-    ("image a number", "image", 7, Reason.WRONG_SHAPE),
-    ("image null", "image", None, Reason.MISSING_IMAGE),
-    ("image missing", "image", GONE, Reason.MISSING_IMAGE),
-    ("table missing", "table", GONE, Reason.MISSING_TABLE),
-    ("table null", "table", None, Reason.MISSING_TABLE),
-    ("position text", "position", "16x", Reason.BAD_POSITION),
-    ("position negative", "position", -2, Reason.BAD_POSITION),  # -1 is that of a full load in DataHub
-    ("position a fraction", "position", 1.5, Reason.BAD_POSITION),
-    ("position of 100 digits", "position", int("1" * 100), Reason.BAD_POSITION),
-]
+SHAPES: dict[str, tuple[str, object, Reason]] = {
+    "op missing": ("op", GONE, Reason.WRONG_SHAPE),
+    "op null": ("op", None, Reason.WRONG_SHAPE),
+    "op an object": ("op", {"of": 1}, Reason.WRONG_SHAPE),
+    "op unknown": ("op", "MERGE", Reason.UNKNOWN_OP),
+    "op in other letters": ("op", "Ins", Reason.UNKNOWN_OP),
+    "image a text": ("image", "text", Reason.WRONG_SHAPE),
+    "image a number": ("image", 7, Reason.WRONG_SHAPE),
+    "image null": ("image", None, Reason.MISSING_IMAGE),
+    "image missing": ("image", GONE, Reason.MISSING_IMAGE),
+    "table missing": ("table", GONE, Reason.MISSING_TABLE),
+    "table null": ("table", None, Reason.MISSING_TABLE),
+    "position text": ("position", "16x", Reason.BAD_POSITION),
+    "position negative": ("position", -2, Reason.BAD_POSITION),  # -1 is that of a full load in DataHub
+    "position a fraction": ("position", 1.5, Reason.BAD_POSITION),
+    "position of 100 digits": ("position", int("1" * 100), Reason.BAD_POSITION),
+}
+"""A spoiled member of a message, its new value, and the reason for which the message is refused."""
 
 
 @ALL
@@ -257,18 +260,15 @@ def test_29_the_paths_of_a_formats_members_are_known(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PATHS))
-@pytest.mark.parametrize(
-    ("path", "value", "reason"), [case[1:] for case in SHAPES], ids=[case[0] for case in SHAPES]
-)
-def test_29_json_of_another_shape_is_quarantined_with_a_field_level_reason(
-    name: str, path: str, value: object, reason: Reason
-) -> None:
-    if path not in PATHS[name]:
-        assert (name, path) == ("datahub_tuple", "image")  # its record is the image
+@pytest.mark.parametrize("case", SHAPES)
+def test_29_json_of_another_shape_is_quarantined_with_a_field_level_reason(name: str, case: str) -> None:
+    member, value, reason = SHAPES[case]
+    if member not in PATHS[name]:
+        assert (name, member) == ("datahub_tuple", "image")  # its record is the image
         return
     good = sample(name)
     document = copy.deepcopy(good.document)
-    put(document, PATHS[name][path], value)
+    put(document, PATHS[name][member], value)
     assert reason_of(good, json.dumps(document).encode()) is reason
 
 
