@@ -92,6 +92,9 @@ class RowChange(Struct, frozen=True):
         server: The server that wrote the position, where the feed names it.
         evidence: What the row shows of how its source writes values, beyond what was known
             (`silver/decoding/encoding_modes.py`).
+        identity: What identifies this change among those of its source, the same in each delivery, where its
+            position is another one in each; None where the position identifies it, or nothing does.
+        earliest: The lowest position that a delivery of this change can have; set with `identity` alone.
         committed: The position up to which the source's log was committed when it wrote this change, where
             the feed has it: rows of a long transaction have older positions.
     """
@@ -114,6 +117,8 @@ class RowChange(Struct, frozen=True):
     is_shared: bool = False
     evidence: tuple[str, ...] = ()
     is_of_record: bool = False
+    identity: tuple[str, ...] | None = None
+    earliest: tuple[int, ...] | None = None
     committed: tuple[int, ...] | None = None
 
 

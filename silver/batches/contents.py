@@ -18,8 +18,8 @@ from silver.values.sequence import epoch_part_sql
 class Summary:
     """What a decoded batch holds of one source.
 
-    `min_sequence` has no tie-breakers, because a redelivery has other ones: no possible duplicate is below
-    it.
+    `min_sequence` has no tie-breakers, because a redelivery has other ones, and counts other deliveries that
+    a change can have had (`earliest`): no possible duplicate is below it.
     """
 
     source: str
@@ -79,7 +79,7 @@ def contents_of(staged: DataFrame, landed_at: datetime | None) -> Contents:
     """Measure all decoded rows (STAGED) in one pass."""
     counted = (F.col("ordinal") == 0).cast("long") + F.col("paired_with").isNotNull().cast("long")
     is_timeless = F.col("block").isNotNull() & F.col("event_time").isNull()  # only its offset identifies it
-    place = F.when(~is_timeless, F.coalesce("position", F.expr(epoch_part_sql("sequence"))))
+    place = F.when(~is_timeless, F.coalesce("earliest", "position", F.expr(epoch_part_sql("sequence"))))
     of_sources = {
         "messages": F.sum(counted),
         "halves": F.count("half"),

@@ -50,7 +50,7 @@ def table_key(*more: str) -> Column:
 def staged_columns(frame: DataFrame) -> DataFrame:
     """The columns of STAGED from rows of `silver/changes` or `silver/pending`; missing ones are null."""
     have = set(frame.columns)
-    texts = dict.fromkeys(("position", "columns", "evidence", "committed"), "string")
+    texts = dict.fromkeys(("position", "columns", "evidence", "committed", "earliest"), "string")
     types = {**texts, "block": "bigint", "restart": "int", "is_of_record": "boolean", "epoch": "int"}
     blank = {name: F.lit(None).cast(kind) for name, kind in types.items()}
     return frame.select(
@@ -143,10 +143,12 @@ def exclude_forgotten(rows: DataFrame, changes: DataFrame) -> DataFrame:
 
 
 def has_ambiguous_position() -> Column:
-    """Whether a position does not identify its change: it is only a time, or a snapshot row has none."""
-    return (
-        (F.col("kind") == "row") & F.col("half").isNull() & ~F.col("sequence").eqNullSafe(F.col("position"))
-    )
+    """Whether a position does not identify its change: it is only a time, or a snapshot row has none.
+
+    Nor does the feed identify the change in another way (`earliest`).
+    """
+    is_place = F.col("sequence").eqNullSafe(F.col("position")) | F.col("earliest").isNotNull()
+    return (F.col("kind") == "row") & F.col("half").isNull() & ~is_place
 
 
 def _duplicate_group() -> Column:

@@ -347,7 +347,8 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
             partial=event.partial,
             is_of_record=event.is_of_record or None,
         )
-        row["identity"] = position if _is_identity(event, is_time=is_time) else None
+        row["identity"] = _identity(event, position, epoch, is_time=is_time)
+        row["earliest"] = None if event.earliest is None else sequence_of(epoch, event.earliest, None)
         row["half"] = None if event.half is None else str(event.half)
         row["evidence"] = ";".join(event.evidence) or None
         row["committed"] = None if event.committed is None else sequence_of(epoch, event.committed, None)
@@ -362,9 +363,14 @@ def _is_shared(change: RowChange) -> bool:
     return change.is_shared or change.is_of_record
 
 
-def _is_identity(change: RowChange, *, is_time: bool) -> bool:
-    """Whether the position, with the key or the image, identifies the change."""
-    return change.position is not None and not is_time and not change.is_shared
+def _identity(change: RowChange, position: str | None, epoch: int, *, is_time: bool) -> str | None:
+    """What identifies the change with its key or image: the feed's own identity, or the position.
+
+    None where the position is only a time, or several changes share it.
+    """
+    if change.identity is not None:
+        return digest((str(epoch), *change.identity))
+    return None if is_time or change.is_shared else position
 
 
 def _refusal(error: Exception) -> Malformed:

@@ -23,9 +23,11 @@ log are null.
 Loads, control records and changes share one clock, the `timestamp` at which a record was written. It orders
 first, then `stream-position` and `transaction-record-id` if the endpoint sends them, then the broker's
 coordinates. A stream position is a binlog file and position, an LSN, or hexadecimal digits. A restarted task
-writes changes again with later times. `schema-name` is the database; where it is empty, the option `database`
-names it, else the source's name does. The key is configured, or comes from the table's create-table record.
-Bytes are hexadecimal after `0x`.
+writes changes again with later times. They are the same changes if `stream-position`, `transaction-id` and
+`transaction-record-id` are the same; the endpoint sends these with `IncludeTransactionDetails`. Without them
+the time and the images identify a change. `schema-name` is the database; where it is empty, the option
+`database` names it, else the source's name does. The key is configured, or comes from the create-table record
+of the table. Bytes are hexadecimal after `0x`.
 """
 
 from __future__ import annotations
@@ -69,6 +71,8 @@ _HEX_GROUPS = re.compile(r"[0-9A-Fa-f]{8}(?:[:.][0-9A-Fa-f]{1,8}){1,4}(?::.*)?",
 _HEX = re.compile(r"[0-9A-Fa-f]{1,80}")
 _INTEGER = re.compile(r"U?INT[0-9]{1,2}")
 _USUAL_PREFIX = "BI_"
+_CLOCKS_DIFFER = 300_000_000
+"""Microseconds by which the clock of the source can be ahead of that of DMS."""
 _INEXACT = re.compile(r"NUMERIC|REAL[48]?|DOUBLE|FLOAT|BOOLEAN")
 
 
@@ -160,6 +164,7 @@ def _change(record: _Message[Any], database: str, table: str, context: Context) 
         former, former_columns = undeclared_image(old)
         before, columns = {**whole, **former}, joined_columns(columns, former_columns)
     codecs = context.codecs_for(database, None, table)
+    identity, earliest = _identity(metadata)
     before, after = _decoded(before, codecs), _decoded(None if op is Op.DELETE else whole, codecs)
     return RowChange(
         op=op,
@@ -175,6 +180,8 @@ def _change(record: _Message[Any], database: str, table: str, context: Context) 
         position=_position(metadata),
         event_time=_time(metadata.commit_timestamp) or _time(metadata.timestamp),
         transaction_id=_transaction(metadata),
+        identity=identity,
+        earliest=earliest,
     )
 
 
@@ -274,6 +281,20 @@ def _position(metadata: _Metadata) -> tuple[int, ...]:
     )
     record = number_of(metadata.transaction_record_id, "metadata.transaction-record-id") or 0
     return (max(moment, 0), *_stream_position(optional_text(metadata.stream_position)), record)
+
+
+def _identity(metadata: _Metadata) -> tuple[tuple[str, ...] | None, tuple[int, ...] | None]:
+    """What identifies a change in every delivery, and the lowest position that a delivery can have.
+
+    The first delivery was written after the commit, whose time is that of another clock.
+    """
+    record = number_of(metadata.transaction_record_id, "metadata.transaction-record-id")
+    place, committed = optional_text(metadata.stream_position), _time(metadata.commit_timestamp)
+    if record is None or not place or committed is None:
+        return None, None
+    first, second = _stream_position(place)
+    identity = (str(first), str(second), _transaction(metadata) or "", str(record))
+    return identity, (max(committed - _CLOCKS_DIFFER, 0), 0, 0, 0)
 
 
 def _stream_position(text: str | None) -> tuple[int, int]:

@@ -227,6 +227,46 @@ def postgres(offset: int, name: str, lsn: int) -> str:
     )
 
 
+def dms(offset: int, record: int, name: str, minute: int, table: str = "note") -> str:
+    """A row of one transaction, written so many minutes after it."""
+    metadata = {
+        "timestamp": f"2024-07-29T01:{minute:02d}:00Z",
+        "record-type": "data",
+        "operation": "insert",
+        "schema-name": "crm",
+        "table-name": table,
+        "transaction-id": 1139,
+        "transaction-record-id": record,
+        "commit-timestamp": "2024-07-29T01:00:00Z",
+        "stream-position": "00000002/7C007178.3.00000002/7C007178",
+    }
+    return kcat(offset, {"data": {"name": name}, "metadata": metadata}, TS + offset)
+
+
+@pytest.mark.long
+def test_a_restarted_task_of_dms_writes_no_row_twice(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It writes the same rows again, with later times: in the same run, and in the next one.
+
+    A table with a key holds such a row once even if an earlier release gave it another id.
+    """
+    topics = Topics(tmp_path, capsys, {"feed": "format: dms"}, "  - {match: crm.word, keys: [name]}")
+    first = [dms(0, 1, "a", 1), dms(1, 2, "a", 1), dms(2, 3, "b", 1), dms(3, 4, "a", 1, "word")]
+    topics.land("feed", [*first, dms(4, 1, "a", 9)])
+    assert topics.command("run")[0] == 0
+    spark.sql(
+        f"UPDATE delta.`{tmp_path}/lakehouse/silver/changes` SET change_id = reverse(change_id)"
+        " WHERE `table` = 'word'"
+    )
+    again = [dms(5, 1, "a", 30), dms(6, 2, "a", 30), dms(7, 3, "b", 30), dms(8, 4, "a", 30, "word")]
+    topics.land("feed", [*again, dms(9, 5, "c", 31)])
+    assert topics.command("run")[0] == 0
+    assert sorted(row["name"] for row in topics.rows("crm/note")) == ["a", "a", "b", "c"]
+    assert [row["name"] for row in topics.rows("crm/word")] == ["a"]
+    assert topics.status()["duplicates"] == 4
+
+
 @pytest.mark.long
 def test_overlapping_dumps_hold_each_message_once(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
