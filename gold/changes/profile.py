@@ -16,6 +16,7 @@ from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import DropColumn, RenameColumn
 from framework.contracts.events import Op, Token
 from gold.changes.effects import naming_index
+from gold.changes.full_loads import is_of_load
 from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, needed_orders
 from gold.schema.lineage import Lineage
 from gold.schema.type_inference import INTEGERS, MAX_DIGITS, ColumnEvidence
@@ -62,7 +63,7 @@ class Profile:
         evidence: What the changes show of each column, by naming and name.
         ops: How many changes are new, by operation.
         late: How many new changes have a sequence that is not above the applied one.
-        inserts: How many of all changes are inserts.
+        additions: How many of all changes are inserts or rows of a full load.
     """
 
     rows: int = 0
@@ -80,7 +81,7 @@ class Profile:
     evidence: Mapping[tuple[int, str], ColumnEvidence] = field(default_factory=dict)
     ops: Mapping[str, int] = field(default_factory=dict)
     late: int = 0
-    inserts: int = 0
+    additions: int = 0
 
 
 def profile_rows(
@@ -114,6 +115,7 @@ def profile_rows(
             F.min("sequence").alias("low"),
             F.max("sequence").alias("high"),
             F.max("event_time").alias("event_time"),
+            F.count_if(is_of_load(F.col("op"), F.col("sequence"))).alias("loaded"),
             F.max(F.coalesce("partial", F.lit(False))).alias("has_partials"),
             F.max(is_key_change).alias("has_key_changes"),
             F.max(is_key_change & F.coalesce("partial", F.lit(False))).alias("has_partial_key_changes"),
@@ -141,7 +143,7 @@ def profile_rows(
     return Profile(
         ops=ops,
         late=sum(g["late"] for g in groups),
-        inserts=sum(g["rows"] for g in groups if g["op"] == Op.INSERT),
+        additions=sum(g["rows"] if g["op"] == Op.INSERT else g["loaded"] for g in groups),
         rows=sum(g["rows"] for g in groups),
         min_sequence=min(g["low"] for g in groups),
         max_sequence=newest["high"],

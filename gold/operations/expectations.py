@@ -35,7 +35,6 @@ from gold.planning.table_state import State, TableState, read_states
 from gold.schema.layout import Layout
 from gold.writing import replica
 from gold.writing.bad_values import NOT_LISTED, cells
-from gold.writing.collisions import collision_note
 
 TYPES = Rule("types", "types")
 BAD_VALUES = Rule("bad_values", "bad_values", severity=Severity.WARN)
@@ -160,7 +159,7 @@ def _replica(table: _Table, implied: ImpliedKeys, previous: PreviousResults) -> 
     def own_findings(spark: SparkSession) -> Sequence[Finding]:
         found = [check(spark) for check in _table_checks(table)]
         return (
-            [*found, _types(spark, table), _bad_values(spark, table), *_insert_collisions(state)]
+            [*found, _types(spark, table), _bad_values(spark, table), *_collisions(state)]
             if quality.defaults
             else found
         )
@@ -290,23 +289,23 @@ def _types(spark: SparkSession, table: _Table) -> Finding:
     )
 
 
-def _insert_collisions(state: TableState) -> Sequence[Finding]:
-    """Whether inserts met existing rows; from the state alone."""
+def _collisions(state: TableState) -> Sequence[Finding]:
+    """Whether added rows met existing ones; from the state alone."""
     if not state.keys:
         return ()
     detail = (
         f"is the key {', '.join(state.keys)} too narrow? "
         "Name all its columns: tables: - match: … keys: […], then `rebuild`"
-        if state.insert_collisions
+        if state.collisions.total
         else None
     )
     return (
         Finding(
             INSERTS_MET,
             state.changes_applied,
-            state.insert_collisions,
+            state.collisions.total,
             (),
-            collision_note(state.insert_collisions),
+            str(state.collisions),
             detail,
         ),
     )

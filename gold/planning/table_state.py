@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import TABLES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.text.formatting import quantity
 from gold.changes.profile import Profile
 from gold.schema.columns import ColumnOrder, TableColumn
 from gold.schema.type_inference import ColumnEvidence
@@ -47,6 +48,31 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Collisions:
+    """How many added rows met an existing row of their key, with other values: a sign of a narrow key.
+
+    `loaded` are rows of a full load that met one of the same load, `inserts` those of changes.
+    """
+
+    inserts: int = 0
+    loaded: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many rows these are."""
+        return self.inserts + self.loaded
+
+    def __add__(self, other: Collisions) -> Collisions:
+        return Collisions(self.inserts + other.inserts, self.loaded + other.loaded)
+
+    def __str__(self) -> str:
+        """A note for people."""
+        found = [quantity(self.inserts, "insert")] if self.inserts or not self.loaded else []
+        found += [f"{quantity(self.loaded, 'row')} of a full load"] if self.loaded else []
+        return f"{' and '.join(found)} met a row that was there"
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """How far gold has come with one table.
 
@@ -71,7 +97,7 @@ class TableState:
         profile: What the applied changes show.
         built_with: The settings with which the replica was built; None where they are unknown.
         repair: Silver's newest repair of the table at that time.
-        insert_collisions: How many inserts met an existing row.
+        collisions: How many added rows met an existing one since the table was last rebuilt.
         is_unlisted: `ops/bad_values` was lost, and does not list all cells of the table yet.
     """
 
@@ -95,7 +121,7 @@ class TableState:
     profile: Profile = field(default_factory=Profile)
     built_with: str | None = None
     repair: str | None = None
-    insert_collisions: int = 0
+    collisions: Collisions = Collisions()
     is_unlisted: bool = False
 
 
@@ -159,8 +185,9 @@ def _more(state: TableState) -> dict[str, Any]:
     more: dict[str, Any] = {
         "made_as": state.built_with,
         "repair": state.repair,
-        "inserts_met": state.insert_collisions,
+        "inserts_met": state.collisions.inserts,
     }
+    more |= {"loads_met": state.collisions.loaded} if state.collisions.loaded else {}
     more |= {"is_unlisted": True} if state.is_unlisted else {}
     if state.state is State.PARKED and state.gate_keys is not None:
         more[GATE_KEYS] = list(state.gate_keys)
@@ -218,7 +245,7 @@ def _state(row: dict[str, Any]) -> TableState:
         profile=_profile(profile, row["event_time"]),
         built_with=profile.get("made_as"),
         repair=profile.get("repair"),
-        insert_collisions=profile.get("inserts_met", 0),
+        collisions=Collisions(profile.get("inserts_met", 0), profile.get("loads_met", 0)),
         is_unlisted=profile.get("is_unlisted", False),
     )
 

@@ -22,13 +22,13 @@ from gold.changes.profile import SchemaColumn
 from gold.planning.gates import refuse_failing_rows
 from gold.planning.plan import Plan, make_plan, policy_of, refuse_rival, refuse_statements
 from gold.planning.rebuild import RebuildReason, settings_fingerprint
-from gold.planning.table_state import State, TableState
+from gold.planning.table_state import Collisions, State, TableState
 from gold.planning.task import Task, folder_of
 from gold.schema.layout import Layout
 from gold.writing import append, bad_values, history, merge, replica, table_changes
 from gold.writing.bad_values import Faults
 from gold.writing.change_cache import changes_of
-from gold.writing.collisions import collision_note, count_insert_collisions
+from gold.writing.collisions import count_collisions
 
 _FIRST_BUILDS = (RebuildReason.NEW_TABLE, RebuildReason.FIRST_ROWS)
 FEW_CHANGES = 100_000
@@ -183,13 +183,13 @@ def _change_columns(spark: SparkSession, plan: Plan, target: _Target) -> None:
             merge.widen_columns(spark, path, plan.layout, wider)
 
 
-def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> int:
-    """Writes the whole table. Returns how many inserts met an existing row."""
+def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> Collisions:
+    """Writes the whole table. Returns how many added rows met an existing one."""
     layout = plan.layout
     if not layout.keys:
         refuse_failing_rows(_gate_rows(rows), layout, plan.task.gates, plan.task.name.table)
         append.rewrite(rows, truncates, target.replica, layout)
-        return 0
+        return Collisions()
     policy = policy_of(plan.task, plan.profile)
     rows = table_changes.complete_changes(rows, plan)
     if plan.task.gates:
@@ -201,9 +201,9 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
             rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.task.settings.track
         )
         history.rewrite(frame, target.history, plan.history_layout)
-    if not plan.batch_profile.inserts:
-        return 0
-    return count_insert_collisions(
+    if not plan.batch_profile.additions:
+        return Collisions()
+    return count_collisions(
         rows, None, plan, target.replica, added=rows_written(rows.sparkSession, target.replica)
     )
 
@@ -225,7 +225,9 @@ def _truncate_times(plan: Plan) -> list[tuple[str, Any]]:
     ]
 
 
-def _merge(changes: DataFrame, new: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> int:
+def _merge(
+    changes: DataFrame, new: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
+) -> Collisions:
     """Merges the new changes.
 
     Args:
@@ -236,13 +238,13 @@ def _merge(changes: DataFrame, new: DataFrame, plan: Plan, target: _Target, trun
         truncates: The new truncates.
 
     Returns:
-        How many inserts met an existing row.
+        How many added rows met an existing one.
     """
     task, layout = plan.task, plan.layout
     if not layout.keys:
         refuse_failing_rows(_gate_rows(new), layout, task.gates, task.name.table)
         append.append(new, truncates, target.replica, layout)
-        return 0
+        return Collisions()
     keys = key_names(len(layout.keys))
     everything = table_changes.current_changes(changes, plan)
     policy = policy_of(plan.task, plan.profile)
@@ -262,7 +264,7 @@ def _merge(changes: DataFrame, new: DataFrame, plan: Plan, target: _Target, trun
         )
     refuse_failing_rows(states, layout, task.gates, task.name.table)
     merged = replica.merge_rows(states, target.replica, layout, policy)
-    met = count_insert_collisions(new, everything, plan, target.replica, added=merged.inserted)
+    met = count_collisions(new, everything, plan, target.replica, added=merged.inserted)
     crash_point("gold.between_replica_and_history")
     if target.history is not None:
         touched = effects(new, layout.key_columns).select(*keys)
@@ -329,14 +331,14 @@ def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
     ).dropDuplicates(["change_id"])
 
 
-def _applied(rows: DataFrame, plan: Plan, target: _Target, met: int) -> Applied:
+def _applied(rows: DataFrame, plan: Plan, target: _Target, met: Collisions) -> Applied:
     """The result of a plan that was carried out.
 
     Args:
         rows: The new changes; all changes where the table was rebuilt or is unlisted.
         plan: The plan.
         target: Where the replica and the history are.
-        met: How many inserts met an existing row.
+        met: How many added rows met an existing one.
     """
     task, is_rebuild = plan.task, plan.rebuild is not None
     faults = bad_values.list_faults(rows, plan.layout, has_other_keys=plan.former_keys is not None)
@@ -362,13 +364,13 @@ def _applied(rows: DataFrame, plan: Plan, target: _Target, met: int) -> Applied:
         profile=plan.profile,
         built_with=settings_fingerprint(task.settings),
         repair=task.repair,
-        insert_collisions=met if is_rebuild else task.state.insert_collisions + met,
+        collisions=met if is_rebuild else task.state.collisions + met,
         is_unlisted=False,
     )
     return Applied(state, number, late, plan.counts, faults, tuple(_notes(plan, faults, met)))
 
 
-def _notes(plan: Plan, faults: Faults, met: int) -> Iterator[str]:
+def _notes(plan: Plan, faults: Faults, met: Collisions) -> Iterator[str]:
     if plan.rebuild is not None and plan.rebuild.reason not in _FIRST_BUILDS:
         yield f"rebuilt: {plan.rebuild}"
     if plan.task.state.is_unlisted:
@@ -376,8 +378,8 @@ def _notes(plan: Plan, faults: Faults, met: int) -> Iterator[str]:
         yield f"{BAD_VALUES_TABLE} was gone: {values} listed again"
     if plan.task.missed:
         yield f"without the {quantity(plan.task.missed, 'message')} that came while it was excluded"
-    if met:
-        yield collision_note(met)
+    if met.total:
+        yield str(met)
     if faults.others:
         others = quantity(faults.others, "bad value")
         yield f"{others} more than the {len(faults.cells):,} that ops/bad_values lists"

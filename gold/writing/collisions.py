@@ -1,13 +1,14 @@
-"""Inserts that met an existing row with other values: the sign of a key with too few columns.
+"""Inserts and loaded rows that met an existing row with other values: the sign of a key with too few columns.
 
 A merge reports how many rows it inserted, a rewrite how many it wrote. Only if that is fewer than the
-inserts among the changes, they are examined one by one. Rows of snapshots and seeds may exist before their
-insert comes.
+inserts and rows of full loads among the changes, they are examined one by one. A row of a snapshot or a seed
+may exist before its insert comes, and before another load: a loaded row collides only within its own load.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,17 +17,18 @@ from pyspark.sql import functions as F
 from framework.config.tables import Deletes
 from framework.lakehouse.lakehouse import read_changes, table_version
 from framework.naming import quoted
-from framework.text.formatting import quantity
 from gold.changes.effects import by_key, effects, key_names
+from gold.changes.full_loads import is_of_load, load_of
 from gold.planning.plan import Plan
+from gold.planning.table_state import Collisions
 from gold.writing.cells import with_cells
 from gold.writing.merge import has_change_feed
 
 
-def count_insert_collisions(
+def count_collisions(
     rows: DataFrame, everything: DataFrame | None, plan: Plan, replica: str, *, added: int | None
-) -> int:
-    """How many inserts among the rows met a row with other values: of the same changes, or of the replica.
+) -> Collisions:
+    """How many added rows met a row with other values: of the same changes, or of the replica.
 
     Args:
         rows: The new changes; all changes after a rebuild.
@@ -34,35 +36,44 @@ def count_insert_collisions(
         plan: The plan.
         replica: The path of the replica.
         added: How many rows the replica gained; None where that is unknown. Nothing is examined then, nor
-            where it gained one row for each insert.
+            where it gained one row for each insert and each row of a full load.
     """
-    if added is None or plan.batch_profile.inserts <= added:
-        return 0
+    if added is None or plan.batch_profile.additions <= added:
+        return Collisions()
     all_effects = _with_marks(effects(rows, plan.layout.key_columns), plan)
-    met = all_effects.where("_is_insert AND _differs").select("change_id")
+    met = all_effects.where("_collides").select("op")
     before = None if everything is None else _rows_before(rows.sparkSession, plan, replica)
     if before is not None and everything is not None:
         met = met.unionAll(_met_before(all_effects, before, everything, plan))
-    return met.count()
+    counts = Counter({row["op"]: row["count"] for row in met.groupBy("op").count().collect()})
+    return Collisions(inserts=counts["insert"], loaded=counts["read"])
 
 
 def _with_marks(all_effects: DataFrame, plan: Plan) -> DataFrame:
-    """Adds whether an effect is an insert, is the first of its key, and differs from the row before it.
+    """Adds whether an effect adds a row, is the first of its key, and collides with the row before it.
 
-    These are `_is_insert`, `_is_first` and `_differs`.
+    These are `_is_added`, `_is_first` and `_collides`.
     """
     last = F.lag(F.struct("is_upsert", "op", "after", "sequence")).over(
         by_key(key_names(len(plan.layout.keys)))
     )
-    exists = F.coalesce(
-        last["is_upsert"] & (last["op"] != "read") & ~_is_emptied(last["sequence"], plan), F.lit(False)
-    )
+    exists = last["is_upsert"] & ~_is_emptied(last["sequence"], plan)
+    was_loaded = last["op"] == "read"
+    is_added = (F.col("op") == "insert") | is_of_load(F.col("op"), F.col("sequence"))
+    is_added &= F.col("is_upsert") & F.col("is_whole_change")
+    meets = is_added & exists & _can_meet(was_loaded, last["sequence"])
     return all_effects.select(
         "*",
-        ((F.col("op") == "insert") & F.col("is_upsert") & F.col("is_whole_change")).alias("_is_insert"),
+        is_added.alias("_is_added"),
         last.isNull().alias("_is_first"),
-        (exists & _differ(last["after"], F.col("after"))).alias("_differs"),
+        (F.coalesce(meets, F.lit(False)) & _differ(last["after"], F.col("after"))).alias("_collides"),
     )
+
+
+def _can_meet(was_loaded: Column, since: Column) -> Column:
+    """Whether an existing row counts: for an insert one of a change, for a loaded row one of its own load."""
+    is_same_load = was_loaded & load_of(since).eqNullSafe(load_of(F.col("sequence")))
+    return F.when(F.col("op") == "read", is_same_load).otherwise(~was_loaded)
 
 
 def _differ(one: Column, other: Column) -> Column:
@@ -96,17 +107,19 @@ def _rows_before(spark: SparkSession, plan: Plan, replica: str) -> DataFrame | N
 
 
 def _met_before(all_effects: DataFrame, before: DataFrame, everything: DataFrame, plan: Plan) -> DataFrame:
-    """The inserts that are the first effect of their key and met one of the rows from before the merge."""
+    """`op` of the added rows that are the first effect of their key and met a row from before the merge."""
     layout, keys = plan.layout, key_names(len(plan.layout.keys))
     first = all_effects.where(
-        F.col("_is_insert") & F.col("_is_first") & (F.col("sequence") > (plan.task.state.sequence or ""))
+        F.col("_is_added") & F.col("_is_first") & (F.col("sequence") > (plan.task.state.sequence or ""))
     )
-    inserted = with_cells(first.select(*keys, "change_id", "sequence", "after"), layout, marked="after")
-    copied = everything.where(F.col("op") == "read").select(F.col("change_id").alias("_cdc_change_id"))
+    added = with_cells(first.select(*keys, "op", "sequence", "after"), layout, marked="after")
+    loaded = everything.where(F.col("op") == "read").select(
+        F.col("change_id").alias("_cdc_change_id"), F.lit(True).alias("_loaded")
+    )
     names = [layout.gold_names[column.name] for column in layout.columns]
     old = [F.col(quoted(name)).alias(f"o{i}") for i, name in enumerate(names)]
-    existing = before.join(copied, "_cdc_change_id", "left_anti").select(
-        *old, F.col("_cdc_sequence").alias("_since")
+    existing = before.join(loaded, "_cdc_change_id", "left").select(
+        *old, F.col("_cdc_sequence").alias("_since"), F.coalesce("_loaded", F.lit(False)).alias("_was_loaded")
     )
     positions = [names.index(layout.gold_names[key]) for key in layout.keys]
     same = reduce(
@@ -117,11 +130,5 @@ def _met_before(all_effects: DataFrame, before: DataFrame, everything: DataFrame
         lambda a, b: a | b,
         (F.col(f"h{i}") & ~F.col(f"c{i}").eqNullSafe(F.col(f"o{i}")) for i in range(len(names))),
     )
-    return (
-        inserted.join(existing, same).where(differs & ~_is_emptied(F.col("_since"), plan)).select("change_id")
-    )
-
-
-def collision_note(count: int) -> str:
-    """The note on a table's line about this many inserts that met an existing row."""
-    return f"{quantity(count, 'insert')} met a row that was there"
+    can_meet = _can_meet(F.col("_was_loaded"), F.col("_since")) & ~_is_emptied(F.col("_since"), plan)
+    return added.join(existing, same).where(differs & can_meet).select("op")

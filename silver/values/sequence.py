@@ -10,8 +10,9 @@ Numbers inside a name compare as numbers: `part-9` comes before `part-10`.
     011.011.03120.orders.010.0215.012
     epoch 1, in the stream, position 120; then topic, partition 0, offset 15, ordinal 2
 
-No other module knows this text. The functions whose names end in `_sql` return the same as Spark SQL
-expressions over a column of sequences; they are null for a null.
+No other module of silver knows this text; gold tells full loads by it (`gold/changes/full_loads.py`). The
+functions whose names end in `_sql` return the same as Spark SQL expressions over a column of sequences; they
+are null for a null.
 """
 
 from __future__ import annotations

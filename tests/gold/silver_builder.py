@@ -47,13 +47,14 @@ class ChangeSpec:
     actions: tuple[Action, ...] = ()
     kind: str = "row"
     has_position: bool = True
+    epoch: int = 1
     moment: int | None = None
     """When it was, where not at second `at`: changes of one moment are one transaction."""
 
     @property
     def sequence(self) -> str:
         number = str(self.at)
-        return f"011.{len(number):02d}{number}.{FILE}"
+        return f"01{self.epoch}.{len(number):02d}{number}.{FILE}"
 
 
 def row(number: int | str, **values: str | None) -> Image:

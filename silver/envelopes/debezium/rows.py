@@ -10,11 +10,12 @@
 
 `silver/envelopes/debezium/images.py` reads the images. The key is the columns of the message key, else it is
 configured. A position is the source's own position, then 0 for rows of a snapshot and 1 for the stream, then
-a tie-breaker for rows at the same position. A table without a key may have equal rows: in a snapshot their
-tie-breaker is the nanosecond at which each was read, and in PostgreSQL's stream, whose rows can share an LSN,
-their number in the transaction, if the connector sends it. Rows without a position (flattened ones) are
-ordered by time, then by offset. Snapshots of Flink CDC fill `source` with empty values (file "", SCN 0, the
-lowest LSN) and say `snapshot: false`: such a row has no position.
+a tie-breaker for rows at the same position. A table without a key may have equal rows, and a configured key
+may have too few columns: in a snapshot whose messages name no key, the tie-breaker is the nanosecond at
+which each row was read, and in PostgreSQL's stream, whose rows can share an LSN, their number in the
+transaction, if the connector sends it. Rows without a position (flattened ones) are ordered by time, then by
+offset. Snapshots of Flink CDC fill `source` with empty values (file "", SCN 0, the lowest LSN) and say
+`snapshot: false`: such a row has no position.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
     transaction = transaction_id(row.source, row.transaction)
     key, key_columns = key_image(message.key) if row.key is None else image_of(row.key, {})
     keys = tuple(key) if key else context.keys_for(database, schema, table)
-    position = _position(row, message, reading, has_key=bool(keys))
+    position = _position(row, message, reading, has_key=bool(keys), is_key_sent=bool(key))
     if op is Op.DELETE and header_of(message, "__debezium.newkey") is not None:
         place = (database, schema, table)
         return Control(
@@ -182,7 +183,7 @@ def _is_open(field: Field | None, given: ColumnHint) -> bool:
 
 
 def _position(
-    row: ConnectRow, message: RawMessage, reading: Reading, *, has_key: bool
+    row: ConnectRow, message: RawMessage, reading: Reading, *, has_key: bool, is_key_sent: bool
 ) -> tuple[int, ...] | None:
     """The position of a row: the source's position, snapshot before stream, then the tie-breaker."""
     if reading.by_offset:
@@ -198,7 +199,7 @@ def _position(
             raise Malformed(Reason.MISSING_POSITION, f"source has no position: {BY_PARTITION}")
         return time_position(row.source, row.times)
     tie = 0
-    if was_read and not has_key:
+    if was_read and not is_key_sent:  # a configured key may have too few columns
         tie = number_of(row.times.get("ts_ns"), "ts_ns") or (event_time_of(row.times) or 0) * 1000
     elif not has_key and "lsn" in row.source.members:
         tie = number_of(row.transaction.get("total_order"), "transaction.total_order") or 0

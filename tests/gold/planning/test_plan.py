@@ -92,7 +92,7 @@ def shown(
         ),
         evidence=seen,
         ops={"insert": sum(row["batch"] > past.batch for row in changes)},
-        inserts=len(changes),
+        additions=len(changes),
         late=sum(row["batch"] > past.batch and row["sequence"] <= top for row in changes),
     )
 

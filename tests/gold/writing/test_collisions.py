@@ -5,12 +5,14 @@ the key of its table is too narrow.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from framework.contracts.expectations import PreviousResults
 from framework.pipeline.layer import Run
 from gold.layer import LAYER, _line
+from gold.planning.table_state import Collisions
 from tests.gold.silver_builder import ChangeSpec, GoldPipeline, delete, insert, row, truncate, update
 
 
@@ -69,10 +71,38 @@ def test_inserts_that_meet_another_row_are_counted_and_legitimate_ones_are_not(
         line(30, 4, 0),
     )
     gold.apply()
-    assert (gold.state("line").insert_collisions, gold.state("fine").insert_collisions) == (5, 0)
+    assert (gold.state("line").collisions, gold.state("fine").collisions) == (Collisions(5), Collisions())
     assert broken(gold) == {"line": (5, "5 inserts met a row that was there")}
 
     gold.configure("  - {match: db.line, keys: [id, n]}\n")
     assert gold.rebuild("line").notes == ("rebuilt: asked for",)
-    assert gold.state("line").insert_collisions == 0
+    assert gold.state("line").collisions == Collisions()
     assert broken(gold) == {}
+
+
+def loaded(at: int, number: int, n: int, **more: Any) -> ChangeSpec:
+    return ChangeSpec("line", at, "read", None, row(number, n=str(n)), keys=None, **more)
+
+
+def test_rows_of_one_full_load_that_differ_under_one_key_are_counted(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    gold = GoldPipeline(spark, tmp_path, "  - {match: db.line, keys: [id]}\n")
+    gold.add_batch(loaded(1, 1, 0), loaded(2, 1, 1), loaded(3, 1, 1), loaded(4, 2, 0))
+    assert gold.apply()["line"].notes == ("1 row of a full load met a row that was there",)
+    gold.add_batch(loaded(5, 2, 1), loaded(6, 3, 0), line(7, 4, 0), line(8, 4, 1))
+    note = "1 insert and 1 row of a full load met a row that was there"
+    assert gold.apply()["line"].notes == (note,)
+    assert gold.state("line").collisions == Collisions(inserts=1, loaded=2)
+    assert broken(gold) == {"line": (3, "1 insert and 2 rows of a full load met a row that was there")}
+    gold.rebuild("line")
+    assert gold.state("line").collisions == Collisions(inserts=1, loaded=2)
+
+
+def test_a_row_of_another_load_or_of_changes_is_met_without_harm(spark: SparkSession, tmp_path: Path) -> None:
+    gold = GoldPipeline(spark, tmp_path, "  - {match: db.line, keys: [id]}\n")
+    gold.add_batch(loaded(1, 1, 0), line(2, 2, 0))
+    assert gold.apply()["line"].notes == ()
+    gold.add_batch(loaded(3, 2, 1), loaded(9, 1, 1, epoch=2))
+    assert gold.apply()["line"].notes == ()
+    assert gold.state("line").collisions == Collisions()
