@@ -71,7 +71,7 @@ def _catalog_part(part: str) -> str:
 
 
 def quoted(identifier: str) -> str:
-    """The identifier in backquotes, whatever characters it has."""
+    """The identifier in backquotes; backquotes inside it are doubled."""
     return "`" + identifier.replace("`", "``") + "`"
 
 

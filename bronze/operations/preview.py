@@ -20,9 +20,10 @@ from framework.pipeline.layer import Preview, Run
 
 
 def preview(run: Run) -> Preview:
-    """What waits in each source, or why the source fails.
+    """Shows which messages each source would land, or why it fails; lands nothing.
 
-    The waiting messages as future rows of `bronze/messages`.
+    Returns:
+        An entry for each source, and the waiting messages as rows of `bronze/messages`.
     """
     waiting: DataFrame | None = None
     sources = []

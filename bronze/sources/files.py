@@ -123,7 +123,7 @@ def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
     """
     name = log_table(feed.name)
     return feed.lake.read_stream(
-        spark, name, {"startingVersion": "0"} if feed.lake.tells_first_version(name) else None
+        spark, name, {"startingVersion": "0"} if feed.lake.has_first_version(name) else None
     )
 
 

@@ -51,9 +51,10 @@ def _format_rule(name: str, common: Mapping[str, object], own: Mapping[str, Any]
 
 
 def _place_rule(place: str, settings: Mapping[str, object]) -> dict[str, object]:
-    """The rule that a source names its place.
+    """The rule of a source whose messages come from `place`: `files`, `kafka` or `table`.
 
-    A key with the name of a place is a format's own setting if another place is written beside it.
+    A format may have a setting with such a name (the `table` of a feed). Then the key is the place only if no
+    other place is written.
     """
     if place not in settings:
         return {"required": [place]}

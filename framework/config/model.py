@@ -71,7 +71,7 @@ class Config(BaseModel):
     _rules: TableRules = PrivateAttr()
 
     def model_post_init(self, context: object, /) -> None:
-        """Prepare the matcher once."""
+        """Compile the rules for tables; pydantic calls this after the fields are set."""
         self._rules = TableRules(self.tables)
 
     @field_validator("lakehouse")

@@ -15,7 +15,7 @@ from framework.config.value_types import CanonicalType, Codec, Pattern, ReplicaN
 from framework.errors import ConfigurationError
 
 CHOOSE_KEY = "<choose>"
-"""What a draft writes for a key that nobody has chosen yet."""
+"""What `mainstem init` writes where the user must choose a key."""
 
 
 class Deletes(StrEnum):

@@ -80,7 +80,7 @@ class DraftSource:
 
     @property
     def barren(self) -> list[str]:
-        """Folders below this source's where nothing fits a format, though elsewhere something does."""
+        """The subfolders of this source in which no file fits a format."""
         read: dict[str, bool] = {}
         for file in self.answer["files"]:
             parts = Path(file["file"]).parts

@@ -31,11 +31,14 @@ class Half(StrEnum):
 
 
 KINDS_OF_PAIRS = ("row", "duplicate", "excluded")
-"""The kinds of outcomes that may stand for two messages: the halves of one update."""
+"""The kinds of outcomes that two messages can share: the halves of one update."""
 
 
 class ControlKind(StrEnum):
-    """Events that are no row change. A `HALF` does not wait: its partner has the whole change."""
+    """Events that are no row change.
+
+    A `HALF` is one of two messages of a key change; it is not paired, since the other message has everything.
+    """
 
     DDL = "ddl"
     TRUNCATE = "truncate"

@@ -107,7 +107,7 @@ class Lakehouse:
         """The table's newest version, None where there is no table."""
         return table_version(spark, self.location(name))
 
-    def tells_first_version(self, name: str) -> bool:
+    def has_first_version(self, name: str) -> bool:
         """Whether the table's log still has its first commit; False where only Spark can read the log."""
         log = _local_log(self.location(name))
         return log is not None and (log / f"{0:020d}.json").is_file()

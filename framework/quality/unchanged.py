@@ -1,4 +1,4 @@
-"""Whether anything has changed since all rules held; on a local file system that takes no Spark job."""
+"""Finds out without a Spark job whether anything has changed since all rules passed; local files only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BEYOND = ("freshness", "snapshot")
 
 
 def is_unchanged(run: Run) -> bool:
-    """Whether every rule held when the step last ran, and no table and no rule has changed since."""
+    """Whether every rule passed when the step last ran, and no table and no rule has changed since."""
     if not _can_tell(run):
         return False
     note = json.loads(read_note(run.spark, _note_path(run)) or "{}")
@@ -43,7 +43,7 @@ def is_unchanged(run: Run) -> bool:
 
 
 def note_unchanged(run: Run, replicas: Iterable[str]) -> None:
-    """Record that every rule holds now."""
+    """Record that every rule passes now."""
     if _can_tell(run):
         places = (*(run.lake.location(name) for name in (*_TABLES, QUALITY_RESULTS_TABLE)), *replicas)
         write_note(

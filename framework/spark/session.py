@@ -187,7 +187,7 @@ def release_streams(session: SparkSession) -> None:
     gateway: Any = getattr(getattr(session, "_sc", None), "_gateway", None)
     if getattr(gateway, "_callback_server", None) is None or session.streams.active:
         return
-    with contextlib.suppress(Exception):  # other gateways may not know it; then they go on as before
+    with contextlib.suppress(Exception):  # other gateways may have no such method
         client = gateway.java_gateway_server.getCallbackClient()
         gateway.java_gateway_server.resetCallbackClient(client.getAddress(), client.getPort())
 
@@ -248,7 +248,7 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
-        # A snapshot's partitions are the tasks of the job that opens a table, hundreds of times a small run.
+        # Opening a Delta table runs a job with so many tasks, by default 50; a small run opens hundreds.
         "spark.databricks.delta.snapshotPartitions": "1",
         # VACUUM lists folders in so many tasks, by default ten thousand, which takes minutes on one machine.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(max(2, 2 * count)),

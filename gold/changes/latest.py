@@ -51,7 +51,7 @@ def latest(
 
 
 def _as_soft_deletes(all_effects: DataFrame) -> DataFrame:
-    """The effects with removals as upserts that have no column of the row, marked `is_deleted`."""
+    """Turns each removal of a row into an upsert without columns, marked `is_deleted`."""
     is_upsert = F.col("is_upsert")
     return all_effects.withColumns(
         {

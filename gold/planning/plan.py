@@ -161,8 +161,8 @@ def make_plan(
 def policy_of(task: Task, profile: Profile) -> MergePolicy:
     """How the table's replica treats deletes and truncates, for changes of this profile.
 
-    A truncate belongs to the merge that brings it: a clause for rows that no change names reads the whole
-    replica.
+    Only the merge that brings a truncate deletes the rows before it, as that clause of a merge reads the
+    whole replica; `is_emptied` says that an earlier merge has done it.
     """
     deletes, times = task.settings.deletes, task.truncate_times
     floor = task.truncated_at
@@ -202,7 +202,10 @@ def _with_any_key_change(profile: Profile) -> Profile:
 def _freeze(
     state: TableState, namings: Sequence[ColumnNaming], columns: tuple[TableColumn, ...]
 ) -> tuple[TableColumn, ...]:
-    """The stored replica's columns and types, under current names; a new table takes all columns."""
+    """The columns that the stored replica has, with their types there, under current names.
+
+    All of `columns` for a new table.
+    """
     known = applied_column_changes(state)
     if not state.columns or known >= len(namings):
         return columns

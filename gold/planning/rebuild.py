@@ -131,7 +131,7 @@ def applied_column_changes(state: TableState) -> int:
 
 
 def rebuild_before_reading(spark: SparkSession, lake: Lakehouse, task: Task, digest: str) -> Rebuild | None:
-    """The rebuild that the table needs whatever its new changes are; None where it needs none."""
+    """The rebuild that the table needs before its new changes are read; None where it needs none."""
     reason = _reason_before_reading(spark, lake, task, digest)
     return None if reason is None else Rebuild(reason)
 

@@ -31,7 +31,10 @@ _SHOWN, _WAITING, _TAKEN = "shown", "waiting", "taken"
 
 @dataclass(frozen=True, slots=True)
 class EncodingRow:
-    """A row of `ops/encodings` without its time; `kind` is set where values have shown its modes."""
+    """A row of `ops/encodings` without its time.
+
+    `kind` says what the modes are for (`decimals`, `binary`, `times`); null unless the state is `shown`.
+    """
 
     source: str
     state: str
@@ -67,7 +70,10 @@ class Encodings:
         )
 
     def news(self, shown: Mapping[str, Iterable[str]], batch: int) -> list[EncodingRow]:
-        """The new rows for what a batch has shown, by source, without what was known before."""
+        """The rows to add after a batch: what its values show of the modes of their sources.
+
+        `shown` has the evidence by source. Modes that the table already has are left out.
+        """
         found = []
         for source, texts in shown.items():
             known: set[tuple[str, Modes]] = {

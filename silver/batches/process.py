@@ -265,7 +265,8 @@ def _pair_and_deduplicate(
     if stops:
         stops = resets.spread_stop_points(with_believable_times(staged, arrived.landed_at), stops)
         staged = resets.drop_behind_stops(staged, stops)
-        whole = _whole_rows(staged, history, contents)  # a duplicate of a change behind a stop is none yet
+        # a row that repeats a dropped change is no duplicate
+        whole = _whole_rows(staged, history, contents)
     if not any(FORMATS[state.config.sources[s.source].format].halves for s in summaries):
         return whole, stops
     if not contents.halves and (again is not None or not state.has_pending(spark)):

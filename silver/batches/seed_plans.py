@@ -208,7 +208,7 @@ def plans_with_seeds(
         try:
             seed = seed_of_header(bytes(row["seed"]))
         except ValueError:
-            continue  # it is quarantined when it is decoded with the others
+            continue  # the decoder quarantines such a message
         found[seed.identity] = declared_columns(spark, lake, seed)
     return {name: replace(plan, seeds=found) for name, plan in plans.items()} if found else plans
 

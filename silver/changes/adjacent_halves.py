@@ -1,4 +1,4 @@
-"""Halves that are adjacent in a partition: they are one update, whatever else has their sequence."""
+"""Finds halves in adjacent messages: they are one update, even if others share the position."""
 
 from __future__ import annotations
 

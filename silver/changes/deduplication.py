@@ -43,7 +43,7 @@ def deduplicate_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
 def deduplicate(members: list[Row]) -> list[Row]:
     """Decide which new changes of a group are changes, with ids of their own, and which are duplicates.
 
-    A message is always repeated as a whole: a row repeats only what stood at its own place in a message, and
+    A message is always repeated as a whole: a row can repeat only the row with the same ordinal, and
     equal rows inside one message are different rows.
     """
     if any(row.get("is_of_record") for row in members):
@@ -139,7 +139,7 @@ def _differs(row: Row, state: Image) -> bool:
 
 
 def _changes_nothing(row: Row) -> bool:
-    """Whether an update leaves the row unchanged: then a second one cannot be told from a second delivery."""
+    """Whether an update leaves the row unchanged; a second such update looks like a second delivery."""
     return row["op"] == Op.UPDATE and all(
         name in row["before"] and row["before"][name] == text for name, text in row["after"].items()
     )

@@ -14,11 +14,13 @@ Decide = Callable[[list[Row]], Iterable[Row]]
 
 
 def decide_groups(batches: Batches, settle: Decide, undecided: Collection[str]) -> Iterator[pa.RecordBatch]:
-    """The outcomes of rows that come sorted by their `_group`.
+    """Calls `settle` for each group of rows, and returns the outcomes as batches.
 
-    Rows with an origin in `undecided` have none yet.
-
-    If a decision raises, the undecided rows of that group are quarantined.
+    Args:
+        batches: Rows (STAGED, `_group`, `origin`), sorted by `_group`.
+        settle: Decides the outcomes of the rows of one group.
+        undecided: The origins of rows that have no outcome yet. If `settle` raises, these rows of the group
+            are quarantined.
     """
 
     def outcomes_of(place: list[Row]) -> Iterable[Row]:

@@ -1,4 +1,4 @@
-"""How much one message may become: what its rows repeat is bounded, whatever its bytes are.
+"""Limits how much one message can grow when it is decoded.
 
 A message may hold many rows, and each row repeats what the message says once: the names of its table, its
 transaction, its server, its topic. Without a limit, the decoded rows would grow with the square of the bytes.
@@ -17,7 +17,7 @@ LONGEST_NAME = 1_000
 MOST_EVENTS = 100_000
 """Rows and statements of one message."""
 FREE_TEXT, TIMES = 32_000_000, 64
-"""The repeated text of a message: so many characters, and so many more for each of its bytes.
+"""A message may repeat FREE_TEXT characters, and TIMES more for each of its bytes.
 
 The set of transactions of a MySQL server (`gtid`) is some thousand characters long, and each row of a message
 of thousands of rows repeats it.

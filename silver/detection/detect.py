@@ -156,7 +156,7 @@ class Detector:
             seen[fault if fault in seen or len(seen) < _MOST_FAULTS else max(seen)] += 1
             self.found.faults["", fault[0]] += 1
         else:
-            is_certain = len(faults) == 1  # whatever the rest of the feed is
+            is_certain = len(faults) == 1  # the rest of the feed cannot change the reason
             self.found.faults.update(
                 ("" if is_certain else name, reason) for name, (reason, _) in faults.items()
             )

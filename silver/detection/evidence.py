@@ -161,7 +161,7 @@ def _format(
 
 
 def _read_part(found: Evidence) -> float:
-    """The part of the feed that some format reads: lines that fit none speak against every format."""
+    """The part of the feed that some format reads: unread lines lower the confidence in every format."""
     read = sum(group.messages for group in found.groups.values())
     return read / (read + found.unread_count)
 

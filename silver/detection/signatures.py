@@ -1,9 +1,9 @@
-"""Signatures: what tells formats with the same envelope apart. Each format's record has its own.
+"""Signatures: the signs by which formats with the same envelope are distinguished.
 
 Most formats need none: no other decoder reads their messages. A format that names another one in
 `shares_envelope_with` has a `signature`. Where two formats name each other, both signatures count equally.
 Where only one names the other, it is a variant: a message with its signature belongs to the variant, whatever
-the signature of the other says.
+the signature of the other says. The signature of a format is a field of its `FORMAT`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def share_envelope(formats: Mapping[str, Format], name: str, other: str) -> bool
 def signatures_of(
     formats: Mapping[str, Format], names: Iterable[str], document: Mapping[str, Any]
 ) -> dict[str, str]:
-    """What in a message speaks for each of these formats and against those that share its envelope.
+    """The sign in a message of each of these formats, by name.
 
-    Formats for which nothing speaks are left out, and so are those of which a variant is among the others.
+    Formats without a sign are left out. So is a format if one of its variants has a sign.
     """
     marks = {name: mark for name in names if (mark := formats[name].signature(document)) is not None}
     return {

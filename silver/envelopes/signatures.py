@@ -1,4 +1,4 @@
-"""The signatures of formats that share an envelope: what in a message speaks for one and against the others.
+"""The signatures of formats that share an envelope: the sign in a message by which one format is recognized.
 
     oms_default, oms_default_extend   the images of the second have `__light_type`
     canal, oms_canal                  Canal writes every value as text, types with their digits, and a batch
@@ -25,7 +25,7 @@ _BARE_NUMBERS = frozenset(
 
 
 def default_signature(document: Document) -> str | None:
-    """What speaks for OMS Default; None where nothing does."""
+    """The sign that OMS Default wrote the message; None where it has none."""
     images = _images(document, "prevStruct", "postStruct")
     is_row = document.get("recordType") in ("INSERT", "UPDATE", "DELETE", "ROW")
     return (
@@ -36,7 +36,7 @@ def default_signature(document: Document) -> str | None:
 
 
 def default_extend_signature(document: Document) -> str | None:
-    """What speaks for OMS Default Extend; None where nothing does."""
+    """The sign that OMS Default Extend wrote the message; None where it has none."""
     return (
         "__light_type in an image"
         if any("__light_type" in image for image in _images(document, "prevStruct", "postStruct"))
@@ -45,7 +45,7 @@ def default_extend_signature(document: Document) -> str | None:
 
 
 def canal_signature(document: Document) -> str | None:
-    """What speaks for Canal; None where nothing does."""
+    """The sign that Canal wrote the message; None where it has none."""
     if "_tidb" in document:
         return "TiCDC's member _tidb"
     if document.get("id") is not None:
@@ -65,7 +65,7 @@ def canal_signature(document: Document) -> str | None:
 
 
 def oms_canal_signature(document: Document) -> str | None:
-    """What speaks for OMS Canal; None where nothing does."""
+    """The sign that OMS Canal wrote the message; None where it has none."""
     if "_tidb" in document:
         return None
     types, rows = _types(document), _rows(document)
@@ -83,13 +83,13 @@ def oms_canal_signature(document: Document) -> str | None:
 
 
 def arcion_signature(document: Document) -> str | None:
-    """What speaks for Arcion; None where nothing does."""
+    """The sign that Arcion wrote the message; None where it has none."""
     connector = _source(document).get("connector")
     return "source.connector in capitals" if isinstance(connector, str) and connector.isupper() else None
 
 
 def debezium_signature(document: Document) -> str | None:
-    """What speaks for Debezium; None where nothing does."""
+    """The sign that Debezium wrote the message; None where it has none."""
     source = _source(document)
     connector = source.get("connector")
     if source and connector is None:

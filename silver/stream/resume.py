@@ -104,7 +104,7 @@ def _places(
 def _after_earlier(
     places: Sequence[epochs.PartitionStart], name: str, history: epochs.History
 ) -> list[epochs.PartitionStart]:
-    """The places; those without a landing get the latest with which their topic was created again, if any."""
+    """The places; one without a landing gets the last landing at which an earlier epoch began there."""
     known = history.starts()
     found = []
     for topic, partition, offset, landed in places:

@@ -184,7 +184,7 @@ def _listed(modes: Modes) -> str:
 
 
 def _field_in_mode(field: Field, modes: Modes) -> Field:
-    """The field in a mode: values that are there read the same in all of them."""
+    """The field as it is read in one of these modes; all of them read the values of this message equally."""
     kind = _KIND_OF[field.name or ""]
     mode = next(mode for mode in KINDS[kind] if mode in modes)
     if field.name == OPEN_DECIMAL:
@@ -201,7 +201,7 @@ def _field_in_mode(field: Field, modes: Modes) -> Field:
 
 
 def _digits(field: Field) -> int | None:
-    """How many digits of a second the column has; None where nobody declares it."""
+    """The number of digits of the column's seconds; None where it is not declared."""
     text = (field.parameters or {}).get("digits")
     return None if text is None else min(int(text), 9)
 
