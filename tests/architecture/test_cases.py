@@ -1,7 +1,7 @@
 """Lists the tests of each hard case and each fault: they exist, and a case without a test has a reason.
 
-A test is `file::name`, below `tests/`. Formats tell cases in their own ways: the random feeds tell them in
-every format (`make property`; a few formats in the default run).
+A test is `file::name`, below `tests/`. Each format writes a case in its own way: the random feeds write them
+in every format (`make property`; a few formats in the default run).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tests.architecture.wheel import ROOT, built_wheel, uv_program
 
 TABLE = "trade.orders"
 STILL_SECONDS = 1.1
-"""A file is taken up once it has stood still for a second."""
+"""A file is read once it has not changed for a second."""
 CONFIG = """pipeline: wheel
 lakehouse: ./lakehouse
 sources:

@@ -205,7 +205,7 @@ def arranged(feed: Feed, source: RandomSource, parts: int, is_foretold: bool = F
     """The feed's lines by part: shuffled, one in seven in another part, some twice, some no messages.
 
     The seed draws whether statements come as the rows do, all before them or all after them, or whether all
-    that is told comes backwards. Of a key change every other line comes in another part. No line leaves the
+    lines come backwards. Of a key change every other line comes in another part. No line leaves the
     parts of its life, but for some that come with the first ones of the next life, unless that is
     `is_foretold` by the configuration.
     """

@@ -48,8 +48,8 @@ Key = tuple[str | None, ...]
 class LoggedEvent:
     """An event. Those of one transaction share it and its time; `is_tied` says that there are several.
 
-    `life` counts how often positions had begun anew before it, `born` is when they last did; what `shows`
-    that is the first that a table then tells.
+    `life` counts how often positions had begun anew before it, `born` is when they last did; `shows` is set
+    for the first event of each table after it.
     """
 
     event: Change | Marker
@@ -64,8 +64,8 @@ class LoggedEvent:
 class Abilities:
     """What a feed can say: kinds of columns, key changes as updates, swaps, truncates.
 
-    `ddl` are the statements that it tells, `shown` those on its tables that it does not tell: its rows show
-    them.
+    `ddl` are the kinds of statements that it sends, `shown` those that it does not send and that only its
+    rows show.
     """
 
     kinds: Sequence[str]
@@ -163,7 +163,9 @@ class RandomSource:
             self.logged[-1].shows = True
 
     def _has_room(self) -> bool:
-        """Whether all that a step may tell stays below what each table had told in the life before."""
+        """Whether all that a step may tell stays below the last positions of each table in the
+        life before.
+        """
         if self.ceiling is None:
             return True
         ends = (self.number + _MOST_OF_A_STEP[0], self.now - self.born + _MOST_OF_A_STEP[1])

@@ -1,6 +1,6 @@
 """Statements on the tables of a random source: their text, and their effect on existing rows.
 
-A statement is a marker whose table is the one before it; `becomes` is the table after it. Feeds that tell no
+A statement is a marker whose table is the one before it; `becomes` is the table after it. Feeds without
 statements show what became of a table by its rows alone: there a column that was added is null in the rows
 that were there.
 """

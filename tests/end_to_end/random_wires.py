@@ -26,7 +26,7 @@ _OPS = {"RENAME": "RENAME", "CREATE": "CREATE", "DROP": "ERASE", "TRUNCATE": "TR
 
 
 def _op(marker: Marker) -> str:
-    """What feeds of OceanBase's and Canal's kin call a statement."""
+    """The name of a statement's kind in the feeds of OceanBase and of Canal."""
     return _OPS.get((marker.text or "").partition(" ")[0], "ALTER")
 
 

@@ -50,7 +50,7 @@ class Growing:
         return [*found, *repeated]
 
     def rest(self) -> list[dict[str, Any]]:
-        """What has been held back."""
+        """The messages that have not been delivered yet."""
         return self.late
 
     def _change(self) -> list[dict[str, Any]]:

@@ -1,5 +1,5 @@
-"""Random source databases, told by every format, delivered in parts: the replicas are the sources' tables in
-the end.
+"""Random source databases, written in every format, delivered in parts: the replicas are the sources' tables
+in the end.
 
     MAINSTEM_SEED=7 MAINSTEM_SIZE=large python -m pytest tests/end_to_end/test_random_feeds.py -s
 

@@ -1,5 +1,5 @@
 """The commands of the night, and a source whose positions begin anew:
-nothing is lost, nothing is told twice.
+nothing is lost, nothing is there twice.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ def command(shop: Shop, capsys: pytest.CaptureFixture[str], *words: str) -> tupl
 
 
 def changes_of(shop: Shop) -> set[str]:
-    """All changes of silver as text; halves that have met are left out,
-    which only tell how the change came about.
-    """
+    """All changes of silver as text, without the halves of changes that are complete."""
     changes = shop.lake.read(shop.spark, "silver/changes")
     met = changes.where("paired_with IS NOT NULL").select("paired_with.*")
     at = ["topic", "partition", "offset"]

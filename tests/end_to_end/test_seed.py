@@ -57,7 +57,7 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_sent_before_and_send
         [
             message(
                 "UPDATE", 8, before=item(1, "pen", 0.5), after=item(1, "pen", 0.75)
-            ),  # told before the position: no effect
+            ),  # sent before the position: no effect
             message("UPDATE", 12, before=item(2, "ink", 2.0), after=item(2, "ink", 2.5)),
             message("DELETE", 13, before=item(3, "cap", 3.0)),
             message("INSERT", 14, after=item(9, "box", 9.0)),

@@ -89,7 +89,7 @@ def truncate(table: str, at: int) -> ChangeSpec:
 
 
 class GoldPipeline:
-    """A lakehouse whose silver is told; `apply` brings gold up to date."""
+    """A lakehouse with the given silver; `apply` brings gold up to date."""
 
     def __init__(self, spark: SparkSession, folder: Path, tables: str = "") -> None:
         self.spark, self.folder, self.batch, self.runs = spark, folder, -1, 0

@@ -1,7 +1,7 @@
 """Every column type of MariaDB and PostgreSQL that Debezium sends, with extreme values as SQL literals.
 
-`kind` says how a value of the database is compared with the replica's (see `tables.py`); `hint` is what a
-pipeline without schema blocks has to be told of the column.
+`kind` says how a value of the database is compared with the replica's (see `tables.py`); `hint` is what the
+configuration must say of the column where messages have no schema blocks.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ LAST = 99
 
 @dataclass(frozen=True)
 class Modes:
-    """What a connector is told; None leaves it what it is by default."""
+    """The settings of a connector; None leaves the default."""
 
     decimals: str | None = None
     binary: str | None = None

@@ -49,7 +49,7 @@ def test_halves_of_key_changes_and_further_rows_are_counted_by_source(spark: Spa
         ("dh", "t", 0, 1, 0, "half", "before", None),  # waits, or has met its partner
         ("dh", "t", 0, 2, 0, "row", None, (1,)),
         ("dh", "t", 0, 3, 0, "row", "after", None),  # released before its partner came
-        ("dh", "t", 0, 3, 0, "row", None, (4,)),  # and told again when it did
+        ("dh", "t", 0, 3, 0, "row", None, (4,)),  # and written again when it did
         ("dh", "t", 0, 5, 0, "row", "after", None),  # released, and its partner never came
     ]
     found = {

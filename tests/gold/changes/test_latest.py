@@ -37,7 +37,7 @@ Change = tuple[Any, ...]
 
 
 class Game:
-    """One small table and what is told of its changes:
+    """One small table and its changes as a feed sends them:
     whole or partial images, with or without transaction ids.
     """
 
@@ -127,7 +127,7 @@ class Game:
                 self.moved({free[0]: free[1]})
 
     def moved(self, keys: dict[int, int]) -> None:
-        """Rows take other keys, all at once; each is told as one update."""
+        """Rows take other keys, all at once; each is sent as one update."""
         old = {key: self.rows.pop(key) for key in keys}
         numbers = {key: self.numbers.pop(key) for key in keys}
         for key, to in keys.items():

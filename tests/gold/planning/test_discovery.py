@@ -1,4 +1,4 @@
-"""Two tables never share a replica: the one that has it keeps it, the other is told."""
+"""Two tables never share a replica: the one that has it keeps it, the other gets an error."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ def test_each_value_stands_under_its_columns_name_of_today(policy: SchemaPolicy)
 
 
 def expected(source: Source) -> list[dict[str, object]]:
-    """The rows of the replica: dropped columns are kept, values are told by where they were written."""
+    """The rows of the replica: dropped columns are kept, under the names that they had."""
     names = [column.kept_as if column.is_dropped else column.name for column in source.columns]
     return [
         {"id": number, **{names[place]: value for place, value in source.rows[number].items()}}

@@ -85,9 +85,7 @@ def test_a_partial_change_of_the_key_takes_the_rest_from_the_old_row(
 
 @dataclass(frozen=True)
 class Case:
-    """What a table is told, batch by batch, and the rows that it holds in the end;
-    `then` after the first batches.
-    """
+    """The changes of a table by batch, and its rows at the end; `then` are those after the first batches."""
 
     batches: Sequence[Sequence[ChangeSpec]]
     rows: Sequence[dict[str, Any]]

@@ -25,7 +25,7 @@ Values = dict[str, str]
 @dataclass
 class Log:
     """What a writer sends of one table: the shards with their messages in order,
-    and the updates that they tell.
+    and the updates in them.
     """
 
     shards: list[list[bytes]]

@@ -1,4 +1,4 @@
-"""Key candidates: columns whose values tell the rows of a sample apart."""
+"""Key candidates: columns whose values distinguish the rows of a sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions that begin anew are told from late changes and repeats."""
+"""Positions that begin anew are distinguished from late changes and repeats."""
 
 from __future__ import annotations
 

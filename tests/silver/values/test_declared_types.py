@@ -27,7 +27,7 @@ DELTA = {
     **{"binary": "binary", "string": "string"},
 }
 OPEN = None
-"""The declaration leaves the type open: the values tell."""
+"""The declaration leaves the type open: the values decide."""
 
 MYSQL = {
     "TINYINT": "tinyint",

@@ -1,7 +1,7 @@
 """Every mode in which Debezium writes decimals, bytes, times, intervals and unsigned numbers, against the
 tables' true rows.
 
-What a connector wrote is decoded twice where it sends no schema blocks: told the modes as settings, and by
+What a connector wrote is decoded twice where it sends no schema blocks: with the modes as settings, and by
 the evidence of its own values alone.
 """
 
@@ -49,7 +49,7 @@ KNOWN_HINTS: Mapping[str, ColumnHint] = {
     },
     **dict.fromkeys(("wall_3", "wall_6"), ColumnHint("timestamp_ntz")),
 }
-"""What a pipeline is told of PostgreSQL's columns where no message describes them."""
+"""What the configuration says of PostgreSQL's columns where no message describes them."""
 SETTINGS = {
     "0": ("base64", "base64", {"m": "adaptive_time_microseconds", "p": "adaptive"}),
     "1": ("text", "hex", {"m": "connect", "p": "connect"}),
@@ -72,7 +72,7 @@ def messages(letter: str, name: str, style: str) -> tuple[RawMessage, ...]:
 
 
 def hints_of(letter: str, name: str, *, by_setting: bool) -> dict[str, ColumnHint]:
-    """PostgreSQL's columns; where the mode is adaptive nothing but the column itself tells its unit."""
+    """PostgreSQL's columns; where the mode is adaptive only the type of the column shows its unit."""
     if letter == "m":
         return {}
     is_open = name in ("0", "5") or not by_setting
