@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -17,9 +17,9 @@ from framework.contracts.table_names import TABLES_TABLE
 from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.lakehouse.lakehouse import Lakehouse, is_path, is_table, read_table, sql_text
 from framework.naming import quoted
-from framework.spark.session import is_connect
 from framework.sql.guard import Refused, wrap_query
 from framework.sql.names import Replica, find_view, parts, views
+from framework.sql.plan import Readable, check_plan
 from framework.sql.result import Answer, value
 
 _WORD = re.compile(r"[A-Za-z0-9_]+")
@@ -32,8 +32,6 @@ _UNKNOWN = frozenset(
     }
 )
 _MOST_VIEWS = 1_000
-_PROGRAM = "ScriptTransformation"
-"""Spark's name for the node of a plan that starts a program. A text with this name is refused too."""
 _FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
 """Spark's setting for names such as `` text.`/etc/passwd` ``, which read any file."""
 
@@ -48,6 +46,7 @@ class QuerySession:
     lake: Lakehouse
     known: Mapping[str, str]
     opened: set[str] = field(default_factory=set)
+    readable: Readable = field(default_factory=Readable)
     undo: list[str] = field(default_factory=list)
 
 
@@ -67,6 +66,9 @@ def answer(spark: SparkSession, lake: Lakehouse, query: str, limit: int) -> Answ
     except Refused as error:
         raise _not_a_query(str(error), query) from None
     session = QuerySession(spark, lake, views(replicas(spark, lake), lake.location))
+    session.readable.tables.update(
+        ".".join(parts(place)) for place in session.known.values() if not is_path(place)
+    )
     with _without_files_as_tables(spark):
         try:
             return _answered(session, statement, text, limit)
@@ -96,8 +98,10 @@ def _without_files_as_tables(spark: SparkSession) -> Iterator[None]:
 
 def _answered(session: QuerySession, statement: str, query: str, limit: int) -> Answer:
     frame = _analysed(session, lambda: _with_schema(session.spark.sql(statement)), query)
-    if runs_program(frame):
-        raise _not_a_query("a query that runs a program", query)
+    try:
+        check_plan(frame, session.readable)
+    except Refused as error:
+        raise _not_a_query(str(error), query) from None
     rows = _failing(lambda: frame.limit(limit + 1).collect(), query)
     kinds = [json.loads(field.dataType.json()) for field in frame.schema.fields]
     columns = tuple((field.name, field.dataType.simpleString()) for field in frame.schema.fields)
@@ -105,16 +109,6 @@ def _answered(session: QuerySession, statement: str, query: str, limit: int) -> 
         tuple(value(cell, kind) for cell, kind in zip(row, kinds, strict=True)) for row in rows[:limit]
     )
     return Answer(columns, plain, len(rows) > limit)
-
-
-def runs_program(frame: DataFrame) -> bool:
-    """Whether the analysed plan pipes rows through a program (`MAP`, `REDUCE` or `TRANSFORM … USING`)."""
-    if is_connect(frame.sparkSession):
-        plan: Any = frame
-        text = plan._explain_string(extended=True)
-    else:
-        text = frame._jdf.queryExecution().analyzed().toString()
-    return _PROGRAM in text
 
 
 def _with_schema(frame: DataFrame) -> DataFrame:
@@ -176,6 +170,7 @@ def _open(session: QuerySession, error: AnalysisException, query: str) -> None:
     if len(words) == 1:
         frame.createOrReplaceTempView(quoted(words[0]))
         session.undo.append(f"DROP VIEW IF EXISTS {quoted(words[0])}")
+        session.readable.views.add(words[0])
     elif (
         len(words) == 2 and all(map(_WORD.fullmatch, words)) and is_path(place) and _is_private(session.spark)
     ):
@@ -186,6 +181,7 @@ def _open(session: QuerySession, error: AnalysisException, query: str) -> None:
         # the session's own catalog names the folder: nothing is written to it, and dropping removes no file
         session.spark.sql(f"CREATE TABLE {database}.{table} USING delta LOCATION {sql_text(place)}")
         session.undo.append(f"DROP TABLE IF EXISTS {database}.{table}")
+        session.readable.tables.add(f"spark_catalog.{'.'.join(words)}")
     else:
         raise MainstemError(
             "SQL_NAME_NEEDS_QUOTES",
