@@ -23,6 +23,8 @@ Feeds that name no database have the source's.
 _HIDDEN = (".", "_")
 _SHOWN_COLUMNS = 20
 _SHOWN_LINKS = 10
+_DEEPEST = 16
+"""Folders inside one another in which sources are looked for: each level reads a sample of all below it."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./*?-]+")
 
 _BLANK = """\
@@ -140,12 +142,17 @@ def draft_configuration(path: Path, detect: Detect) -> Draft:
     return Draft(found, left_out)
 
 
-def _look_below(folder: Path, detect: Detect, found: list[DraftSource], left_out: list[LeftOut]) -> None:
+def _look_below(
+    folder: Path, detect: Detect, found: list[DraftSource], left_out: list[LeftOut], depth: int = 0
+) -> None:
+    if depth > _DEEPEST:
+        left_out.append(LeftOut(folder, f"more than {_DEEPEST} folders deep: ask for it with --from"))
+        return
     name = _unused(_plain_name(folder.absolute().name, "feed"), {source.name for source in found})
     answer = detect(folder, name)
     if answer["formats"] and not answer["is_mixed"]:
         source = DraftSource(name, folder, answer)
-        below = _apart(source, detect, found)
+        below = _apart(source, detect, found, depth)
         found += below.sources if below else (source,)
         left_out += below.left_out if below else ()
         return
@@ -161,17 +168,17 @@ def _look_below(folder: Path, detect: Detect, found: list[DraftSource], left_out
             "(`mainstem detect` names the format of each file), then ask again",
         )
     for entry in _folders(folder):
-        _look_below(entry, detect, found, left_out)
+        _look_below(entry, detect, found, left_out, depth + 1)
     left_out += _links(folder)
 
 
-def _apart(source: DraftSource, detect: Detect, found: Sequence[DraftSource]) -> Draft | None:
+def _apart(source: DraftSource, detect: Detect, found: Sequence[DraftSource], depth: int) -> Draft | None:
     """The folders below a source as sources of their own, if they share no table and some fit nothing."""
     if not source.barren or _has_files(source.folder):
         return None
     sources, left_out = list(found), list[LeftOut]()
     for entry in _folders(source.folder):
-        _look_below(entry, detect, sources, left_out)
+        _look_below(entry, detect, sources, left_out, depth + 1)
     left_out += _links(source.folder)
     below = Draft(sources[len(found) :], left_out)
     return None if below.shared else below

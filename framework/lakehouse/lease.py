@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import pwd
 import socket
 import threading
 import time
@@ -168,10 +170,50 @@ def _held_error(path: Path, holder: Mapping[str, object]) -> MainstemError:
 def _unavailable(path: Path, error: OSError) -> MainstemError:
     return MainstemError(
         "LEASE_UNAVAILABLE",
-        found=error.strerror or str(error),
+        found=f"the file of the lease cannot be opened and locked: {error.strerror or error}",
         where=str(path),
-        action="make the lakehouse's folder writable, on a file system that can lock files",
+        action=_advice(path, error.errno),
     )
+
+
+def _advice(path: Path, reason: int | None) -> str:
+    """What to do about a lease that cannot be opened or locked."""
+    if reason in (errno.EACCES, errno.EPERM):
+        owner = _other_owner(path)
+        if owner is not None:
+            return (
+                f"run as {owner}, who has run this pipeline before; to hand it over, let {owner} give the"
+                " lakehouse with its `_mainstem` to the new user while no run is at work"
+            )
+        return f"give this user the right to write to {path.parent} and to {path.name}, if it is there"
+    if reason == errno.ELOOP:
+        return "a link stands where the file belongs: remove the link, and find out who put it there"
+    if reason in (errno.ENOTDIR, errno.EEXIST, errno.EISDIR):
+        return f"{path.parent} must be a folder, and {path.name} a file: move away what is there instead"
+    if reason in (errno.ENOSPC, errno.EDQUOT):
+        return "free some space on the disk of the lakehouse, and run again"
+    if reason == errno.EROFS:
+        return "the lakehouse is on a file system that is mounted read-only: mount it for writing"
+    return (
+        "put the lakehouse on a file system that can lock files (`flock`): a local disk, NFS 4 with locks;"
+        " or name an object store by its URL, and let the scheduler keep runs apart"
+    )
+
+
+def _other_owner(path: Path) -> str | None:
+    """The name of the user to whom the file, or else its folder, belongs; None if that is this user."""
+    for place in (path, path.parent):
+        try:
+            owner = os.lstat(place).st_uid
+        except OSError:
+            continue
+        if owner == os.geteuid():
+            return None
+        try:
+            return f"the user {pwd.getpwuid(owner).pw_name}"
+        except KeyError:
+            return f"the user with the number {owner}"
+    return None
 
 
 def _await_orphan(earlier: Mapping[str, object], path: Path) -> None:

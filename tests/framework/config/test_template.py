@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -279,6 +280,28 @@ def test_links_to_folders_are_no_sources(
     assert main(["init", "--from", "landing"]) == 0
     assert "left out: landing: links are not followed: l0, l1, zlink" in capsys.readouterr().out
     assert list(load_config("mainstem.yml", formats=OPTIONS).sources) == ["orders", "prices"]
+
+
+def test_folders_deep_inside_one_another_are_looked_at_to_a_depth(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever may write to a landing folder can make folders a thousand deep."""
+    monkeypatch.chdir(tmp_path)
+    deep = Path("landing")
+    deep.mkdir()
+    for _ in range(1_000):
+        deep = deep / "d"
+        deep.mkdir()
+    for name in ("canal", "maxwell"):
+        (deep / name).mkdir()
+        (deep / name / "feed.jsonl").write_text(feeds.sample(name) or "")
+    land(Path("landing/orders"), "dms")
+    try:
+        assert main(["init", "--from", "landing"]) == 0
+    finally:
+        subprocess.run(["rm", "-rf", "landing/d"], check=True)  # Python's own way is recursive
+    assert "more than 16 folders deep" in capsys.readouterr().out
+    assert list(load_config("mainstem.yml", formats=OPTIONS).sources) == ["orders"]
 
 
 def test_links_to_files_do_not_mix_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,3 +1,4 @@
+import errno
 import json
 import os
 import signal
@@ -180,6 +181,47 @@ def test_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         pass
 
     assert caught.value.condition == "LEASE_UNAVAILABLE"
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        (errno.EACCES, "the right to write"),
+        (errno.ELOOP, "remove the link"),
+        (errno.ENOTDIR, "must be a folder"),
+        (errno.ENOSPC, "free some space"),
+        (errno.EROFS, "mounted read-only"),
+        (errno.ENOLCK, "can lock files"),
+        (errno.EOPNOTSUPP, "can lock files"),
+    ],
+)
+def test_a_lease_that_is_unavailable_says_what_to_do(
+    lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch, reason: int, advice: str
+) -> None:
+    error = unavailable(lakehouse, monkeypatch, reason)
+    assert os.strerror(reason) in error.found
+    assert advice in error.action
+
+
+def test_a_lease_of_another_user_names_him(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hold_lease(lakehouse, "shop"):
+        pass
+    owner = os.stat(Path(lakehouse.checkpoints, "shop.lease")).st_uid
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert "run as the user" in unavailable(lakehouse, monkeypatch, errno.EACCES).action
+
+
+def unavailable(lakehouse: Lakehouse, monkeypatch: pytest.MonkeyPatch, reason: int) -> MainstemError:
+    """The error of a lease whose file the system refuses to open."""
+
+    def refuse(path: Path) -> int:
+        raise OSError(reason, os.strerror(reason))
+
+    monkeypatch.setattr("framework.lakehouse.lease.open_lock_file", refuse)
+    with pytest.raises(MainstemError) as raised, hold_lease(lakehouse, "shop"):
+        pass
+    assert raised.value.condition == "LEASE_UNAVAILABLE"
+    return raised.value
 
 
 def test_object_store_has_no_lock() -> None:
