@@ -51,7 +51,7 @@ def staged_columns(frame: DataFrame) -> DataFrame:
     """The columns of STAGED from rows of `silver/changes` or `silver/pending`; missing ones are null."""
     have = set(frame.columns)
     texts = dict.fromkeys(("position", "columns", "evidence", "committed", "earliest"), "string")
-    types = {**texts, "block": "bigint", "restart": "int", "is_of_record": "boolean", "epoch": "int"}
+    types = {**texts, "block": "bigint", "restart": "int", "run": "bigint", "epoch": "int"}
     blank = {name: F.lit(None).cast(kind) for name, kind in types.items()}
     return frame.select(
         *(F.col(f"`{name}`") if name in have else blank[name].alias(name) for name in STAGED.names)

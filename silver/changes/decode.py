@@ -28,6 +28,7 @@ from silver.changes.ddl_events import statement_events, with_texts_once
 from silver.changes.headers import is_about_us, trusted
 from silver.changes.pairing import merge_halves
 from silver.changes.partition_order import UNPLACED, raise_sequences
+from silver.changes.record_runs import note_runs
 from silver.changes.row_schemas import describe_schemas
 from silver.changes.seed_rows import seeded_row
 from silver.changes.staged_rows import (
@@ -265,6 +266,7 @@ class ArrowBatchDecoder:
         """The rows of all messages taken, with their halves paired where they are adjacent."""
         self._pair_neighbours()
         rows = [row for row in self.rows if row is not None]
+        note_runs(rows)
         raise_sequences(rows)
         describe_schemas(rows)
         return staged_batch(rows)

@@ -8,7 +8,7 @@ one.
 
 Where the position is that of a record or a transaction, it may hold several equal rows of a table without a
 key: if they follow each other in their partition they are different rows, and the same number of them
-elsewhere is the record again.
+elsewhere is the record again. Rows of other tables and tombstones may be between them.
 
     feed                                            the position of its rows is that of
     PostgreSQL (COPY, an INSERT of many rows)       a record of the log (LSN)
@@ -31,6 +31,7 @@ from framework.contracts.events import Image, Op
 from silver.changes.change_id import digest, image_parts, key_values
 from silver.changes.grouping import Batches, decide_groups
 from silver.changes.pairing import KNOWN, NEW
+from silver.changes.record_runs import deliveries
 from silver.changes.staged_rows import Row, as_duplicate
 from silver.values.sequence import name_part
 
@@ -46,7 +47,7 @@ def deduplicate(members: list[Row]) -> list[Row]:
     A message is always repeated as a whole: a row can repeat only the row with the same ordinal, and
     equal rows inside one message are different rows.
     """
-    if any(row.get("is_of_record") for row in members):
+    if any(row["run"] is not None for row in members):
         return _deduplicate_record(members)
     outcomes: list[Row] = []
     times: Counter[str] = Counter()
@@ -77,9 +78,9 @@ def deduplicate(members: list[Row]) -> list[Row]:
 
 def _deduplicate_record(members: list[Row]) -> list[Row]:
     """Decide the rows of one record: of equal rows, as many count as the delivery with most of them has."""
-    deliveries = _deliveries(members)
+    delivery_of = deliveries(members)
     shown = Counter(
-        (_content(row), deliveries[row["topic"], row["partition"], row["offset"]]) for row in members
+        (_content(row), delivery_of[row["topic"], row["partition"], row["offset"]]) for row in members
     )
     most: Counter[str] = Counter()
     for (content, _), count in shown.items():
@@ -100,17 +101,6 @@ def _deduplicate_record(members: list[Row]) -> list[Row]:
 def _content(row: Row) -> str:
     """What distinguishes a change from others at its position."""
     return digest((row["op"], *image_parts(row["before"]), *image_parts(row["after"])))
-
-
-def _deliveries(members: list[Row]) -> dict[Any, Any]:
-    """For each message the first of its delivery: messages at consecutive offsets are one delivery."""
-    found: dict[Any, Any] = {}
-    for topic, partition, offset in sorted(
-        {(row["topic"], row["partition"], row["offset"]) for row in members}
-    ):
-        before = (topic, partition, offset - 1)
-        found[topic, partition, offset] = found.get(before, (topic, partition, offset))
-    return found
 
 
 def _order(row: Row) -> tuple[str, int, int, int]:

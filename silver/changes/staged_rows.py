@@ -3,7 +3,7 @@
 `STAGED` is the Arrow schema of a decoded batch: the columns of `silver/changes` without `batch`, and seven
 more: `columns` (the text of a schema, once), `block` (see `silver/changes/partition_order.py`), `evidence`
 (what the row shows of its source's encodings, separated by semicolons), `restart` (see
-`silver/batches/landings.py`), `is_of_record` (as in `RowChange`), `committed` (see
+`silver/batches/landings.py`), `run` (see `silver/changes/record_runs.py`), `committed` (see
 `silver/epochs/resets.py`) and `earliest` (of a change that its feed identifies: no other delivery of it has a
 lower sequence). `position` is the message's own position; `silver/changes` keeps it only where the sequence
 does not begin with it.
@@ -64,7 +64,7 @@ _FIELDS: list[Any] = [
     pa.field("block", pa.int64()),
     pa.field("evidence", pa.string()),
     pa.field("restart", pa.int32()),
-    pa.field("is_of_record", pa.bool_()),
+    pa.field("run", pa.int64()),
     pa.field("committed", pa.string()),
     pa.field("earliest", pa.string()),
 ]
@@ -79,7 +79,7 @@ STAGED_DDL = (
     "paired_with struct<topic:string,`partition`:int,offset:bigint>, "
     "reason string, detail string, half string, server string, position string, epoch int, columns string, "
     "block bigint, "
-    "evidence string, restart int, is_of_record boolean, committed string, earliest string"
+    "evidence string, restart int, run bigint, committed string, earliest string"
 )
 
 

@@ -221,7 +221,7 @@ def test_an_update_that_changes_nothing_is_a_repeat_when_it_comes_again() -> Non
 
 def copied(offset: int, value: str = "A", **more: object) -> Row:
     """A row of a table without a key, one of several in one record of the source's log."""
-    return {**change("insert", None, {"v": value}, offset, keys=None), "is_of_record": True, **more}
+    return {**change("insert", None, {"v": value}, offset, keys=None), "run": offset, **more}
 
 
 def test_equal_rows_of_one_record_are_as_many_rows_and_the_record_again_repeats_them() -> None:

@@ -64,13 +64,15 @@ IDS = {
     "postgresql": "0405580b22906b8dd2ddbbdb14e678b9",
 }
 """The ids of the first rows in release 0.1.0: a redelivery after an upgrade meets them."""
+TOMBSTONE: Message = {}
 
 
 def decided(name: str, message: Message, at: list[int], other: Message | None = None) -> list[Row]:
     """The outcomes of the message at these offsets; `other` is between them."""
     values = dict.fromkeys(at, message)
-    filled = [json.dumps(values.get(offset, other)).encode() for offset in range(max(at) + 1)]
-    rows = [row for row in normalized(filled, plan(FORMATS[name])) if row["offset"] in values]
+    filled = [values.get(offset, other) for offset in range(max(at) + 1)]
+    texts = [None if value is TOMBSTONE else json.dumps(value).encode() for value in filled]
+    rows = [row for row in normalized(texts, plan(FORMATS[name])) if row["offset"] in values]
     return deduplicate([{**row, "origin": NEW} for row in rows])
 
 
@@ -85,6 +87,20 @@ def test_equal_rows_that_follow_each_other_are_as_many_rows(case: str) -> None:
 def test_the_rows_delivered_again_are_duplicates(case: str) -> None:
     found = decided(*RECORDS[case], at=[0, 1, 8, 9], other={"no": "change"})
     assert [row["kind"] for row in found] == ["row", "row", "duplicate", "duplicate"]
+
+
+@pytest.mark.parametrize("case", RECORDS)
+def test_equal_rows_with_a_row_of_another_table_between_are_as_many_rows(case: str) -> None:
+    name, message = RECORDS[case]
+    other = {**message, "table": "other", "source": {**message.get("source", {}), "table": "other"}}
+    found = decided(name, message, at=[0, 2, 5], other=other)
+    assert [row["kind"] for row in found] == ["row", "row", "row"]
+
+
+def test_equal_deletes_with_their_tombstones_are_as_many_rows() -> None:
+    name, message = RECORDS["oracle by scn, deletes"]
+    found = decided(name, message, at=[0, 2], other=TOMBSTONE)
+    assert [row["kind"] for row in found] == ["row", "row"]
 
 
 @pytest.mark.parametrize("case", RECORDS)
