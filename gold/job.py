@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -23,6 +24,7 @@ from framework.spark.tuning import tune_for_rows
 from gold.changes.profile import SchemaColumn
 from gold.planning.discovery import all_tasks, known_schemas, named_tasks, waiting_tasks
 from gold.planning.gates import GateFailed
+from gold.planning.knowledge import Knowledge, States, remember
 from gold.planning.rebuild import FAILED_REBUILD
 from gold.planning.table_state import State, append_states, read_states
 from gold.planning.task import Task
@@ -46,9 +48,14 @@ def run_gold(
     spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, only: str | None = None
 ) -> GoldResult:
     """Applies all batches of silver to the tables that are behind; with `only`, to that table alone."""
-    if not lake.exists(spark, BATCHES_TABLE):
+    return update_tables(Run(spark, lake, config, run_id, only))
+
+
+def update_tables(run: Run) -> GoldResult:
+    """The same for a run of the pipeline, whose later steps then know the states of the tables."""
+    if not run.lake.exists(run.spark, BATCHES_TABLE):
         return GoldResult(())
-    return _apply(Run(spark, lake, config, run_id), lambda run: waiting_tasks(run, only))
+    return _apply(run, lambda tasks: waiting_tasks(run, tasks))
 
 
 def rebuild_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, table: str) -> GoldResult:
@@ -57,27 +64,32 @@ def rebuild_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: s
     Readers see the old table until the new one is complete.
     """
 
-    def find(run: Run) -> list[Task]:
-        tasks = all_tasks(run)
+    def choose(tasks: Sequence[Task]) -> list[Task]:
         named = named_tasks(tasks, table)
         others = [
             task for task in tasks if task.is_repaired and task not in named and not task.settings.exclude
         ]
         return [*(replace(task, is_rebuild=True) for task in named), *others]
 
-    return _apply(Run(spark, lake, config, run_id), find)
+    return _apply(Run(spark, lake, config, run_id), choose)
 
 
-def _apply(run: Run, find: Callable[[Run], list[Task]]) -> GoldResult:
+def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResult:
     spark, lake, run_id = run.spark, run.lake, run.run_id
-    tasks = find(run)
+    states = read_states(spark, lake)
+    every = all_tasks(run, states)
+    tasks = choose(every)
     # an object store is asked only where there is something to do: each request costs
-    if (tasks or lake.local_root is not None) and _mark_unlisted(spark, lake, run_id):
-        tasks = find(run)
+    if (tasks or lake.local_root is not None) and _mark_unlisted(spark, lake, states, run_id):
+        states = read_states(spark, lake)
+        every = all_tasks(run, states)
+        tasks = choose(every)
     if not tasks:
+        remember(run, Knowledge(states, every))
         return GoldResult(())
     lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
-    applied = _in_threads(run, tasks, known_schemas(spark, lake))
+    cached = cache_changes(spark, lake, tasks)
+    applied = _in_threads(run, tasks, known_schemas(spark, lake), cached)
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)
     crash_point("gold.between_bad_values_and_states")
@@ -88,10 +100,12 @@ def _apply(run: Run, find: Callable[[Run], list[Task]]) -> GoldResult:
         run_id,
     )
     crash_point("gold.after_publish")
+    new_states = {(one.state.source, one.state.name): one.state for one in applied}
+    remember(run, Knowledge({**states, **new_states}, every, frozenset(new_states), cached))
     return GoldResult(tuple(applied))
 
 
-def _mark_unlisted(spark: SparkSession, lake: Lakehouse, run_id: str) -> bool:
+def _mark_unlisted(spark: SparkSession, lake: Lakehouse, states: States, run_id: str) -> bool:
     """Marks tables with bad values as unlisted if `ops/bad_values` is gone; returns whether it marked any.
 
     It does so before the log exists again, so that the mark stays for tables that cannot be listed in this
@@ -99,20 +113,20 @@ def _mark_unlisted(spark: SparkSession, lake: Lakehouse, run_id: str) -> bool:
     """
     if lake.exists(spark, BAD_VALUES_TABLE):
         return False
-    lost = [
-        state for state in read_states(spark, lake).values() if state.bad_values and not state.is_unlisted
-    ]
+    lost = [state for state in states.values() if state.bad_values and not state.is_unlisted]
     append_states(spark, lake, [replace(state, is_unlisted=True) for state in lost], run_id)
     return bool(lost)
 
 
 def _in_threads(
-    run: Run, tasks: Sequence[Task], schemas: Mapping[str, Sequence[SchemaColumn]]
+    run: Run,
+    tasks: Sequence[Task],
+    schemas: Mapping[str, Sequence[SchemaColumn]],
+    cached: pa.Table | None,
 ) -> list[Applied]:
     sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
     for session in worker_sessions(run.spark, min(THREADS, len(tasks))):
         sessions.put(session)
-    cached = cache_changes(run.spark, run.lake, tasks)
 
     def one(task: Task) -> Applied:
         session, started = sessions.get(), time.monotonic()

@@ -14,7 +14,7 @@ from framework.contracts.erasure import FORGOTTEN, Erasure
 from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE, STATEMENTS_TABLE
 from framework.lakehouse.lakehouse import is_table, read_table
 from framework.pipeline.layer import Layer, LayerReport, Run, TableLine
-from gold.job import THREADS, GoldResult, rebuild_gold, run_gold
+from gold.job import THREADS, GoldResult, rebuild_gold, update_tables
 from gold.operations.expectations import expectations
 from gold.operations.forget import erase, find_row
 from gold.operations.maintain import tables_to_maintain
@@ -33,7 +33,7 @@ _COUNTED = (
 
 
 def _run(run: Run) -> LayerReport:
-    return _report(run_gold(run.spark, run.lake, run.config, run.run_id, run.table))
+    return _report(update_tables(run))
 
 
 def _rebuild(run: Run, table: str) -> LayerReport:

@@ -29,7 +29,8 @@ class Run:
     """What a layer works with.
 
     `table` is the dotted name of the one table to process, None for all. `scratch` is an empty folder of this
-    run alone, outside of the lakehouse; only plans have one.
+    run alone, outside of the lakehouse; only plans have one. In `memo` a layer leaves, under its name, what
+    it knows at its end, so that the steps behind it need not read it again.
     """
 
     spark: SparkSession
@@ -38,6 +39,7 @@ class Run:
     run_id: str
     table: str | None = None
     scratch: str = ""
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

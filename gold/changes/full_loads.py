@@ -9,8 +9,12 @@ any other position (an incremental snapshot, a seed)       none
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+
+from framework.contracts.events import Op
 
 _NUMBERS = r"^\d+\.011[\d.]*$"
 _PLACE_OF_SNAPSHOT = r"^(.*\.010)\.\d+$"
@@ -25,3 +29,9 @@ def load_of(sequence: Column) -> Column:
 def is_of_load(op: Column, sequence: Column) -> Column:
     """Whether a change is a row of a full load."""
     return (op == "read") & load_of(sequence).isNotNull()
+
+
+def is_in_load(op: str, sequence: str) -> bool:
+    """The same for one change in this process."""
+    is_plain = re.match(_NUMBERS, sequence, re.ASCII) is not None
+    return op == Op.READ and (not is_plain or re.match(_PLACE_OF_SNAPSHOT, sequence, re.ASCII) is not None)

@@ -1,28 +1,22 @@
 """The profile of a set of changes: schemas, keys, positions, widths of numbers.
 
-It takes two small jobs for all columns together.
+It is made of measurements of the changes: Spark measures many changes (`profile_queries`), this process few
+(`few_changes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
-
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F
+from typing import Protocol
 
 from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import DropColumn, RenameColumn
 from framework.contracts.events import Op, Token
-from gold.changes.effects import naming_index
-from gold.changes.full_loads import is_of_load
 from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, needed_orders
 from gold.schema.lineage import Lineage
-from gold.schema.type_inference import INTEGERS, MAX_DIGITS, ColumnEvidence
-
-_WHOLE = rf"^-?\d{{1,{MAX_DIGITS}}}$"
-_PLAIN = r"^-?\d+(\.\d+)?$"
+from gold.schema.type_inference import INTEGERS, ColumnEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +35,9 @@ class Progress:
 
     batch: int = -1
     sequence: str | None = None
+
+
+NOTHING_APPLIED = Progress()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,78 +81,100 @@ class Profile:
     additions: int = 0
 
 
-def profile_rows(
-    rows: DataFrame,
-    lineage: Lineage,
-    schemas: Mapping[str, Sequence[SchemaColumn]],
-    applied: Progress = Progress(),
+@dataclass(frozen=True, slots=True)
+class ChangeGroup:
+    """What changes of one naming, schema, key and operation have in common.
+
+    Attributes:
+        naming: Which of the table's namings they have.
+        schema_id: Their schema in `silver/schemas`.
+        keys: The columns of their key; None where they name none.
+        op: Their operation.
+        rows: How many they are.
+        new: How many of them are not applied yet.
+        late: How many of the new ones have a sequence that is not above the applied one.
+        low: Their lowest sequence.
+        high: Their highest sequence.
+        event_time: Their newest event time.
+        loaded: How many of them are rows of a full load.
+        has_partials: Whether some images leave columns out.
+        has_key_changes: Whether some updates may change the key.
+        has_partial_key_changes: Whether some of those leave columns out.
+    """
+
+    naming: int
+    schema_id: str | None
+    keys: tuple[str, ...] | None
+    op: str
+    rows: int
+    new: int
+    late: int
+    low: str
+    high: str
+    event_time: datetime | None
+    loaded: int
+    has_partials: bool
+    has_key_changes: bool
+    has_partial_key_changes: bool
+
+
+class Measurements(Protocol):
+    """What can be measured of some row changes of one table."""
+
+    def groups(self) -> Sequence[ChangeGroup]:
+        """The changes in groups."""
+
+    def names_with_values(self, names: Set[str]) -> Set[tuple[int, str | None, str]]:
+        """The naming, schema and name of those of the columns that have a value in some image."""
+
+    def widths(self, names: Set[str]) -> Mapping[tuple[int, str], ColumnEvidence]:
+        """The widths of the numbers in these columns, by naming and name."""
+
+
+def profile_of(
+    changes: Measurements, lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]]
 ) -> Profile:
     """The profile of row changes with the column names of their time.
 
     Args:
-        rows: Row changes of one table: `batch`, `op`, `sequence`, `event_time`, `keys`, `before`, `after`,
-            `partial`, `schema_id`.
+        changes: Measurements of the row changes of one table.
         lineage: The table's lineage.
-        schemas: The columns of every schema that the rows name.
-        applied: What is applied already; changes after it are new.
+        schemas: The columns of every schema that the changes name.
     """
-    numbered = rows.withColumn("naming", naming_index(lineage))
-    is_new = F.col("batch") > applied.batch
-    is_update = (F.col("op") == "update") & F.col("before").isNotNull()
-    moved = F.exists(
-        "keys", lambda k: ~F.try_element_at("before", k).eqNullSafe(F.try_element_at("after", k))
-    )
-    is_key_change = is_update & F.coalesce(moved, F.lit(True))
-    groups = (
-        numbered.groupBy("naming", "schema_id", "keys", "op")
-        .agg(
-            F.count("*").alias("rows"),
-            F.sum(is_new.cast("long")).alias("new"),
-            F.sum((is_new & (F.col("sequence") <= F.lit(applied.sequence or ""))).cast("long")).alias("late"),
-            F.min("sequence").alias("low"),
-            F.max("sequence").alias("high"),
-            F.max("event_time").alias("event_time"),
-            F.count_if(is_of_load(F.col("op"), F.col("sequence"))).alias("loaded"),
-            F.max(F.coalesce("partial", F.lit(False))).alias("has_partials"),
-            F.max(is_key_change).alias("has_key_changes"),
-            F.max(is_key_change & F.coalesce("partial", F.lit(False))).alias("has_partial_key_changes"),
-        )
-        .collect()
-    )
+    groups = changes.groups()
     if not groups:
         return Profile()
     column_orders, evidence = _column_orders(
-        groups, schemas, _null_throughout(numbered, groups, lineage, schemas)
+        groups, schemas, _null_throughout(changes, groups, lineage, schemas)
     )
-    evidence = _with_widths(numbered, evidence)
-    newest = max(groups, key=lambda g: (g["high"], g["keys"] or []))
-    keyed = max((g for g in groups if g["keys"]), key=lambda g: (g["high"], g["keys"]), default=None)
-    has_keys = {tuple(g["keys"]) for g in groups if g["keys"]}
+    evidence = _with_widths(changes, evidence)
+    newest = max(groups, key=lambda g: (g.high, g.keys or ()))
+    keyed = max((g for g in groups if g.keys), key=lambda g: (g.high, g.keys or ()), default=None)
+    has_keys = {g.keys for g in groups if g.keys}
     seen_keys: dict[tuple[int, tuple[str, ...]], str] = {}
     for group in groups:
-        if group["keys"]:
-            named_key = (group["naming"], tuple(group["keys"]))
-            seen_keys[named_key] = min(group["low"], seen_keys.get(named_key, group["low"]))
-    times = [g["event_time"] for g in groups if g["event_time"] is not None]
+        if group.keys:
+            named_key = (group.naming, group.keys)
+            seen_keys[named_key] = min(group.low, seen_keys.get(named_key, group.low))
     ops: dict[str, int] = {}
     for group in groups:
-        ops[group["op"]] = ops.get(group["op"], 0) + group["new"]
+        ops[group.op] = ops.get(group.op, 0) + group.new
     return Profile(
         ops=ops,
-        late=sum(g["late"] for g in groups),
-        additions=sum(g["rows"] if g["op"] == Op.INSERT else g["loaded"] for g in groups),
-        rows=sum(g["rows"] for g in groups),
-        min_sequence=min(g["low"] for g in groups),
-        max_sequence=newest["high"],
-        event_time=max(times, default=None),
-        keys=None if keyed is None else tuple(keyed["keys"]),
-        keys_naming=0 if keyed is None else keyed["naming"],
-        keys_sequence="" if keyed is None else keyed["high"],
+        late=sum(g.late for g in groups),
+        additions=sum(g.rows if g.op == Op.INSERT else g.loaded for g in groups),
+        rows=sum(g.rows for g in groups),
+        min_sequence=min(g.low for g in groups),
+        max_sequence=newest.high,
+        event_time=max((g.event_time for g in groups if g.event_time is not None), default=None),
+        keys=None if keyed is None else keyed.keys,
+        keys_naming=0 if keyed is None else keyed.naming,
+        keys_sequence="" if keyed is None else keyed.high,
         seen_keys=seen_keys,
-        has_partials=any(g["has_partials"] for g in groups),
-        has_key_changes=any(g["has_key_changes"] for g in groups) or len(has_keys) > 1,
+        has_partials=any(g.has_partials for g in groups),
+        has_key_changes=any(g.has_key_changes for g in groups) or len(has_keys) > 1,
         has_partial_key_changes=any(
-            g["has_partial_key_changes"] or (g["has_partials"] and len(has_keys) > 1) for g in groups
+            g.has_partial_key_changes or (g.has_partials and len(has_keys) > 1) for g in groups
         ),
         column_orders=column_orders,
         evidence=evidence,
@@ -163,8 +182,11 @@ def profile_rows(
 
 
 def _null_throughout(
-    rows: DataFrame, groups: Iterable[Row], lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]]
-) -> set[tuple[int, str, str]]:
+    changes: Measurements,
+    groups: Iterable[ChangeGroup],
+    lineage: Lineage,
+    schemas: Mapping[str, Sequence[SchemaColumn]],
+) -> set[tuple[int, str | None, str]]:
     """The naming, schema and name of undeclared columns without a value, whose name changed columns.
 
     A schema has the kinds of values of all rows that came together. Where a name went from one column to
@@ -180,36 +202,30 @@ def _null_throughout(
             case _:
                 pass
     undeclared = {
-        (group["naming"], group["schema_id"], column.name)
+        (group.naming, group.schema_id, column.name)
         for group in groups
-        for column in schemas.get(group["schema_id"] or "", ())
+        for column in schemas.get(group.schema_id or "", ())
         if column.token is not None and column.name in moved_names
     }
     if not undeclared:
         return set()
-    names = F.array(*(F.lit(name) for name in sorted({name for _, _, name in undeclared})))
-    has_value = F.filter(
-        names,
-        lambda name: F.coalesce(
-            F.try_element_at("before", name), F.try_element_at("after", name)
-        ).isNotNull(),
-    )
-    shown = rows.select("naming", "schema_id", F.explode(has_value).alias("name")).distinct().collect()
-    return undeclared - {(row["naming"], row["schema_id"], row["name"]) for row in shown}
+    return undeclared - changes.names_with_values({name for _, _, name in undeclared})
 
 
 def _column_orders(
-    groups: Iterable[Row], schemas: Mapping[str, Sequence[SchemaColumn]], all_null: set[tuple[int, str, str]]
+    groups: Iterable[ChangeGroup],
+    schemas: Mapping[str, Sequence[SchemaColumn]],
+    all_null: Set[tuple[int, str | None, str]],
 ) -> tuple[tuple[ColumnOrder, ...], dict[tuple[int, str], ColumnEvidence]]:
     newest: dict[tuple[int, tuple[str, ...]], str] = {}
     evidence: dict[tuple[int, str], ColumnEvidence] = {}
     for group in groups:
-        columns = schemas.get(group["schema_id"] or "", ())
-        naming, high = group["naming"], group["high"]
+        columns = schemas.get(group.schema_id or "", ())
+        naming, high = group.naming, group.high
         names = tuple(c.name for c in columns)
         newest[naming, names] = max(newest.get((naming, names), ""), high)
         for column in columns:
-            is_null = (naming, group["schema_id"], column.name) in all_null
+            is_null = (naming, group.schema_id, column.name) in all_null
             shown = ColumnEvidence(
                 types=frozenset((column.type,)) if column.type else frozenset(),
                 declared=frozenset((column.declared,)) if column.declared else frozenset(),
@@ -223,55 +239,16 @@ def _column_orders(
 
 
 def _with_widths(
-    rows: DataFrame, evidence: dict[tuple[int, str], ColumnEvidence]
+    changes: Measurements, evidence: Mapping[tuple[int, str], ColumnEvidence]
 ) -> dict[tuple[int, str], ColumnEvidence]:
-    numeric = sorted(
-        {
-            name
-            for (_, name), shown in evidence.items()
-            if shown.types & set(INTEGERS) or Token.NUMBER in shown.tokens
-        }
-    )
-    if not numeric:
-        return evidence
-    cells = F.explode(
-        F.concat(
-            *(
-                F.coalesce(
-                    F.map_entries(F.map_filter(image, lambda k, v: v.isNotNull() & k.isin(numeric))),
-                    F.array(),
-                )
-                for image in ("before", "after")
-            )
-        )
-    )
-    text = F.col("cell.value")
-    whole = F.when(text.rlike(_WHOLE), text.cast("decimal(38,0)"))
-    is_plain = text.rlike(_PLAIN)
-    digits = F.length(F.regexp_replace(F.regexp_extract(text, r"^-?(\d+)", 1), "^0+(?=.)", ""))
-    scale = F.length(F.regexp_extract(text, r"\.(\d+)$", 1))
-    widths = (
-        rows.select("naming", cells.alias("cell"))
-        .groupBy("naming", F.col("cell.key").alias("name"))
-        .agg(
-            F.max(F.when(is_plain, digits)),
-            F.max(F.when(is_plain, scale)),
-            F.min(whole),
-            F.max(whole),
-            F.max(~is_plain | (digits + scale > MAX_DIGITS)),
-        )
-    )
+    numeric = {
+        name
+        for (_, name), shown in evidence.items()
+        if shown.types & set(INTEGERS) or Token.NUMBER in shown.tokens
+    }
     widened = dict(evidence)
-    for naming, name, *values in widths.collect():
-        digits_seen, scale_seen, low, high, others = values
-        shown = ColumnEvidence(
-            digits=digits_seen or 0,
-            scale=scale_seen or 0,
-            low=int(low or 0),
-            high=int(high or 0),
-            has_others=bool(others),
-        )
-        widened[naming, name] = widened.get((naming, name), ColumnEvidence()) | shown
+    for column, shown in changes.widths(numeric).items() if numeric else ():
+        widened[column] = widened.get(column, ColumnEvidence()) | shown
     return widened
 
 

@@ -31,6 +31,7 @@ from framework.quality.table_checks import check_relationship, compare_snapshot,
 from framework.text.formatting import noun_for, quantity
 from gold.operations.key_comparison import ImpliedKeys, KeyRules
 from gold.operations.progress import Clock, progress_target
+from gold.planning.knowledge import remembered
 from gold.planning.table_state import State, TableState, read_states
 from gold.schema.layout import Layout
 from gold.writing import replica
@@ -71,7 +72,8 @@ class _Table:
 
 def expectations(run: Run, previous: PreviousResults) -> Sequence[CheckTarget]:
     """The check targets of gold: each replica, and the progress of each table."""
-    states = read_states(run.spark, run.lake)
+    known = remembered(run)
+    states = read_states(run.spark, run.lake) if known is None else known.states
     implied = ImpliedKeys(run, states)
     found: list[CheckTarget] = []
     clock = Clock(run, states) if states else None

@@ -17,6 +17,7 @@ from framework.lakehouse.merge import Merge
 from framework.naming import quoted
 from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
+from gold.changes.few_changes import TableChanges
 from gold.operations.row_search import RowKey, changes_of_table, changes_with_keys, rows_with_keys
 from gold.operations.source_messages import coordinates_of, epoch_of, landings
 from gold.planning.discovery import all_tasks, known_schemas, named_tasks
@@ -40,7 +41,7 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     """
     task = named_tasks(all_tasks(run), table)[0]
     changes = run.lake.read(run.spark, CHANGES_TABLE)
-    plan = make_plan(run.spark, run.lake, changes, task, known_schemas(run.spark, run.lake))
+    plan = make_plan(run.spark, run.lake, TableChanges(changes), task, known_schemas(run.spark, run.lake))
     if plan is None:
         raise _nothing_to_forget(task, key)
     _check_key(plan, key)

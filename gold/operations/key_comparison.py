@@ -23,6 +23,7 @@ from gold.changes.effects import effects, key_names, table_rows, with_current_na
 from gold.changes.former_keys import former_keys, with_current_key
 from gold.changes.profile import namings_for
 from gold.planning.discovery import all_tasks
+from gold.planning.knowledge import remembered
 from gold.planning.plan import policy_of
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
@@ -45,7 +46,11 @@ class KeyRules:
 
 
 class ImpliedKeys:
-    """Compares keys of tables; reads statements, and the changes of a small pipeline, once, when needed."""
+    """Compares keys of tables.
+
+    Reads statements, and the changes of a small pipeline, once and when needed, unless gold has read them in
+    the same run.
+    """
 
     def __init__(self, run: Run, states: Mapping[tuple[str, TableName], TableState]) -> None:
         self._run, self._states = run, states
@@ -83,15 +88,18 @@ class ImpliedKeys:
     def _task(self, state: TableState) -> Task | None:
         with self._lock:
             if self._tasks is None:
-                run = self._run
-                tasks = all_tasks(run, self._states)
+                run, known = self._run, remembered(self._run)
+                tasks = all_tasks(run, self._states) if known is None else known.tasks
                 self._tasks = {(task.source, task.name): task for task in tasks}
-                self._cached = cache_changes(run.spark, run.lake, tasks) if tasks else None
+                if known is not None and known.places >= self._tasks.keys():
+                    self._cached = known.changes
+                else:
+                    self._cached = cache_changes(run.spark, run.lake, tasks) if tasks else None
         return self._tasks.get((state.source, state.name))
 
     def _changes(self, context: MeasurementContext, task: Task, state: TableState, since: int) -> DataFrame:
         changes = changes_of(context.spark, self._run.lake, task, self._cached)
-        return changes.where((F.col("batch") <= state.batch) & (F.col("batch") > since))
+        return changes.frame.where((F.col("batch") <= state.batch) & (F.col("batch") > since))
 
 
 @dataclass(frozen=True, slots=True)

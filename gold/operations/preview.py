@@ -13,7 +13,7 @@ from framework.errors import brief
 from framework.pipeline.layer import Preview, Run
 from framework.spark.tuning import tune_for_rows
 from gold.changes.profile import SchemaColumn
-from gold.planning.discovery import known_schemas, waiting_tasks
+from gold.planning.discovery import all_tasks, known_schemas, waiting_tasks
 from gold.planning.plan import Plan
 from gold.planning.rebuild import RebuildReason
 from gold.planning.table_state import State
@@ -27,7 +27,7 @@ def preview(run: Run) -> Preview:
     """The tables that have something new: what each would become, by which statements and policy."""
     if not run.lake.exists(run.spark, BATCHES_TABLE):
         return Preview({"tables": []})
-    tasks = waiting_tasks(run, run.table)
+    tasks = waiting_tasks(run, all_tasks(run))
     schemas = known_schemas(run.spark, run.lake) if tasks else {}
     return Preview({"tables": [_entry(run, task, schemas) for task in tasks]})
 

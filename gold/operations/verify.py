@@ -13,6 +13,7 @@ from framework.lakehouse.lakehouse import is_table, read_table
 from framework.pipeline.checks import Check
 from framework.pipeline.layer import Run
 from gold.changes.effects import effects, key_names, table_rows, with_current_names
+from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
 from gold.planning.discovery import all_tasks, known_schemas
 from gold.planning.plan import Plan, make_plan, policy_of
@@ -113,7 +114,7 @@ def _checks(
         )
         return (found,)
     rows = read_table(run.spark, at)
-    plan = make_plan(run.spark, run.lake, changes, replace(task, is_rebuild=True), schemas)
+    plan = make_plan(run.spark, run.lake, TableChanges(changes), replace(task, is_rebuild=True), schemas)
     if plan is None:
         return ()
     mine = table_rows(changes, task.source, task.lineage)

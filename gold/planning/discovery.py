@@ -31,15 +31,15 @@ from gold.planning.task import Task, folder_of
 from gold.schema.lineage import START, Statement, trace_tables
 
 
-def waiting_tasks(run: Run, only: str | None = None) -> list[Task]:
-    """The tables that are behind or parked, or whose replica is gone; with `only`, that table alone.
+def waiting_tasks(run: Run, tasks: Sequence[Task]) -> list[Task]:
+    """Those of all tasks whose tables are behind or parked, or whose replica is gone.
+
+    With a table in `run`, that table alone.
 
     Raises:
         ConfigurationError: TABLE_UNKNOWN where no table has that name.
     """
-    found = all_tasks(run)
-    if only is not None:
-        found = named_tasks(found, only)
+    found = tasks if run.table is None else named_tasks(tasks, run.table)
     return [task for task in found if (is_behind(task) or _is_gone(run, task)) and not task.settings.exclude]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes, SchemaPolicy, TableSettings
@@ -18,9 +18,19 @@ from framework.contracts.ddl_actions import ERASE_WITHOUT_STATEMENT
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from gold.changes.effects import table_rows
+from gold.changes.few_changes import FewMeasurements, TableChanges
 from gold.changes.former_keys import FormerKeys, former_keys
 from gold.changes.merge_policy import MergePolicy
-from gold.changes.profile import Profile, Progress, SchemaColumn, merge_profiles, namings_for, profile_rows
+from gold.changes.profile import (
+    NOTHING_APPLIED,
+    Profile,
+    Progress,
+    SchemaColumn,
+    merge_profiles,
+    namings_for,
+    profile_of,
+)
+from gold.changes.profile_queries import profile_rows
 from gold.planning.keys import table_key
 from gold.planning.rebuild import (
     Rebuild,
@@ -44,6 +54,7 @@ from gold.schema.columns import (
     types_from_statements,
 )
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
+from gold.schema.lineage import Lineage
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +96,7 @@ class Plan:
 def make_plan(
     spark: SparkSession,
     lake: Lakehouse,
-    changes: DataFrame,
+    changes: TableChanges,
     task: Task,
     schemas: Mapping[str, Sequence[SchemaColumn]],
 ) -> Plan | None:
@@ -94,7 +105,7 @@ def make_plan(
     Args:
         spark: The session.
         lake: The lakehouse.
-        changes: Rows of `silver/changes`, those of the table among them.
+        changes: Rows of `silver/changes`, those of the table among them. Few of them take no job.
         task: The table.
         schemas: The columns of each schema that the changes name.
 
@@ -106,12 +117,15 @@ def make_plan(
     digest = lineage_digest(lineage)
     fresh = rebuild_before_reading(spark, lake, task, digest)
     since = -1 if fresh else state.batch
-    batch_profile = profile_rows(
-        table_rows(changes.where(F.col("batch") > since), task.source, lineage),
-        lineage,
-        schemas,
-        Progress(state.batch, state.sequence),
-    )
+
+    def measure(lineage: Lineage, since: int, applied: Progress) -> Profile:
+        if changes.few is not None:
+            few = [row for row in changes.few if row.batch > since]
+            return profile_of(FewMeasurements(few, applied), lineage, schemas)
+        new = changes.frame.where(F.col("batch") > since)
+        return profile_rows(table_rows(new, task.source, lineage), lineage, schemas, applied)
+
+    batch_profile = measure(lineage, since, Progress(state.batch, state.sequence))
     profile = batch_profile if fresh else merge_profiles(state.profile, batch_profile)
     lineage = match_case(lineage, profile.evidence)
     if not profile.rows and not types_from_statements(
@@ -142,7 +156,7 @@ def make_plan(
     )
     counts, late = batch_profile.ops, batch_profile.late
     if rebuild and not fresh:
-        profile = profile_rows(table_rows(changes, task.source, lineage), lineage, schemas)
+        profile = measure(lineage, -1, NOTHING_APPLIED)
         batch_profile = profile = profile if keys == profile.keys else _with_any_key_change(profile)
     return Plan(
         task,

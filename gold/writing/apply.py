@@ -18,6 +18,7 @@ from framework.spark.session import refuse_references
 from framework.text.formatting import quantity
 from gold.changes import key_changes
 from gold.changes.effects import effects, key_names
+from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
 from gold.planning.gates import refuse_failing_rows
 from gold.planning.plan import Plan, make_plan, policy_of, refuse_rival, refuse_statements
@@ -27,6 +28,7 @@ from gold.planning.task import Task, folder_of
 from gold.schema.layout import Layout
 from gold.writing import append, bad_values, history, merge, replica, table_changes
 from gold.writing.bad_values import Faults
+from gold.writing.certain_fit import certainly_fit
 from gold.writing.change_cache import changes_of
 from gold.writing.collisions import count_collisions
 
@@ -95,7 +97,7 @@ def apply_table(
             is_unlisted=False,
         )
         return Applied(gone)  # the cells of its rows are listed with its new name
-    changes, plan = plan_task(spark, lake, task, schemas, cached)
+    found, plan = plan_task(spark, lake, task, schemas, cached)
     if plan is None:
         is_gone = task.lineage.is_dropped
         state = State.DROPPED if is_gone else State.ACTIVE
@@ -105,6 +107,7 @@ def apply_table(
             )
         )
     refuse_references(spark, plan.layout.gold_names.values())
+    changes = found.frame
     is_new = F.col("batch") > task.state.batch
     new = table_changes.current_changes(changes.where(is_new), plan)
     if task.settings.bad_values is BadValues.PARK:
@@ -115,11 +118,8 @@ def apply_table(
             plan,
         )
     crash_point("gold.before_table")
-    history_path = (
-        lake.location("gold/" + folder_of(task, is_history=True))
-        if task.settings.history and plan.layout.keys
-        else None
-    )
+    has_history = task.settings.history and plan.layout.keys
+    history_path = lake.location("gold/" + folder_of(task, is_history=True)) if has_history else None
     target = _Target(lake.location("gold/" + folder_of(task)), history_path)
     if plan.rebuild is not None:
         met = _rebuild(
@@ -129,14 +129,19 @@ def apply_table(
         _change_columns(spark, plan, target)
         met = _merge(changes, new, plan, target, _truncates(spark, task, after=task.state.batch))
     crash_point("gold.after_table")
-    listed = (
-        table_changes.current_changes(changes, plan)
-        if plan.former_keys is None
-        else table_changes.changes_with_current_key(changes, plan)
-    )
-    return _applied(
-        listed if plan.rebuild or task.state.is_unlisted else listed.where(is_new), plan, target, met
-    )
+    return _applied(_list_faults(found, plan), plan, target, met)
+
+
+def _list_faults(changes: TableChanges, plan: Plan) -> Faults:
+    """The cells to list of the new changes; of all changes where the table was rebuilt or is unlisted."""
+    state = plan.task.state
+    since = -1 if plan.rebuild is not None or state.is_unlisted else state.batch
+    if changes.few is not None and certainly_fit((row for row in changes.few if row.batch > since), plan):
+        return Faults()
+    has_other_keys = plan.former_keys is not None
+    current = table_changes.changes_with_current_key if has_other_keys else table_changes.current_changes
+    rows = current(changes.frame, plan).where(F.col("batch") > since)
+    return bad_values.list_faults(rows, plan.layout, has_other_keys=has_other_keys)
 
 
 def plan_task(
@@ -145,7 +150,7 @@ def plan_task(
     task: Task,
     schemas: Mapping[str, Sequence[SchemaColumn]],
     cached: pa.Table | None = None,
-) -> tuple[DataFrame, Plan | None]:
+) -> tuple[TableChanges, Plan | None]:
     """The changes of silver up to the task's batch, and the plan for them; writes nothing.
 
     Raises:
@@ -331,17 +336,17 @@ def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
     ).dropDuplicates(["change_id"])
 
 
-def _applied(rows: DataFrame, plan: Plan, target: _Target, met: Collisions) -> Applied:
+def _applied(faults: Faults, plan: Plan, target: _Target, met: Collisions) -> Applied:
     """The result of a plan that was carried out.
 
     Args:
-        rows: The new changes; all changes where the table was rebuilt or is unlisted.
+        faults: The cells to list of the new changes; of all changes where the table was rebuilt or is
+            unlisted.
         plan: The plan.
         target: Where the replica and the history are.
         met: How many added rows met an existing one.
     """
     task, is_rebuild = plan.task, plan.rebuild is not None
-    faults = bad_values.list_faults(rows, plan.layout, has_other_keys=plan.former_keys is not None)
     are_all = is_rebuild or task.state.is_unlisted
     faults = replace(faults, replaces=are_all and (task.state.bad_values > 0 or faults.others > 0))
     number, late = sum(plan.counts.values()), plan.late

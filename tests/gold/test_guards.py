@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from framework.pipeline.layer import Run
-from gold.planning.discovery import known_schemas, waiting_tasks
+from gold.planning.discovery import all_tasks, known_schemas, waiting_tasks
 from gold.planning.table_state import State
 from gold.writing.apply import apply_table
 from tests.gold.silver_builder import GoldPipeline, Image, delete, insert, row, truncate, update
@@ -45,11 +45,8 @@ def test_old_work_late_changes_and_odd_keys_do_no_harm(spark: SparkSession, tmp_
         insert("keyless", 4, row(1, a="x"), keys=None),
         insert("keyless", 5, row(1, a="x"), keys=None),
     )
-    (old,) = (
-        task
-        for task in waiting_tasks(Run(spark, gold.lake, gold.config, "test"))
-        if task.name.table == "overtaken"
-    )
+    run = Run(spark, gold.lake, gold.config, "test")
+    (old,) = (task for task in waiting_tasks(run, all_tasks(run)) if task.name.table == "overtaken")
     gold.apply()
     gold.add_batch(
         update("overtaken", 7, row(1, a="second"), row(1, a="third")),

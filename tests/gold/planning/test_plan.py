@@ -15,7 +15,9 @@ from framework.config.tables import ColumnRule, Deletes, SchemaPolicy, TableSett
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
-from gold.changes.profile import Profile, Progress, SchemaColumn, profile_rows
+from gold.changes.few_changes import TableChanges
+from gold.changes.profile import Profile, Progress, SchemaColumn
+from gold.changes.profile_queries import profile_rows
 from gold.planning.plan import Plan, make_plan, refuse_statements
 from gold.planning.rebuild import FAILED_REBUILD, settings_fingerprint
 from gold.planning.table_state import State, TableState
@@ -151,7 +153,8 @@ class Bench:
             top=batch,
             truncate_times=truncates,
         )
-        return make_plan(self.spark, self.lake, self.spark.createDataFrame(changes, ROW), task, SCHEMAS)
+        frame = self.spark.createDataFrame(changes, ROW)
+        return make_plan(self.spark, self.lake, TableChanges(frame), task, SCHEMAS)
 
     def kept(self, plan: Plan | None, *, is_there: bool = True) -> TableState:
         """The state as it is after a plan was carried out."""

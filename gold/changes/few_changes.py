@@ -1,0 +1,192 @@
+"""The few changes of a small run as rows in this process: their profile takes no Spark job.
+
+A property test holds these measurements against those of Spark (`profile_queries`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.events import Op
+from gold.changes.full_loads import is_in_load
+from gold.changes.profile import ChangeGroup, Progress
+from gold.schema.lineage import Lineage
+from gold.schema.type_inference import MAX_DIGITS, ColumnEvidence
+
+Image = Mapping[str, str | None]
+_PLAIN = re.compile(r"-?(\d+)(?:\.(\d+))?", re.ASCII)
+_COLUMNS = (
+    "source", "database", "schema", "table", "kind", "batch", "op", "sequence", "event_time", "keys",
+    "before", "after", "partial", "schema_id",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FewChange:
+    """A row change; `naming` is the number of column changes before it. Times are naive, in UTC."""
+
+    naming: int
+    batch: int
+    op: str
+    sequence: str
+    event_time: Any
+    keys: tuple[str, ...] | None
+    before: Image | None
+    after: Image | None
+    is_partial: bool
+    schema_id: str | None
+
+    @property
+    def image(self) -> Image | None:
+        """The image that says what a row is, or was before its delete."""
+        return self.after if self.op != Op.DELETE or self.before is None else self.before
+
+    @property
+    def is_key_change(self) -> bool:
+        """Whether it is an update that may change the key."""
+        if self.op != Op.UPDATE or self.before is None:
+            return False
+        before, after = self.before, self.after or {}
+        return self.keys is None or any(before.get(name) != after.get(name) for name in self.keys)
+
+
+def row_changes(changes: pa.Table, source: str, lineage: Lineage) -> list[FewChange]:
+    """The row changes of a table among rows of `silver/changes`: those in all its segments."""
+    counts = {sequence: count for count, (sequence, _) in enumerate(lineage.column_changes, 1)}
+    found = []
+    for row in changes.select(list(_COLUMNS)).to_pylist():
+        sequence = row["sequence"]
+        if row["source"] != source or row["kind"] != "row" or sequence is None:
+            continue
+        name = TableName(row["database"], row["schema"], row["table"])
+        if not any(
+            segment.table == name
+            and segment.start <= sequence
+            and (segment.end is None or sequence < segment.end)
+            for segment in lineage.segments
+        ):
+            continue
+        time = row["event_time"]
+        found.append(
+            FewChange(
+                max((count for start, count in counts.items() if start <= sequence), default=0),
+                row["batch"],
+                row["op"],
+                sequence,
+                None if time is None else time.replace(tzinfo=None),
+                None if row["keys"] is None else tuple(row["keys"]),
+                _image(row["before"]),
+                _image(row["after"]),
+                bool(row["partial"]),
+                row["schema_id"],
+            )
+        )
+    return found
+
+
+def _image(entries: Sequence[tuple[str, str | None]] | None) -> Image | None:
+    return None if entries is None else dict(entries)
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """Changes of silver, those of one table among them.
+
+    Attributes:
+        frame: Rows of `silver/changes`.
+        few: The row changes of the table, if they are in this process; None where they are too many.
+    """
+
+    frame: DataFrame
+    few: Sequence[FewChange] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FewMeasurements:
+    """Measures row changes in this process; `applied` says which of them are new."""
+
+    rows: Sequence[FewChange]
+    applied: Progress
+
+    def groups(self) -> Sequence[ChangeGroup]:
+        """The changes in groups."""
+        grouped: dict[tuple[int, str | None, tuple[str, ...] | None, str], list[FewChange]] = {}
+        for row in self.rows:
+            grouped.setdefault((row.naming, row.schema_id, row.keys, row.op), []).append(row)
+        return [self._group(*place, rows) for place, rows in grouped.items()]
+
+    def _group(
+        self,
+        naming: int,
+        schema_id: str | None,
+        keys: tuple[str, ...] | None,
+        op: str,
+        rows: Sequence[FewChange],
+    ) -> ChangeGroup:
+        new = [row for row in rows if row.batch > self.applied.batch]
+        return ChangeGroup(
+            naming,
+            schema_id,
+            keys,
+            op,
+            rows=len(rows),
+            new=len(new),
+            late=sum(row.sequence <= (self.applied.sequence or "") for row in new),
+            low=min(row.sequence for row in rows),
+            high=max(row.sequence for row in rows),
+            event_time=max((row.event_time for row in rows if row.event_time is not None), default=None),
+            loaded=sum(is_in_load(op, row.sequence) for row in rows),
+            has_partials=any(row.is_partial for row in rows),
+            has_key_changes=any(row.is_key_change for row in rows),
+            has_partial_key_changes=any(row.is_key_change and row.is_partial for row in rows),
+        )
+
+    def names_with_values(self, names: Set[str]) -> Set[tuple[int, str | None, str]]:
+        """The naming, schema and name of those of the columns that have a value in some image."""
+        return {
+            (row.naming, row.schema_id, name)
+            for row in self.rows
+            for image in (row.before, row.after)
+            for name in names
+            if image is not None and image.get(name) is not None
+        }
+
+    def widths(self, names: Set[str]) -> Mapping[tuple[int, str], ColumnEvidence]:
+        """The widths of the numbers in these columns, by naming and name."""
+        texts: dict[tuple[int, str], set[str]] = {}
+        for row in self.rows:
+            for image in (row.before, row.after):
+                for name in names if image is not None else ():
+                    text = image.get(name) if image is not None else None
+                    if text is not None:
+                        texts.setdefault((row.naming, name), set()).add(text)
+        return {column: _width(found) for column, found in texts.items()}
+
+
+def _width(texts: Iterable[str]) -> ColumnEvidence:
+    """The widths of numbers; other texts are only known to be there."""
+    digits, scale, has_others, whole = 0, 0, False, list[int]()
+    for text in texts:
+        match = _PLAIN.fullmatch(text)
+        if match is None:
+            has_others = True
+            continue
+        own, fraction = len(match[1].lstrip("0")) or 1, len(match[2] or "")
+        digits, scale = max(digits, own), max(scale, fraction)
+        has_others |= own + fraction > MAX_DIGITS
+        if match[2] is None and len(match[1]) <= MAX_DIGITS:
+            whole.append(int(text))
+    return ColumnEvidence(
+        digits=digits,
+        scale=scale,
+        low=min(whole, default=0),
+        high=max(whole, default=0),
+        has_others=has_others,
+    )

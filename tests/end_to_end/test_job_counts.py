@@ -1,0 +1,51 @@
+"""A small round stays within its number of Spark jobs: most of what it costs is planning, not data."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.pipeline.layer import Run, installed_layers
+from framework.pipeline.session import open_pipeline
+from framework.spark.session import is_connect
+from tests.benchmarks import feeds
+from tests.end_to_end.random_wires import blob
+
+MOST_JOBS = {"bronze": 12, "silver": 20, "gold": 26, "quality": 36}
+"""For one source and three tables; each table adds its MERGE (5 jobs) to gold."""
+
+
+def _land(folder: Path, number: int) -> None:
+    changes = feeds.changes(60, 0, "update" if number else "insert", tables=3)
+    moved = (
+        dataclasses.replace(c, number=c.number + number * 1_000, at=c.at + number * 10**7) for c in changes
+    )
+    file = folder / "landing" / "datahub_blob" / f"{number}.json"
+    file.write_text("\n".join(line for change in moved for line in blob(change)))
+    os.utime(file, (time.time() - 60,) * 2)
+
+
+def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    if is_connect(spark):
+        pytest.skip("the jobs of a server are counted there")
+    config = feeds.config(tmp_path / "pipeline", ["datahub_blob"])
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    counted: dict[str, int] = {}
+    with open_pipeline(config, is_exclusive=True) as (lake, session):
+        for number in range(3):
+            _land(tmp_path / "pipeline", number)
+            run = Run(session, lake, config, f"run-{number}")
+            for layer in installed_layers():
+                before = scheduler.numTotalJobs()
+                report = layer.run(run)
+                assert not report.errors
+                if layer.name == "gold":
+                    expected = (0, 20) if number else (20, 0)
+                    assert [(line.inserted, line.updated) for line in report.tables] == [expected] * 3
+                counted[layer.name] = scheduler.numTotalJobs() - before
+    assert {name: count for name, count in counted.items() if count > MOST_JOBS[name]} == {}
