@@ -61,9 +61,9 @@ MUTATIONS = {
         ),
     ),
     "ties of effects on one key": Mutation(
-        "gold/changes/latest.py",
-        '_ORDER = ("sequence", "rank", "is_whole_change", "change_id")',
-        '_ORDER = ("sequence",)',
+        "gold/changes/effects.py",
+        'ORDER = ("sequence", "rank", "is_whole_change", "change_id")',
+        'ORDER = ("sequence",)',
         ("tests/gold/changes/test_latest.py::test_histories_end_as_in_the_source",),
     ),
     "deleted stays deleted": Mutation(
