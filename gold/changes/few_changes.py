@@ -116,7 +116,7 @@ class FewMeasurements:
     applied: Progress
 
     def groups(self) -> Sequence[ChangeGroup]:
-        """The changes in groups."""
+        """One group for each naming, schema, key and operation of the changes."""
         grouped: dict[tuple[int, str | None, tuple[str, ...] | None, str], list[FewChange]] = {}
         for row in self.rows:
             grouped.setdefault((row.naming, row.schema_id, row.keys, row.op), []).append(row)

@@ -122,7 +122,7 @@ class Measurements(Protocol):
     """What can be measured of some row changes of one table."""
 
     def groups(self) -> Sequence[ChangeGroup]:
-        """The changes in groups."""
+        """One group for each naming, schema, key and operation of the changes."""
 
     def names_with_values(self, names: Set[str]) -> Set[tuple[int, str | None, str]]:
         """The naming, schema and name of those of the columns that have a value in some image."""

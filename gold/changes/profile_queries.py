@@ -45,7 +45,7 @@ class _Queries:
         self._applied = applied
 
     def groups(self) -> Sequence[ChangeGroup]:
-        """The changes in groups."""
+        """One group for each naming, schema, key and operation of the changes."""
         is_new = F.col("batch") > self._applied.batch
         is_late = is_new & (F.col("sequence") <= F.lit(self._applied.sequence or ""))
         is_update = (F.col("op") == "update") & F.col("before").isNotNull()

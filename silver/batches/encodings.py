@@ -118,7 +118,7 @@ def retried_row(plan: SourcePlan, encodings: Encodings, batch: int) -> EncodingR
 
 
 def read_encodings(spark: SparkSession, lake: Lakehouse) -> Encodings:
-    """Read `ops/encodings`."""
+    """The rows of `ops/encodings`; none where the table does not exist."""
     if not lake.exists(spark, ENCODINGS_TABLE):
         return Encodings()
     rows = lake.read(spark, ENCODINGS_TABLE).select(*EncodingRow.__slots__).collect()

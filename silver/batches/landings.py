@@ -52,7 +52,7 @@ class OffsetRange:
 
     @property
     def place(self) -> Partition:
-        """The partition."""
+        """Source, topic and partition of the range."""
         return self.source, self.topic, self.partition
 
 

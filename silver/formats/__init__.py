@@ -27,7 +27,7 @@ FORMATS: dict[str, Format] = {name: import_module(f"{__name__}.{name}").FORMAT f
 
 
 def format_rows() -> list[dict[str, str]]:
-    """The rows of the table of formats."""
+    """What `mainstem formats` and the README print of each format: a dictionary by column, in order."""
     return [
         {
             "name": f.name,
