@@ -9,6 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -137,14 +138,17 @@ def one_at_a_time() -> Iterator[None]:
 
 
 def check_jars(jars: Sequence[str]) -> None:
-    """Compare downloaded artifacts with the hashes of `jars.sha256`; a release without a hash passes.
+    """Compare artifacts with the hashes of `jars.sha256`; a release without a hash passes.
 
     Raises:
         MainstemError: JARS_CHANGED, where a file differs from the one whose hash was recorded.
     """
     pinned = {name: digest for digest, name in (line.split() for line in _PINS.read_text().splitlines())}
-    for jar in map(Path, jars):
-        if jar.name in pinned and hashlib.sha256(jar.read_bytes()).hexdigest() != pinned[jar.name]:
+    checked = [jar for jar in map(Path, jars) if jar.name in pinned]
+    with ThreadPoolExecutor(max_workers=4) as pool:  # 100 MB, at every start
+        digests = list(pool.map(_digest, checked))
+    for jar, digest in zip(checked, digests, strict=True):
+        if digest != pinned[jar.name]:
             raise MainstemError(
                 "JARS_CHANGED",
                 found="an artifact that is not the published one",
@@ -152,6 +156,11 @@ def check_jars(jars: Sequence[str]) -> None:
                 action="remove it and run again; if it stays, the repository it came from hands out "
                 "another file: ask who runs it",
             )
+
+
+def _digest(jar: Path) -> str:
+    with jar.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def remember_jars(coordinates: Sequence[str], jars: Sequence[str]) -> None:

@@ -10,10 +10,9 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
-from urllib.parse import unquote, urlsplit
 
 import pyspark
 from pyspark.errors import PySparkException
@@ -23,15 +22,7 @@ from pyspark.sql import SparkSession
 from framework.errors import MainstemError
 from framework.spark import cds_archive
 from framework.spark.function_lookup import remember_functions
-from framework.spark.jars import (
-    Resolution,
-    check_jars,
-    known_jars,
-    one_at_a_time,
-    remember_jars,
-    resolutions,
-    write_ivy_settings,
-)
+from framework.spark.resolution import verified_jars
 from framework.spark.startup_errors import start_failure
 from framework.spark.tuning import tune_for_rows
 
@@ -290,14 +281,11 @@ def _java_options() -> str:
 
 
 def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = False) -> SparkSession:
-    """A new local session with these settings and Delta's artifacts, from the cache or from Ivy."""
-    ways = resolutions(kafka=kafka)
-    settings = {_WAREHOUSE: _private_warehouse(), **settings}
+    """A new local session with these settings and Delta's artifacts, which are verified before it starts."""
+    jars = ",".join(verified_jars(kafka=kafka, debug=debug))
+    settings = {_WAREHOUSE: _private_warehouse(), "spark.jars": jars, **settings}
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    session = _with_known(settings, ways, debug)
-    if session is None:
-        with one_at_a_time():
-            session = _with_known(settings, ways, debug) or _resolved(settings, ways, debug)
+    session = _started(settings, debug)
     if not is_connect(session):
         session.sparkContext.setLogLevel("ERROR")
     remember_functions(session)
@@ -312,42 +300,6 @@ def _private_warehouse() -> str:
     folder = tempfile.mkdtemp(prefix="mainstem-warehouse-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-def _with_known(settings: dict[str, str], ways: Sequence[Resolution], debug: bool) -> SparkSession | None:
-    """A session with cached artifacts, None where there are none."""
-    known = next((jars for way in ways if (jars := known_jars(way.coordinates))), None)
-    return _started({**settings, "spark.jars": ",".join(known)}, debug) if known else None
-
-
-def _resolved(settings: dict[str, str], ways: Sequence[Resolution], debug: bool) -> SparkSession:
-    """A session with artifacts that Ivy found; they are cached."""
-    for way in ways[:-1]:
-        try:
-            return _found(settings, way, debug)
-        except MainstemError as error:
-            if error.condition != "JARS_UNAVAILABLE":
-                raise
-    return _found(settings, ways[-1], debug)
-
-
-def _found(settings: dict[str, str], way: Resolution, debug: bool) -> SparkSession:
-    session = _started(_with_packages(settings, way), debug)
-    jars = [
-        _local_path(jar) for jar in session.sparkContext.getConf().get("spark.jars", "").split(",") if jar
-    ]
-    try:
-        check_jars(jars)
-    except MainstemError:
-        session.stop()
-        raise
-    remember_jars(way.coordinates, jars)
-    return session
-
-
-def _with_packages(settings: dict[str, str], way: Resolution) -> dict[str, str]:
-    write_ivy_settings(way.settings)
-    return {**settings, **way.settings, "spark.jars.packages": ",".join(way.coordinates)}
 
 
 def _started(settings: dict[str, str], debug: bool) -> SparkSession:
@@ -392,7 +344,3 @@ def _standard_error_kept(debug: bool) -> Iterator[Path | None]:
 
 def _log_settings() -> str:
     return (Path(__file__).resolve().parent / "log4j2.properties").as_uri()
-
-
-def _local_path(jar: str) -> str:
-    return unquote(urlsplit(jar).path) if jar.startswith("file:") else jar
