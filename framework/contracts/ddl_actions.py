@@ -125,6 +125,9 @@ class NoEffect:
     reason: str
 
 
+DML = NoEffect("dml")
+"""A statement about rows, which the feed carries as rows: its text may hold their values."""
+
 ERASE_WITHOUT_STATEMENT = "erase_without_statement"
 """The reason of an `Unsupported` that may have removed rows: an erasure that came without its statement."""
 

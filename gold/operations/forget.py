@@ -19,7 +19,13 @@ from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
 from gold.changes.few_changes import TableChanges
 from gold.operations.row_search import RowKey, changes_of_table, changes_with_keys, rows_with_keys
-from gold.operations.source_messages import coordinates_of, epoch_of, landings
+from gold.operations.source_messages import (
+    coordinates_of,
+    epoch_of,
+    landings,
+    row_statements,
+    without_content,
+)
 from gold.planning.discovery import all_tasks, known_schemas, named_tasks
 from gold.planning.plan import Plan, make_plan
 from gold.planning.table_state import State, TableState, read_states
@@ -31,7 +37,9 @@ from gold.writing import table_changes
 def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: bool) -> Erasure:
     """Everything that is stored of the row with this key.
 
-    With `follow_key_changes`, the row's earlier and later keys are included.
+    Statements about rows may hold its values, and nobody knows which of them do: all of the source are
+    included, as they have no effect on any table. With `follow_key_changes`, the row's earlier and later
+    keys are included.
 
     Raises:
         MainstemError: KEY_WAS_CHANGED where a key change links the row with another key and links are not
@@ -55,12 +63,11 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     ids = {row["change_id"] for row in matches}
     duplicates = with_one_of(mine.where("kind = 'duplicate'"), "change_id", ids).collect() if ids else []
     name = task.name
-    at = sorted(
-        {(place, epoch_of(row)) for row in [*matches, *halves, *duplicates] for place in coordinates_of(row)}
-    )
-    landed = landings(
-        run.lake.read(run.spark, MESSAGES_TABLE), changes, task.source, [place for place, _ in at]
-    )
+    statements = row_statements(changes.where(F.col("source") == task.source)).collect()
+    rows = [*matches, *halves, *duplicates, *statements]
+    at = sorted({(place, epoch_of(row)) for row in rows for place in coordinates_of(row)})
+    messages = without_content(run.lake.read(run.spark, MESSAGES_TABLE))
+    landed = landings(messages, changes, task.source, [place for place, _ in at])
     its = sorted({(*place, *_landing(row)) for place, epoch in at for row in landed.get((place, epoch), ())})
     return Erasure(
         task.source,

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from framework.contracts.ddl_actions import DML, actions_text
 from framework.contracts.table_schemas import MESSAGE_AT
 
 Coordinates = tuple[str, int, int]
@@ -28,6 +29,26 @@ def coordinates_of(change: Row) -> list[Coordinates]:
 def epoch_of(change: Row) -> int:
     """The epoch of a change; 0 for changes of releases that did not record it."""
     return dict(change.asDict()).get("epoch") or 0
+
+
+def row_statements(changes: DataFrame) -> DataFrame:
+    """The changes of one source whose messages are only statements about rows, and duplicates of them."""
+    is_of_rows = F.col("actions").eqNullSafe(actions_text([DML]))
+    statements = changes.where("kind IN ('ddl', 'truncate')")
+    at = [name for name in (*MESSAGE_AT, "epoch") if name in changes.columns]
+    whole = statements.groupBy(*at).agg(F.min(is_of_rows).alias("is_whole")).where("is_whole")
+    texts = whole.select(*(F.col(f"`{name}`").alias(f"its_{name}") for name in at))
+    is_same = [F.col(f"`{name}`").eqNullSafe(F.col(f"its_{name}")) for name in at]
+    own = statements.join(texts, is_same, "left_semi")
+    duplicates = changes.where("kind = 'duplicate'").join(own.select("change_id"), "change_id", "left_semi")
+    kept = [*at, "paired_with"]
+    return own.select(*kept).unionByName(duplicates.select(*kept)).distinct()
+
+
+def without_content(messages: DataFrame) -> DataFrame:
+    """Messages with hashes instead of keys, values and headers: enough to distinguish them."""
+    texts = {"key": F.col("key"), "value": F.col("value"), "headers": F.to_json("headers")}
+    return messages.withColumns({name: F.sha2(text, 256) for name, text in texts.items()})
 
 
 def landings(

@@ -40,6 +40,7 @@ from silver.changes.staged_rows import (
     as_quarantined,
     staged_batch,
 )
+from silver.ddl.row_values import without_row_values
 from silver.decoding.format import Context, Format
 from silver.values.sequence import sequence_of
 
@@ -357,7 +358,9 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
     else:
         row["statement"] = event.statement
         row["actions"] = None if event.actions is None else actions_text(event.actions)
-    row["change_id"] = change_id(row)
+    row["change_id"] = change_id(row)  # of the whole text, as in earlier releases
+    if isinstance(event, Control):
+        row["statement"] = without_row_values(event.statement, event.actions)
     return row
 
 

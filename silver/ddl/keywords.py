@@ -79,7 +79,11 @@ OBJECTS = word_set(
     " MATERIALIZED BODY INDEXTYPE FLASHBACK PLUGGABLE DISKGROUP CONTROLFILE"
 )
 # first words of statements about rows, which the feed carries as rows
-DML = word_set("INSERT UPDATE DELETE REPLACE MERGE UPSERT LOAD COPY VALUES EXPLAIN DESCRIBE DESC SHOW (")
+ROW_VERBS = word_set(
+    "INSERT UPDATE DELETE REPLACE MERGE UPSERT LOAD COPY VALUES EXPLAIN DESCRIBE DESC SHOW ("
+)
+# words of statements that change rows
+ROW_CHANGES = word_set("INSERT UPDATE DELETE REPLACE MERGE UPSERT COPY VALUES CALL EXEC EXECUTE WHERE SET")
 # first words of statements without effect on a table, and what they are
 SILENT = {
     **dict.fromkeys(word_set("GRANT REVOKE DENY"), "right"),

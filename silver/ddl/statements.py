@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from framework.contracts.ddl_actions import (
+    DML,
     Action,
     CreateTable,
     DropTable,
@@ -20,7 +21,7 @@ from framework.contracts.ddl_actions import (
 from silver.ddl.alter_table import AlterReader
 from silver.ddl.constraints import PARTITION_ROWS
 from silver.ddl.create_table import read_create
-from silver.ddl.keywords import DML, GUARDED, OBJECTS, SILENT, word_set
+from silver.ddl.keywords import GUARDED, OBJECTS, ROW_VERBS, SILENT, word_set
 from silver.ddl.name_resolution import Scope
 from silver.ddl.tokens import TEXT, Cursor, UnsupportedDdl
 
@@ -50,8 +51,8 @@ def read_statement(cursor: Cursor, scope: Scope) -> list[Statement]:
         return [Statement(scope.subject, (NoEffect("administration"),))]
     if word in _FRAGMENTS:
         return [_fragment(cursor, scope)]
-    if word in DML:
-        return [Statement(scope.subject, (NoEffect("dml"),))]
+    if word in ROW_VERBS:
+        return [Statement(scope.subject, (DML,))]
     if word in SILENT:
         return [Statement(scope.subject, (NoEffect(SILENT[word]),))]
     raise cursor.unsupported()
@@ -272,8 +273,8 @@ def _renamed_object(old: str, new: str, kind: str, scope: Scope) -> Statement:
 def _with(cursor: Cursor, scope: Scope) -> list[Statement]:
     """A query or a change of rows after its common table expressions."""
     while not cursor.is_end() and cursor.word() != "SELECT":
-        if cursor.word() in DML and cursor.word() not in ("WITH", "("):
-            return [Statement(scope.subject, (NoEffect("dml"),))]
+        if cursor.word() in ROW_VERBS and cursor.word() not in ("WITH", "("):
+            return [Statement(scope.subject, (DML,))]
         if cursor.word() == "(":
             cursor.group()
         else:
@@ -294,7 +295,7 @@ def _select(cursor: Cursor, scope: Scope) -> list[Statement]:
                     return [Statement(scope.read(cursor), (CreateTable(),))]
             else:
                 cursor.i += 1
-    return [Statement(scope.subject, (NoEffect("dml"),))]
+    return [Statement(scope.subject, (DML,))]
 
 
 def _begin(cursor: Cursor, scope: Scope) -> list[Statement]:

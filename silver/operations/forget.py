@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from framework.contracts.ddl_actions import DML, actions_text
 from framework.contracts.erasure import FORGOTTEN, Erasure
 from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
@@ -62,7 +63,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
 def _empty(run: Run, erasure: Erasure, of_places: str) -> None:
     """Remove the images from the outcomes.
 
-    Changes, waiting halves and quarantined messages become excluded.
+    Changes, waiting halves and quarantined messages become excluded. Statements about rows lose their text.
     """
     waits = (
         _of_places(run, PENDING_TABLE, erasure)
@@ -78,7 +79,8 @@ def _empty(run: Run, erasure: Erasure, of_places: str) -> None:
     merge = merge.update(
         excluded, f"({is_row}) OR t.kind = 'quarantined' OR (t.kind = 'half' AND coalesce(s.waits, false))"
     )
-    merge.update(blank, "t.kind = 'half'").execute()
+    merge = merge.update(blank, "t.kind = 'half'")
+    merge.update({"statement": "null"}, f"t.actions = {text_literal(actions_text([DML]))}").execute()
 
 
 def _ids(run: Run, erasure: Erasure) -> DataFrame:

@@ -34,6 +34,12 @@ def change(sequence: int, key: str, name: str, table: str) -> dict[str, object]:
     return message("INSERT", sequence, after=row(key, name), columns=TEXT_KEY, tableName=table)
 
 
+def query(sequence: int) -> dict[str, object]:
+    """The statement of a row, which some writers send beside the row itself."""
+    text = f"INSERT INTO item VALUES ('{KEY}', '{VALUE}', 1.0)"
+    return message("QUERY", sequence, payload={"ddl": {"text": text}}, tableName="item")
+
+
 @pytest.mark.long
 def test_no_file_holds_a_forgotten_row(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -42,7 +48,7 @@ def test_no_file_holds_a_forgotten_row(
     file = str(shop.folder / "mainstem.yml")
     shop.land([change(1, "a", "pen", "item"), change(2, "b", "pen", "gated"), change(3, KEY, VALUE, "item")])
     assert main(["run", "-c", file]) == 3
-    shop.land([change(4, KEY, VALUE, "gated"), change(5, "c", "ink", "item")])
+    shop.land([change(4, KEY, VALUE, "gated"), change(5, "c", "ink", "item"), *2 * [query(6)]])
     assert main(["run", "-c", file]) == 3
     assert {place.parts[0] for place in holding(shop.folder / "lakehouse")} == {
         "bronze",

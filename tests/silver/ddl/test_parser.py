@@ -28,7 +28,7 @@ from framework.contracts.ddl_actions import (
     Unsupported,
     has_effect,
 )
-from silver.ddl.keywords import CREATED_OBJECTS, DML, OBJECTS, SILENT, TABLE_OPTIONS, VERBS
+from silver.ddl.keywords import CREATED_OBJECTS, OBJECTS, ROW_VERBS, SILENT, TABLE_OPTIONS, VERBS
 from silver.ddl.parser import parse_ddl
 from silver.values.sql_types import type_of_ddl
 
@@ -240,7 +240,10 @@ def test_any_text_gives_an_answer(text: str, dialect: str, table: TableName | No
 _SPOKEN_OF = frozenset("GRANT REVOKE DENY SHOW DESC DESCRIBE AUDIT NOAUDIT HELP".split())  # noqa: SIM905
 _LATER = frozenset("PROCEDURE PROC FUNCTION TRIGGER EVENT PACKAGE TYPE".split())  # noqa: SIM905
 _AROUND = sorted(
-    (DML | set(SILENT) | CREATED_OBJECTS | OBJECTS | TABLE_OPTIONS | VERBS) - _SPOKEN_OF - _LATER - {"("}
+    (ROW_VERBS | set(SILENT) | CREATED_OBJECTS | OBJECTS | TABLE_OPTIONS | VERBS)
+    - _SPOKEN_OF
+    - _LATER
+    - {"("}
 )
 _ABOUT_A_TABLE = (
     "ALTER TABLE u ADD c INT",
