@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,21 +14,39 @@ _Half = tuple[int, str, int]
 """The offset of a half, its side, and its index among the rows."""
 
 
-def adjacent_pairs(rows: Sequence[Row | None], places: Iterable[int]) -> Iterator[tuple[int, int]]:
+def adjacent_pairs(rows: Sequence[Row | None], places: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The indexes of BEFORE halves and of the AFTER halves in the next message, among the halves at `places`.
 
     Where another adjacent half could take the place of one of them, the pairing decides about all of them.
     """
+    if len(places) == 2:
+        first, second = (rows[place] for place in places)
+        if first is not None and second is not None and first["offset"] + 1 == second["offset"]:
+            if _is_pair(first, second):
+                yield places[0], places[1]
+            return
     partitions: dict[tuple[Any, ...], list[_Half]] = {}
     for place in places:
         row = rows[place]
         if row is not None:
-            key = key_values(row["keys"], row["before"] if row["after"] is None else row["after"])
-            partitions.setdefault((row["topic"], row["partition"], key), []).append(
+            partitions.setdefault((row["topic"], row["partition"], _key_of(row)), []).append(
                 (row["offset"], row["half"], place)
             )
     for halves in partitions.values():
         yield from _pairs_in(sorted(halves))
+
+
+def _is_pair(first: Row, second: Row) -> bool:
+    """Whether two halves with offsets that follow each other, the only ones of a position, are one update."""
+    return (
+        (first["half"], second["half"]) == (Half.BEFORE, Half.AFTER)
+        and (first["topic"], first["partition"]) == (second["topic"], second["partition"])
+        and _key_of(first) == _key_of(second)
+    )
+
+
+def _key_of(half: Row) -> tuple[str | None, ...] | None:
+    return key_values(half["keys"], half["before"] if half["after"] is None else half["after"])
 
 
 def _pairs_in(halves: Sequence[_Half]) -> Iterator[tuple[int, int]]:

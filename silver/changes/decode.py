@@ -192,18 +192,17 @@ class ArrowBatchDecoder:
         }
         return as_excluded(named) if self._is_excluded(named, plan) else row
 
-    def _rows_of(self, message: RawMessage, plan: SourcePlan, epoch: int) -> Iterator[Row]:
+    def _rows_of(self, message: RawMessage, plan: SourcePlan, epoch: int) -> Iterable[Row]:
         if message.headers:
             if any(name == FORGOTTEN for name, _ in message.headers):
-                yield as_forgotten(message, plan.format.name, epoch)
-                return
+                return (as_forgotten(message, plan.format.name, epoch),)
             seed = seed_in(message.headers)
             if seed is not None:
-                yield self._seeded(message, seed, plan, epoch)
-                return
+                return (self._seeded(message, seed, plan, epoch),)
         events = read_events(message, plan)
-        rows = self._rows_of_events(message, events, plan, epoch)
-        yield from rows if len(events) == 1 else self._bounded(message, rows, plan, epoch)
+        if len(events) == 1:
+            return (self._row_of(message, 0, events[0], plan, epoch),)
+        return self._bounded(message, self._rows_of_events(message, events, plan, epoch), plan, epoch)
 
     def _bounded(
         self, message: RawMessage, rows: Iterator[Row], plan: SourcePlan, epoch: int
@@ -224,18 +223,23 @@ class ArrowBatchDecoder:
     ) -> Iterator[Row]:
         ids: set[str] = set()
         for ordinal, event in enumerate(events):
-            if isinstance(event, Malformed):
-                yield self._refused(message, event, plan, epoch)
-                continue
-            try:
-                row = _row(message, ordinal, event, plan, epoch)
-            except Exception as error:  # an impossible position, or a bug of a decoder
-                yield as_quarantined(message, plan.format.name, _refusal(error), ordinal, epoch)
-                continue
-            if row["change_id"] in ids:  # equal rows inside one message are different rows
+            row = self._row_of(message, ordinal, event, plan, epoch)
+            if row["change_id"] in ids and not isinstance(event, Malformed):
+                # equal rows inside one message are different rows
                 row["change_id"] = digest((row["change_id"], "again", str(ordinal)))
             ids.add(row["change_id"])
-            yield as_excluded(row) if event.table is not None and self._is_excluded(row, plan) else row
+            yield row
+
+    def _row_of(
+        self, message: RawMessage, ordinal: int, event: Event | Malformed, plan: SourcePlan, epoch: int
+    ) -> Row:
+        if isinstance(event, Malformed):
+            return self._refused(message, event, plan, epoch)
+        try:
+            row = _row(message, ordinal, event, plan, epoch)
+        except Exception as error:  # an impossible position, or a bug of a decoder
+            return as_quarantined(message, plan.format.name, _refusal(error), ordinal, epoch)
+        return as_excluded(row) if event.table is not None and self._is_excluded(row, plan) else row
 
     def _seeded(self, message: RawMessage, seed: bytes, plan: SourcePlan, epoch: int) -> Row:
         try:

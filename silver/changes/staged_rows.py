@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -69,6 +70,7 @@ _FIELDS: list[Any] = [
     pa.field("earliest", pa.string()),
 ]
 STAGED = pa.schema(_FIELDS)
+_CELLS = itemgetter(*STAGED.names)
 STAGED_DDL = (
     "change_id string, source string, format string, kind string, op string, database string, schema string, "
     "`table` string, sequence string, event_time timestamp, topic string, `partition` int, offset bigint, "
@@ -85,11 +87,12 @@ STAGED_DDL = (
 
 def staged_batch(rows: Sequence[Row]) -> pa.RecordBatch:
     """Rows as an Arrow batch with the columns of STAGED; other keys of a row are left out."""
-    arrays = [_array([row[field.name] for row in rows], field.type) for field in STAGED]
+    columns = list(zip(*map(_CELLS, rows), strict=True)) if rows else [()] * len(_FIELDS)
+    arrays = [_array(column, field.type) for column, field in zip(columns, _FIELDS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=STAGED)
 
 
-def _array(values: list[Any], kind: pa.DataType) -> pa.Array[Any]:
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
     if kind == _TEXT_MAP:
         return _map_array(values)
     if kind == _STAMP:
@@ -97,7 +100,7 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array[Any]:
     return pa.array(values, kind)
 
 
-def _map_array(images: list[Mapping[str, str | None] | None]) -> pa.Array[Any]:
+def _map_array(images: Sequence[Mapping[str, str | None] | None]) -> pa.Array[Any]:
     offsets: list[int | None] = []
     names: list[str] = []
     texts: list[str | None] = []

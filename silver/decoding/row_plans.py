@@ -26,7 +26,7 @@ from silver.decoding.cells import (
 )
 from silver.decoding.interning import Shared
 from silver.decoding.json_reader import checked_width
-from silver.values.canonical import number_text, undeclared_text
+from silver.values.canonical import INTEGERS, number_text, undeclared_text
 
 Step = tuple[str, Callable[[Any], str | None]]
 Steps = tuple[Step, ...]
@@ -66,6 +66,17 @@ def cell_signature(cells: Cells) -> tuple[tuple[str, ...], Kinds]:
 def undeclared_steps(name: str, kind: type) -> Steps:
     """The step for a cell whose column no message declares; none where the cell is canonical text already."""
     return ((name, _UNDECLARED_TEXT[kind]),) if kind in _UNDECLARED_TEXT else ()
+
+
+def declared_step(type_name: str, kind: type) -> Callable[[Any], str] | None:
+    """The step for a cell of a declared type whose canonical text is its text as it was sent.
+
+    None where `silver.values.canonical.declared_text` has more to do.
+    """
+    if kind is int and type_name != "boolean":
+        return integer_text
+    is_exact = type_name in INTEGERS or type_name == "boolean" or type_name.startswith("decimal")
+    return number_as_sent if kind is NumberText and not is_exact else None
 
 
 @lru_cache(maxsize=1024)

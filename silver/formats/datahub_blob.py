@@ -54,6 +54,7 @@ from silver.decoding import (
     Texts,
     cell_signature,
     checked_keys,
+    declared_step,
     image_cell_by_cell,
     is_narrow,
     is_plain,
@@ -248,7 +249,8 @@ def _row_plan(names: tuple[str, ...], kinds: Kinds, declared: ColumnSet) -> RowP
         type_name = declared[name].type or "string"
         if kind is type(None) or (kind is str and type_name in AS_SENT):
             continue
-        steps.append((name, partial(_text, type_name)))
+        step = None if type_name == "timestamp" else declared_step(type_name, kind)
+        steps.append((name, step or partial(_text, type_name)))
     return RowPlan(tuple(steps), ColumnSet())
 
 

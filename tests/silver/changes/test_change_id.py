@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from hashlib import blake2b
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from silver.changes.change_id import digest, image_parts, key_values
+from framework.contracts.events import Image
+from silver.changes.change_id import change_id, digest, image_parts, key_values
 
+IMAGES = st.none() | st.dictionaries(st.text(max_size=3), st.none() | st.text(max_size=5), max_size=4)
 PARTS = st.lists(st.one_of(st.none(), st.text(max_size=5)), max_size=5)
 
 
@@ -51,3 +55,34 @@ def test_images_are_compared_without_the_order_of_their_columns() -> None:
 
 def test_no_image_empty_image_and_null_column_differ() -> None:
     assert len({digest(image_parts(image)) for image in (None, {}, {"a": None}, {"a": ""})}) == 4
+
+
+@given(PARTS)
+def test_a_digest_is_that_of_the_parts_with_their_lengths_in_bytes(parts: list[str | None]) -> None:
+    joined = b""
+    for part in parts:
+        data = b"" if part is None else part.encode("utf-8", "surrogatepass")
+        joined += b"n" if part is None else str(len(data)).encode() + b":" + data
+    assert digest(parts) == blake2b(joined, digest_size=16).hexdigest()
+
+
+@given(IMAGES, IMAGES, st.text(max_size=3))
+def test_the_id_of_a_row_is_the_digest_of_its_place_position_and_images(
+    before: Image | None, after: Image | None, table: str
+) -> None:
+    row = dict.fromkeys(("identity", "schema", "event_time"), None) | {
+        "source": "feed", "database": "shop", "table": table, "kind": "row", "op": "update", "block": None,
+        "position": "011.015", "sequence": "011.015", "before": before, "after": after,
+    }  # fmt: skip
+    parts = (
+        "feed",
+        "shop",
+        None,
+        table,
+        "row",
+        "update",
+        "011.015",
+        *image_parts(before),
+        *image_parts(after),
+    )
+    assert change_id(row) == digest(parts)

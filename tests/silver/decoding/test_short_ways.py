@@ -13,11 +13,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from framework.contracts.quarantine_reasons import Malformed
-from silver.decoding.cells import NeedsExactDecoding
+from silver.changes.adjacent_halves import adjacent_pairs
+from silver.changes.staged_rows import Row
+from silver.decoding import declared_step
+from silver.decoding.cells import NeedsExactDecoding, NumberText, read_cell
 from silver.decoding.dual_decoder import DualDecoder
 from silver.envelopes.debezium.placeholders import WORD
 from silver.formats import FORMATS
-from silver.values.canonical import epoch_parts, instant_of_wall, number_text, wall_of_text
+from silver.values.canonical import (
+    MAX_DIGITS,
+    declared_text,
+    epoch_parts,
+    instant_of_wall,
+    number_text,
+    wall_of_text,
+)
 from tests.silver.recorded import Sample, recordings, sample_of
 
 MANY = settings(max_examples=400, derandomize=True, deadline=None)
@@ -160,3 +170,44 @@ def test_columns_of_a_table_are_one_object_for_all_its_messages() -> None:
         )
         assert first is second
         assert first is not other
+
+
+@MANY
+@given(
+    st.sampled_from(
+        ("string", "int", "double", "float", "decimal(38,0)", "date", "timestamp_ntz", "boolean")
+    ),
+    st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False).map(lambda number: NumberText(repr(number))),
+)
+def test_a_step_of_a_declared_type_gives_the_text_that_the_long_way_gives(
+    type_name: str, cell: int | NumberText
+) -> None:
+    step = declared_step(type_name, type(cell))
+    if step is not None and len(str(cell)) <= MAX_DIGITS:
+        assert step(cell) == declared_text(type_name, *read_cell(cell))
+
+
+HALF = st.fixed_dictionaries(
+    {
+        "offset": st.integers(0, 3),
+        "half": st.sampled_from(("before", "after")),
+        "topic": st.sampled_from(("a", "b")),
+        "partition": st.just(0),
+        "keys": st.sampled_from((None, ["id"])),
+        "id": st.sampled_from(("1", "2")),
+    }
+)
+
+
+@MANY
+@given(HALF, HALF)
+def test_two_halves_are_a_pair_alone_and_beside_a_half_of_another_partition(one: Row, other: Row) -> None:
+    halves = []
+    for half in (one, other):
+        images = {side: {"id": half["id"]} if half["half"] == side else None for side in ("before", "after")}
+        halves.append({**half, **images})
+    bystander = {**halves[0], "partition": 1}
+    if halves[0]["topic"] != halves[1]["topic"] or halves[0]["offset"] != halves[1]["offset"]:
+        alone = list(adjacent_pairs(halves, [0, 1]))
+        assert alone == list(adjacent_pairs([*halves, bystander], [0, 1, 2]))
