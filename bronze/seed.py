@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from bronze.checkpoint import PROPERTIES, TABLE_ID
+from bronze.dump_limits import check_dump
 from bronze.dump_reader import Dump, read_dump
 from framework.contracts.seed import NOTE, SEED, TOPIC, Seed, header_text
 from framework.contracts.table_names import MESSAGES_TABLE
@@ -31,9 +32,11 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
     """Lands the rows of a dump; a dump that has landed for this table and position before changes nothing.
 
     Raises:
-        MainstemError: DUMP_UNREADABLE, DUMP_EMPTY, KEY_TWICE, or KEY_COLUMN_MISSING (a ConfigurationError).
+        MainstemError: DUMP_UNREADABLE, DUMP_TOO_LARGE, DUMP_EMPTY, KEY_TWICE, or KEY_COLUMN_MISSING (a
+            ConfigurationError).
     """
     staging = f"{run.lake.checkpoints}/staging/seed"
+    check_dump(path, run.config.sources[resolved.seed.source])
     dump = _stage(run, read_dump(run.spark, path), resolved.seed, staging, path)
     _check_keys(dump, resolved.seed, path)
     rows, digest = dump.rows.agg(F.count("*"), F.sum(F.xxhash64("value").cast("decimal(38,0)"))).first() or (
