@@ -21,7 +21,8 @@ from framework.quality.row_checks import key_text
 from framework.text.formatting import quantity
 from gold.changes.effects import effects, key_names, table_rows, with_current_names
 from gold.changes.former_keys import former_keys, with_current_key
-from gold.changes.profile import namings_for
+from gold.changes.merge_policy import MergePolicy
+from gold.changes.profile import Profile, namings_for
 from gold.planning.discovery import all_tasks
 from gold.planning.knowledge import remembered
 from gold.planning.plan import policy_of
@@ -209,7 +210,8 @@ class _Comparison:
                 state.profile.has_partial_key_changes,
             )
             rows = with_current_key(rows, former, task.truncated_at, has_partial_key_changes=is_partial)
-        newest = _newest(context.whole(rows), layout, task, state)
+        profile = replace(state.profile, has_partials=False)  # the columns of an image do not matter for keys
+        newest = newest_keys(context.whole(rows), layout, profile, policy_of(task, profile))
         gold = replica.live_keys(read_table(context.spark, state.replica or ""), layout)
         if self.since >= 0 and not context.is_small:  # a large replica is read, but not sorted
             gold = _joined(gold, newest.select(*self._keys), self._keys, "left_semi").select("g.*")
@@ -228,13 +230,14 @@ def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str], how: str) ->
     return left.alias("g").join(right.alias("c"), same, how)
 
 
-def _newest(rows: DataFrame, layout: Layout, task: Task, state: TableState) -> DataFrame:
-    """The newest state of each key; `is_upsert` is false where there is no row, or a deleted one."""
-    profile = replace(state.profile, has_partials=False)  # the columns of an image do not matter for keys
-    newest = replica.newest_states(
-        effects(rows, layout.key_columns), layout, profile, policy_of(task, profile)
-    )
-    has_row = F.col("is_upsert") & ~F.col("is_deleted")
+def newest_keys(rows: DataFrame, layout: Layout, profile: Profile, policy: MergePolicy) -> DataFrame:
+    """The newest state of each key that changes with current names touch.
+
+    Returns:
+        k0…, `sequence`, and `is_upsert`: false where there is no row, or one that is marked as deleted.
+    """
+    newest = replica.newest_states(effects(rows, layout.key_columns), layout, profile, policy)
+    has_row = F.col("is_upsert") & ~F.coalesce("is_deleted", F.lit(False))
     return newest.select(*key_names(len(layout.keys)), "sequence", has_row.alias("is_upsert"))
 
 

@@ -12,9 +12,11 @@ from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE, CHA
 from framework.lakehouse.lakehouse import is_table, read_table
 from framework.pipeline.checks import Check
 from framework.pipeline.layer import Run
-from gold.changes.effects import effects, key_names, table_rows, with_current_names
+from framework.spark.comparison import count_differences
+from gold.changes.effects import key_names, table_rows, with_current_names
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
+from gold.operations.key_comparison import newest_keys
 from gold.planning.discovery import all_tasks, known_schemas
 from gold.planning.plan import Plan, make_plan, policy_of
 from gold.planning.table_state import State
@@ -122,22 +124,18 @@ def _checks(
         return (_append_check(name, rows, mine, task),)
     stored = replica.live_keys(rows, plan.layout)
     twice = stored.groupBy(*key_names(len(plan.layout.keys))).count().where("count > 1").count()
-    implied = _implied_rows(mine, plan)
-    missing = implied.exceptAll(stored).count()
-    surplus = stored.exceptAll(implied).count()
+    differing = count_differences(_implied_rows(mine, plan), stored)
     return (
         Check(f"keys {name}", "each key is there once", twice, at, action),
-        Check(f"rows {name}", "the rows are the newest that changes lead to", missing + surplus, at, action),
+        Check(f"rows {name}", "the rows are the newest that changes lead to", differing, at, action),
     )
 
 
 def _implied_rows(mine: DataFrame, plan: Plan) -> DataFrame:
     """The keys and sequences of the rows that all changes lead to."""
     named = table_changes.complete_changes(with_current_names(mine, plan.task.lineage, plan.namings), plan)
-    rules = policy_of(plan.task, plan.profile)
-    found = replica.newest_states(effects(named, plan.layout.key_columns), plan.layout, plan.profile, rules)
-    rows = found.where("is_upsert AND NOT coalesce(is_deleted, false)")
-    return rows.select(*key_names(len(plan.layout.keys)), F.col("sequence").alias("_cdc_sequence"))
+    newest = newest_keys(named, plan.layout, plan.profile, policy_of(plan.task, plan.profile))
+    return newest.where("is_upsert").drop("is_upsert").withColumnRenamed("sequence", "_cdc_sequence")
 
 
 def _append_check(name: str, rows: DataFrame, mine: DataFrame, task: Task) -> Check:
@@ -147,11 +145,10 @@ def _append_check(name: str, rows: DataFrame, mine: DataFrame, task: Task) -> Ch
     )
     wanted = ids.unionByName(truncates).distinct()
     there = rows.select(F.col("_cdc_change_id").alias("change_id"))
-    wrong = wanted.exceptAll(there).count() + there.exceptAll(wanted).count()
     return Check(
         f"rows {name}",
         "each change is a row, once",
-        wrong,
+        count_differences(wanted, there),
         str(task.state.replica),
         f"mainstem rebuild {name}",
     )

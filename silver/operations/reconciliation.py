@@ -18,6 +18,7 @@ from framework.contracts.quality import MOST_KEYS, Severity
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.pipeline.layer import Run
+from framework.spark.comparison import compare
 from framework.text.formatting import quantity
 from silver.batches.batch_counts import COUNTS_SCHEMA
 from silver.batches.landings import before_halves_of, identify, identify_all, outcomes_in_epochs
@@ -98,13 +99,10 @@ def reconciled(ledger: Ledger) -> list[Finding]:
 
 
 def _compared(ledger: Ledger, messages: DataFrame, total: int) -> list[Finding]:
-    landed = messages.groupBy(*MESSAGE_ID).count().withColumn("is_landed", F.lit(True))
-    both = landed.join(
-        ledger.outcomes().withColumn("has_outcome", F.lit(True)), list(MESSAGE_ID), "full_outer"
-    )
-    lost, unknown = F.col("has_outcome").isNull(), F.col("is_landed").isNull()
+    both = compare(messages.select(*MESSAGE_ID), ledger.outcomes())
+    landed, lost, unknown = F.col("expected") > 0, F.col("found") == 0, F.col("expected") == 0
     row = both.agg(
-        F.count_if(lost), F.count_if(unknown), F.count_if(_is_twice(ledger)), F.count("is_landed")
+        F.count_if(lost), F.count_if(unknown), F.count_if(_is_twice(ledger)), F.count_if(landed)
     ).first()
     lost_count, unknown_count, twice_count, seen = (int(row[i]) for i in range(4)) if row else (0, 0, 0, 0)
     lost_rows, unknown_rows = both.where(lost), both.where(unknown)
@@ -138,7 +136,7 @@ def _compared(ledger: Ledger, messages: DataFrame, total: int) -> list[Finding]:
             _coordinates(both.where(_is_twice(ledger)), twice_count),
             f"{quantity(twice_count, 'pair of coordinates', 'pairs of coordinates')} landed twice",
         ),
-        _gaps(landed, ledger),
+        _gaps(messages, ledger),
         *_transactions(ledger),
     ]
 
@@ -171,10 +169,10 @@ def _is_twice(ledger: Ledger) -> Column:
         for name, source in ledger.run.config.sources.items()
         if source.layout is Layout.KCAT or source.epoch > 1
     ]
-    return (F.col("count") > 1) & ~F.col("source").isin(*exempt)
+    return (F.col("expected") > 1) & ~F.col("source").isin(*exempt)
 
 
-def _gaps(landed: DataFrame, ledger: Ledger) -> Finding:
+def _gaps(messages: DataFrame, ledger: Ledger) -> Finding:
     """Missing offsets of a broker's partitions. In files, an empty line has a number and is no message."""
     kafka = [name for name, source in ledger.run.config.sources.items() if source.kafka is not None]
     if not kafka:
@@ -184,7 +182,7 @@ def _gaps(landed: DataFrame, ledger: Ledger) -> Finding:
     if ledger.since < 0 or last is None or last.failed_count:
         spans = _spans(everything)
     else:
-        fresh = _spans(landed.where(F.col("source").isin(*kafka)))
+        fresh = _spans(messages.where(F.col("source").isin(*kafka)).select(*MESSAGE_ID).distinct())
         spans = [*(s for s in fresh if s["gap"] == 0), *_beside(everything, fresh)]
     failed = sum(max(row["gap"], 0) for row in spans)
     keys = tuple(

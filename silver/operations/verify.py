@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from framework.contracts.table_names import (
@@ -19,6 +19,7 @@ from framework.contracts.table_names import (
 from framework.contracts.table_schemas import CHANGES, MESSAGE_ID, MESSAGES, QUARANTINE, SCHEMAS
 from framework.pipeline.checks import Check
 from framework.pipeline.layer import Run
+from framework.spark.comparison import compare, count_differences
 from silver.batches import batch_counts
 from silver.batches.landings import (
     LANDING_ID,
@@ -80,12 +81,10 @@ def _outcomes(run: Run, changes: DataFrame, met: DataFrame) -> Sequence[Check]:
     bronze = identify_all(run.lake.rows(run.spark, MESSAGES_TABLE, MESSAGES), run.lake, run.config)
     messages = with_landing_id(bronze).select(*LANDING_ID)
     outcomes = landings_of(changes)
-    waiting = messages.where(~F.col("source").isin(*still)) if still else messages
-    without = waiting.join(outcomes, list(LANDING_ID), "left_anti").count()
-    invented = (
-        outcomes.where(F.col("source").isin(*run.config.sources))
-        .join(messages, list(LANDING_ID), "left_anti")
-        .count()
+    without, invented = _one_sided(
+        compare(messages, outcomes),
+        ~F.col("source").isin(*still) if still else F.lit(True),
+        F.col("source").isin(*run.config.sources),
     )
     decided = changes.where(_DECIDED).withColumn("relanding", relanding_of_outcome())
     twice = decided.groupBy(*_ROW_AT, "relanding").count().where("count > 1").count()
@@ -107,6 +106,14 @@ def _outcomes(run: Run, changes: DataFrame, met: DataFrame) -> Sequence[Check]:
         ),
         Check("one_fate", "no message has two outcomes", twice, at, _REREAD),
     )
+
+
+def _one_sided(both: DataFrame, must_have: Column, may_have: Column) -> tuple[int, int]:
+    """The number of expected rows that were not found, and of found rows that were not expected."""
+    missing = F.sum(F.when((F.col("found") == 0) & must_have, F.col("expected")))
+    surplus = F.sum(F.when((F.col("expected") == 0) & may_have, F.col("found")))
+    row = both.agg(missing, surplus).first()
+    return (int(row[0] or 0), int(row[1] or 0)) if row else (0, 0)
 
 
 def _once(changes: DataFrame) -> Check:
@@ -150,7 +157,7 @@ def _pending(run: Run, changes: DataFrame, met: DataFrame) -> Check:
     return Check(
         "pending",
         "the halves that wait are those that changes imply",
-        _differing(implied, there),
+        count_differences(implied, there),
         PENDING_TABLE,
         action,
     )
@@ -175,7 +182,7 @@ def _quarantine(run: Run, changes: DataFrame, met: DataFrame) -> Check:
     return Check(
         "quarantine",
         "the open quarantine is what changes imply",
-        _differing(implied, there),
+        count_differences(implied, there),
         QUARANTINE_TABLE,
         action,
     )
@@ -207,12 +214,7 @@ def _counts(run: Run, changes: DataFrame) -> Check:
     return Check(
         "batches",
         "the counts of each batch are those of its rows",
-        _differing(counted, there),
+        count_differences(counted, there),
         BATCHES_TABLE,
         action,
     )
-
-
-def _differing(one: DataFrame, other: DataFrame) -> int:
-    other = other.select(*one.columns)
-    return one.exceptAll(other).count() + other.exceptAll(one).count()
