@@ -35,7 +35,6 @@ from silver.batches.landings import (
 )
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
-from silver.epochs import history as epochs
 from silver.formats import FORMATS
 from silver.operations.redecode import redecode
 from silver.stream.ambiguous_values import retry_ambiguous
@@ -94,16 +93,16 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     if noted is None or not lake.exists(
         spark, CHANGES_TABLE
     ):  # tables that a killed run began are not tables that are lost
-        note_tables(spark, lake, noted)
+        note_tables(spark, state, noted)
     try:
         result = _read_stream(spark, state, checkpoint)
     except Exception:
         with suppress(Exception):  # the first error is the one to report
-            note_tables(spark, lake, noted)
+            note_tables(spark, state, noted)
         raise
     is_idle = noted is not None and not result.messages and not restored
     if lake.local_root is not None or not is_idle:  # listing all tables of an object store takes a second
-        note_tables(spark, lake, noted)
+        note_tables(spark, state, noted)
     return replace(result, restored=restored)
 
 
@@ -111,13 +110,15 @@ def _read_stream(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -
     """Read what the stream has not read yet, batch by batch."""
     lake = state.lake
     stopped = {name: source.batch for name, source in resume_sources(spark, state).items()}
-    stopped |= dict.fromkeys(epochs.read_history(spark, lake).passed_over(state.config.sources), -1)
+    stopped |= dict.fromkeys(state.epoch_history(spark).passed_over(state.config.sources), -1)
     newest = last_batch_id(spark, state) if is_connect(spark) else -1
     # the stream may come to messages that were decoded before, outside of it
-    has_gaps = checkpoint.is_reset or epochs.read_history(spark, lake).has_gaps
+    has_gaps = checkpoint.is_reset or state.epoch_history(spark).has_gaps
     failures: list[Exception] = []
 
     def process(messages: DataFrame, stream_batch: int) -> None:
+        if is_connect(messages.sparkSession):
+            state.history = None  # the state of this process may be a copy from before earlier batches
         try:
             batch = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
@@ -126,9 +127,7 @@ def _read_stream(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -
             stopped.update(
                 {
                     name: source.batch
-                    for name, source in epochs.read_history(messages.sparkSession, lake)
-                    .stopped_sources()
-                    .items()
+                    for name, source in state.epoch_history(messages.sparkSession).stopped_sources().items()
                 }
             )
         except Exception as error:
@@ -155,6 +154,9 @@ def _read_stream(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -
         raise rewrite_in(first, lake, MESSAGES_TABLE) or _stream_failed(
             spark, first, lake, checkpoint.path
         ) from None
+    finally:
+        if is_connect(spark):
+            state.history = None
     if is_connect(spark):  # the batches ran in another process: only the tables know what they did
         state.note(_counts_since(spark, lake, newest), _messages_since(spark, lake, newest))
     return _result(spark, state)
@@ -199,7 +201,7 @@ def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> Silve
     near = lake.read(spark, MESSAGES_TABLE).join(
         wanted.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi"
     )
-    known = identify_all(near, lake, config).where("relanding IS NULL")
+    known = identify_all(near, lake, state.source_epochs(spark)).where("relanding IS NULL")
     process_in_portions(
         known.join(wanted, list(MESSAGE_ID), "left_semi").select(*MESSAGES.names), state, is_replay=True
     )
@@ -221,7 +223,7 @@ def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: 
 
 def _result(spark: SparkSession, state: RunState) -> SilverResult:
     waiting = retry_ambiguous(spark, state)
-    history = epochs.read_history(spark, state.lake)
+    history = state.epoch_history(spark)
     stopped_sources = (
         source.error() for name, source in history.stopped_sources().items() if name in state.config.sources
     )
@@ -236,9 +238,8 @@ def _partners(spark: SparkSession, state: RunState, wanted: DataFrame) -> DataFr
         & (F.col("reason") == str(Reason.RULE_BROKEN))
         & F.col("paired_with").isNotNull()
     )
-    held = outcomes_in_epochs(state.lake.rows(spark, CHANGES_TABLE, CHANGES), state.lake, state.config).where(
-        is_held
-    )
+    changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES)
+    held = outcomes_in_epochs(changes, state.source_epochs(spark)).where(is_held)
     return before_halves_of(held.join(wanted, list(MESSAGE_ID), "left_semi")).select(*MESSAGE_ID)
 
 

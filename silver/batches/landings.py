@@ -11,7 +11,7 @@ Only partitions whose offsets repeat or fall need this check (`overlapping_range
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -98,21 +98,38 @@ def overlapping_ranges(found: Iterable[OffsetRange], reached: Mapping[Partition,
     return [span for span in found if not span.is_plain or span.low <= reached.get(span.place, -1)]
 
 
+@dataclass(frozen=True, slots=True)
+class SourceEpochs:
+    """The epochs of the sources: where the recorded ones begin, and the configured ones.
+
+    `newest` are the last epochs of sources that begin another one.
+    """
+
+    config: Config
+    history: epochs.History
+    newest: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def configured(self) -> dict[str, int]:
+        """The newest epoch of each source."""
+        return {name: source.epoch for name, source in self.config.sources.items()} | dict(self.newest)
+
+
+def read_source_epochs(spark: SparkSession, lake: Lakehouse, config: Config) -> SourceEpochs:
+    """Read the recorded epochs of the sources."""
+    return SourceEpochs(config, epochs.read_history(spark, lake))
+
+
 def identify(
-    messages: DataFrame,
-    lake: Lakehouse,
-    config: Config,
-    looked_at: Sequence[OffsetRange] = (),
-    newest: Mapping[str, int] | None = None,
+    messages: DataFrame, lake: Lakehouse, known: SourceEpochs, looked_at: Sequence[OffsetRange] = ()
 ) -> DataFrame:
     """Add to each message its epoch, whether it landed before, and whether its topic was created again.
 
     Args:
         messages: Rows of `bronze/messages`.
         lake: The lakehouse.
-        config: The configuration.
+        known: The epochs of the sources.
         looked_at: The ranges among the messages to compare with bronze, from `overlapping_ranges`.
-        newest: The last epochs of sources that begin another one.
 
     Returns:
         The messages with `epoch`; `relanding` (how the message landed again, null for its first landing);
@@ -120,7 +137,7 @@ def identify(
         of the partition had started again among these messages).
     """
     spark = messages.sparkSession
-    history, configured = epochs.read_history(spark, lake), _configured(config) | dict(newest or {})
+    history, configured = known.history, known.configured
     placed = epochs.with_epochs(messages, history, configured)
     plain = placed.withColumns(
         {
@@ -159,11 +176,10 @@ def identify(
     return plain.join(ranges, list(_PARTITION), "left_anti").select(*plain.columns).unionByName(weighed)
 
 
-def identify_all(
-    messages: DataFrame, lake: Lakehouse, config: Config, newest: Mapping[str, int] | None = None
-) -> DataFrame:
+def identify_all(messages: DataFrame, lake: Lakehouse, known: SourceEpochs) -> DataFrame:
     """`identify` for messages among which each has all messages of its own coordinates."""
-    return identify(messages, lake, config, overlapping_ranges(offset_ranges(messages, config), {}), newest)
+    ranges = overlapping_ranges(offset_ranges(messages, known.config), {})
+    return identify(messages, lake, known, ranges)
 
 
 def _compare_landings(messages: DataFrame) -> DataFrame:
@@ -242,11 +258,9 @@ def find_restarts(messages: DataFrame) -> list[StopPoint]:
     ]
 
 
-def outcomes_in_epochs(changes: DataFrame, lake: Lakehouse, config: Config) -> DataFrame:
+def outcomes_in_epochs(changes: DataFrame, known: SourceEpochs) -> DataFrame:
     """Rows of `silver/changes` with their `epoch`; rows of older releases get it by their offsets."""
-    return epochs.with_recorded_epochs(
-        changes, epochs.read_history(changes.sparkSession, lake), _configured(config)
-    )
+    return epochs.with_recorded_epochs(changes, known.history, known.configured)
 
 
 def landings_of(outcomes: DataFrame) -> DataFrame:
@@ -291,10 +305,7 @@ def upgrade_table(spark: SparkSession, lake: Lakehouse, config: Config, name: st
     without = lake.read(spark, name).where("epoch IS NULL")
     if without.isEmpty():
         return
-    places = outcomes_in_epochs(without, lake, config).select(*MESSAGE_ID).distinct()
+    known = read_source_epochs(spark, lake, config)
+    places = outcomes_in_epochs(without, known).select(*MESSAGE_ID).distinct()
     is_it = " AND ".join(f"t.`{column}` <=> s.`{column}`" for column in MESSAGE_AT)
     Merge(lake.location(name), places, f"t.epoch IS NULL AND {is_it}").update({"epoch": "s.epoch"}).execute()
-
-
-def _configured(config: Config) -> dict[str, int]:
-    return {name: source.epoch for name, source in config.sources.items()}

@@ -71,13 +71,13 @@ def process_batch(
     )
     if found.others:
         rows = [epochs.left_out_row(source, batch) for source in found.others]
-        epochs.append_rows(spark, state.lake, rows, state.transaction("left_out", batch))
+        state.append_epochs(spark, rows, state.transaction("left_out", batch))
     if not found.messages:  # once the stream has batches, the table must exist
         state.lake.create(spark, CHANGES_TABLE, CHANGES, changes_table.CHANGES_PROPERTIES)
         return 0
     tune_for_rows(spark, found.messages)
     looked_at = overlaps_in_batch(spark, state, found)
-    known = identify(known, state.lake, state.config, looked_at)
+    known = identify(known, state.lake, state.source_epochs(spark), looked_at)
     anew = find_restarts(known) if looked_at else []
     counts: list[Row] = []
     counts_to_be: list[Row] = []
@@ -91,7 +91,7 @@ def process_batch(
     raw = (
         known
         if state.raw is None
-        else identify(state.raw.select(*MESSAGES.names), state.lake, state.config, looked_at)
+        else identify(state.raw.select(*MESSAGES.names), state.lake, state.source_epochs(spark), looked_at)
     )
     state.note(counts or derive(raw, batch, state, found.landed_at, counts_to_be), found.messages)
     return found.messages
@@ -125,14 +125,16 @@ def _commit(
         already_stopped = [
             epochs.stopped_row(stop, state.config.sources[stop.source].epoch, batch) for stop in stops
         ]
-        epochs.append_rows(spark, lake, already_stopped, state.transaction("epochs", batch))
+        state.append_epochs(spark, already_stopped, state.transaction("epochs", batch))
     changes_table.append_schemas(spark, lake, contents.schemas, batch, state.known_schemas(spark))
     if repeatable_sources(state.config):
         arrival.write_high_offsets(spark, lake, batch, state.high_offsets or {})
     crash_point("silver.before_changes")
     if is_replay:
         quarantine.update_reasons(lake, rows)
-        outcomes_before = outcomes_in_epochs(lake.rows(spark, CHANGES_TABLE, CHANGES), lake, state.config)
+        outcomes_before = outcomes_in_epochs(
+            lake.rows(spark, CHANGES_TABLE, CHANGES), state.source_epochs(spark)
+        )
         rows = outcomes.drop_already_decoded(rows.where("kind <> 'quarantined'"), outcomes_before, messages)
     changes = changes_table.changes_of(rows.withColumn("batch", F.lit(batch).cast("long")))
     if arrived.messages < SMALL_ROWS:
@@ -249,7 +251,7 @@ def _pair_and_deduplicate(
     history = _history(spark, state, summaries, shown)
     if history is not None and again is not None:
         history = (
-            outcomes_in_epochs(history, state.lake, state.config)
+            outcomes_in_epochs(history, state.source_epochs(spark))
             .join(again, list(MESSAGE_ID), "left_anti")
             .select(*history.columns)
         )
@@ -363,7 +365,7 @@ def derive(
         if is_older:
             refused = committed.where("kind = 'quarantined'").select(*MESSAGE_AT)
             near = lake.read(spark, MESSAGES_TABLE).join(refused, list(MESSAGE_AT), "left_semi")
-            raw = identify_all(near, lake, state.config)
+            raw = identify_all(near, lake, state.source_epochs(spark))
         quarantine.merge_quarantine(lake, committed, raw)
     if "row" in kinds and any(extent.has_unpaired for extent in state.table_progress(spark).values()):
         quarantine.resolve_unpaired(lake, committed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -18,10 +18,12 @@ from framework.contracts.table_schemas import SCHEMAS
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from silver.batches import batch_counts, pending
 from silver.batches.encodings import Encodings, read_encodings
+from silver.batches.landings import SourceEpochs
 from silver.batches.partition_progress import Partition, PartitionProgress, read_progress
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import TableDefinitions
+from silver.epochs import history as epochs
 from silver.values.sequence import epoch_part, epoch_part_sql
 
 BATCH_ID_STEP = 1_000
@@ -72,10 +74,10 @@ def later(one: _Moment | None, other: _Moment | None) -> _Moment | None:
 class RunState:
     """The state of one run of silver.
 
-    `schemas`, `tables`, `definitions` and `encodings` are None until they are first read. `counted_from` is
-    the first batch that `silver/changes` holds: rows that were counted before it are lost with an earlier
-    table. `raw` are messages that contain those of the batch; a frame of messages without an outcome is empty
-    once they have one.
+    `schemas`, `tables`, `definitions`, `encodings` and `history` are None until they are first read.
+    `counted_from` is the first batch that `silver/changes` holds: rows that were counted before it are lost
+    with an earlier table. `raw` are messages that contain those of the batch; a frame of messages without an
+    outcome is empty once they have one.
     """
 
     lake: Lakehouse
@@ -91,12 +93,30 @@ class RunState:
     high_offsets: dict[tuple[str, str, int], int] | None = None
     counted_from: int = 0
     raw: DataFrame | None = None
+    history: epochs.History | None = None
     messages: int = 0
     counts: list[Row] = field(default_factory=list)
 
     def transaction(self, step: str, batch: int) -> Transaction | None:
         """The transaction of a batch's write; None for batches between those of the stream."""
         return None if batch % BATCH_ID_STEP else Transaction(f"{self.config.pipeline}/silver/{step}", batch)
+
+    def epoch_history(self, spark: SparkSession) -> epochs.History:
+        """The rows of `ops/epochs`, read once until this run appends to them (`append_epochs`)."""
+        if self.history is None:
+            self.history = epochs.read_history(spark, self.lake)
+        return self.history
+
+    def source_epochs(self, spark: SparkSession) -> SourceEpochs:
+        """The epochs of the sources, by the table and the configuration."""
+        return SourceEpochs(self.config, self.epoch_history(spark))
+
+    def append_epochs(
+        self, spark: SparkSession, rows: Iterable[epochs.EpochRow], transaction: Transaction | None = None
+    ) -> None:
+        """Append rows to `ops/epochs`; with a transaction, only once."""
+        self.history = None  # before the write: an error may come after its commit
+        epochs.append_rows(spark, self.lake, rows, transaction)
 
     def known_schemas(self, spark: SparkSession) -> set[str]:
         """The ids that `silver/schemas` holds."""

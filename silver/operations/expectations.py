@@ -26,7 +26,8 @@ from framework.quality.rules import digest, rule_of, unique_by_name
 from framework.text.formatting import quantity
 from silver.batches import quality_rules
 from silver.batches.batch_counts import COUNTS_SCHEMA
-from silver.epochs.history import StoppedSource, read_history
+from silver.batches.landings import SourceEpochs, read_source_epochs
+from silver.epochs.history import StoppedSource
 from silver.operations.reconciliation import Ledger, place_text, reconciled
 
 KINDS = (
@@ -54,20 +55,21 @@ def expectations(run: Run, past: PreviousResults) -> Sequence[CheckTarget]:
     if version is None:
         return ()
     quality = run.config.quality
-    stopped_sources = read_history(run.spark, run.lake).stopped_sources()
+    known = read_source_epochs(run.spark, run.lake, run.config)
+    stopped_sources = known.history.stopped_sources()
     found = [
         _source(run, name, stopped_sources.get(name))
         for name in sorted(run.config.sources)
         if quality.defaults or name in quality.sources
     ]
     if quality.defaults or quality.reconciliation or quality_rules.change_rules(quality, OnChange.WARN):
-        found += [_changes(run, past, version)]
+        found += [_changes(run, past, version, known)]
     if quality.defaults:
         found += [_quarantine(run), _pending(run)]
     return found
 
 
-def _changes(run: Run, past: PreviousResults, version: int) -> CheckTarget:
+def _changes(run: Run, past: PreviousResults, version: int, known: SourceEpochs) -> CheckTarget:
     lake, name = run.lake, TableName(None, None, "changes")
     quality = run.config.quality
     warnings = quality_rules.change_rules(quality, OnChange.WARN)
@@ -96,7 +98,7 @@ def _changes(run: Run, past: PreviousResults, version: int) -> CheckTarget:
         )
 
     def measured(spark: SparkSession) -> Sequence[Finding]:
-        return reconciled(Ledger(spark, run, past, plain, since)) if quality.reconciliation else ()
+        return reconciled(Ledger(spark, run, past, plain, since, known)) if quality.reconciliation else ()
 
     return CheckTarget(
         "silver",

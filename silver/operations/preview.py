@@ -29,7 +29,6 @@ from silver.batches.landings import find_restarts, identify
 from silver.batches.process import decide_outcomes, decode_into_files, order_by_partition, overlaps_in_batch
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
-from silver.epochs import history
 from silver.epochs.resets import StopPoint
 from silver.formats import FORMATS
 from silver.stream.resume import last_batch_id, without_outcome
@@ -48,7 +47,7 @@ def preview(run: Run) -> Preview:
         return Preview({"silver": _found(0, (), ())})
     tune_for_rows(spark, found.messages)
     looked_at = overlaps_in_batch(spark, state, found)
-    known = identify(messages, state.lake, state.config, looked_at)
+    known = identify(messages, state.lake, state.source_epochs(spark), looked_at)
     found = replace(found, stops=tuple(find_restarts(known)) if looked_at else ())
     batch = (last_batch_id(spark, state) // BATCH_ID_STEP + 1) * BATCH_ID_STEP
     staged, contents, _ = decode_into_files(_place(run, "staged"), known, state, found, batch)
@@ -64,7 +63,7 @@ def preview(run: Run) -> Preview:
 def _waiting(run: Run, state: RunState) -> tuple[DataFrame, BatchExtent]:
     """The messages without an outcome, of configured sources that are not stopped, and their extent."""
     sources = run.config.sources
-    stopped_sources = history.read_history(run.spark, run.lake).stopped_sources()
+    stopped_sources = state.epoch_history(run.spark).stopped_sources()
     moving = [
         name
         for name in sources

@@ -6,7 +6,7 @@ Offsets and transactions are complete.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
@@ -21,8 +21,7 @@ from framework.pipeline.layer import Run
 from framework.spark.comparison import compare
 from framework.text.formatting import quantity
 from silver.batches.batch_counts import COUNTS_SCHEMA
-from silver.batches.landings import before_halves_of, identify, identify_all, outcomes_in_epochs
-from silver.epochs.history import read_history
+from silver.batches.landings import SourceEpochs, before_halves_of, identify, identify_all, outcomes_in_epochs
 from silver.stream.checkpoint import counted_from
 
 ACCOUNTED = Rule("every_message_has_a_fate", "accounted")
@@ -43,26 +42,24 @@ class Ledger:
     past: PreviousResults
     subject: CheckTarget
     since: int
+    epochs: SourceEpochs
 
     def everything(self) -> DataFrame:
         """All messages, with their epochs."""
         read = self.run.lake.read(self.spark, MESSAGES_TABLE)
-        starts = read_history(self.spark, self.run.lake).starts()
-        is_anew = any(since is not None for places in starts.values() for _, since in places.values())
-        return (identify_all if is_anew else identify)(read, self.run.lake, self.run.config)
+        is_anew = bool(self.epochs.history.sources_by_landing())
+        return (identify_all if is_anew else identify)(read, self.run.lake, self.epochs)
 
     def messages(self) -> DataFrame:
         """All messages of configured sources that are not stopped, with their epochs."""
-        stopped = list(read_history(self.spark, self.run.lake).stopped_sources())
+        stopped = list(self.epochs.history.stopped_sources())
         return self.everything().where(
             F.col("source").isin(*self.run.config.sources) & ~F.col("source").isin(*stopped)
         )
 
     def outcomes(self) -> DataFrame:
         """The messages (MESSAGE_ID) that have an outcome, each once."""
-        changes = outcomes_in_epochs(
-            self.run.lake.rows(self.spark, CHANGES_TABLE, CHANGES), self.run.lake, self.run.config
-        )
+        changes = outcomes_in_epochs(self.run.lake.rows(self.spark, CHANGES_TABLE, CHANGES), self.epochs)
         if self.since >= 0:
             changes = changes.where(F.col("batch") > self.since)
         return changes.select(*MESSAGE_ID).unionByName(before_halves_of(changes)).distinct()
@@ -77,7 +74,7 @@ def reconciled(ledger: Ledger) -> list[Finding]:
     total = lake.read(spark, MESSAGES_TABLE).count()
     last = ledger.past.of(ledger.subject.id, ACCOUNTED.name)
     started = ledger.past.started_at(ledger.subject.id)
-    everything = Ledger(spark, ledger.run, ledger.past, ledger.subject, -1)
+    everything = replace(ledger, since=-1)
     known = ledger.past.results.get(ledger.subject.id, ())
     if (
         last is None
@@ -107,7 +104,7 @@ def _compared(ledger: Ledger, messages: DataFrame, total: int) -> list[Finding]:
     lost_count, unknown_count, twice_count, seen = (int(row[i]) for i in range(4)) if row else (0, 0, 0, 0)
     lost_rows, unknown_rows = both.where(lost), both.where(unknown)
     if lost_count and ledger.since >= 0:  # older messages may have earlier outcomes
-        ever = Ledger(ledger.spark, ledger.run, ledger.past, ledger.subject, -1)
+        ever = replace(ledger, since=-1)
         lost_rows = lost_rows.join(ever.outcomes(), list(MESSAGE_ID), "left_anti")
         lost_count = lost_rows.count()
     if unknown_count:  # messages of earlier runs that were decoded again, and those of stopped sources

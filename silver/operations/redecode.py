@@ -78,7 +78,7 @@ def _redecode(spark: SparkSession, state: RunState, source: str, name: TableName
     mine = changes.where(changes_table.is_of(source, name))
     batches = _batches(changes, mine)
     near = bronze.join(batches.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
-    known = with_landing_id(identify_all(near, state.lake, state.config))
+    known = with_landing_id(identify_all(near, state.lake, state.source_epochs(spark)))
     _check_reach(mine, known, source, name)
     marked = _with_gone(known.join(batches, list(LANDING_ID), "left_semi"), changes)
     readable, gone, landed_at = marked.agg(

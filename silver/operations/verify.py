@@ -23,15 +23,16 @@ from framework.spark.comparison import compare, count_differences
 from silver.batches import batch_counts
 from silver.batches.landings import (
     LANDING_ID,
+    SourceEpochs,
     identify_all,
     landings_of,
     outcomes_in_epochs,
+    read_source_epochs,
     relanding_of_outcome,
     with_landing_id,
 )
 from silver.batches.landings import before_halves_of as met_halves
 from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
-from silver.epochs.history import read_history
 from silver.stream.checkpoint import counted_from, has_checkpoint
 from silver.stream.lost_tables import lost_tables
 
@@ -47,16 +48,17 @@ _DECIDED = "kind NOT IN ('quarantined', 'half') AND NOT (kind = 'row' AND half I
 
 def verify(run: Run) -> Sequence[Check]:
     """The checks of silver; messages of stopped or left-out sources may have no outcome."""
-    changes = outcomes_in_epochs(run.lake.rows(run.spark, CHANGES_TABLE, CHANGES), run.lake, run.config)
+    known = read_source_epochs(run.spark, run.lake, run.config)
+    changes = outcomes_in_epochs(run.lake.rows(run.spark, CHANGES_TABLE, CHANGES), known)
     met = met_halves(changes)
     return (
         *_there(run),
-        *_outcomes(run, changes, met),
+        *_outcomes(run, changes, known),
         _once(changes),
         _schemas(run, changes),
         _sequences(changes),
-        _pending(run, changes, met),
-        _quarantine(run, changes, met),
+        _pending(run, changes, met, known),
+        _quarantine(run, changes, met, known),
         _counts(run, changes),
         _statements(run, changes),
     )
@@ -75,10 +77,9 @@ def _there(run: Run) -> Sequence[Check]:
     )
 
 
-def _outcomes(run: Run, changes: DataFrame, met: DataFrame) -> Sequence[Check]:
-    history = read_history(run.spark, run.lake)
-    still = [*history.stopped_sources(), *history.left_out(run.config.sources)]
-    bronze = identify_all(run.lake.rows(run.spark, MESSAGES_TABLE, MESSAGES), run.lake, run.config)
+def _outcomes(run: Run, changes: DataFrame, known: SourceEpochs) -> Sequence[Check]:
+    still = [*known.history.stopped_sources(), *known.history.left_out(run.config.sources)]
+    bronze = identify_all(run.lake.rows(run.spark, MESSAGES_TABLE, MESSAGES), run.lake, known)
     messages = with_landing_id(bronze).select(*LANDING_ID)
     outcomes = landings_of(changes)
     without, invented = _one_sided(
@@ -147,12 +148,12 @@ def _sequences(changes: DataFrame) -> Check:
     return Check("sequences", "every change has its place in the order", missing, CHANGES_TABLE, _REREAD)
 
 
-def _pending(run: Run, changes: DataFrame, met: DataFrame) -> Check:
+def _pending(run: Run, changes: DataFrame, met: DataFrame, known: SourceEpochs) -> Check:
     settled = changes.where(is_settled_half("row", "quarantined")).select(*MESSAGE_ID).unionByName(met)
     halves = changes.where("kind = 'half' AND half IS NOT NULL").select(*MESSAGE_ID)
     implied = halves.join(settled, list(MESSAGE_ID), "left_anti").distinct()
     pending = run.lake.rows(run.spark, PENDING_TABLE, CHANGES)
-    there = outcomes_in_epochs(pending, run.lake, run.config).select(*MESSAGE_ID)
+    there = outcomes_in_epochs(pending, known).select(*MESSAGE_ID)
     action = "run again: what a crash left behind is derived then"
     return Check(
         "pending",
@@ -163,7 +164,7 @@ def _pending(run: Run, changes: DataFrame, met: DataFrame) -> Check:
     )
 
 
-def _quarantine(run: Run, changes: DataFrame, met: DataFrame) -> Check:
+def _quarantine(run: Run, changes: DataFrame, met: DataFrame, known: SourceEpochs) -> Check:
     later = (
         changes.where("kind <> 'quarantined'")
         .where(OF_FIRST_LANDING)
@@ -177,7 +178,7 @@ def _quarantine(run: Run, changes: DataFrame, met: DataFrame) -> Check:
     )
     implied = refused.where("decided_in IS NULL OR decided_in < batch").select(*_ROW_AT).distinct()
     open_rows = run.lake.rows(run.spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
-    there = outcomes_in_epochs(open_rows, run.lake, run.config).select(*_ROW_AT)
+    there = outcomes_in_epochs(open_rows, known).select(*_ROW_AT)
     action = "run again: what a crash left behind is derived then"
     return Check(
         "quarantine",

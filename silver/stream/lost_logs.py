@@ -86,7 +86,7 @@ def _encodings(spark: SparkSession, state: RunState, known: Collection[str]) -> 
         return None
     messages = lake.rows(spark, MESSAGES_TABLE, MESSAGES).where(F.col("source").isin(*plans))
     state.encodings = encodings.Encodings()
-    seen = contents_of(decode(identify_all(messages, lake, state.config), state), None).evidence
+    seen = contents_of(decode(identify_all(messages, lake, state.source_epochs(spark)), state), None).evidence
     last = last_batch_id(spark, state)
     rows = state.encodings.news(seen, last)
     refused = lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")

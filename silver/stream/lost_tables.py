@@ -57,12 +57,12 @@ def read_noted_tables(spark: SparkSession, lake: Lakehouse) -> Inventory | None:
     return read_inventory(spark, lake, _LAYER)
 
 
-def note_tables(spark: SparkSession, lake: Lakehouse, noted: Inventory | None) -> None:
+def note_tables(spark: SparkSession, state: RunState, noted: Inventory | None) -> None:
     """Note which tables exist, and a copy of `ops/epochs`: no other table says where each epoch begins."""
-    rows = [asdict(row) for row in epochs.read_history(spark, lake).rows]
-    now = Inventory(those_there(spark, lake, TABLES), {"epochs": rows})
+    rows = [asdict(row) for row in state.epoch_history(spark).rows]
+    now = Inventory(those_there(spark, state.lake, TABLES), {"epochs": rows})
     if now != noted:
-        write_inventory(spark, lake, _LAYER, now)
+        write_inventory(spark, state.lake, _LAYER, now)
 
 
 def lost_tables(spark: SparkSession, lake: Lakehouse) -> frozenset[str]:

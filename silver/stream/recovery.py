@@ -22,10 +22,11 @@ def finish_interrupted(spark: SparkSession, state: RunState) -> None:
         return
     last = state.newest = last_batch_id(spark, state)
     counts = state.lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA)
+    known = state.source_epochs(spark)
     if last >= 0 and counts.where(F.col("batch") == last).isEmpty():
-        messages = identify_all(state.lake.read(spark, MESSAGES_TABLE), state.lake, state.config)
+        messages = identify_all(state.lake.read(spark, MESSAGES_TABLE), state.lake, known)
         changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("batch") == last)
-        batch = outcomes_in_epochs(changes, state.lake, state.config).select(*MESSAGE_ID)
+        batch = outcomes_in_epochs(changes, known).select(*MESSAGE_ID)
         landed_at = messages.join(batch, list(MESSAGE_ID), "left_semi").agg(F.max("ingested_at")).first()
         derive(messages, last, state, None if landed_at is None else landed_at[0])
         state.tables = state.has_waiting = None  # they were read before these counts existed

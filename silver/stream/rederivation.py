@@ -35,7 +35,7 @@ _SUMS = ("rows", "merged", "snapshots")
 def rederive(spark: SparkSession, state: RunState, source: str) -> None:
     """Correct everything that is derived from the changes of a source."""
     changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("source") == source)
-    changes = outcomes_in_epochs(changes, state.lake, state.config)
+    changes = outcomes_in_epochs(changes, state.source_epochs(spark))
     met = landings.before_halves_of(changes).select(*MESSAGE_ID)
     _quarantine(spark, state, source, changes, met)
     _pending(spark, state, source, changes, met)
@@ -64,7 +64,7 @@ def _quarantine(
     )
     messages = lake.read(spark, MESSAGES_TABLE).where(F.col("source") == source)
     near = messages.join(implied.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
-    known = identify_all(near, lake, state.config).where("relanding IS NULL")
+    known = identify_all(near, lake, state.source_epochs(spark)).where("relanding IS NULL")
     raw = known.select(*MESSAGE_ID, "key", "value", F.col("ingested_at").alias("seen")).dropDuplicates(
         list(MESSAGE_ID)
     )

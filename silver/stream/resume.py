@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -33,12 +34,12 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
     that died is repeated: an epoch is recorded before a message is decoded in it, and a source counts as
     resumed only afterwards.
     """
-    history = epochs.read_history(spark, state.lake)
+    history = state.epoch_history(spark)
     sources = state.config.sources
     epochs.check_not_lowered(history, {name: source.epoch for name, source in sources.items()})
     for source in sources.values():
         _begin(spark, state, source, history)
-    history = epochs.read_history(spark, state.lake)
+    history = state.epoch_history(spark)
     for name in history.passed_over(sources):
         _tune_for_bronze(spark, state)
         state.raw = _messages(spark, state, name)
@@ -48,15 +49,15 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
             if len(sources) == 1:
                 raise
             last = max(last_batch_id(spark, state), history.last_batch(name))
-            epochs.append_rows(spark, state.lake, [epochs.failed_row(name, last, brief(error))])
+            state.append_epochs(spark, [epochs.failed_row(name, last, brief(error))])
             continue
         finally:
             state.raw = None
         crash_point("silver.before_resumed")
-        if name not in epochs.read_history(spark, state.lake).stopped_sources():
+        if name not in state.epoch_history(spark).stopped_sources():
             last = max(last_batch_id(spark, state), history.last_batch(name))
-            epochs.append_rows(spark, state.lake, [epochs.resumed_row(name, sources[name].epoch, last)])
-    return epochs.read_history(spark, state.lake).stopped_sources()
+            state.append_epochs(spark, [epochs.resumed_row(name, sources[name].epoch, last)])
+    return state.epoch_history(spark).stopped_sources()
 
 
 def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs.History) -> None:
@@ -71,7 +72,7 @@ def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs
         before = None  # a release that did not record epochs began it
     places = [] if before is None else _places(spark, state, source.name, stopped, before)
     beginning = epochs.EpochStart(source.name, source.epoch, before, places)
-    epochs.append_rows(spark, state.lake, epochs.started_rows(beginning, history))
+    state.append_epochs(spark, epochs.started_rows(beginning, history))
     crash_point("silver.after_begun")
 
 
@@ -98,7 +99,7 @@ def _places(
             (topic, partition),
             (topic, partition, 0, after_all) if topic in anew else (topic, partition, end, None),
         )
-    return _after_earlier(list(found.values()), name, epochs.read_history(spark, state.lake))
+    return _after_earlier(list(found.values()), name, state.epoch_history(spark))
 
 
 def _after_earlier(
@@ -166,8 +167,9 @@ def without_outcome_identified(
         newest: The last epochs of sources that begin another one.
     """
     changes = state.lake.rows(messages.sparkSession, CHANGES_TABLE, CHANGES)
-    outcomes = landings_of(outcomes_in_epochs(changes, state.lake, state.config))
-    known = identify_all(messages, state.lake, state.config, newest)
+    recorded = state.source_epochs(messages.sparkSession)
+    outcomes = landings_of(outcomes_in_epochs(changes, recorded))
+    known = identify_all(messages, state.lake, replace(recorded, newest=newest or {}))
     decided = outcomes.withColumnRenamed("relanding", "relanding_id").withColumn("has_outcome", F.lit(True))
     marked = known.withColumn("relanding_id", F.coalesce("relanding", F.lit(""))).join(
         decided, [*MESSAGE_ID, "relanding_id"], "left"
@@ -186,14 +188,10 @@ def process_in_portions(messages: DataFrame, state: RunState, *, is_replay: bool
 
 def _take_up(messages: DataFrame, state: RunState, *, is_replay: bool) -> None:
     spark = messages.sparkSession
-    already_stopped = set(epochs.read_history(spark, state.lake).stopped_sources())
+    already_stopped = set(state.epoch_history(spark).stopped_sources())
     parts = portions(messages, _room(spark, state))
     for number, is_part in enumerate(parts, 1):
-        stopped = (
-            set(epochs.read_history(spark, state.lake).stopped_sources()) - already_stopped
-            if number > 1
-            else set()
-        )
+        stopped = set(state.epoch_history(spark).stopped_sources()) - already_stopped if number > 1 else set()
         part = (
             messages.where(is_part & ~F.col("source").isin(*stopped)) if stopped else messages.where(is_part)
         )

@@ -32,7 +32,7 @@ def process_with_isolation(messages: DataFrame, batch: int, state: RunState) -> 
         if not failed:
             raise
         rows = [epochs.failed_row(source, batch, reason) for source, reason in failed.items()]
-        epochs.append_rows(messages.sparkSession, state.lake, rows, state.transaction("failed", batch))
+        state.append_epochs(messages.sparkSession, rows, state.transaction("failed", batch))
         state.high_offsets = None  # the first attempt has changed them
         try:
             process_batch(messages.where(~F.col("source").isin(*failed)), batch, state)
@@ -60,7 +60,7 @@ def _failure(messages: DataFrame, batch: int, state: RunState) -> str | None:
     """Why the messages of one source cannot be decoded, None if they can; nothing is written."""
     try:
         found = batch_extent(messages, state.config)
-        staged = decode(identify_all(messages, state.lake, state.config), state)
+        staged = decode(identify_all(messages, state.lake, state.source_epochs(messages.sparkSession)), state)
         contents = contents_of(staged, found.landed_at)
         rows, _ = decide_outcomes(order_by_partition(staged, state, contents, batch), state, found, contents)
         rows.write.format("noop").mode("overwrite").save()

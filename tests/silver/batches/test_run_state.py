@@ -1,0 +1,37 @@
+"""The state of a run: what is read once, and when it is read again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.batches.run_state import RunState
+from silver.epochs import history
+from silver.epochs.history import EpochRow, History
+
+
+def test_the_epochs_are_read_once_and_again_after_the_run_has_appended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table: list[EpochRow] = []
+    reads: list[int] = []
+
+    def read(*_: object) -> History:
+        reads.append(len(table))
+        return History(tuple(table))
+
+    def append(_spark: object, _lake: object, rows: list[EpochRow], _transaction: object) -> None:
+        table.extend(rows)
+        raise OSError("the commit is there, its answer is lost")
+
+    monkeypatch.setattr(history, "read_history", read)
+    monkeypatch.setattr(history, "append_rows", append)
+    nothing: Any = None
+    state = RunState(Lakehouse("/nowhere"), nothing, {})
+    assert [state.epoch_history(nothing).sources() for _ in range(3)] == [[], [], []]
+    with pytest.raises(OSError, match="its answer is lost"):
+        state.append_epochs(nothing, [EpochRow("feed", 2, "begun")])
+    assert [state.epoch_history(nothing).epochs("feed") for _ in range(3)] == [[2], [2], [2]]
+    assert reads == [0, 1]
