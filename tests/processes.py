@@ -34,6 +34,18 @@ def memory_of(process: int) -> int:
     return total
 
 
+def cpu_of(process: int) -> float:
+    """The seconds of CPU that a process and all below it have used, with the children that have ended."""
+    ticks = 0
+    for pid in family(process):
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
     """SIGKILL for a process that we started and all below it, children first."""
     for pid in reversed(family(process.pid)):
