@@ -23,7 +23,7 @@ unexport PYTHONPATH
 FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-long test-format test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark
+.PHONY: help setup demo test test-long test-format test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark errors-page
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -42,6 +42,7 @@ help:
 	@echo "make mutations each guard against lost and doubled changes switched off in a copy: a named test fails"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
 	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); the table goes into README.md"
+	@echo "make errors-page  docs/errors.md from the explanations of the error codes"
 	@echo "make lint     format check, ruff, mypy, import contracts"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make clean    remove what the other targets made"
@@ -123,6 +124,10 @@ real: $(READY)
 
 benchmark: $(READY)
 	$(BIN)/python -m tests.benchmarks --scale $(SCALE) --into README.md
+
+errors-page: $(READY)
+	$(BIN)/python -m mainstem explain --markdown > docs/errors.md.new
+	mv docs/errors.md.new docs/errors.md
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -17,7 +17,7 @@ Command = Callable[[argparse.Namespace], int]
 def add_command(subparsers: Subparsers, name: str, run: Command, *, help: str) -> argparse.ArgumentParser:
     """Add a command with the common options; returns its parser, for the options of its own."""
     parser = subparsers.add_parser(name, parents=[_common_options()], help=help)
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, parser=parser)
     return parser
 
 

@@ -19,7 +19,6 @@ try:
         detect,
         doctor,
         forget,
-        formats,
         init,
         maintain,
         plan,
@@ -32,13 +31,15 @@ try:
         trace,
         validate,
     )
+    from framework.cli.commands.reference import explain, formats
 except ModuleNotFoundError as missing:
     if missing.name != "pyspark":
         raise
     sys.exit(f"error: {spark_missing()}")
+from framework.cli.arguments import CommandParser, read_arguments
 from framework.cli.options import Command
-from framework.cli.terminal import accept_any_text, say, say_error, say_note
-from framework.errors import MainstemError, cause_of
+from framework.cli.terminal import accept_any_text, say_error, say_note
+from framework.errors import MainstemError, brief
 
 _COMMANDS = (
     run,
@@ -55,6 +56,7 @@ _COMMANDS = (
     formats,
     detect,
     init,
+    explain,
     doctor,
     demo,
 )
@@ -70,7 +72,7 @@ _ENDINGS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; an error is three lines, or a trace with `--debug`."""
     accept_any_text()
-    options = command_line().parse_args(arguments)
+    options = read_arguments(command_line(), arguments)
     command: Command = options.command
     try:
         return command(options)
@@ -80,14 +82,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say_error(error)
         return error.exit_code
     except KeyboardInterrupt:
-        say(("error: INTERRUPTED", "  do:    run again: nothing is lost or doubled"), is_error=True)
+        say_error(_interrupted(arguments))
         return 1
     except BrokenPipeError:
         return 1
     except Exception as error:  # a bug, or the platform
         if options.debug:
             raise
-        say_error(_unexpected(error))
+        say_error(_unexpected(error, arguments))
         return 1
 
 
@@ -125,20 +127,37 @@ def _raise_for(code: int, arguments: Sequence[str] | None) -> None:
         raise MainstemError(
             "TASK_FAILED",
             found=f"exit code {code}: {_ENDINGS.get(code, 'failed')}",
-            where=f"mainstem {' '.join(sys.argv[1:] if arguments is None else arguments)}",
-            action="read what was printed before this; mend the cause and run again: "
+            where=_as_typed(arguments),
+            action="read what was printed before this; fix the cause and run again: "
             "nothing is lost or doubled",
         )
 
 
-def _unexpected(error: Exception) -> MainstemError:
-    action = "run again with --debug for the whole trace; a run can always be repeated"
-    return MainstemError(type(error).__name__.upper(), found=cause_of(error), where="not told", action=action)
+def _interrupted(arguments: Sequence[str] | None) -> MainstemError:
+    return MainstemError(
+        "INTERRUPTED",
+        found="the command was stopped from the keyboard",
+        where=_as_typed(arguments),
+        action="run again: nothing is lost or doubled",
+    )
+
+
+def _unexpected(error: Exception, arguments: Sequence[str] | None) -> MainstemError:
+    return MainstemError(
+        "UNEXPECTED_ERROR",
+        found=brief(error),
+        where=_as_typed(arguments),
+        action="run again with --debug for the whole trace; a run can always be repeated",
+    )
+
+
+def _as_typed(arguments: Sequence[str] | None) -> str:
+    return " ".join(("mainstem", *(sys.argv[1:] if arguments is None else arguments)))
 
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = CommandParser(
         prog="mainstem", description="Change feeds to correct, typed, current Delta tables."
     )
     parser.add_argument("--version", action="version", version=f"mainstem {version('mainstem')}")

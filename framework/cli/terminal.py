@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterable
 
 from framework.errors import MainstemError, brief
+from framework.explanations import EXPLANATIONS
 from framework.text.formatting import is_unseen, one_line
 
 GREEN, RED, PLAIN = "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
@@ -52,7 +53,7 @@ def say_note(notes: Iterable[str]) -> None:
 
 
 def say_error(error: Exception) -> None:
-    """Print an error: a MainstemError in its three parts, each on a line."""
+    """Print an error: a MainstemError in its three parts, a line each, and the command that explains it."""
     say(error_lines(error), is_error=True)
 
 
@@ -61,7 +62,10 @@ def error_lines(error: Exception) -> list[str]:
     if not isinstance(error, MainstemError):
         return [f"error: {brief(error)}"]
     parts = (("found", error.found), ("where", error.where), ("do", error.action))
-    return [f"error: {error.condition}", *(f"  {f'{name}:':<7}{one_line(text)}" for name, text in parts)]
+    lines = [f"error: {error.condition}", *(f"  {f'{name}:':<7}{one_line(text)}" for name, text in parts)]
+    return (
+        [*lines, f"  more:  mainstem explain {error.condition}"] if error.condition in EXPLANATIONS else lines
+    )
 
 
 def say_json(value: object) -> None:

@@ -75,7 +75,7 @@ def _error(spark: SparkSession, state: RunState, plan: SourcePlan) -> MainstemEr
     others = f" (and {quantity(len(found) - 1, 'more such column')})" if len(found) > 1 else ""
     waiting = quantity(sum(row[2] for row in found), "message waits", "messages wait")
     return MainstemError(
-        str(reason).upper(),
+        "ENCODING_UNKNOWN" if reason == Reason.ENCODING_UNKNOWN else "ENCODING_CONTRADICTED",
         found=f"{waiting} in quarantine: {detail}{others}",
         where=f"source {plan.context.source}",
         action="write the setting as the connector has it and run again: the messages are decoded then,"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from framework.cli import main
-from framework.cli.commands import detect, formats
+from framework.cli.commands import detect
+from framework.cli.commands.reference import formats
 from framework.demo import feeds as demonstration
 from framework.pipeline.layer import installed_layers
 from framework.text.tables import markdown

@@ -24,9 +24,10 @@ def test_our_colours_stay_and_others_are_named(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == f"{GREEN}ok{PLAIN} ⟨U+001B⟩[8mhidden\n"
 
 
-def test_an_error_is_four_lines_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_five_lines_whatever_it_quotes(capsys: pytest.CaptureFixture[str]) -> None:
     say_error(MainstemError("BAD_KEY", found=HOSTILE, where="here", action="look"))
-    assert capsys.readouterr().err == f"error: BAD_KEY\n  found: {SHOWN}\n  where: here\n  do:    look\n"
+    shown = f"error: BAD_KEY\n  found: {SHOWN}\n  where: here\n  do:    look\n"
+    assert capsys.readouterr().err == f"{shown}  more:  mainstem explain BAD_KEY\n"
 
 
 def test_json_stays_json_and_has_no_unseen_character(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,1 @@
+"""The commands that say what Mainstem knows: its formats and its errors."""

@@ -1,0 +1,99 @@
+"""`mainstem explain`: says what an error code means, why the error happens and what to do."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from framework.cli.options import Subparsers, add_command
+from framework.cli.terminal import say, say_json, say_text
+from framework.errors import ConfigurationError, nearest
+from framework.explanations import CHAPTERS, EXPLANATIONS, Explanation
+from framework.explanations.page import markdown_page
+
+_WIDEST = 100
+
+
+def add_parser(subparsers: Subparsers) -> None:
+    """Declare the command."""
+    parser = add_command(subparsers, "explain", run, help="what an error code means, and what to do")
+    parser.add_argument("code", metavar="CODE", nargs="?", help="the code of an error; without it, all codes")
+    parser.add_argument("--markdown", action="store_true", help="print the page of all errors as Markdown")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the explanation of one error code, all codes, or the page of all errors."""
+    if options.markdown:
+        say_text(markdown_page())
+    elif options.code is None:
+        _print_all(is_json=options.json)
+    else:
+        entry = explanation_of(options.code)
+        if options.json:
+            say_json(asdict(entry))
+        else:
+            say(explanation_lines(entry, _width()))
+    return 0
+
+
+def explanation_of(code: str) -> Explanation:
+    """The explanation of an error code, in upper or lower case.
+
+    Raises:
+        ConfigurationError: UNKNOWN_CODE, with the most similar code.
+    """
+    known = EXPLANATIONS.get(code.upper())
+    if known is None:
+        close = nearest(code, EXPLANATIONS)
+        hint = f"did you mean {close}? " if close else ""
+        raise ConfigurationError(
+            "UNKNOWN_CODE",
+            found=f"no error code {code!r}",
+            where="explain",
+            action=f"{hint}`mainstem explain` lists all codes",
+        )
+    return known
+
+
+def explanation_lines(entry: Explanation, width: int) -> Iterator[str]:
+    """An explanation as lines of at most this width."""
+    yield entry.code
+    parts = (
+        ("means", entry.meaning),
+        ("why", entry.cause),
+        ("do", entry.remedy),
+        ("example", entry.example),
+    )
+    for name, text in parts:
+        yield from textwrap.wrap(
+            text,
+            width,
+            initial_indent=f"  {f'{name}:':<9}",
+            subsequent_indent=" " * 11,
+            break_on_hyphens=False,
+            break_long_words=False,
+        )
+
+
+def _print_all(*, is_json: bool) -> None:
+    if is_json:
+        say_json({"errors": [asdict(entry) for entry in EXPLANATIONS.values()]})
+    else:
+        say(_all_lines())
+
+
+def _all_lines() -> Iterator[str]:
+    widest = max(map(len, EXPLANATIONS))
+    for title, chapter in CHAPTERS.items():
+        yield f"{title}:"
+        for entry in chapter:
+            yield f"  {entry.code:<{widest}}  {entry.meaning}"
+        yield ""
+    yield "`mainstem explain CODE` says why an error happens and what to do"
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, _WIDEST)

@@ -1,0 +1,20 @@
+"""All error codes with their explanations: `mainstem explain` and `docs/errors.md` show them."""
+
+from __future__ import annotations
+
+from framework.explanations import command_line, configuration, layers, machine, sources
+from framework.explanations.explanation import Explanation
+
+__all__ = ["CHAPTERS", "EXPLANATIONS", "Explanation"]
+
+CHAPTERS = {
+    "Configuration": configuration.EXPLANATIONS,
+    "Commands and queries": command_line.EXPLANATIONS,
+    "Machine, Spark and lakehouse": machine.EXPLANATIONS,
+    "Sources and dumps": sources.EXPLANATIONS,
+    "Changes, tables and checks": layers.EXPLANATIONS,
+}
+"""The explanations by the part of Mainstem that raises the error."""
+
+EXPLANATIONS = {entry.code: entry for chapter in CHAPTERS.values() for entry in chapter}
+"""The explanation of each code."""

@@ -1,0 +1,144 @@
+"""Errors of decoding, of the replicas, and of the checks at the end of a run."""
+
+from framework.explanations.explanation import Explanation
+
+EXPLANATIONS = (
+    Explanation(
+        "BAD_VALUE",
+        "A value does not fit the type of its column, and the table is set to wait for a correction.",
+        "The source has a value such as `0000-00-00`, or the configured type is too narrow, with "
+        "`bad_values: park`.",
+        "Correct the value in the source, give the column another type under `tables: columns:`, or set "
+        "`bad_values: null`. Then run again.",
+        "Write: `columns: {price: {type: string}}`.",
+    ),
+    Explanation(
+        "BRONZE_INCOMPLETE",
+        "Files of `bronze/messages` that silver has not read are gone.",
+        "Somebody deleted files of the table, or a clean-up outside Mainstem did.",
+        "Restore the files, or the table at an earlier version. If they are lost, set aside "
+        "`bronze/messages` and the checkpoints of bronze, and land the messages again.",
+        "Do: restore bronze/messages from a backup, then `mainstem run`.",
+    ),
+    Explanation(
+        "BRONZE_REWRITTEN",
+        "Messages in `bronze/messages` were changed or deleted by something other than `mainstem forget`.",
+        "Somebody ran UPDATE, DELETE, MERGE or RESTORE on the table.",
+        "Restore the version that the error names. Messages that landed since then must land again; the "
+        "error names the checkpoints.",
+        "Do: run `RESTORE TABLE … TO VERSION AS OF 41` on bronze/messages, with the number from the error.",
+    ),
+    Explanation(
+        "BRONZE_TOO_SHORT",
+        "A rebuild from bronze is refused, because bronze lacks messages of the table.",
+        "Old messages were removed from `bronze/messages`.",
+        "Bring them back, or rebuild from silver, which has their changes.",
+        "Do: `mainstem rebuild shop.orders`, without `--from bronze`.",
+    ),
+    Explanation(
+        "COLUMNS_DIFFER_BY_CASE",
+        "Two columns of a table differ only by upper and lower case.",
+        "The source allows such names; Delta does not.",
+        "Rename one in the source, or exclude the table.",
+        "Found: columns `Id` and `id`. Do: rename one, or write `exclude: true`.",
+    ),
+    Explanation(
+        "ENCODING_CONTRADICTED",
+        "Messages wait, because a value is not written as the setting of the source, or as earlier values.",
+        "The setting is wrong, or the connector was configured in another way since then.",
+        "Write the setting as the connector has it, and run again: the messages are decoded then. "
+        "`mainstem rebuild TABLE --from bronze` corrects tables that were read in another mode before.",
+        "Found: `decimals: base64` and a decimal `12.50`. Write: `decimals: text`.",
+    ),
+    Explanation(
+        "ENCODING_UNKNOWN",
+        "Messages wait, because their values can be read in several ways.",
+        "The feed does not say how its connector writes decimals, bytes or times, and the values seen so far "
+        "do not show it.",
+        "Write the setting as the connector has it, and run again: the messages are decoded then. "
+        "`mainstem rebuild TABLE --from bronze` corrects tables that were read in another mode before.",
+        "Write: `decimals: text` below `sources.crm`.",
+    ),
+    Explanation(
+        "EPOCHS_LOST",
+        "`ops/epochs` is gone, and nothing else says where the epochs of a source begin.",
+        "The table was deleted or not copied with the lakehouse.",
+        "Restore it. Or, if all messages in bronze belong to the configured epochs, create the empty file "
+        "`<checkpoint>.reset` that the error names and run again.",
+        "Do: restore ops/epochs from a backup, then `mainstem run`.",
+    ),
+    Explanation(
+        "GATE_FAILED",
+        "Rows of a batch break a rule with `gate: true`, so the batch is not applied.",
+        "The source has rows that the rule forbids.",
+        "Correct the rows in the source, or change the rule, and run again. The batch waits in silver; "
+        "`mainstem status` shows keys of such rows.",
+        "Found: 2 rows without a name, rule `{not_null: name, gate: true}`.",
+    ),
+    Explanation(
+        "MESSAGES_UNACCOUNTED",
+        "A batch did not give each message exactly one outcome, so nothing of it was written.",
+        "A fault in Mainstem.",
+        "Report it, with the numbers in the error. Bronze keeps every message.",
+        "Found: 1,000 messages in a batch, 999 outcomes.",
+    ),
+    Explanation(
+        "NOT_JUDGED",
+        "The quality rules could not be evaluated.",
+        "A table cannot be read, or a rule fails for a technical reason; the error names it.",
+        "Fix the cause and run again. `mainstem status --verify` checks the tables without the rules.",
+        "Do: `mainstem status --verify`.",
+    ),
+    Explanation(
+        "REPLICA_TAKEN",
+        "Two tables would have the same replica.",
+        "Two sources have a table of the same name, or two names differ only by case.",
+        "Give one of them another name with `replica`.",
+        "Write: `{match: shop.orders, replica: archive.orders}`.",
+    ),
+    Explanation(
+        "SCHEMAS_LOST",
+        "`silver/schemas` is gone, and with it the types of the columns.",
+        "The table was deleted or not copied with the lakehouse.",
+        "Restore it. Or, where bronze still has all messages, delete what the error names and run again.",
+        "Do: restore silver/schemas from a backup, then `mainstem run`.",
+    ),
+    Explanation(
+        "SCHEMA_CHANGE_REFUSED",
+        "The columns of the source changed, and `schema_policy: fail` forbids it.",
+        "A column was added, dropped, renamed or given another type in the source.",
+        "Set another `schema_policy` for the table, or exclude it, and run again. Its changes wait.",
+        "Write: `{match: shop.orders, schema_policy: lenient}`.",
+    ),
+    Explanation(
+        "SILVER_FAILED",
+        "The stream that decodes messages failed.",
+        "The storage or the checkpoint has a fault; the error has the reason.",
+        "Run again. If files of the checkpoint are damaged, delete it, create the empty file "
+        "`<checkpoint>.reset` and run again.",
+        "Do: `mainstem run --debug`.",
+    ),
+    Explanation(
+        "SILVER_REPLACED",
+        "`silver/changes` is gone, while its checkpoint exists.",
+        "The table was deleted or not copied with the lakehouse.",
+        "Restore the table. Or delete the checkpoint that the error names, to read all of bronze again.",
+        "Do: restore silver/changes from a backup, then `mainstem run`.",
+    ),
+    Explanation(
+        "SOURCE_RESET",
+        "The positions of a source start again, so the source has stopped.",
+        "The feed comes from a new server, from a restored backup, or from a log that was reset.",
+        "If that is so, raise `epoch` of the source by one and run again. What has waited is processed, and "
+        "nothing is lost.",
+        "Write: `epoch: 2` below `sources.orders`.",
+    ),
+    Explanation(
+        "TOO_MANY_REPLAYS",
+        "Too many batches were decoded again since the last new message.",
+        "`mainstem replay` or `rebuild --from bronze` was repeated very often without a new message.",
+        "Land a message, run, and repeat the command.",
+        "Do: `mainstem run`, then `mainstem replay`.",
+    ),
+)
+"""In the order of the alphabet."""
