@@ -26,6 +26,7 @@ from bronze.files.gzip_members import InflatedError, unpacked
 from bronze.files.line_parser import LAYOUTS, Messages, group_lines, split_lines
 from bronze.files.listing import ListedFile
 from bronze.files.local_files import open_file
+from bronze.files.sections import Section
 from bronze.files.zeros import MOST_ZEROS, ZerosError, check_holes, without_long_zeros
 
 CHUNK = 4 * 1024 * 1024
@@ -75,14 +76,14 @@ class Reading:
     places: Mapping[str, int] = field(default_factory=dict)
 
 
-def path_reader(reading: Reading, groups: Sequence[Sequence[ListedFile]]) -> _Reader:
-    """A function for mapInArrow over group numbers (`id`): gives the messages of each group's files."""
+def path_reader(reading: Reading, groups: Sequence[Sequence[Section]]) -> _Reader:
+    """A function for mapInArrow over group numbers (`id`): gives the messages of each group's sections."""
 
     def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for group in batch.column("id"):
-                for listed in groups[group.as_py()]:
-                    yield from read_file(listed, reading)
+                for section in groups[group.as_py()]:
+                    yield from read_section(section, reading)
 
     return read
 
@@ -107,13 +108,18 @@ def content_reader(reading: Reading, files: Mapping[str, ListedFile]) -> _Reader
     return read
 
 
-def read_file(listed: ListedFile, reading: Reading) -> Iterator[pa.RecordBatch]:
-    """The messages of one file; raises MainstemError where it is gone, unreadable or not as it was listed."""
+def read_section(section: Section, reading: Reading) -> Iterator[pa.RecordBatch]:
+    """The messages of a section of a file.
+
+    Raises MainstemError where the file is gone, unreadable or not as it was listed.
+    """
+    listed = section.listed
     try:
         with open_file(listed.path, reading.folder, follow_links=reading.follow_links) as file:
             _check_same(file, listed, reading)
             check_holes(file.fileno())
-            yield from read_stream(file, listed, reading)
+            file.seek(section.start)
+            yield from read_stream(file, listed, reading, section)
             _check_same(file, listed, reading)
     except ZerosError:
         raise file_sparse(listed, reading.source, MOST_ZEROS) from None
@@ -123,21 +129,26 @@ def read_file(listed: ListedFile, reading: Reading) -> Iterator[pa.RecordBatch]:
         raise file_unreadable(listed, reading.source, error.strerror or type(error).__name__) from None
 
 
-def read_stream(file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading) -> Iterator[pa.RecordBatch]:
+def read_stream(
+    file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading, section: Section | None = None
+) -> Iterator[pa.RecordBatch]:
     """The messages of an open file in batches of bounded size; decompresses it if its name ends in `.gz`.
+
+    With a `section`, those of the section, which begins at the file's position.
 
     Raises:
         MainstemError: FILE_CROWDED or FILE_INFLATED for a file beyond the limits, FILE_SPARSE for a long
             run of zero bytes, FILE_CORRUPT for broken gzip.
     """
+    section = section or Section(listed)
     chunks = (
         unpacked(file, reading.max_gzip_ratio, CHUNK)
         if listed.file.endswith(".gz")
-        else iter(lambda: file.read(CHUNK), b"")
+        else _chunks(file, section.size)
     )
     parse, count = LAYOUTS[reading.layout], 0
     try:
-        for block in group_lines(split_lines(without_long_zeros(chunks))):
+        for block in group_lines(split_lines(without_long_zeros(chunks), lines_before=section.lines)):
             count += len(block.numbers)
             if count > reading.max_file_messages:
                 raise file_crowded(listed, reading.source, reading.max_file_messages)
@@ -148,6 +159,14 @@ def read_stream(file: BinaryIO | io.FileIO, listed: ListedFile, reading: Reading
         raise file_inflated(listed, reading.source, reading.max_gzip_ratio) from None
     except (EOFError, zlib.error) as error:
         raise file_corrupt(listed, reading.source, str(error)) from None
+
+
+def _chunks(file: BinaryIO | io.FileIO, size: int | None) -> Iterator[bytes]:
+    """The next `size` bytes of a file in chunks; all that follow where it is None."""
+    while chunk := file.read(CHUNK if size is None else min(CHUNK, size)):
+        yield chunk
+        if size is not None:
+            size -= len(chunk)
 
 
 def _check_same(file: io.FileIO, listed: ListedFile, reading: Reading) -> None:

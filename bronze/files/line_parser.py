@@ -65,14 +65,16 @@ class Messages:
     line: list[int]
 
 
-def split_lines(chunks: Iterable[bytes], longest: int = MAX_LINE_BYTES) -> Iterator[tuple[int, Line]]:
-    """Each non-empty line with its number, counted from 1; keeps one chunk and one line in memory.
+def split_lines(
+    chunks: Iterable[bytes], longest: int = MAX_LINE_BYTES, *, lines_before: int = 0
+) -> Iterator[tuple[int, Line]]:
+    """Each non-empty line with its number; keeps one chunk and one line in memory.
 
-    A line ends at a line feed, and one carriage return before it is removed. The last line may lack its line
-    feed. Empty lines are counted but are no messages. Of a line that is longer than `longest` only the size
-    is returned.
+    Lines are counted from 1, behind `lines_before` others. A line ends at a line feed, and one carriage
+    return before it is removed. The last line may lack its line feed. Empty lines are counted but are no
+    messages. Of a line that is longer than `longest` only the size is returned.
     """
-    number = 0
+    number = lines_before
     begun: list[bytes] = []
     size = 0
     for chunk in chunks:

@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.checkpoint import checkpoint_lost, has_checkpoint
+from bronze.files import sections
 from bronze.files.arrow_reader import Reading, content_reader, path_reader
 from bronze.files.auto_loader import has_auto_loader, list_with_auto_loader
 from bronze.files.errors import file_changing, file_rewritten, file_too_large, file_vanished
@@ -37,13 +38,13 @@ from bronze.files.file_log import (
 )
 from bronze.files.listing import Clock, ListedFile, Listing, digest, list_complete, list_existing, list_remote
 from bronze.files.local_files import SkippedEntry, list_local
+from bronze.files.sections import Section, sections_of
 from bronze.source import COMMITS_PER_BATCH, Discovery, Feed, Part, SourceKind, Waiting
 from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.small_files import is_local, without_glob
 from framework.pipeline.fault_injection import crash_point
 
 PART_BYTES = 4 * 1024**3
-TASK_BYTES = 64 * 1024**2
 LARGEST_REMOTE = 256 * 1024**2
 
 _GZIP_RATIO = 8  # an estimate, which only balances tasks
@@ -158,10 +159,18 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
 def read_messages(
     spark: SparkSession, folder: str, files: Sequence[ListedFile], reading: Reading
 ) -> DataFrame:
-    """The messages of these files as rows of MESSAGES; small files share a task, a large file has its own."""
+    """The messages of these files as rows of MESSAGES.
+
+    Small files share a task, a section of a large file has its own.
+    """
     if not is_local(folder):
         return _read_remote(spark, files, reading)
-    groups = list(_grouped(files))
+    found = (
+        section
+        for file in files
+        for section in sections_of(file, folder, reading.max_file_messages, follow_links=reading.follow_links)
+    )
+    groups = list(_grouped(found))
     return spark.range(0, len(groups), 1, len(groups)).mapInArrow(path_reader(reading, groups), MESSAGES)
 
 
@@ -270,15 +279,16 @@ def _portions(entries: Sequence[LoggedFile]) -> Iterator[list[LoggedFile]]:
     yield portion
 
 
-def _grouped(files: Sequence[ListedFile]) -> Iterator[list[ListedFile]]:
-    group: list[ListedFile] = []
+def _grouped(found: Iterable[Section]) -> Iterator[list[Section]]:
+    group: list[Section] = []
     total_size = 0
-    for file in files:
-        weight = file.size * (_GZIP_RATIO if file.file.endswith(".gz") else 1) + _FILE_OVERHEAD
-        if group and total_size + weight > TASK_BYTES:
+    for section in found:
+        name, size = section.listed.file, section.size or section.listed.size - section.start
+        weight = size * (_GZIP_RATIO if name.endswith(".gz") else 1) + _FILE_OVERHEAD
+        if group and total_size + weight > sections.SECTION_BYTES:
             yield group
             group, total_size = [], 0
-        group.append(file)
+        group.append(section)
         total_size += weight
     yield group
 

@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from bronze.checkpoint import Checkpoint, load_state
+from bronze.files import sections
 from bronze.files.file_log import log_table
 from bronze.files.listing import Clock
 from bronze.job import SourceResult, run_bronze
@@ -53,6 +54,18 @@ def test_a_large_file_lands_in_row_groups_that_silver_decodes_in_parallel(
     run_source(spark, feed)
     [file] = Path(feed.lake.location(MESSAGES_TABLE)).glob("*.parquet")
     assert pq.ParquetFile(file).metadata.num_row_groups > 1
+
+
+def test_the_sections_of_a_large_file_land_side_by_side_with_the_numbers_of_their_lines(
+    spark: SparkSession, feed: Feed, drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sections, "SECTION_BYTES", 1_000)
+    drop("large.txt", b"\n".join(b"message %04d" % number for number in range(1, 301)))
+    run_source(spark, feed)
+    found = feed.lake.read(spark, MESSAGES_TABLE)
+    rows = found.select("offset", "line", "value").orderBy("offset").collect()
+    assert rows == [(number, number, b"message %04d" % number) for number in range(1, 301)]
+    assert len(list(Path(feed.lake.location(MESSAGES_TABLE)).glob("*.parquet"))) == 4
 
 
 def test_messages_land_once_with_exact_bytes(

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from bronze.files.arrow_reader import ARROW_MESSAGES, CHUNK, Reading, path_reader, read_file
+from bronze.files.arrow_reader import ARROW_MESSAGES, CHUNK, Reading, path_reader, read_section
 from bronze.files.gzip_members import ALWAYS_UNPACKED, MOST_IDLE
 from bronze.files.listing import ListedFile
+from bronze.files.sections import Section
 from bronze.files.zeros import MOST_ZEROS
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
@@ -27,7 +28,11 @@ def written(path: Path, content: bytes) -> ListedFile:
 
 
 def values(found: ListedFile) -> list[bytes]:
-    return [value for batch in read_file(found, READING) for value in batch.column("value").to_pylist()]
+    return [
+        value
+        for batch in read_section(Section(found), READING)
+        for value in batch.column("value").to_pylist()
+    ]
 
 
 def test_batches_have_the_columns_of_the_table() -> None:
@@ -37,7 +42,7 @@ def test_batches_have_the_columns_of_the_table() -> None:
 
 
 def test_row_holds_bytes_coordinates_and_the_pinned_time(tmp_path: Path) -> None:
-    (batch,) = read_file(written(tmp_path / "a.txt", b"\nx\xff\r\n"), READING)
+    (batch,) = read_section(Section(written(tmp_path / "a.txt", b"\nx\xff\r\n")), READING)
     (row,) = batch.to_pylist()
     assert str(row.pop("ingested_at")) == "2023-11-14 22:13:20.123456+00:00"
     assert row == {
@@ -77,7 +82,7 @@ def test_empty_file_gives_nothing(tmp_path: Path) -> None:
 
 def test_file_that_grows_while_it_is_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
-    batches = read_file(written(path, b"line\n" * 20_000), READING)
+    batches = read_section(Section(written(path, b"line\n" * 20_000)), READING)
     next(batches)
     with path.open("ab") as file:
         file.write(b"more")
@@ -101,7 +106,7 @@ def test_vanished_file_is_named(tmp_path: Path) -> None:
 
 
 def test_task_reads_the_files_of_its_groups_alone(tmp_path: Path) -> None:
-    groups = [[written(tmp_path / name, name.encode())] for name in ("a", "b", "c")]
+    groups = [[Section(written(tmp_path / name, name.encode()))] for name in ("a", "b", "c")]
     batches = path_reader(READING, groups)([pa.RecordBatch.from_pydict({"id": [2]})])
     assert [value for batch in batches for value in batch.column("value").to_pylist()] == [b"c"]
 
@@ -109,10 +114,10 @@ def test_task_reads_the_files_of_its_groups_alone(tmp_path: Path) -> None:
 def test_a_small_gzip_file_that_holds_far_more_than_its_size_stops_its_source(tmp_path: Path) -> None:
     bomb = written(tmp_path / "bomb.gz", gzip.compress(b"\n" * (ALWAYS_UNPACKED + CHUNK)))
     with pytest.raises(MainstemError, match="FILE_INFLATED") as stopped:
-        list(read_file(bomb, READING))
+        list(read_section(Section(bomb), READING))
     assert "max_gzip_ratio" in str(stopped.value)
     assert bomb.path in str(stopped.value)
-    assert list(read_file(bomb, replace(READING, max_gzip_ratio=2_000))) == []
+    assert list(read_section(Section(bomb), replace(READING, max_gzip_ratio=2_000))) == []
     copied = written(
         tmp_path / "small.gz", gzip.compress(b"x" * 1_000 + b"\n", 9) + gzip.compress(b"y" * 1_000_000)
     )
@@ -182,14 +187,17 @@ def test_zeros_that_were_written_stop_the_source_too(tmp_path: Path) -> None:
 def test_a_file_of_more_messages_than_one_may_hold_stops_its_source(tmp_path: Path) -> None:
     found = written(tmp_path / "a.txt", b"x\n" * 20 + b"\n" * 100)
     with pytest.raises(MainstemError, match="FILE_CROWDED") as stopped:
-        list(read_file(found, replace(READING, max_file_messages=19)))
+        list(read_section(Section(found), replace(READING, max_file_messages=19)))
     assert "max_file_messages" in str(stopped.value)
-    assert sum(batch.num_rows for batch in read_file(found, replace(READING, max_file_messages=20))) == 20
+    assert (
+        sum(batch.num_rows for batch in read_section(Section(found), replace(READING, max_file_messages=20)))
+        == 20
+    )
 
 
 def test_empty_lines_cost_next_to_nothing(tmp_path: Path) -> None:
     found = written(tmp_path / "a.txt", b"\n" * 30_000_000 + b"\r\n" * 3_000_000 + b"x")
     begun = time.process_time()
-    (batch,) = read_file(found, READING)
+    (batch,) = read_section(Section(found), READING)
     assert time.process_time() - begun < 3  # a step of Python for each line takes four times as long
     assert batch.column("line").to_pylist() == [33_000_001]
