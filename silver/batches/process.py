@@ -265,7 +265,8 @@ def _pair_and_deduplicate(
         else []
     )
     if stops:
-        stops = resets.spread_stop_points(with_believable_times(staged, arrived.landed_at), stops)
+        extents = state.extents(spark, [stop.source for stop in stops], resets.EXTENTS)
+        stops = resets.spread_stop_points(with_believable_times(staged, arrived.landed_at), stops, extents)
         staged = resets.drop_behind_stops(staged, stops)
         # a row that repeats a dropped change is no duplicate
         whole = _whole_rows(staged, history, contents)
@@ -295,6 +296,8 @@ def _find_stops(
 ) -> list[resets.StopPoint]:
     waits = {}
     for summary in summaries:
+        if summary.source in state.in_order:
+            continue
         source = state.config.sources[summary.source]
         span = (summary.min_event_time, summary.max_event_time)
         is_behind = _is_behind(summary, shown)
@@ -302,7 +305,7 @@ def _find_stops(
             FORMATS[source.format], span, source.pairing_timeout, is_behind, summary.servers
         ):
             waits[summary.source] = source.pairing_timeout
-    servers = {summary.source for summary in summaries if summary.servers}
+    servers = {summary.source for summary in summaries if summary.servers and summary.source in waits}
     extents = state.extents(whole.sparkSession, list(waits), resets.EXTENTS)
     quiet = {source: wait for source, wait in waits.items() if source not in servers}
     suspects = servers | (resets.suspect_sources(whole, extents, quiet) if quiet else set())

@@ -24,7 +24,6 @@ from silver.batches.table_definitions import known_definitions, plans_with_defin
 from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import TableDefinitions
 from silver.epochs import history as epochs
-from silver.values.sequence import epoch_part, epoch_part_sql
 
 BATCH_ID_STEP = 1_000
 """The distance between batches of the stream. Messages that are decoded again get numbers in between."""
@@ -38,7 +37,7 @@ class Progress:
 
     `has_unpaired` says that a half was refused because its other half did not come. `streamed` is the highest
     sequence that is not a seed's: the position of a seed is the user's claim, and the feed may be behind it.
-    `servers` are all that have written, each with its epoch as sequences write it.
+    `servers` are those that have written.
     """
 
     sequence: str | None = None
@@ -46,7 +45,7 @@ class Progress:
     server: str | None = None
     has_unpaired: bool = False
     streamed: str | None = None
-    servers: frozenset[tuple[str, str]] = frozenset()
+    servers: frozenset[str] = frozenset()
 
     def __or__(self, other: Progress) -> Progress:
         """The progress of both; `other` is the newer one."""
@@ -58,11 +57,6 @@ class Progress:
             later(self.streamed, other.streamed),
             self.servers | other.servers,
         )
-
-    def servers_now(self) -> list[str]:
-        """The servers that have written in the epoch of the highest sequence."""
-        epoch = epoch_part(self.streamed or "")
-        return sorted(server for of_epoch, server in self.servers if of_epoch == epoch)
 
 
 def later(one: _Moment | None, other: _Moment | None) -> _Moment | None:
@@ -77,7 +71,8 @@ class RunState:
     `schemas`, `tables`, `definitions`, `encodings` and `history` are None until they are first read.
     `counted_from` is the first batch that `silver/changes` holds: rows that were counted before it are lost
     with an earlier table. `raw` are messages that contain those of the batch; a frame of messages without an
-    outcome is empty once they have one.
+    outcome is empty once they have one. `in_order` are sources whose unread messages are known not to show a
+    reset.
     """
 
     lake: Lakehouse
@@ -96,6 +91,7 @@ class RunState:
     history: epochs.History | None = None
     messages: int = 0
     counts: list[Row] = field(default_factory=list)
+    in_order: set[str] = field(default_factory=set)
 
     def transaction(self, step: str, batch: int) -> Transaction | None:
         """The transaction of a batch's write; None for batches between those of the stream."""
@@ -156,16 +152,15 @@ class RunState:
             is_unpaired = F.coalesce(F.col("reason") == str(Reason.UNPAIRED_BEFORE_IMAGE), F.lit(False))
             is_fed = ~F.col("reason").eqNullSafe(SEEDED)
             server = F.max_by("server", F.when(F.col("server").isNotNull(), F.col("batch")))
-            named = F.struct(F.expr(epoch_part_sql("max_sequence")), "server")
             found = counts.groupBy("source", "database", "schema", "table").agg(
                 F.max("max_sequence"), F.max("max_event_time"), server, F.max(is_unpaired),
                 F.max(F.when(is_fed, F.col("max_sequence"))),
-                F.collect_set(F.when(F.col("server").isNotNull() & F.col("max_sequence").isNotNull(), named)),
+                F.collect_set("server"),
             )  # fmt: skip
             rows = found.collect()
             self.tables = {
                 (row[0], row[1], row[2], row[3]): Progress(
-                    row[4], row[5], row[6], row[7], row[8], frozenset((e, s) for e, s in row[9])
+                    row[4], row[5], row[6], row[7], row[8], frozenset(row[9])
                 )
                 for row in rows
             }
@@ -187,7 +182,7 @@ class RunState:
     def extents(self, spark: SparkSession, sources: Sequence[str], schema: str) -> DataFrame:
         """The progress of the tables of these sources as rows of `schema`."""
         rows = [
-            (*table, s.streamed, s.event_time, s.server, s.servers_now())
+            (*table, s.streamed, s.event_time, s.server, sorted(s.servers))
             for table, s in self.table_progress(spark).items()
             if table[0] in sources
         ]
@@ -203,7 +198,7 @@ class RunState:
             table = (row["source"], row["database"], row["schema"], row["table"])
             is_unpaired = row["reason"] == Reason.UNPAIRED_BEFORE_IMAGE
             streamed = None if row["reason"] == SEEDED else row["max_sequence"]
-            server, epoch = row["server"], epoch_part(row["max_sequence"] or "")
-            servers = frozenset({(epoch, server)} if server and epoch else ())
+            server = row["server"]
+            servers = frozenset({server} if server else ())
             new = Progress(row["max_sequence"], row["max_event_time"], server, is_unpaired, streamed, servers)
             self.tables[table] = self.tables.get(table, Progress()) | new

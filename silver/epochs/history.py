@@ -20,13 +20,14 @@ from framework.contracts.table_names import EPOCHS_TABLE
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.spark.columns import by_source
-from silver.epochs.resets import FOLLOWS, Landing, StopPoint
+from silver.epochs.resets import FOLLOWS, UNDECIDED, Landing, StopPoint
 
 _ROW = (
     "source string, epoch int, state string, topic string, `partition` int, offset bigint, "
     "reason string, detail string, batch bigint, landed_at bigint, file string, line bigint"
 )
 _STOPPED, _BEGUN, _RESUMED, _LEFT_OUT = "stopped", "begun", "resumed", "left_out"
+_WITHDRAWN = "withdrawn"
 _FAILED = "failed"
 
 PartitionStart = tuple[str, int, int, Landing | None]
@@ -65,16 +66,30 @@ class StoppedSource:
     batch: int
     stops: tuple[StopPoint, ...]
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a long transaction may explain all stops."""
+        reasons = {stop.reason for stop in self.stops}
+        return UNDECIDED in reasons and reasons <= {UNDECIDED, FOLLOWS}
+
     def error(self) -> MainstemError:
         """The error for the report of the run: why the source stopped and what to do."""
-        first = self.stops[0]
+        first = min(self.stops, key=lambda stop: stop.reason in (UNDECIDED, FOLLOWS))
+        action = (
+            f"if its positions start again there, set `epoch: {self.epoch + 1}` for the source"
+            " and run again; nothing is lost"
+        )
+        if self.is_undecided:
+            action = (
+                "if a transaction was open for long, do nothing: a run continues by itself when the next"
+                " transaction has landed, and sources whose messages have `source.sequence` do not stop; "
+            ) + action
         return MainstemError(
             "SOURCE_RESET",
             found=f"{first.reason}: {first.detail}",
             where=f"source {self.source}, topic {first.topic}, partition {first.partition},"
             f" offset {first.offset}",
-            action=f"if its positions start again there, set `epoch: {self.epoch + 1}` for the source"
-            " and run again; nothing is lost",
+            action=action,
         )
 
 
@@ -116,7 +131,12 @@ class History:
         found = {}
         for source in {row.source for row in self.rows}:
             newest = max(self.epochs(source), default=0)
-            rows = [row for row in self._of(source, _STOPPED) if row.epoch >= newest]
+            withdrawn = {row.batch for row in self._of(source, _WITHDRAWN)}
+            rows = [
+                row
+                for row in self._of(source, _STOPPED)
+                if row.epoch >= newest and row.batch not in withdrawn
+            ]
             rows = [row for row in rows if row.epoch == max(r.epoch for r in rows)]
             if rows:
                 rows.sort(key=lambda r: (r.batch, r.reason == FOLLOWS, r.topic or "", r.partition or 0))
@@ -228,6 +248,11 @@ def _started_row(beginning: EpochStart, place: PartitionStart) -> EpochRow:
 def resumed_row(source: str, epoch: int, batch: int) -> EpochRow:
     """The row of a source whose passed-over messages are processed."""
     return EpochRow(source, epoch, _RESUMED, batch=batch)
+
+
+def withdrawn_row(stopped: StoppedSource) -> EpochRow:
+    """The row of a stopped source that later messages have shown to be in order."""
+    return EpochRow(stopped.source, stopped.epoch, _WITHDRAWN, batch=stopped.batch)
 
 
 def left_out_row(source: str, batch: int) -> EpochRow:

@@ -2,14 +2,18 @@
 
 They differ from late and repeated changes.
 
-A change shows a reset if another server wrote it than the changes before it, or if its position is below its
-table's highest although it happened later than everything before, by more than the source lets halves wait.
-Late changes are older than what was before them, and duplicates are removed by their ids before this check.
+A change shows a reset if its position is below its table's highest although it happened later than everything
+before, by more than the source lets halves wait. If another server wrote it than the changes before it, it
+shows a reset as soon as its position falls in its partition, or is below that of a table whose changes are
+all older. Late changes are older than what was before them, and duplicates are removed by their ids before
+this check.
 
-Two servers can write one log in turn (two primaries): a server that has written in the epoch before, or whose
-predecessor comes back after it, is no reset while positions rise. A row of a long transaction has an old
-position and a late time: if the feed tells up to where the log was committed, that position (`committed`)
-must not fall.
+Another server is no reset while positions rise: two servers can write one log in turn (two primaries).
+
+A row of a long transaction has an old position and a late time. If the feed tells up to where the log was
+committed, that position (`committed`) must not fall. Otherwise the transactions after it decide: after a
+reset their positions are low too, after a long transaction they are above all before it. Until one comes, the
+source waits (UNDECIDED).
 """
 
 from __future__ import annotations
@@ -38,6 +42,10 @@ EXTENTS = (
 
 FOLLOWS = "follows"
 """The reason of a stop in a partition without its own sign: its messages are later than a sign elsewhere."""
+UNDECIDED = "position_below"
+"""The reason of a stop at a transaction that no other one follows: it may be a long one."""
+OLDER_TOPIC = "older_topic"
+"""The reason of a stop at messages that are older than those of the same offsets that landed before."""
 
 
 Landing = tuple[int, str, int]
@@ -117,116 +125,178 @@ def find_stop_points(rows: DataFrame, extents: DataFrame, waits: Mapping[str, ti
         extents: How far each table has come (EXTENTS).
         waits: The sources to check, with the time that they let halves wait.
     """
-    mine_alone = (
-        *_TABLE,
-        "topic",
-        "partition",
-        _epoch("sequence"),
-    )  # messages that are decoded again may have several epochs
-    columns = (
-        *_TABLE,
-        "topic",
-        "partition",
-        "offset",
-        "ordinal",
-        "sequence",
-        "committed",
-        "event_time",
-        "server",
-        _restart(),
-    )
-    at, of_server = F.struct("restart", "offset"), Window.partitionBy(*mine_alone, "server")
-    now = _changes_with_position(rows, waits).select(*columns).withColumn("at", at)
-    now = now.withColumns({"begins": F.min("at").over(of_server), "ends": F.max("at").over(of_server)})
+    changes = _with_signs(_changes_with_position(rows, waits), extents, waits)
+    found = _first_stops(changes, extents)
+    if any(stop.reason == UNDECIDED for stop in found):
+        return _first_stops(_decide(changes), extents)
+    return found
+
+
+def _with_signs(changes: DataFrame, extents: DataFrame, waits: Mapping[str, timedelta]) -> DataFrame:
+    """Add to changes what they show of a reset.
+
+    Returns:
+        The changes with `own` (what the extents hold of their table in their epoch), `was` and `top` (the
+        server and the highest position before a change in its table), `is_next` (it begins a transaction),
+        `is_other` (another server wrote it), `falls` (it is below an earlier change of its partition),
+        `is_below` (it is below an earlier change and late), and `is_open` (`is_below` may be that of a long
+        transaction).
+    """
+    columns = (*_TABLE, "topic", "partition", "offset", "ordinal", "sequence", "committed", "event_time",
+               "server", "transaction_id", _restart())  # fmt: skip
+    now = changes.select(*columns)
     same = [now[name].eqNullSafe(extents[name]) for name in _TABLE]
     joined = now.join(F.broadcast(extents), same, "left").select(
-        *(now[c] for c in now.columns),
-        "top",
-        "newest",
-        extents["server"].alias("was"),
-        F.when(_epoch("top") == _epoch("sequence"), F.col("servers")).alias("servers"),
+        *(now[c] for c in now.columns), "top", "newest", extents["server"].alias("was"),
+        F.when(_epoch("top") == _epoch("sequence"), F.struct("top", "newest")).alias("own"),
+    )  # fmt: skip
+    order = Window.partitionBy(*_TABLE, "topic", "partition", _epoch("sequence")).orderBy(
+        "restart", "offset", "ordinal"
+    )  # messages that are decoded again may have several epochs
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    is_of_epoch = _epoch("top") == _epoch("sequence")
+    highest, server = F.max("sequence").over(before), F.last("server", ignorenulls=True).over(before)
+    placed = joined.withColumns(
+        {
+            "falls": _is_true(F.col("sequence") < highest),
+            "top": F.greatest(highest, F.when(is_of_epoch, F.col("top"))),
+            "newest": F.greatest(F.max("event_time").over(before), F.col("newest")),
+            "was": F.coalesce(server, F.when(is_of_epoch, F.col("was"))),
+            "is_next": ~F.col("transaction_id").eqNullSafe(F.lag("transaction_id").over(order)),
+        }
     )
-    before = (
-        Window.partitionBy(*mine_alone)
-        .orderBy("restart", "offset", "ordinal")
-        .rowsBetween(Window.unboundedPreceding, -1)
+    is_late = F.col("event_time").cast("double") > F.col("newest").cast("double") + _wait(waits)
+    is_below = _is_true((F.coalesce("committed", "sequence") < F.col("top")) & is_late)
+    may_be_long = F.expr("server IS NULL AND committed IS NULL AND transaction_id IS NOT NULL")
+    return placed.select(
+        *(F.col(f"`{name}`") for name in now.columns), "own", "was", "top", "falls", "is_next",
+        _is_true(F.col("server") != F.col("was")).alias("is_other"),
+        is_below.alias("is_below"), (is_below & may_be_long).alias("is_open"),
+    )  # fmt: skip
+
+
+def _decide(changes: DataFrame) -> DataFrame:
+    """The changes of `_with_signs`; `is_open` only where no later transaction shows what `is_below` is.
+
+    It is a long transaction if the next one in its partition is above `top`. If none is next, it is one if
+    the highest position of the source is above `top`, and is that of another transaction that is not older.
+    """
+    epoch = _epoch("sequence").alias("epoch")
+    behind = Window.partitionBy(*_TABLE, "topic", "partition", "epoch").orderBy(
+        F.desc("restart"), F.desc("offset"), F.desc("ordinal")
+    )  # in this direction each row costs the same
+    starts = F.when(F.col("is_next"), F.col("sequence"))
+    following = F.last(starts, ignorenulls=True).over(behind.rowsBetween(Window.unboundedPreceding, -1))
+    highest = F.max(F.struct("sequence", "event_time", "transaction_id")).alias("last")
+    last = changes.groupBy("source", epoch).agg(highest)
+    joined = changes.select("*", epoch).withColumn("following", following)
+    has_gone_on = F.expr(
+        "last.sequence > top AND last.event_time >= event_time AND last.transaction_id <> transaction_id"
     )
-    top = F.greatest(
-        F.max("sequence").over(before), F.when(_epoch("top") == _epoch("sequence"), F.col("top"))
+    has_passed = F.when(F.col("following").isNull(), has_gone_on).otherwise(F.col("following") > F.col("top"))
+    decided = joined.join(F.broadcast(last), ["source", "epoch"])
+    return decided.withColumns(
+        {
+            "is_below": F.col("is_below") & ~(F.col("is_open") & _is_true(has_passed)),
+            "is_open": F.col("is_open") & F.col("following").isNull(),
+        }
+    ).select(*changes.columns)
+
+
+def _first_stops(changes: DataFrame, extents: DataFrame) -> list[StopPoint]:
+    """The first stop of each partition.
+
+    Another server is a reset if the position falls, or if it is below that of its table, or of the table that
+    is furthest, and that table's changes are all older.
+    """
+    known = F.array_distinct(F.flatten(F.collect_list("servers"))).alias("known")
+    furthest = F.max(F.struct("top", "newest")).alias("furthest")
+    far = extents.groupBy("source", _epoch("top").alias("epoch")).agg(furthest).where("epoch IS NOT NULL")
+    far = far.join(extents.groupBy("source").agg(known), "source")
+    epoch = _epoch("sequence").alias("epoch")
+    mine = changes.where("is_other OR is_below").select("*", epoch)
+    joined = mine.join(F.broadcast(far), ["source", "epoch"], "left")
+    is_under = _is_below_older("own") | _is_below_older("furthest")
+    is_other = F.col("is_other") & (F.col("falls") | is_under)
+    below = F.when(F.col("is_open"), F.lit(UNDECIDED)).otherwise(F.lit("position_restarted"))
+    reason = F.when(is_other, F.lit("server_changed")).when(F.col("is_below"), below)
+    detail = F.when(is_other, F.concat_ws(" ", "was", F.lit("→"), "server")).otherwise(
+        F.concat_ws(" ", "sequence", F.lit("below"), "top")
     )
-    newest = F.greatest(F.max("event_time").over(before), F.col("newest"))
-    known = F.when(_epoch("top") == _epoch("sequence"), F.col("was"))
-    server = F.coalesce(F.last("server", ignorenulls=True).over(before), known)
-    is_below = (F.coalesce("committed", "sequence") < top) & (
-        F.col("event_time").cast("double") > newest.cast("double") + _wait(waits)
-    )
-    is_rising = F.coalesce(F.col("sequence") > top, F.lit(False))
-    is_other = (F.col("server") != server) & ~(is_rising & _takes_turns(mine_alone, server))
-    reason = F.when(is_other, F.lit("server_changed")).when(is_below, F.lit("position_restarted"))
-    detail = F.when(is_other, F.concat_ws(" ", server, F.lit("→"), "server")).otherwise(
-        F.concat_ws(" ", "sequence", F.lit("below"), top)
-    )
-    marked = joined.select(
-        *_PARTITION, "restart", "offset", reason.alias("reason"), detail.alias("detail")
-    ).where("reason is not null")
+    marked = joined.withColumn("reason", reason).withColumn("detail", detail).where("reason IS NOT NULL")
     first = marked.groupBy(*_PARTITION).agg(
         F.min(F.struct("restart", "offset", "reason", "detail")).alias("s")
     )
-    return [
-        StopPoint(*row)
-        for row in first.select(*_PARTITION, "s.offset", "s.reason", "s.detail", "s.restart").collect()
-    ]
+    found = first.select(*_PARTITION, "s.offset", "s.reason", "s.detail", "s.restart").collect()
+    return [StopPoint(*row) for row in found]
 
 
-def _takes_turns(partition: Sequence[str | Column], before: Column) -> Column:
-    """Whether the server of a row was there before, or the server `before` it comes back after it."""
-    named = F.when(F.col("server").isNotNull(), F.struct("server", "ends"))
-    ends = F.map_from_entries(F.collect_set(named).over(Window.partitionBy(*partition)))
-    is_back = F.coalesce(F.try_element_at(ends, before) > F.col("at"), F.lit(False))
-    servers = F.when(_epoch("top") == _epoch("sequence"), F.col("servers"))
-    was_there = F.coalesce(F.array_contains(servers, F.col("server")), F.lit(False)) | (
-        F.col("begins") < F.col("at")
-    )
-    return was_there | is_back
+def _is_below_older(reached: str) -> Column:
+    """Whether a change is below the position that a table has reached, whose changes are all older.
+
+    If both are of the same time, a server that has written before is taken to be as late as they are.
+    """
+    top, newest = F.col(f"{reached}.top"), F.col(f"{reached}.newest")
+    is_new = ~F.array_contains("known", F.col("server"))
+    is_older = (newest < F.col("event_time")) | ((newest == F.col("event_time")) & is_new)
+    return _is_true(F.col("sequence") < top) & F.coalesce(is_older, F.lit(True))
 
 
-def spread_stop_points(rows: DataFrame, stops: Sequence[StopPoint]) -> list[StopPoint]:
+def _is_true(condition: Column) -> Column:
+    return F.coalesce(condition, F.lit(False))
+
+
+def spread_stop_points(
+    rows: DataFrame, stops: Sequence[StopPoint], extents: DataFrame | None = None
+) -> list[StopPoint]:
     """The stops, and one in each other partition of their sources, at its first message of the new epoch.
 
-    That is a message of the new server, or one that happened when the first stop did, or later.
+    That is a message that happened when the first stop did, or later, or an earlier one of its server, if
+    that server has not written before (by EXTENTS).
     """
     found = {
         (stop.source, stop.topic, stop.partition): stop
-        for stop in sorted(stops, key=lambda s: s.at, reverse=True)
+        for stop in sorted(stops, key=lambda s: (s.at, s.reason != OLDER_TOPIC), reverse=True)
     }
     is_statement = F.col("kind").isin("ddl", "truncate")
     changes = rows.withColumn("restart", _restart()).where(
         F.col("source").isin({stop.source for stop in stops}) & (is_statement | _is_row())
     )
-    first = _frame_of(rows, stops).select(*_PARTITION, "stop.*")
-    shown = changes.join(first, [*_PARTITION, "restart", "offset"], "left_semi")
-    signs = shown.groupBy("source").agg(
-        F.min("event_time").alias("since"), F.collect_set("server").alias("servers")
-    )
-    is_new_server = F.array_contains("servers", F.col("server")) & F.col("source").isin(
-        _restarted_servers(stops)
-    )
-    later = changes.join(F.broadcast(signs), "source").where(
-        (F.col("event_time") >= F.col("since")) | is_new_server
+    later = changes.join(F.broadcast(_signs(changes, stops, extents)), "source").where(
+        (F.col("event_time") >= F.col("since"))
+        | (
+            F.array_contains("servers", F.col("server"))
+            & (F.col("event_time").isNull() | (F.col("sequence") <= F.col("reached")))
+        )
     )
     lowest = later.groupBy(*_PARTITION).agg(F.min(F.struct("restart", "offset")).alias("at"))
     for source, topic, partition, restart, offset in lowest.select(*_PARTITION, "at.*").collect():
         own = found.get((source, topic, partition))
         if own is None or (restart, offset) < own.at:
-            detail = "not earlier than the stops of the others"
+            reason, detail = FOLLOWS, "not earlier than the stops of the others"
+            if own is not None and own.reason in (OLDER_TOPIC, UNDECIDED):
+                reason, detail = own.reason, own.detail  # they need advice of their own
             found[source, topic, partition] = StopPoint(
-                source, topic, partition, offset, FOLLOWS, detail, restart
+                source, topic, partition, offset, reason, detail, restart
             )
     return sorted(found.values(), key=lambda s: (s.source, s.reason == FOLLOWS, s.topic, s.partition))
 
 
-def _restarted_servers(stops: Sequence[StopPoint]) -> list[str]:
-    return sorted({stop.source for stop in stops if stop.reason == "server_changed"}) or [""]
+def _signs(changes: DataFrame, stops: Sequence[StopPoint], extents: DataFrame | None) -> DataFrame:
+    """By source: `since`, the time of its first stop; `servers`, those that are new; and how far they got."""
+    first = _frame_of(changes, stops).select(*_PARTITION, "stop.*")
+    shown = changes.join(first, [*_PARTITION, "restart", "offset"], "left_semi")
+    is_changed = F.col("source").isin({stop.source for stop in stops if stop.reason == "server_changed"})
+    signs = shown.groupBy("source").agg(
+        F.min("event_time").alias("since"),
+        F.max("sequence").alias("reached"),
+        F.collect_set(F.when(is_changed, F.col("server"))).alias("servers"),
+    )
+    if extents is None:
+        return signs
+    known = extents.groupBy("source").agg(F.flatten(F.collect_list("servers")).alias("known"))
+    servers = F.array_except("servers", F.coalesce("known", F.array().cast("array<string>")))
+    return signs.join(known, "source", "left").withColumn("servers", servers).drop("known")
 
 
 def _frame_of(rows: DataFrame, stops: Sequence[StopPoint]) -> DataFrame:

@@ -39,6 +39,9 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
     epochs.check_not_lowered(history, {name: source.epoch for name, source in sources.items()})
     for source in sources.values():
         _begin(spark, state, source, history)
+    for stopped in state.epoch_history(spark).stopped_sources().values():
+        if stopped.is_undecided and stopped.source in sources:
+            _reconsider(spark, state, stopped)
     history = state.epoch_history(spark)
     for name in history.passed_over(sources):
         _tune_for_bronze(spark, state)
@@ -53,6 +56,7 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
             continue
         finally:
             state.raw = None
+            state.in_order.discard(name)
         crash_point("silver.before_resumed")
         if name not in state.epoch_history(spark).stopped_sources():
             last = max(last_batch_id(spark, state), history.last_batch(name))
@@ -74,6 +78,34 @@ def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs
     beginning = epochs.EpochStart(source.name, source.epoch, before, places)
     state.append_epochs(spark, epochs.started_rows(beginning, history))
     crash_point("silver.after_begun")
+
+
+def _reconsider(spark: SparkSession, state: RunState, stopped: epochs.StoppedSource) -> None:
+    """Withdraw the stops of a source if the messages that have landed since show that it is in order.
+
+    If they show a reset, record that instead.
+    """
+    _tune_for_bronze(spark, state)
+    unread = without_outcome_identified(_messages(spark, state, stopped.source), state)
+    with materialize(unread, state, "reconsidered") as new:
+        staged = decode(new, state).where("kind <> 'quarantined'")
+        found = starts.with_landings(new, _stops_in(staged, state, stopped.source))
+    rows = [
+        epochs.stopped_row(stop, stopped.epoch, stopped.batch)
+        for stop in found
+        if stop.reason != resets.UNDECIDED
+    ]
+    if not found:
+        rows = [epochs.withdrawn_row(stopped)]
+        state.in_order.add(stopped.source)
+    if rows:
+        state.append_epochs(spark, rows)
+
+
+def _stops_in(staged: DataFrame, state: RunState, source: str) -> list[StopPoint]:
+    waits = {source: state.config.sources[source].pairing_timeout}
+    extents = state.extents(staged.sparkSession, [source], resets.EXTENTS)
+    return resets.find_stop_points(staged.where("half is null"), extents, waits)
 
 
 def _shown_epoch(spark: SparkSession, state: RunState, name: str) -> int | None:
@@ -137,12 +169,11 @@ def _first_of(new: DataFrame) -> list[StopPoint]:
 def _starts(new: DataFrame, state: RunState, stopped: epochs.StoppedSource) -> list[StopPoint]:
     """Where unread messages show the new epoch: at the stops, later signs of it, and messages after those."""
     staged = decode(new, state).where("kind <> 'quarantined'")
-    waits = {stopped.source: state.config.sources[stopped.source].pairing_timeout}
+    more = _stops_in(staged, state, stopped.source)
     extents = state.extents(new.sparkSession, [stopped.source], resets.EXTENTS)
-    more = resets.find_stop_points(staged.where("half is null"), extents, waits)
     recorded = starts.with_restarts(new, stopped.stops)
     return starts.with_landings(
-        new, resets.spread_stop_points(staged, [*recorded, *find_restarts(new), *more])
+        new, resets.spread_stop_points(staged, [*recorded, *find_restarts(new), *more], extents)
     )
 
 

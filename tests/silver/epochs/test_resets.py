@@ -86,30 +86,60 @@ def test_late_changes_snapshot_rows_and_other_tables_are_none(spark: SparkSessio
     assert stops(spark, [late, copied, read, other], AFTER_100) == []
 
 
-def test_another_server_is_a_reset_unless_its_epoch_is_new(spark: SparkSession) -> None:
-    assert stops(spark, [change(1, "011.03101", 1, server="one"), change(2, "011.03102", 1)], AFTER_100) == []
-    assert stops(spark, [change(1, "011.03101", 1, server="two")], AFTER_100) == [("t", 1, "server_changed")]
-    assert stops(
-        spark, [change(1, "011.03101", 1, server="one"), change(2, "011.03102", 1, server="two")]
-    ) == [("t", 2, "server_changed")]
+def test_another_server_is_a_reset_where_positions_do_not_go_on(spark: SparkSession) -> None:
+    """The example of the table has reached position 100 at noon, written by server one."""
+    assert stops(spark, [change(1, "011.0250", 1, server="two")], AFTER_100) == [("t", 1, "server_changed")]
+    assert stops(spark, [change(1, "011.0250", 0, server="two")], AFTER_100) == [("t", 1, "server_changed")]
+    assert stops(spark, [change(1, "011.03101", 1, server="two")], AFTER_100) == []
+    fallen = [change(1, "011.03101", 1, server="one"), change(2, "011.0250", 1, server="two")]
+    assert stops(spark, fallen) == [("t", 2, "server_changed")]
     assert stops(spark, [change(1, "012.011", 90, server="two")], AFTER_100) == []
 
 
 def test_servers_that_write_one_log_in_turn_are_none(spark: SparkSession) -> None:
-    """Two primaries: stopped is what comes from a server that was never there and stays,
-    or from a lower position.
-    """
-    turns = [
-        change(n, f"011.03{100 + n}", n, server=server)
-        for n, server in enumerate(("one", "two", "one", "two"), 1)
+    """Two primaries, with turns inside a batch and turns of several batches; each batch is a source here."""
+    inside = [change(n, f"011.03{100 + n}", n, server=("one", "two")[n % 2]) for n in range(1, 40)]
+    assert stops(spark, inside) == []
+    assert stops(spark, inside, AFTER_100) == []
+    rows, extents, servers = [], [], ["one", "two", "three"]
+    for turn in range(60):
+        top, at, before = 1_000 + turn * 10, NOON + timedelta(minutes=turn), servers[turn % 3 - 1]
+        known = servers[: min(turn, 3)]
+        extents.append((f"feed{turn}", "shop", None, "item", f"011.04{top}", at, before, known))
+        for n in range(1, 9):
+            row = change(n, f"011.04{top + n}", turn, server=servers[turn % 3])
+            rows.append((row[0], f"feed{turn}", *row[2:]))
+    waits = {f"feed{turn}": timedelta(minutes=10) for turn in range(60)}
+    frames = spark.createDataFrame(rows, STAGED_DDL), spark.createDataFrame(extents, EXTENTS)
+    assert find_stop_points(*frames, waits) == []
+
+
+def test_a_reset_amid_turns_stops_where_positions_fall(spark: SparkSession) -> None:
+    turns = [change(n, f"011.03{100 + n}", n, server=("one", "two")[n % 2]) for n in range(1, 10)]
+    again = [change(n, f"011.02{n}", n, server=("one", "two")[n % 2]) for n in range(10, 20)]
+    assert stops(spark, [*turns, *again]) == [("t", 10, "server_changed")]
+    after = ("feed", "shop", None, "item", "011.03109", NOON + timedelta(minutes=9), "two", ["one", "two"])
+    assert stops(spark, again, after) == [("t", 10, "server_changed")]
+    rows = spark.createDataFrame(
+        [*turns, *again, change(1, "011.03104", 4, server="two", topic="u")], STAGED_DDL
+    )
+    shown = spark.createDataFrame([after], EXTENTS)
+    found = spread_stop_points(rows, find_stop_points(rows, shown, WAITS), shown)
+    assert [(stop.topic, stop.offset) for stop in found] == [("t", 10)]
+
+
+def test_turns_in_a_partition_that_lags_behind_are_none(spark: SparkSession) -> None:
+    """Another partition of the table, or another table, has come further; its changes are not older."""
+    both = ("feed", "shop", None, "item", "011.03100", NOON, "one", ["one", "two"])
+    late = [change(1, "011.0250", -5, server="two"), change(2, "011.0251", -4, server="one")]
+    assert stops(spark, late, both) == []
+    assert stops(spark, [change(1, "011.0250", 0, server="two")], both) == []
+    other = ("feed", "shop", None, "order", "011.0240", NOON - timedelta(hours=1), "one", ["one"])
+    lagging = [change(1, "011.0250", -5, server="two", table="order")]
+    assert stops(spark, lagging, both, other) == []
+    assert stops(spark, [change(1, "011.0250", 5, server="two", table="order")], both, other) == [
+        ("t", 1, "server_changed")
     ]
-    both = (*AFTER_100[:-1], ["one", "two"])
-    assert stops(spark, turns[:3], AFTER_100) == []
-    assert stops(spark, turns[:1], (*both[:-2], "two", both[-1])) == []
-    assert stops(spark, turns[1:2], both) == []
-    assert stops(spark, turns, AFTER_100) == []
-    assert stops(spark, turns[1:2], AFTER_100) == [("t", 2, "server_changed")]
-    assert stops(spark, [change(1, "011.0250", 1, server="two")], both) == [("t", 1, "server_changed")]
 
 
 def test_rows_of_a_long_transaction_are_none(spark: SparkSession) -> None:
@@ -121,6 +151,27 @@ def test_rows_of_a_long_transaction_are_none(spark: SparkSession) -> None:
     assert stops(spark, [change(1, "011.0221", 15, committed="011.0218")], AFTER_100) == [
         ("t", 1, "position_restarted")
     ]
+
+
+def test_long_transactions_of_a_feed_without_commit_positions_are_none(spark: SparkSession) -> None:
+    """Only one transaction is below; the next one is above all before it, in its topic or in another one."""
+
+    def row(offset: int, position: int, minutes: int, transaction: int, **more: Any) -> tuple[Any, ...]:
+        sequence = f"011.03{position}" if position > 99 else f"011.02{position}"
+        return change(offset, sequence, minutes, transaction_id=str(transaction), **more)
+
+    long = [row(1, 50, 15, 5), row(2, 51, 15, 5)]
+    assert stops(spark, [*long, row(3, 101, 16, 8)], AFTER_100) == []
+    assert stops(spark, [row(0, 100, 0, 7), *long, row(3, 101, 16, 8)]) == []
+    assert stops(spark, [*long, row(9, 101, 15, 8, topic="u", table="order")], AFTER_100) == []
+    reset = [("t", 1, "position_restarted")]
+    assert stops(spark, long, AFTER_100) == [("t", 1, "position_below")]
+    assert stops(spark, [*long, row(3, 52, 16, 6), row(4, 101, 17, 8)], AFTER_100) == reset
+    assert stops(spark, [row(0, 101, 14, 8, topic="u", table="order"), *long], AFTER_100) == [
+        ("t", 1, "position_below")
+    ]
+    one = [row(1, 50, 15, 5, server="one"), row(2, 101, 16, 6, server="one")]
+    assert stops(spark, one, AFTER_100) == reset
 
 
 def test_epochs_that_are_decoded_again_together_are_no_reset(spark: SparkSession) -> None:
