@@ -198,8 +198,15 @@ def effects(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
         is no half of an update. In a partial key change, `after` has the columns that it leaves out as they
         were before.
     """
-    all_effects = _exploded(rows, keys)
-    return all_effects.where(~_is_bad(keys)).drop("texts")
+    return effects_of_all(rows, keys).where(~F.col("is_bad")).drop("is_bad")
+
+
+def effects_of_all(rows: DataFrame, keys: Sequence[TableColumn], carried: Sequence[str] = ()) -> DataFrame:
+    """The same, with the columns `carried` of the rows, and with `is_bad`: the key does not fit its type.
+
+    Every row has exactly one effect that is no upsert of a key change.
+    """
+    return _exploded(rows, keys, carried).withColumn("is_bad", _is_bad(keys)).drop("texts")
 
 
 def _is_bad(keys: Sequence[TableColumn]) -> Column:
@@ -210,7 +217,7 @@ def _is_bad(keys: Sequence[TableColumn]) -> Column:
     return reduce(lambda a, b: a | b, tests)
 
 
-def _exploded(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
+def _exploded(rows: DataFrame, keys: Sequence[TableColumn], carried: Sequence[str]) -> DataFrame:
     before, after = _texts(F.col("before"), keys), _texts(F.col("after"), keys)
     has_before, has_after = _has_key(F.col("before"), keys), _has_key(F.col("after"), keys)
     is_delete = F.col("op") == "delete"
@@ -223,6 +230,7 @@ def _exploded(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
     upsert = F.when(~is_delete, _effect(1, True, is_key_change, after, has_after))
     exploded = rows.select(
         *_CARRIED,
+        *carried,
         F.col("half").isNull().alias("is_whole_change"),
         "before",
         _filled_after(is_key_change).alias("after"),

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.naming import quoted
 from framework.spark.session import is_connect
-from gold.changes.effects import effects, key_names, lookup, naming_index, overlay
+from gold.changes.effects import effects_of_all, key_names, lookup, naming_index, overlay
 from gold.changes.key_changes import fill_partial_key_changes, row_before
+from gold.changes.latest import is_completed
 from gold.changes.profile import Profile
 from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.layout import Layout
@@ -112,36 +114,55 @@ def with_current_key(
         if not missing:
             continue
         is_mine = F.coalesce(former.index() <= index, F.lit(False))
-        mine = rows.where(is_mine)
         if has_partial_key_changes:
-            mine = fill_partial_key_changes(mine, columns, truncated_at)
-        rows = _fill_images(mine, columns, missing, truncated_at).unionByName(rows.where(~is_mine))
+            rows = fill_partial_key_changes(rows, columns, truncated_at, among=is_mine)
+        rows = _fill_images(rows, is_mine, columns, missing, truncated_at)
         if index + 1 < len(former.keys) and not is_connect(rows.sparkSession):
-            rows = rows.localCheckpoint()  # without it, the plan is three times as long after each former key
+            rows = rows.localCheckpoint()  # the plan would be as deep as there are former keys
     return rows
 
 
 def _fill_images(
-    rows: DataFrame, key: Sequence[TableColumn], missing: frozenset[str], truncated_at: str | None
+    rows: DataFrame,
+    is_mine: Column,
+    key: Sequence[TableColumn],
+    missing: frozenset[str],
+    truncated_at: str | None,
 ) -> DataFrame:
-    """Completes images of rows that came with `key`: its columns and `missing` come from the row before."""
-    with_rows = row_before(effects(rows, key), key_names(len(key)), truncated_at)
-    one = with_rows.where(
-        ~(F.col("is_upsert") & F.col("is_key_change"))
-        & F.col("op").isin("update", "delete")
-        & F.col("_row").isNotNull()
+    """Completes images of rows that came with `key`: its columns and `missing` come from the row before.
+
+    One pass over the rows: the plan has `rows` once, however many keys the table has had. Rows with other
+    keys, or without a key that fits, have a window of their own, and so has a half that is completed.
+    """
+    own = {name: f"_row{place}" for place, name in enumerate(rows.columns)}
+    carried = rows.withColumn("_is_mine", is_mine).withColumns(
+        {alias: F.col(quoted(name)) for name, alias in own.items()}
     )
+    keys = [*key_names(len(key)), "_apart"]
+    is_apart = ~F.col("_is_mine") | F.col("is_bad")
+    all_effects = effects_of_all(carried, key, ["_is_mine", *own.values()]).withColumn(
+        "_apart", F.when(is_apart, F.col("change_id"))
+    )
+    all_effects = all_effects.withColumn(
+        "_apart", F.when(is_completed(keys), F.col("change_id")).otherwise(F.col("_apart"))
+    )
+    found = row_before(all_effects, keys, truncated_at).where(~(F.col("is_upsert") & F.col("is_key_change")))
     names = F.array(*(F.lit(name) for name in sorted(missing | {column.name for column in key})))
-    base = F.map_filter(F.col("_row.image"), lambda name, text: F.array_contains(names, name))
-    joined = rows.join(
-        one.select("change_id", base.alias("_base")).dropDuplicates(["change_id"]), "change_id", "left"
+    is_on_a_row = F.col("op").isin("update", "delete") & F.col("_apart").isNull()
+    base = F.when(
+        is_on_a_row, F.map_filter(F.col("_row.image"), lambda name, _: F.array_contains(names, name))
     )
+    # a half has the row of the update that completes it
+    same = Window.partitionBy(own["change_id"])
+    found = found.select("_is_mine", base.alias("_base"), *own.values()).withColumn(
+        "_base", F.when(F.col("_is_mine"), F.first("_base", ignorenulls=True).over(same))
+    )
+    before, after, partial = (F.col(own[name]) for name in ("before", "after", "partial"))
     empty = F.create_map().cast("map<string,string>")
-    is_partial = F.col("after").isNotNull() & F.coalesce("partial", F.lit(False))
-    before = F.when(
-        F.col("_base").isNotNull(), overlay(F.col("_base"), F.coalesce("before", empty))
-    ).otherwise(F.col("before"))
-    after = F.when(
-        F.col("_base").isNotNull() & is_partial, overlay(F.col("_base"), F.col("after"))
-    ).otherwise(F.col("after"))
-    return joined.withColumns({"before": before, "after": after}).select(*rows.columns)
+    is_partial = after.isNotNull() & F.coalesce(partial, F.lit(False))
+    has_base = F.col("_base").isNotNull()
+    completed = {
+        "before": F.when(has_base, overlay(F.col("_base"), F.coalesce(before, empty))).otherwise(before),
+        "after": F.when(has_base & is_partial, overlay(F.col("_base"), after)).otherwise(after),
+    }
+    return found.select(*(completed.get(name, F.col(alias)).alias(name) for name, alias in own.items()))

@@ -21,7 +21,7 @@ _EMPTY = "map<string,string>"
 
 
 def fill_partial_key_changes(
-    rows: DataFrame, keys: Sequence[TableColumn], truncated_at: str | None
+    rows: DataFrame, keys: Sequence[TableColumn], truncated_at: str | None, among: Column | None = None
 ) -> DataFrame:
     """Gives every partial key change the whole image of its row, and sets its `partial` to false.
 
@@ -32,13 +32,16 @@ def fill_partial_key_changes(
         rows: All row changes of the table, with current column names.
         keys: The key columns.
         truncated_at: The position of the newest truncate.
+        among: Which rows count; None for all. The others stay as they are.
 
     Returns:
         The rows with the same columns.
     """
-    links = _follow(_links(effects(rows, keys), key_names(len(keys)), truncated_at))
+    mine = rows if among is None else rows.where(among)
+    links = _follow(_links(effects(mine, keys), key_names(len(keys)), truncated_at))
     images = links.select("change_id", F.col("image").alias("_image"))
     is_linked = F.col("_image").isNotNull() & F.col("half").isNull() & F.col("before").isNotNull()
+    is_linked = is_linked if among is None else is_linked & among
     joined = rows.join(images, "change_id", "left")
     joined = joined.withColumn("after", F.when(is_linked, F.col("_image")).otherwise(F.col("after")))
     joined = joined.withColumn("partial", F.when(is_linked, F.lit(False)).otherwise(F.col("partial")))

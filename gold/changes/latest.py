@@ -83,18 +83,14 @@ def mark_superseded_leaves(
 ) -> DataFrame:
     """Adds `_superseded`: whether the effect leaves a key that another row of the transaction already has.
 
-    Drops the effect of a half of an update where the next effect on the key is an upsert of the same change.
+    Drops the effect of a half of an update where the next effect on the key is an upsert of the same change,
+    unless it has an `_apart`.
     """
     window = by_key(keys)
-    following = F.lead(F.struct("change_id", "is_upsert")).over(window)
-    is_completed = (
-        ~F.col("is_whole_change") & (following["change_id"] == F.col("change_id")) & following["is_upsert"]
-    )
-    whole = (
-        all_effects.withColumn("_is_completed", is_completed)
-        .where(~F.coalesce("_is_completed", F.lit(False)))
-        .drop("_is_completed")
-    )
+    is_dropped = is_completed(keys)
+    if "_apart" in all_effects.columns:
+        is_dropped = is_dropped & F.col("_apart").isNull()
+    whole = all_effects.withColumn("_is_dropped", is_dropped).where(~F.col("_is_dropped")).drop("_is_dropped")
     effect = F.struct("is_upsert", "is_key_change", "transaction_id", "event_time", "after", "sequence")
     marked = whole.withColumns(
         {
@@ -132,6 +128,13 @@ def mark_superseded_leaves(
     )
     marked = marked.withColumn("_superseded", is_leave & F.coalesce(is_taken, F.lit(False)))
     return marked.drop("_previous", "_second_previous", "_self", "_is_taken")
+
+
+def is_completed(keys: Sequence[str]) -> Column:
+    """Whether the next effect on the key is the whole update of which this one is a half; never null."""
+    following = F.lead(F.struct("change_id", "is_upsert")).over(by_key(keys))
+    is_half = ~F.col("is_whole_change") & (following["change_id"] == F.col("change_id"))
+    return F.coalesce(is_half & following["is_upsert"], F.lit(False))
 
 
 def _arrives_with(one: str, other: str) -> Column:
