@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -12,6 +13,8 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 """Where each command adds its parser."""
 Command = Callable[[argparse.Namespace], int]
 """A command: it returns its exit code."""
+
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def add_command(subparsers: Subparsers, name: str, run: Command, *, help: str) -> argparse.ArgumentParser:
@@ -26,10 +29,26 @@ def _common_options() -> argparse.ArgumentParser:
     common.add_argument(
         "-c", "--config", default="mainstem.yml", help="the configuration file (default ./mainstem.yml)"
     )
+    common.add_argument(
+        "--env",
+        action="extend",
+        default=[],
+        type=_assignments,
+        metavar="NAME=VALUE[,NAME=VALUE]",
+        help="values of ${env:NAME} in the configuration, where no environment can be set; no secrets",
+    )
     common.add_argument("--json", action="store_true", help="print the result as one JSON object")
     common.add_argument("--debug", action="store_true", help="show whole stack traces")
     common.add_argument("--verbose", action="store_true", help="log each step to standard error")
     return common
+
+
+def _assignments(text: str) -> list[tuple[str, str]]:
+    """The pairs of `NAME=VALUE,NAME=VALUE`. Raises ArgumentTypeError for a text that has not this form."""
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(sign and _VARIABLE.fullmatch(name) for name, sign, _ in pairs):
+        raise argparse.ArgumentTypeError("write NAME=VALUE, or several of them with commas between them")
+    return [(name, value) for name, _, value in pairs]
 
 
 def row_key(texts: Sequence[str]) -> dict[str, str]:

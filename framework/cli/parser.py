@@ -7,6 +7,7 @@ check failed.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -74,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     accept_any_text()
     options = read_arguments(command_line(), arguments)
     command: Command = options.command
+    os.environ.update(options.env)
     try:
         return command(options)
     except MainstemError as error:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,28 @@ def test_validate_tells_a_landing_folder_that_is_not_there(
         "  more:  mainstem explain LANDING_FOLDER_MISSING\n"
     )
     assert main(["validate", "-c", str(file), "--schema"]) == 0
+
+
+def test_env_says_what_a_reference_of_the_configuration_stands_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MAINSTEM_TEST_NAME", "MAINSTEM_TEST_PLACE"):
+        monkeypatch.setenv(name, "not this")  # so that it is restored afterwards
+    file = tmp_path / "mainstem.yml"
+    file.write_text(
+        "pipeline: ${env:MAINSTEM_TEST_NAME}\nlakehouse: ./lake\nsources:\n"
+        "  feed: {format: canal, files: '${env:MAINSTEM_TEST_PLACE}'}\n"
+    )
+    given = f"MAINSTEM_TEST_NAME=shop,MAINSTEM_TEST_PLACE={tmp_path}/a=b"
+    assert main(["validate", "--json", "-c", str(file), "--env", given]) == 0
+    assert json.loads(capsys.readouterr().out)["pipeline"] == "shop"
+    assert main(["validate", "-c", str(file), "--env", "MAINSTEM_TEST_NAME=No!"]) == 2
+    assert "CONFIG" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["", "NAME", "=x", "A=1,", "1A=x", "A B=x"])
+def test_env_takes_names_and_values(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["validate", "--env", given])
+    assert end.value.code == 2
+    assert "argument --env: write NAME=VALUE" in capsys.readouterr().err
