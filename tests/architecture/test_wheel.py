@@ -1,8 +1,9 @@
-"""The wheel holds all that an installation needs: packages, sample feeds, job files, entry points."""
+"""The wheel holds all that an installation needs: packages, sample feeds, entry points."""
 
 from __future__ import annotations
 
 import configparser
+import shutil
 import tomllib
 import zipfile
 from pathlib import Path
@@ -34,7 +35,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(names: set[
         path
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.is_file() and path.parent.name != "__pycache__"
+        if path.is_file() and path.parent.name != "__pycache__" and path not in bundle_files()
     )
     assert {name for name in names if ".dist-info/" not in name} == {
         path.relative_to(ROOT).as_posix() for path in files
@@ -47,11 +48,36 @@ def test_each_package_of_the_wheel_says_that_it_is_typed(names: set[str]) -> Non
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
 
 
-def test_the_wheel_holds_the_demo_and_the_jobs(names: set[str]) -> None:
+def bundle_files() -> set[Path]:
+    """The files of the Databricks bundle, which needs more of the repository than the packages."""
+    return {*ROOT.glob("*/*.job.yml"), *ROOT.glob("*/*.lvdash.json")}
+
+
+def test_the_wheel_holds_the_demo_and_no_part_of_the_bundle(names: set[str]) -> None:
     assert "framework/demo/mainstem.yml" in names
     assert any(name.startswith("framework/demo/parts/1/shop/") for name in names)
     assert "framework/demo/samples/datahub_blob.jsonl" in names
-    assert {"framework/pipeline.job.yml", "gold/gold.job.yml", "framework/operations.lvdash.json"} <= names
+    assert bundle_files()
+    assert {path.relative_to(ROOT).as_posix() for path in bundle_files()} & names == set()
+
+
+def test_the_same_code_gives_a_wheel_of_the_same_time_and_changed_code_one_of_another(
+    wheel: Path, tmp_path: Path
+) -> None:
+    # the version that a job installs is made from this time
+    again = built_wheel(tmp_path / "again")
+    assert again.stat().st_mtime_ns == wheel.stat().st_mtime_ns
+    project = tmp_path / "project"
+    for name in (*PACKAGES, "pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        source = ROOT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copyfile
+        project.mkdir(exist_ok=True)
+        copy(source, project / name)
+    same = built_wheel(tmp_path / "same", project)
+    assert same.stat().st_mtime_ns == wheel.stat().st_mtime_ns
+    with (project / "framework" / "errors.py").open("a", encoding="utf-8") as module:
+        module.write("# changed\n")
+    assert built_wheel(tmp_path / "changed", project).stat().st_mtime_ns != wheel.stat().st_mtime_ns
 
 
 def test_the_entry_points_of_the_wheel_lead_to_modules_in_it(wheel: Path, names: set[str]) -> None:

@@ -19,10 +19,10 @@ def uv_program() -> str:
     return uv
 
 
-def built_wheel(folder: Path) -> Path:
-    """The wheel of the project as it is now, in `folder`."""
+def built_wheel(folder: Path, project: Path = ROOT) -> Path:
+    """The wheel of the project, or of a copy of it, as it is now, in `folder`."""
     build = [uv_program(), "build", "--wheel", "--out-dir", str(folder)]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(build, cwd=project, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (built,) = folder.glob("*.whl")
     return built
