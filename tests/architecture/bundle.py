@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,13 @@ _WORKSPACE = {
     "workspace.current_user.userName": "someone@example.com",
     "workspace.current_user.short_name": "someone",
 }
+VALUES = {
+    "catalog": "main",
+    "warehouse_id": "1234567890abcdef",
+    "service_principal": "11111111-2222-3333-4444-555555555555",
+    "notify": "data-team@example.com",
+}
+"""The variables that the bundle does not deploy to production without."""
 _COMPUTED = {"jobs": {"id"}, "schemas": {"id"}, "volumes": {"id"}}
 
 
@@ -56,8 +63,8 @@ def target_names(root: Path) -> list[str]:
     return list(loaded(root / BUNDLE)["targets"])
 
 
-def read_bundle(root: Path, target: str) -> Bundle:
-    """The bundle in `root` as it would be deployed to `target`."""
+def read_bundle(root: Path, target: str, values: Mapping[str, str] | None = None) -> Bundle:
+    """The bundle in `root` as it would be deployed to `target`, with `values` where there is no default."""
     problems: list[str] = []
     whole = _with_included(root, problems)
     for kind, entries in whole["targets"][target].get("resources", {}).items():
@@ -70,6 +77,11 @@ def read_bundle(root: Path, target: str) -> Bundle:
         whole["variables"].setdefault(name, {})["default"] = (
             value["default"] if isinstance(value, dict) else value
         )
+    for name, value in (VALUES if values is None else values).items():
+        whole["variables"].setdefault(name, {}).setdefault("default", value)
+    if settings.get("mode") == "development":  # as the command line does
+        for schema in whole["resources"]["schemas"].values():
+            schema["name"] = f"dev_{_WORKSPACE['workspace.current_user.short_name']}_{schema['name']}"
     resolution = _Resolution(merged(whole, settings), target, problems)
     content = {
         key: resolution.resolved(value, key) for key, value in resolution.content.items() if key != "targets"

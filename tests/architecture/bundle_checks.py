@@ -28,7 +28,7 @@ _PERMISSION = {"level": str, "group_name": str, "service_principal_name": str, "
 _TARGET = {
     "mode": str,
     "default": bool,
-    "presets": {"artifacts_dynamic_version": bool},
+    "variables": {"*": str},
     "workspace": {"root_path": str},
     "run_as": {"service_principal_name": str},
     "permissions": [_PERMISSION],
@@ -36,13 +36,12 @@ _TARGET = {
 }
 # The part of a bundle that databricks-bundles does not know; "*" stands for names of our own.
 _SHAPE: dict[str, Any] = {
-    "bundle": {"name": str},
+    "bundle": {"name": str, "databricks_cli_version": str},
+    "workspace": {"root_path": str},
     "include": [str],
     "sync": {"exclude": [str]},
-    "artifacts": {"*": {"type": str, "build": str, "path": str}},
-    "variables": {
-        "*": {"description": str, "default": (str, int, list), "type": str, "lookup": {"warehouse": str}}
-    },
+    "artifacts": {"*": {"type": str, "build": str, "path": str, "dynamic_version": bool}},
+    "variables": {"*": {"description": str, "default": (str, int, list, dict), "type": str}},
     "resources": _RESOURCES,
     "targets": {"*": _TARGET},
 }
@@ -134,6 +133,8 @@ def resource_problems(bundle: Bundle) -> Iterator[str]:
                 _MODELS[kind].from_dict(entry)
             except (ValueError, TypeError) as error:
                 yield f"resources.{kind}.{name}: {error}"
+            if kind in ("schemas", "volumes") and not entry.get("lifecycle", {}).get("prevent_destroy"):
+                yield f"resources.{kind}.{name}: a changed variable may delete it with its data"
 
 
 def dashboards_problems(bundle: Bundle) -> Iterator[str]:
@@ -206,6 +207,8 @@ def task_problems(bundle: Bundle) -> Iterator[str]:
                 () if "continuous" in job else sorted({"max_retries", "timeout_seconds"} - task.keys())
             ):
                 yield f"{at}: no {key}"
+            if task.get("disable_auto_optimization") is not True:
+                yield f"{at}: serverless compute repeats it of its own accord"
 
 
 def entry_point_problems(bundle: Bundle) -> Iterator[str]:

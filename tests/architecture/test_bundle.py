@@ -36,16 +36,17 @@ def test_the_bundle_holds_together_in_each_target(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_layers_follow_each_other_whatever_became_of_the_one_before(target: str) -> None:
+def test_a_run_checks_the_configuration_runs_all_layers_and_ends_with_the_rules(target: str) -> None:
     tasks = {task["task_key"]: task for task in read_bundle(ROOT, target).jobs["mainstem"]["tasks"]}
-    layers = ["bronze", "silver", "gold", "quality"]
-    for earlier, layer in zip([None, *layers], layers, strict=False):
-        assert tasks[layer]["python_wheel_task"]["parameters"][:3] == ["run", "--through", layer]
-        if earlier is not None:
-            assert {"task_key": earlier} in tasks[layer]["depends_on"]
-            assert tasks[layer]["run_if"] == "ALL_DONE"
-    assert [name for name in tasks if name in layers] == layers
-    assert "depends_on" not in tasks["bronze"]
+    assert next(iter(tasks)) == "validate"
+    assert "depends_on" not in tasks["validate"]
+    assert tasks["validate"]["python_wheel_task"]["parameters"][0] == "validate"
+    assert tasks["run"]["depends_on"] == [{"task_key": "validate"}]
+    assert "run_if" not in tasks["run"]  # a configuration that is not valid is not run
+    assert tasks["run"]["python_wheel_task"]["parameters"][:3] == ["run", "--through", "gold"]
+    assert tasks["quality"]["python_wheel_task"]["parameters"][:3] == ["run", "--through", "quality"]
+    assert {"task_key": "run"} in tasks["quality"]["depends_on"]
+    assert tasks["quality"]["run_if"] == "ALL_DONE"
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -57,6 +58,7 @@ def test_a_parked_table_fails_one_task_that_is_not_run_again(target: str) -> Non
         task["task_key"]: (task["python_wheel_task"]["entry_point"], task["max_retries"]) for task in tasks
     }
     assert ends.pop("quality") == ("mainstem-job", 0)
+    assert ends.pop("validate") == ("mainstem-step", 0)
     assert set(ends.values()) == {("mainstem-step", 2)}
 
 
@@ -73,7 +75,7 @@ def test_what_else_works_on_the_tables_is_a_task_of_the_one_job_and_left_out_unl
         for owner, task in read_bundle(ROOT, "prod").wheel_tasks
         if owner == job
     ]
-    assert commands == ["run", "run", "run", "replay", "rebuild", "maintain", "run"]
+    assert commands == ["validate", "run", "replay", "rebuild", "maintain", "run"]
     (rebuild,) = (task["for_each_task"] for task in job["tasks"] if "for_each_task" in task)
     assert rebuild["concurrency"] == 1  # the lease is one run's
 
@@ -98,7 +100,7 @@ def test_the_other_jobs_start_the_pipeline_with_what_they_are_for() -> None:
         ),
         "maintenance": ("mainstem", {"maintenance": "true"}),
     }
-    assert bundle.jobs["arrival"]["trigger"]["file_arrival"]["url"] == "/Volumes/main/mainstem_ops/landing/"
+    assert bundle.jobs["arrival"]["trigger"]["file_arrival"]["url"] == "/Volumes/main/shop_ops/landing/"
     assert bundle.jobs["maintenance"]["schedule"]["quartz_cron_expression"] == "0 30 3 ? * SUN"
     paused = {
         name: job[key]["pause_status"]
@@ -119,9 +121,8 @@ def test_a_continuous_run_goes_on_in_rounds_on_a_cluster_and_is_started_again_el
         read_bundle(ROOT, target).jobs["continuous"]["tasks"][0]["python_wheel_task"]
         for target in ("prod", "prod_cluster")
     )
-    config = "/Volumes/main/mainstem_ops/files/mainstem.yml"
-    assert prod["parameters"] == ["run", "-c", config]
-    assert cluster["parameters"] == ["run", "-c", config, "--continuous", "30s"]
+    assert prod["parameters"][0] == "run"
+    assert cluster["parameters"] == [*prod["parameters"], "--continuous", "30s"]
 
 
 def test_the_targets_differ_by_mode_and_compute_alone() -> None:
@@ -151,14 +152,6 @@ def test_grants_are_a_matter_of_variables(copy: Path) -> None:
         {"principal": "analysts", "privileges": ["USE_SCHEMA", "SELECT"]}
     ]
     assert bundle.content["resources"]["schemas"]["ops"]["grants"] == []
-
-
-def test_the_configuration_is_looked_for_in_the_volume_that_the_bundle_makes() -> None:
-    _, task = next(read_bundle(ROOT, "dev").wheel_tasks)
-    assert task["python_wheel_task"]["parameters"][-2:] == [
-        "-c",
-        "/Volumes/main/mainstem_ops/files/mainstem.yml",
-    ]
 
 
 def test_the_page_about_databricks_names_each_variable_target_and_job() -> None:
@@ -220,12 +213,6 @@ BROKEN = [
     (BUNDLE, "dataset_catalog:", "data_catalog:", "Unexpected field 'data_catalog' for class Dashboard"),
     (
         BUNDLE,
-        "      warehouse: Serverless",
-        "      ware_house: Serverless",
-        "variables.warehouse_id.lookup.ware_house: unknown key",
-    ),
-    (
-        BUNDLE,
         "    default: []\n",
         "    default: [{principal: all, privileges: [READ]}]\n",
         "'READ' is not a valid Privilege",
@@ -252,7 +239,7 @@ BROKEN = [
         "current_user.user",
         "unknown reference ${workspace.current_user.user}",
     ),
-    (BUNDLE, "    default: main\n", "    default: ${var.catalog}\n", "refers to itself"),
+    (BUNDLE, "    default: shop\n", "    default: ${var.pipeline}\n", "refers to itself"),
     (BUNDLE, '    default: "0 0 * * * ?"\n', "", "unknown reference ${var.schedule}"),
     (
         REBUILD,
@@ -278,17 +265,17 @@ BROKEN = [
     ),
     (
         BUNDLE,
-        "{task_key: gold, environment_key",
-        "{task_key: golden, environment_key",
-        "mainstem.golden: no python_wheel_task",
+        "{task_key: run, environment_key",
+        "{task_key: running, environment_key",
+        "mainstem.running: no python_wheel_task",
     ),
     (
         BUNDLE,
-        "{task_key: gold, job_cluster_key: default",
-        "{task_key: gold, job_cluster_key: big",
-        "mainstem.gold: not one place to run",
+        "{task_key: run, job_cluster_key: default",
+        "{task_key: run, job_cluster_key: big",
+        "mainstem.run: not one place to run",
     ),
-    (JOB, "depends_on: [{task_key: silver}]", "depends_on: [{task_key: sliver}]", "comes after sliver"),
+    (JOB, "depends_on: [{task_key: validate}]", "depends_on: [{task_key: valid}]", "comes after valid,"),
     (JOB, "max_concurrent_runs: 1", "max_concurrent_runs: 2", "runs may overlap"),
     (
         JOB,
@@ -302,7 +289,7 @@ BROKEN = [
         "{job.parameters.reply}",
         "mainstem.replay_asked: the job has no {{job.parameters.reply}}",
     ),
-    (JOB, '"rebuild", "{{input}}"', '"rebuild", "{{inputs}}"', "mainstem.rebuild: the job has no {{inputs}}"),
+    (JOB, '- "{{input}}"', '- "{{inputs}}"', "mainstem.rebuild: the job has no {{inputs}}"),
     (
         JOB,
         '"replay", "-c"',
@@ -364,7 +351,7 @@ BROKEN = [
         BUNDLE,
         "dataset_schema: ${resources.schemas.ops.name}",
         "dataset_schema: ops",
-        "does not look into main.mainstem_ops",
+        "does not look into main.shop_ops",
     ),
     (DASHBOARD, "FROM runs", "FROM run", "dataset runs: no table run in ops"),
     (DASHBOARD, "FROM runs", "FROM ops.runs", "ops.runs is not looked for in the dashboard's own schema"),
@@ -428,11 +415,30 @@ BROKEN = [
         JOB,
         '"--through", "gold"',
         '"--through", "platinum"',
-        "gold: mainstem run: error: argument --through: invalid choice",
+        "run: mainstem run: error: argument --through: invalid choice",
     ),
-    (JOB, '["run", "--through", "bronze"', '["land", "--through", "bronze"', "invalid choice: 'land'"),
+    (JOB, '["run", "--through", "gold"', '["land", "--through", "gold"', "invalid choice: 'land'"),
     (JOB, '"-c"', '"--configuration"', "unrecognized arguments"),
-    (BUNDLE, "    default: /Volumes/", "    default: ./", "a job does not reach ./"),
+    (BUNDLE, "default: ${workspace.file_path}/", "default: ./", "a job does not reach ./"),
+    # what must not be lost, doubled or repeated
+    (
+        BUNDLE,
+        "    ops:\n      lifecycle: *kept\n",
+        "    ops:\n",
+        "schemas.ops: a changed variable may delete it",
+    ),
+    (
+        BUNDLE,
+        "    files:\n      lifecycle: *kept\n",
+        "    files:\n",
+        "volumes.files: a changed variable may delete it",
+    ),
+    (
+        JOB,
+        "max_retries: 0\n          disable_auto_optimization: true\n",
+        "max_retries: 0\n",
+        "mainstem.quality: serverless compute repeats it",
+    ),
 ]
 
 
