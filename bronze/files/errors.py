@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bronze.files.listing import ListedFile
 from framework.errors import MainstemError
-from framework.text.formatting import quantity
+from framework.text.formatting import noun_for, quantity
 
 _REPLACE = "replace it by the complete file, or by an empty one if its content is lost, and run again"
 
@@ -33,12 +33,27 @@ def file_changing(file: ListedFile, source: str) -> MainstemError:
     )
 
 
-def file_rewritten(file: ListedFile, source: str, more: int = 0) -> MainstemError:
-    """The size or time of a file changed after its messages had landed; so did those of `more` others."""
-    text = f"the size or modification time of a file has changed since it was read{_others(more)}"
-    action = (
-        "delete it if all its messages have landed, or rename it to read it as a new file; then run again"
-    )
+def file_rewritten(file: ListedFile, source: str, others: int = 0, *, has_size: bool) -> MainstemError:
+    """Files changed after their messages had landed: `file` is the first, and there are `others`.
+
+    `has_size` says that all of them still have the size that they were read with.
+    """
+    files, have = quantity(others + 1, "file"), noun_for(others + 1, "has", "have")
+    if has_size:
+        text = (
+            f"{files} that {have} another modification time than when the messages landed, and the same size;"
+            " most likely the folder was copied without the times of its files"
+        )
+        action = (
+            "copy the folder again with its times (`cp -p`, `rsync -a`), or delete the landed files;"
+            " then run again"
+        )
+    else:
+        text = f"{files} that {have} another size or modification time than when the messages landed"
+        action = (
+            "delete a file if all its messages have landed, or rename it to read it as a new one;"
+            " then run again"
+        )
     return _error("FILE_CHANGED", text, file, source, action)
 
 

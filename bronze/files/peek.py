@@ -50,6 +50,8 @@ def peek_messages(path: Path, sample: Sample | None = None) -> Iterator[FiledMes
         )
     folder = str(path if path.is_dir() else path.resolve().parent)
     files = _files(path if path.is_dir() else path.resolve())
+    if sample is not None:
+        sample.files = len(files)
     for at, (name, place) in enumerate(files):
         if sample is None:
             yield from _messages(place, name, folder)

@@ -238,8 +238,9 @@ def _new_files(
     replaced = [f for f in listing.complete if f.file in log and _differs(f, log[f.file].listed)]
     landed = files_with_messages(spark, feed, [file.file for file in replaced])
     if landed:
-        first = next(file for file in replaced if file.file in landed)
-        raise file_rewritten(first, feed.name, len(landed) - 1)
+        changed = [file for file in replaced if file.file in landed]
+        has_size = all(file.size == log[file.file].listed.size for file in changed)
+        raise file_rewritten(changed[0], feed.name, len(changed) - 1, has_size=has_size)
     return [f for f in listing.complete if f.file not in log or _differs(f, log[f.file].listed)]
 
 

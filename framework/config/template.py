@@ -207,6 +207,8 @@ def _shown(folder: Path) -> list[Path]:
 
 def _why_unread(answer: Mapping[str, Any]) -> str:
     """Why no format reads anything in a folder, in a few words."""
+    if not answer["file_count"]:
+        return "there is no file in it (files named `.…`, `_…` or `….tmp` are ignored)"
     if answer["advice"]:
         return str(answer["advice"][0]["advice"])
     if answer["nearest"]:

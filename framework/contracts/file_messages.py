@@ -49,8 +49,10 @@ class Sample:
         messages: How many messages may still be read.
         size: How many bytes of decompressed content may still be read.
         is_cut: Whether anything was left unread for these limits.
+        files: How many files there are to read, empty ones included.
     """
 
     messages: int = 20_000
     size: int = 128 * 1024 * 1024
     is_cut: bool = False
+    files: int = 0

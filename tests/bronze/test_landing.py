@@ -183,7 +183,11 @@ def test_touched_file_stops_its_source(spark: SparkSession, feed: Feed, drop: Dr
     path = drop("a.txt", b"a\n")
     run_source(spark, feed)
     os.utime(path, (5, 5))
-    assert condition(run_source(spark, feed)) == "FILE_CHANGED"
+    result = run_source(spark, feed)
+    assert condition(result) == "FILE_CHANGED"
+    assert result.error is not None
+    assert result.error.found.startswith("1 file that has another modification time than when ")
+    assert "the same size" in result.error.found
 
 
 def test_file_that_was_read_may_be_deleted(

@@ -39,17 +39,21 @@ def run(options: argparse.Namespace) -> int:
 def detect_formats(path: Path, source: str = "feed") -> Mapping[str, Any]:
     """The formats of a file or folder of messages, as the feed of a source of this name.
 
-    `is_sample` says whether only a part was read, as there is more than a sample of it.
+    `is_sample` says whether only a part was read, as there is more than a sample of it. `file_count` is the
+    number of files, also of those without a message.
     """
     layers = list(installed_layers())
     read_messages = next(layer.read_messages for layer in layers if layer.read_messages is not None)
     detect = next(layer.detect for layer in layers if layer.detect is not None)
     sample = Sample()
     found = detect(read_messages(path, sample), source)
-    return {**found, "is_sample": sample.is_cut}
+    return {**found, "is_sample": sample.is_cut, "file_count": sample.files}
 
 
 def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
+    if not answer["messages"]:
+        yield f"{answer['path']}: {_why_empty(answer['file_count'])}"
+        return
     layouts = ", ".join(f"{name} ({count:,})" for name, count in answer["layouts"].items())
     sizes = f"{quantity(len(answer['files']), 'file')}, {quantity(answer['messages'], 'message')}"
     yield f"{answer['path']}: {sizes}, layout {layouts or 'unknown'}"
@@ -79,6 +83,12 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
             yield likeness(near)
         yield ""
         yield "no format reads any of it: `mainstem formats` lists those that are known"
+
+
+def _why_empty(files: int) -> str:
+    if files:
+        return f"{quantity(files, 'file')} without a message"
+    return "there is no file to read (files named `.…`, `_…` or `….tmp` are ignored)"
 
 
 def advised(cause: Mapping[str, Any]) -> str:

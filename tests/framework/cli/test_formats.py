@@ -86,6 +86,32 @@ def test_detect_names_a_feed_and_leaves_with_the_contracts_exit_codes(
     assert main(["detect", str(tmp_path / "none")]) == 2
 
 
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ((), "there is no file to read (files named `.…`, `_…` or `….tmp` are ignored)"),
+        ((".hidden", "part.tmp"), "there is no file to read (files named `.…`, `_…` or `….tmp` are ignored)"),
+        (("a.jsonl", "b.jsonl"), "2 files without a message"),
+    ],
+)
+def test_detect_says_that_a_folder_has_no_file_or_no_message(
+    files: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    assert main(["detect", str(tmp_path)]) == 1
+    assert capsys.readouterr().out == f"{tmp_path}: {said}\n"
+
+
+def test_init_says_that_a_folder_has_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "landing").mkdir()
+    assert main(["init", "-c", f"{tmp_path}/mainstem.yml", "--from", f"{tmp_path}/landing"]) == 1
+    error = capsys.readouterr().err
+    assert "error: NOTHING_RECOGNISED\n" in error
+    assert "there is no file in it (files named `.…`, `_…` or `….tmp` are ignored)" in error
+    assert not (tmp_path / "mainstem.yml").exists()
+
+
 def test_detect_says_that_a_feed_is_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("oms_canal", "datahub_tuple"):
         (tmp_path / f"{name}.jsonl").write_text(str(demonstration.sample(name)))

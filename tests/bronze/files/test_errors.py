@@ -1,0 +1,24 @@
+"""The texts of errors that stop a source of files."""
+
+from __future__ import annotations
+
+from bronze.files.errors import file_rewritten
+from bronze.files.listing import ListedFile
+
+FILE = ListedFile("a.jsonl", "/landing/a.jsonl", 10, 5)
+
+
+def test_a_folder_that_was_copied_without_its_times_is_told_once_with_its_remedy() -> None:
+    error = file_rewritten(FILE, "orders", 999, has_size=True)
+    assert (error.condition, error.where) == ("FILE_CHANGED", "source orders, /landing/a.jsonl")
+    assert error.found == (
+        "1,000 files that have another modification time than when the messages landed, and the same size; "
+        "most likely the folder was copied without the times of its files"
+    )
+    assert "`cp -p`" in error.action
+
+
+def test_a_file_of_another_size_is_no_copy() -> None:
+    error = file_rewritten(FILE, "orders", has_size=False)
+    assert error.found == "1 file that has another size or modification time than when the messages landed"
+    assert "copied" not in error.found + error.action
