@@ -42,6 +42,14 @@ EXPLANATIONS = (
         "Write: `id,name` as the first line of the CSV file.",
     ),
     Explanation(
+        "DUMP_TOO_LARGE",
+        "A file of a dump has more rows, or decompresses to more, than its source allows.",
+        "The table is large and was dumped into one file, or the file is hostile.",
+        "If that is intended, raise the setting that the error names. Else dump the table again, in several "
+        "files. Nothing has landed.",
+        "Write: `max_file_messages: 200000000` below `sources.orders`.",
+    ),
+    Explanation(
         "DUMP_UNKNOWN",
         "The dump is neither CSV, nor Parquet, nor a Delta table.",
         "The file has another ending, or the folder has no files of these kinds.",
