@@ -37,9 +37,24 @@ class MainstemError(Exception):
 
 
 class ConfigurationError(MainstemError):
-    """The configuration or the command line is invalid; nothing has been read or written."""
+    """The configuration or the command line is invalid; nothing has been read or written.
+
+    `others` has the further faults of the same configuration.
+    """
 
     exit_code = 2
+    others: tuple[ConfigurationError, ...] = ()
+
+    @property
+    def faults(self) -> tuple[ConfigurationError, ...]:
+        """This fault and the others."""
+        return (self, *self.others)
+
+    def __str__(self) -> str:
+        return "\n".join((super().__str__(), *map(str, self.others)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (*super().__reduce__(), {"others": self.others})
 
 
 def brief(error: Exception) -> str:

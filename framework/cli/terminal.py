@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Iterable
 
-from framework.errors import MainstemError, brief
+from framework.errors import ConfigurationError, MainstemError, brief
 from framework.explanations import EXPLANATIONS
 from framework.text.formatting import is_unseen, one_line
 
@@ -53,8 +53,12 @@ def say_note(notes: Iterable[str]) -> None:
 
 
 def say_error(error: Exception) -> None:
-    """Print an error: a MainstemError in its three parts, a line each, and the command that explains it."""
-    say(error_lines(error), is_error=True)
+    """Print an error: a MainstemError in its three parts, a line each, and the command that explains it.
+
+    All faults of a configuration are printed.
+    """
+    faults = error.faults if isinstance(error, ConfigurationError) else (error,)
+    say((line for fault in faults for line in error_lines(fault)), is_error=True)
 
 
 def error_lines(error: Exception) -> list[str]:

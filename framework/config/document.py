@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -32,10 +32,26 @@ class Document:
     path: Path
     written: Mapping[str, object]
     resolved: Mapping[str, object]
+    node: yaml.Node | None = None
 
     def where(self, keys: KeyPath) -> str:
-        """File and key path for messages; keys that may be secrets are hidden."""
-        return f"{self.path}: {self.dotted(keys)}" if keys else str(self.path)
+        """File, key path, line and column for messages; keys that may be secrets are hidden."""
+        place = self.position(keys)
+        shown = f" (line {place[0]}, column {place[1]})" if place else ""
+        return f"{self.path}: {self.dotted(keys)}{shown}" if keys else str(self.path)
+
+    def position(self, keys: KeyPath) -> tuple[int, int] | None:
+        """Line and column, from 1, of the key or item at a key path, or of the nearest one above it.
+
+        None where the file has none of them.
+        """
+        node, mark = self.node, None
+        for key in keys:
+            step = _step(node, key)
+            if step is None:
+                break
+            node, mark = step
+        return (mark.line + 1, mark.column + 1) if mark else None
 
     def dotted(self, keys: KeyPath) -> str:
         """A key path for messages: `tables[2].columns.photo`; keys that may be secrets are hidden."""
@@ -68,8 +84,31 @@ class Document:
         return value
 
 
-def read_document(path: Path, environ: Mapping[str, str]) -> Document:
-    """The document at `path` with references resolved; refuses unreadable files, bad YAML, repeated keys."""
+def _step(node: yaml.Node | None, key: str | int) -> tuple[yaml.Node, yaml.Mark] | None:
+    """The node at a key or index, and where the key or item begins; None where there is none."""
+    if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+        item: yaml.Node = node.value[key]
+        return item, item.start_mark
+    if isinstance(node, yaml.MappingNode):
+        for name, value in reversed(node.value):  # the keys of a merge come first and are overridden
+            if isinstance(name, yaml.ScalarNode) and name.value == str(key):
+                return value, name.start_mark
+    return None
+
+
+AddFault: TypeAlias = Callable[[KeyPath, ConfigurationError], None]
+"""What is told of a fault at a key path."""
+
+
+def _refuse(keys: KeyPath, error: ConfigurationError) -> None:
+    raise error
+
+
+def read_document(path: Path, environ: Mapping[str, str], add_fault: AddFault = _refuse) -> Document:
+    """The document at `path` with references resolved; refuses unreadable files, bad YAML, repeated keys.
+
+    A reference that cannot be resolved is a fault, and stays as it is.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -86,26 +125,24 @@ def read_document(path: Path, environ: Mapping[str, str]) -> Document:
             where=str(path),
             action="make it a readable UTF-8 text file",
         ) from None
-    written = _parsed(path, text)
-    document = Document(path, written, {})
-    resolved = {key: _resolved(value, (key,), document, environ) for key, value in written.items()}
-    return Document(path, written, resolved)
+    written, node = _parsed(path, text)
+    document = Document(path, written, {}, node)
+    resolving = _Resolving(document, environ, add_fault)
+    resolved = {key: resolving.resolved(value, (key,)) for key, value in written.items()}
+    return Document(path, written, resolved, node)
 
 
-def _parsed(path: Path, text: str) -> dict[str, object]:
+def _parsed(path: Path, text: str) -> tuple[dict[str, object], yaml.Node | None]:
     try:
-        document = _loaded(text)
-    except _DuplicateKey as duplicate:
-        raise ConfigurationError(
-            "CONFIG_DUPLICATE_KEY",
-            found=f"{quoted_name(duplicate.key)} is written twice",
-            where=f"{path}: line {duplicate.line}",
-            action="keep one of the two",
-        ) from None
+        document, node, duplicates = _loaded(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigurationError(
             "CONFIG_NOT_YAML", found=_problem(error), where=_place(path, error), action="correct the YAML"
         ) from None
+    if duplicates:
+        first, *others = [_duplicate(path, key, mark) for key, mark in duplicates]
+        first.others = tuple(others)
+        raise first
     if not isinstance(document, dict):
         raise ConfigurationError(
             "CONFIG_WRONG_TYPE",
@@ -113,11 +150,20 @@ def _parsed(path: Path, text: str) -> dict[str, object]:
             where=str(path),
             action="begin with `pipeline:`, `lakehouse:` and `sources:`",
         )
-    return {str(key): value for key, value in document.items()}
+    return {str(key): value for key, value in document.items()}, node
 
 
-def _loaded(text: str) -> object:
-    """The document of a YAML text.
+def _duplicate(path: Path, key: object, mark: yaml.Mark) -> ConfigurationError:
+    return ConfigurationError(
+        "CONFIG_DUPLICATE_KEY",
+        found=f"{quoted_name(key)} is written twice",
+        where=f"{path}: line {mark.line + 1}, column {mark.column + 1}",
+        action="keep one of the two",
+    )
+
+
+def _loaded(text: str) -> tuple[object, yaml.Node | None, list[tuple[object, yaml.Mark]]]:
+    """The document of a YAML text, its node, and the keys that are repeated with their places.
 
     Raises ValueError where aliases make it endless, or far larger than its text.
     """
@@ -125,10 +171,10 @@ def _loaded(text: str) -> object:
     try:
         node = loader.get_single_node()
         if node is None:
-            return None
+            return None, None, []
         if _size(node, {}) > _MOST_VALUES:
             raise _TooLarge
-        return loader.construct_document(node)
+        return loader.construct_document(node), node, loader.duplicates
     finally:
         loader.dispose()
 
@@ -169,14 +215,30 @@ def _place(path: Path, error: Exception) -> str:
     return f"{path}: line {mark.line + 1}, column {mark.column + 1}" if mark else str(path)
 
 
-def _resolved(value: object, keys: KeyPath, document: Document, environ: Mapping[str, str]) -> object:
-    if isinstance(value, str):
-        return _REFERENCE.sub(lambda match: _looked_up(match[1], keys, document, environ), value)
-    if isinstance(value, dict):
-        return {key: _resolved(item, (*keys, str(key)), document, environ) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_resolved(item, (*keys, index), document, environ) for index, item in enumerate(value)]
-    return value
+@dataclass(frozen=True, slots=True)
+class _Resolving:
+    """Replaces the references of a document, and collects the faults of those that it cannot replace."""
+
+    document: Document
+    environ: Mapping[str, str]
+    add_fault: AddFault
+
+    def resolved(self, value: object, keys: KeyPath) -> object:
+        """The value at a key path with its references replaced."""
+        if isinstance(value, str):
+            return _REFERENCE.sub(lambda match: self._replacement(match, keys), value)
+        if isinstance(value, dict):
+            return {key: self.resolved(item, (*keys, str(key))) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self.resolved(item, (*keys, index)) for index, item in enumerate(value)]
+        return value
+
+    def _replacement(self, match: re.Match[str], keys: KeyPath) -> str:
+        try:
+            return _looked_up(match[1], keys, self.document, self.environ)
+        except ConfigurationError as error:
+            self.add_fault(keys, error)
+            return match[0]
 
 
 def _looked_up(reference: str, keys: KeyPath, document: Document, environ: Mapping[str, str]) -> str:
@@ -211,15 +273,12 @@ def _looked_up(reference: str, keys: KeyPath, document: Document, environ: Mappi
     )
 
 
-class _DuplicateKey(Exception):
-    def __init__(self, key: object, line: int) -> None:
-        super().__init__(key)
-        self.key = key
-        self.line = line
-
-
 class _StrictLoader(yaml.SafeLoader):
-    """YAML without repeated keys. Keys of a merge (`<<`) may be overridden, as YAML says."""
+    """YAML that notes repeated keys. Keys of a merge (`<<`) may be overridden, as YAML says."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.duplicates: list[tuple[object, yaml.Mark]] = []
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> object:
         """The value of a node; raises ConstructorError with its place where its tag does not allow it."""
@@ -235,6 +294,6 @@ class _StrictLoader(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
                 continue
             if key.value in seen:
-                raise _DuplicateKey(key.value, key.start_mark.line + 1)
+                self.duplicates.append((key.value, key.start_mark))
             seen.add(key.value)
         return super().construct_mapping(node, deep=deep)

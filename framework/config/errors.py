@@ -1,4 +1,4 @@
-"""Turns pydantic's errors into errors of Mainstem: file, key path, value, allowed values."""
+"""Turns pydantic's errors into faults of the configuration: file, key path, value, allowed values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from framework.config.document import Document, KeyPath
+from framework.config.faults import Faults
 from framework.errors import ConfigurationError, suggested
 
 _TYPES = {
@@ -20,29 +21,20 @@ _TYPES = {
     "model_type": "keys and values",
     "model_attributes_type": "keys and values",
 }
-_MOST_SHOWN = 5
 
 
-def config_error(
-    error: ValidationError, document: Document, model: type[BaseModel], at: KeyPath = ()
-) -> ConfigurationError:
-    """The error for the first problem of `model` below `at`; it names the other problems."""
-    problems = sorted(error.errors(include_url=False), key=lambda problem: _rank(problem, document, at))
-    problem = problems[0]
-    keys = _written_keys(problem, document, at)
-    condition, found, action = _explained(problem, keys, document, model, len(at))
-    paths = {_written_keys(other, document, at) for other in problems[1:]}
-    others = {
-        document.dotted(path)
-        for path in paths
-        if path[: len(keys)] != keys and keys[: len(path)] != path and path[:-1] != keys[:-1]
-    }
-    if others:
-        names = sorted(others)
-        action += f"; then look at {', '.join(names[:_MOST_SHOWN])}" + (
-            " ..." if len(names) > _MOST_SHOWN else ""
-        )
-    return ConfigurationError(condition, found=found, where=document.where(keys), action=action)
+def add_model_faults(
+    error: ValidationError, document: Document, model: type[BaseModel], faults: Faults, at: KeyPath = ()
+) -> None:
+    """Add the faults of `model` below `at`, without those that only follow from another fault."""
+    problems = error.errors(include_url=False)
+    for problem in sorted(problems, key=lambda problem: _rank(problem, document, at)):
+        keys = _written_keys(problem, document, at)
+        if faults.covers(keys) or (problem["type"] == "missing" and faults.is_misspelt(keys)):
+            continue
+        condition, found, action = _explained(problem, keys, document, model, len(at))
+        where = document.where(keys)
+        faults.add(keys, ConfigurationError(condition, found=found, where=where, action=action))
 
 
 def unknown_key(document: Document, keys: KeyPath, allowed: Iterable[str]) -> ConfigurationError:

@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from framework.config.alerts import Alert
 from framework.config.document import Document, read_document
-from framework.config.errors import config_error, unknown_key
+from framework.config.errors import add_model_faults, unknown_key
+from framework.config.faults import Faults
 from framework.config.quality import UNWRITTEN, QualityOrNone
 from framework.config.sources import Kafka, Layout, Source, read_sources
 from framework.config.tables import ColumnRule, TableRule, TableRules, TableSettings
@@ -129,37 +130,49 @@ def load_config(
     Raises:
         ConfigurationError: It names file, key path, value, the allowed values and the nearest valid one.
     """
-    return _checked(_document(path, environ), formats)
+    document, faults = _document(path, environ)
+    config, _ = _checked(document, formats, faults)
+    faults.raise_any(document)
+    assert config is not None
+    return config
 
 
 def validated_config(
     path: str | Path, *, formats: Mapping[str, type[BaseModel]], environ: Mapping[str, str] = os.environ
 ) -> Config:
     """The configuration as from `load_config`; every landing folder that this machine can see must exist."""
-    document = _document(path, environ)
-    config = _checked(document, formats)
-    check_folders(config.sources, document)
+    document, faults = _document(path, environ)
+    config, sources = _checked(document, formats, faults)
+    check_folders(sources, document, faults)
+    faults.raise_any(document)
+    assert config is not None
     return config
 
 
-def _document(path: str | Path, environ: Mapping[str, str]) -> Document:
-    return read_document(Path(os.path.abspath(Path(path).expanduser())), environ)
+def _document(path: str | Path, environ: Mapping[str, str]) -> tuple[Document, Faults]:
+    faults = Faults()
+    return read_document(Path(os.path.abspath(Path(path).expanduser())), environ, faults.add), faults
 
 
-def _checked(document: Document, formats: Mapping[str, type[BaseModel]]) -> Config:
+def _checked(
+    document: Document, formats: Mapping[str, type[BaseModel]], faults: Faults
+) -> tuple[Config | None, Mapping[str, Source]]:
+    """The configuration and its sources; None, and the sources that can be read, where it has faults."""
     content = dict(document.resolved)
+    sources: dict[str, Source] = {}
     if isinstance(content.get("sources"), dict):
-        content["sources"] = read_sources(document, formats)
+        content["sources"] = sources = read_sources(document, formats, faults)
+    config = None
     try:
         config = _with_absolute_paths(Config.model_validate(content), document.path.parent)
     except ValidationError as error:
-        raise config_error(error, document, Config) from None
-    _check_checkpoints(config, document)
-    for name in config.quality.sources:
-        if name not in config.sources:
-            raise unknown_key(document, ("quality", "sources", name), config.sources)
-    check_places(config.sources, config.lakehouse if isinstance(config.lakehouse, str) else None, document)
-    return config
+        add_model_faults(error, document, Config, faults)
+    _check_checkpoints(content, document, faults)
+    _check_quality_sources(content, document, faults)
+    lakehouse = content.get("lakehouse")
+    place = absolute_place(lakehouse, document.path.parent) if isinstance(lakehouse, str) else None
+    check_places(sources, place, document, faults)
+    return config, sources
 
 
 def _with_absolute_paths(config: Config, folder: Path) -> Config:
@@ -174,11 +187,24 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     return config.model_copy(update=update)
 
 
-def _check_checkpoints(config: Config, document: Document) -> None:
-    if isinstance(config.lakehouse, Catalog) and config.checkpoints is None:
-        raise ConfigurationError(
+def _check_checkpoints(content: Mapping[str, object], document: Document, faults: Faults) -> None:
+    keys = ("checkpoints",)
+    is_in_catalog = isinstance(content.get("lakehouse"), dict) and content.get("checkpoints") is None
+    if is_in_catalog and not faults.is_misspelt(keys):
+        error = ConfigurationError(
             "CONFIG_MISSING_KEY",
             found="a lakehouse in a catalog, and no key 'checkpoints'",
-            where=document.where(("checkpoints",)),
+            where=document.where(keys),
             action="write `checkpoints:` with a volume path, for instance /Volumes/main/shop/checkpoints",
         )
+        faults.add(keys, error)
+
+
+def _check_quality_sources(content: Mapping[str, object], document: Document, faults: Faults) -> None:
+    quality, sources = content.get("quality"), document.resolved.get("sources")
+    named = quality.get("sources") if isinstance(quality, dict) else None
+    if isinstance(named, dict) and isinstance(sources, dict):
+        for name in named:
+            if name not in sources:
+                keys = ("quality", "sources", str(name))
+                faults.add(keys, unknown_key(document, keys, map(str, sources)))

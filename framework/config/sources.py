@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import StrEnum
@@ -11,15 +11,17 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
 
-from framework.config.document import Document
-from framework.config.errors import config_error, unknown_key
+from framework.config.document import Document, KeyPath
+from framework.config.errors import add_model_faults, unknown_key
+from framework.config.faults import Faults
 from framework.config.quoting import quoted_key
 from framework.config.value_types import Duration, Zone, absolute_place
-from framework.errors import ConfigurationError, nearest, suggested
+from framework.errors import ConfigurationError, suggested
 
 PLACES = ("files", "kafka", "table")
 
 _SPARK_PLACES = frozenset({"subscribe", "subscribePattern", "assign", "kafka.bootstrap.servers"})
+_ONE_OF_TOPICS = "write exactly one of `topics:` and `topic_pattern:`"
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
@@ -132,47 +134,105 @@ class Source(BaseModel):
         )
 
 
+class _NoSettings(BaseModel):
+    """The settings of a format that is not known."""
+
+
 COMMON_KEYS = frozenset(Source.model_fields) - {"name", "options"}
 
 
-def read_sources(document: Document, formats: Mapping[str, type[BaseModel]]) -> dict[str, Source]:
-    """The sources of a document with a mapping of them, checked with the settings of their formats."""
+def read_sources(
+    document: Document, formats: Mapping[str, type[BaseModel]], faults: Faults
+) -> dict[str, Source]:
+    """The sources of a document with a mapping of them, checked with the settings of their formats.
+
+    Without those that have faults in their common settings, which are added to `faults`.
+    """
     resolved = document.resolved["sources"]
     assert isinstance(resolved, dict)
-    return {name: _read_source(name, content, document, formats) for name, content in resolved.items()}
+    read = {
+        name: _read_source(name, content, document, formats, faults) for name, content in resolved.items()
+    }
+    return {name: source for name, source in read.items() if source is not None}
 
 
 def _read_source(
-    name: object, content: object, document: Document, formats: Mapping[str, type[BaseModel]]
-) -> Source:
+    name: object,
+    content: object,
+    document: Document,
+    formats: Mapping[str, type[BaseModel]],
+    faults: Faults,
+) -> Source | None:
     if not isinstance(name, str) or not _SOURCE_NAME.fullmatch(name):
-        raise ConfigurationError(
+        error = ConfigurationError(
             "CONFIG_BAD_VALUE",
             found=f"the source name '{quoted_key(name, ('sources',))}'",
             where=document.where(("sources",)),
             action="begin with a letter or digit, and use only letters, digits, '_' and '-', "
             "a hundred at most",
         )
+        faults.add(("sources", str(name)), error)
+        return None
     at = ("sources", name)
     if not isinstance(content, dict):
-        raise ConfigurationError(
+        error = ConfigurationError(
             "CONFIG_WRONG_TYPE",
             found=document.quoted(at),
             where=document.where(at),
             action="write `format:` and one of `files:`, `kafka:`, `table:` below it",
         )
-    if content.get("format") is None:
-        raise _without_format(content, document, at, formats)
-    model = formats[_known_format(content["format"], document, at, formats)]
-    source = _validated(at, content, model, document)
-    _check_place(source, document, at)
-    return source.model_copy(update=_absolute_places(source, document.path.parent))
+        faults.add(at, error)
+        return None
+    model = _format_model(content.get("format"), document, at, formats, faults)
+    models = tuple(formats.values()) if model is None else (model,)
+    settings = _own_settings(content, models)
+    for key in settings:
+        if not any(key in each.model_fields for each in models):
+            keys = (*at, str(key))
+            known = COMMON_KEYS.union(*(each.model_fields for each in models))
+            faults.add(keys, unknown_key(document, keys, known))
+    common = {key: value for key, value in content.items() if key not in settings}
+    options = _read_options(settings, model, document, at, faults)
+    if content.get("format") is None and not faults.is_misspelt((*at, "format")):
+        faults.add((*at, "format"), _without_format(document, at, formats))
+    _check_kafka_keys(common.get("kafka"), document, at, faults)
+    source = None
+    try:
+        source = Source.model_validate({**common, "name": name, "options": options})
+    except ValidationError as error:
+        add_model_faults(error, document, Source, faults, at)
+    _check_place(common, document, at, faults)
+    return (
+        source.model_copy(update=_absolute_places(source, document.path.parent))
+        if source is not None
+        else None
+    )
 
 
-def _validated(
-    at: tuple[str, str], content: Mapping[str, object], model: type[BaseModel], document: Document
-) -> Source:
-    """A source with its format's settings.
+def _format_model(
+    name: object,
+    document: Document,
+    at: tuple[str, str],
+    formats: Mapping[str, type[BaseModel]],
+    faults: Faults,
+) -> type[BaseModel] | None:
+    """The model of a format's settings; None for a name that is no format, or is missing."""
+    if isinstance(name, str) and name in formats:
+        return formats[name]
+    if name is not None:
+        keys = (*at, "format")
+        error = ConfigurationError(
+            "CONFIG_UNKNOWN_FORMAT",
+            found=f"the format {document.quoted(keys)}",
+            where=document.where(keys),
+            action=suggested(str(name), formats),
+        )
+        faults.add(keys, error)
+    return None
+
+
+def _own_settings(content: Mapping[str, object], models: Sequence[type[BaseModel]]) -> dict[str, object]:
+    """What a source writes for its format, and unknown keys.
 
     A format may have a setting with the name of a place (`table`): it is meant if another place is written
     beside it.
@@ -180,48 +240,40 @@ def _validated(
     shared = {
         place
         for place in PLACES
-        if place in model.model_fields and any(key in content for key in PLACES if key != place)
+        if any(place in model.model_fields for model in models)
+        and any(key in content for key in PLACES if key != place)
     }
-    own = {key: value for key, value in content.items() if key not in COMMON_KEYS or key in shared}
-    for key in own:
-        if key not in model.model_fields:
-            raise unknown_key(document, (*at, str(key)), {*COMMON_KEYS, *model.model_fields})
-    try:
-        options = model.model_validate(own)
-    except ValidationError as error:
-        raise config_error(error, document, model, at) from None
-    common = {key: value for key, value in content.items() if key not in own}
-    _check_kafka_keys(common.get("kafka"), document, at)
-    try:
-        return Source.model_validate({**common, "name": at[1], "options": options})
-    except ValidationError as error:
-        raise config_error(error, document, Source, at) from None
+    return {key: value for key, value in content.items() if key not in COMMON_KEYS or key in shared}
 
 
-def _check_kafka_keys(kafka: object, document: Document, at: tuple[str, str]) -> None:
+def _read_options(
+    settings: Mapping[str, object],
+    model: type[BaseModel] | None,
+    document: Document,
+    at: tuple[str, str],
+    faults: Faults,
+) -> BaseModel:
+    """The settings of a format; empty ones where they have faults, or the format is not known."""
+    if model is not None:
+        try:
+            return model.model_validate({k: v for k, v in settings.items() if k in model.model_fields})
+        except ValidationError as error:
+            add_model_faults(error, document, model, faults, at)
+    return _NoSettings()
+
+
+def _check_kafka_keys(kafka: object, document: Document, at: tuple[str, str], faults: Faults) -> None:
     """Refuse misspelt keys, and Spark's names for what Mainstem sets; Spark checks other keys."""
     own = Kafka.model_fields
     for key in kafka if isinstance(kafka, dict) else ():
         if key not in own and (key in _SPARK_PLACES or get_close_matches(str(key), own, n=1, cutoff=0.85)):
-            raise unknown_key(document, (*at, "kafka", str(key)), own)
+            keys = (*at, "kafka", str(key))
+            faults.add(keys, unknown_key(document, keys, own))
 
 
 def _without_format(
-    content: Mapping[str, object],
-    document: Document,
-    at: tuple[str, str],
-    formats: Mapping[str, type[BaseModel]],
+    document: Document, at: tuple[str, str], formats: Mapping[str, type[BaseModel]]
 ) -> ConfigurationError:
-    """The error for a source without a format.
-
-    A key that no format reads may be the misspelt `format`, and comes first.
-    """
-    known = COMMON_KEYS.union(*(model.model_fields for model in formats.values()))
-    strange = [str(key) for key in content if key not in known]
-    if strange:
-        return unknown_key(
-            document, (*at, min(strange, key=lambda key: nearest(key, known) != "format")), known
-        )
     return ConfigurationError(
         "CONFIG_MISSING_KEY",
         found="no key 'format'",
@@ -230,43 +282,29 @@ def _without_format(
     )
 
 
-def _known_format(
-    name: object, document: Document, at: tuple[str, str], formats: Mapping[str, object]
-) -> str:
-    if not isinstance(name, str) or name not in formats:
-        raise ConfigurationError(
-            "CONFIG_UNKNOWN_FORMAT",
-            found=f"the format {document.quoted((*at, 'format'))}",
-            where=document.where((*at, "format")),
-            action=suggested(str(name), formats),
-        )
-    return name
+def _check_place(
+    content: Mapping[str, object], document: Document, at: tuple[str, str], faults: Faults
+) -> None:
+    kafka = content.get("kafka")
+    if isinstance(kafka, dict) and not faults.covers((*at, "kafka")):
+        both = kafka.get("topics") is not None
+        if both == (kafka.get("topic_pattern") is not None):
+            found = "'topics' and 'topic_pattern'" if both else "neither 'topics' nor 'topic_pattern'"
+            error = _place_error(document, (*at, "kafka"), found, _ONE_OF_TOPICS)
+            faults.add((*at, "kafka"), error)
+    if content.get("columns") and content.get("table") is None:
+        keys = (*at, "columns")
+        action = "leave it out: only a table of messages has columns"
+        faults.add(keys, _place_error(document, keys, "'columns' without 'table'", action))
+    written = [key for key in PLACES if content.get(key) is not None]
+    if len(written) > 1 or not (written or any(faults.is_misspelt((*at, place)) for place in PLACES)):
+        found = " and ".join(f"'{key}'" for key in written) or "none of 'files', 'kafka', 'table'"
+        action = "write exactly one of `files:`, `kafka:`, `table:`"
+        faults.add(at, _place_error(document, at, found, action))
 
 
-def _check_place(source: Source, document: Document, at: tuple[str, str]) -> None:
-    written = [key for key in PLACES if getattr(source, key) is not None]
-    if len(written) != 1:
-        raise ConfigurationError(
-            "CONFIG_SOURCE_PLACE",
-            found=" and ".join(f"'{key}'" for key in written) or "none of 'files', 'kafka', 'table'",
-            where=document.where(at),
-            action="write exactly one of `files:`, `kafka:`, `table:`",
-        )
-    if source.columns and source.table is None:
-        raise ConfigurationError(
-            "CONFIG_SOURCE_PLACE",
-            found="'columns' without 'table'",
-            where=document.where((*at, "columns")),
-            action="leave it out: only a table of messages has columns",
-        )
-    if source.kafka is not None and (source.kafka.topics is None) == (source.kafka.topic_pattern is None):
-        both = source.kafka.topics is not None
-        raise ConfigurationError(
-            "CONFIG_SOURCE_PLACE",
-            found="'topics' and 'topic_pattern'" if both else "neither 'topics' nor 'topic_pattern'",
-            where=document.where((*at, "kafka")),
-            action="write exactly one of `topics:` and `topic_pattern:`",
-        )
+def _place_error(document: Document, keys: KeyPath, found: str, action: str) -> ConfigurationError:
+    return ConfigurationError("CONFIG_SOURCE_PLACE", found=found, where=document.where(keys), action=action)
 
 
 def _absolute_places(source: Source, folder: Path) -> dict[str, object]:

@@ -7,43 +7,45 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
-from framework.config.document import Document
+from framework.config.document import Document, KeyPath
+from framework.config.faults import Faults
 from framework.config.quoting import is_plain
 from framework.config.sources import Kafka, Source
 from framework.config.value_types import is_url
 from framework.errors import ConfigurationError, nearest
 
 
-def check_places(sources: Mapping[str, Source], lakehouse: str | None, document: Document) -> None:
+def check_places(
+    sources: Mapping[str, Source], lakehouse: str | None, document: Document, faults: Faults
+) -> None:
     """Refuse two sources that read one place, and a landing folder that contains the lakehouse.
 
     `lakehouse` is null in a catalog.
     """
     for (first, one), (second, other) in combinations(sources.items(), 2):
         for key, place in _shared(one, other):
-            raise ConfigurationError(
-                "CONFIG_SOURCES_OVERLAP",
-                found=f"the sources '{first}' and '{second}' both read "
-                f"{_describe(place, first, second, key, document)}",
-                where=document.where(("sources", second, key)),
-                action="give each source a place of its own, or make them one source",
+            found = (
+                f"the sources '{first}' and '{second}' both read "
+                f"{_describe(place, first, second, key, document)}"
             )
+            action = "give each source a place of its own, or make them one source"
+            _add_overlap(("sources", second, key), found, action, document, faults)
         if lakehouse is None and first.casefold() == second.casefold():
-            raise ConfigurationError(
-                "CONFIG_SOURCES_OVERLAP",
-                found=f"the sources '{first}' and '{second}', "
-                "whose tables in ops a catalog would not tell apart",
-                where=document.where(("sources", second)),
-                action="give each source a name of its own, whatever the case of its letters",
+            found = (
+                f"the sources '{first}' and '{second}', whose tables in ops a catalog would not tell apart"
             )
+            action = "give each source a name of its own, whatever the case of its letters"
+            _add_overlap(("sources", second), found, action, document, faults)
     for name, source in sources.items():
         if source.files is not None and lakehouse is not None and _holds(source.files, lakehouse):
-            raise ConfigurationError(
-                "CONFIG_SOURCES_OVERLAP",
-                found=f"the lakehouse lies inside the folder that '{name}' reads",
-                where=document.where(("sources", name, "files")),
-                action="keep the lakehouse outside the landing folders",
-            )
+            found = f"the lakehouse lies inside the folder that '{name}' reads"
+            action = "keep the lakehouse outside the landing folders"
+            _add_overlap(("sources", name, "files"), found, action, document, faults)
+
+
+def _add_overlap(keys: KeyPath, found: str, action: str, document: Document, faults: Faults) -> None:
+    where = document.where(keys)
+    faults.add(keys, ConfigurationError("CONFIG_SOURCES_OVERLAP", found=found, where=where, action=action))
 
 
 def _describe(place: str, first: str, second: str, key: str, document: Document) -> str:
@@ -58,34 +60,28 @@ def _describe(place: str, first: str, second: str, key: str, document: Document)
     return "one topic" if has_reference or not is_plain(place) else place
 
 
-def check_folders(sources: Mapping[str, Source], document: Document) -> None:
-    """Refuse a source whose landing folder does not exist, if this machine can check it.
+def check_folders(sources: Mapping[str, Source], document: Document, faults: Faults) -> None:
+    """Refuse each source whose landing folder does not exist, if this machine can check it.
 
     It cannot for an object store, for a Databricks volume elsewhere, and for a folder with a reference: only
     the machine that runs the pipeline can resolve that.
     """
-    missing = [
-        name
-        for name, source in sources.items()
-        if source.files is not None and _is_missing(source.files, name, document)
-    ]
-    if not missing:
-        return
-    folder = str(sources[missing[0]].files)
-    others = (
-        f"; then look at {', '.join(document.dotted(('sources', name, 'files')) for name in missing[1:])}"
-        if missing[1:]
-        else ""
-    )
-    is_shown = is_plain(str(document.at(("sources", missing[0], "files"))))
+    for name, source in sources.items():
+        if source.files is not None and _is_missing(source.files, name, document):
+            faults.add(("sources", name, "files"), _no_folder(source.files, name, document))
+
+
+def _no_folder(folder: str, name: str, document: Document) -> ConfigurationError:
+    keys = ("sources", name, "files")
+    is_shown = is_plain(str(document.at(keys)))
     shown = folder if is_shown else "of that name, which is not shown"
-    raise ConfigurationError(
+    return ConfigurationError(
         "LANDING_FOLDER_MISSING",
         found=f"a file, where a folder of files is needed: {shown}"
         if os.path.exists(folder)
         else f"no folder {shown}",
-        where=document.where(("sources", missing[0], "files")),
-        action=(_instead(folder) if is_shown else "correct `files:`") + others,
+        where=document.where(keys),
+        action=_instead(folder) if is_shown else "correct `files:`",
     )
 
 

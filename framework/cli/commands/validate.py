@@ -8,6 +8,7 @@ from framework.cli.options import Subparsers, add_command
 from framework.cli.terminal import say_json, say_line
 from framework.config.json_schema import json_schema
 from framework.config.model import validated_config
+from framework.errors import ConfigurationError
 from framework.pipeline.session import option_models
 from framework.text.formatting import quantity
 
@@ -21,11 +22,20 @@ def add_parser(subparsers: Subparsers) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check the configuration and that its landing folders exist, or print its JSON schema."""
+    """Check the configuration and that its landing folders exist, or print its JSON schema.
+
+    All faults of the configuration are told.
+    """
     if options.schema:
         say_json(json_schema(option_models()))
         return 0
-    config = validated_config(options.config, formats=option_models())
+    try:
+        config = validated_config(options.config, formats=option_models())
+    except ConfigurationError as error:
+        if not options.json or options.debug:
+            raise
+        say_json({"valid": False, "faults": [_fault(each) for each in error.faults]})
+        return error.exit_code
     if options.json:
         say_json(
             {
@@ -40,3 +50,7 @@ def run(options: argparse.Namespace) -> int:
         entries = quantity(len(config.tables), "table entry", "table entries")
         say_line(f"{options.config}: valid ({sources}, {entries})")
     return 0
+
+
+def _fault(error: ConfigurationError) -> dict[str, str]:
+    return {"code": error.condition, "found": error.found, "where": error.where, "do": error.action}

@@ -18,7 +18,8 @@ def test_validate_tells_a_landing_folder_that_is_not_there(
     assert main(["validate", "-c", str(file)]) == 2
     assert capsys.readouterr().err == (
         f"error: LANDING_FOLDER_MISSING\n  found: no folder {tmp_path}/landing\n"
-        f"  where: {file}: sources.feed.files\n  do:    create the folder, or correct `files:`\n"
+        f"  where: {file}: sources.feed.files (line 4, column 32)\n"
+        "  do:    create the folder, or correct `files:`\n"
         "  more:  mainstem explain LANDING_FOLDER_MISSING\n"
     )
     assert main(["validate", "-c", str(file), "--schema"]) == 0

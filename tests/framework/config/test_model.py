@@ -64,6 +64,10 @@ def load(tmp_path: Path) -> Load:
     return load_text
 
 
+TWO_FAULTS = ("    databse: x", "{catalog: main, schema_prefx: s_}")
+"""Changes after which a required key is missing as well."""
+
+
 def refusal(load: Load, text: str) -> ConfigurationError:
     with pytest.raises(ConfigurationError) as caught:
         load(text)
@@ -245,7 +249,7 @@ tables:
         ),
         (
             "  orders:\n    format",
-            "  orders:\n    tiemzone: UTC\n    Format",
+            "  orders:\n    Format",
             "CONFIG_UNKNOWN_KEY",
             "sources.orders.Format",
             "'format'",
@@ -362,13 +366,14 @@ tables:
 def test_refusals_name_place_and_remedy(
     load: Load, old: str, new: str, condition: str, where: str, advice: str
 ) -> None:
-    error = refusal(load, WHOLE.replace(old, new, 1))
+    refused = refusal(load, WHOLE.replace(old, new, 1))
+    (error,) = [each for each in refused.faults if each.condition == condition]
 
-    assert error.condition == condition
     assert error.exit_code == 2
     assert "mainstem.yml: " in error.where
     assert where in error.where
     assert advice in error.action
+    assert len(refused.faults) == (2 if new in TWO_FAULTS else 1), "nothing that only follows is told"
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just text"])
@@ -567,7 +572,7 @@ def test_validate_names_a_landing_folder_that_does_not_exist(
         validated(tmp_path, place)
 
     assert (caught.value.condition, caught.value.exit_code) == ("LANDING_FOLDER_MISSING", 2)
-    assert caught.value.where == f"{tmp_path / 'mainstem.yml'}: sources.orders.files"
+    assert caught.value.where == f"{tmp_path / 'mainstem.yml'}: sources.orders.files (line 5, column 34)"
     assert found in caught.value.found
     assert advice in caught.value.action
 
@@ -591,7 +596,10 @@ def test_every_landing_folder_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as caught:
         validated_config(tmp_path / "mainstem.yml", formats=FORMATS)
 
-    assert "then look at sources.stock.files" in caught.value.action
+    assert [fault.where.partition(": ")[2] for fault in caught.value.faults] == [
+        "sources.orders.files (line 5, column 34)",
+        "sources.stock.files (line 6, column 33)",
+    ]
 
 
 def test_a_configuration_is_loaded_before_its_feeds_have_a_folder(load: Load) -> None:

@@ -163,7 +163,7 @@ def test_no_error_prints_a_secret_in_an_unusual_place(
         ("format: debezium", "fromat: debezium", "'fromat'"),
         ("format: debezium", "format: debezium, pairing_timeout: 2 huors", "'2 huors'"),
         ("format: debezium", "format: debezium, epoch: 0", "found: 0"),
-        ("topics: [t]", "topic: [t]", "crm.kafka.topic\n"),
+        ("topics: [t]", "topic: [t]", "crm.kafka.topic (line 5, column 64)\n"),
         ("topics: [t]", "topics: [t], x: '${env:NONE}'", "${env:NONE}"),
         ("lakehouse: ./lake", "lakehouse: ./lake\nalerts: [{webhok: x}]", "'webhok'"),
         ("lakehouse: ./lake", "lakehouse: ./lake\ntables: [{match: shop.}]", "'shop.'"),
