@@ -23,7 +23,7 @@ unexport PYTHONPATH
 FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-long test-format test-browser test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark errors-page
+.PHONY: help setup demo test test-long test-format test-browser test-bundle test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark errors-page
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -33,6 +33,7 @@ help:
 	@echo "make test-format FORMAT=NAME  what concerns one format: decoder, fixtures, broken messages, detection, registry"
 	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
 	@echo "make test-connect  each command on a catalog and on Spark Connect, then the frame tests on Spark Connect"
+	@echo "make test-bundle  the Databricks bundle by the command line of this machine (or MAINSTEM_DATABRICKS names it)"
 	@echo "make test-wheel  the wheel alone in an empty environment: each task of the Databricks jobs, by its own command line"
 	@echo "make test-matrix the layers' tests on each Python and Spark: MATRIX=\"$(MATRIX)\""
 	@echo "make property random source databases in every format, at length, and lost parts of a lakehouse (SEED=… repeats one)"
@@ -77,6 +78,10 @@ test-format: $(READY)
 test-browser: $(READY)
 	$(UV) sync --frozen --quiet --group browser
 	MAINSTEM_BROWSER=1 $(BIN)/python -m pytest tests/framework/report/test_browser.py $(PYTEST_ARGS)
+
+# apart from `test`: it needs the Databricks command line, and is skipped without it
+test-bundle: $(READY)
+	MAINSTEM_BUNDLE=1 $(BIN)/python -m pytest tests/architecture/test_bundle_command_line.py $(PYTEST_ARGS)
 
 # apart from `test`: it installs Spark once more, and starts it once a task
 test-wheel: $(READY)

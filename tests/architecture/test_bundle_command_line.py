@@ -1,0 +1,155 @@
+"""The Databricks command line of this machine reads the bundle as the tests beside this one do.
+
+It asks a server on the loopback that knows the name of the user and has empty folders.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+pytest.importorskip("databricks.bundles", reason="the group `bundle` of pyproject.toml is not installed")
+
+from tests.architecture.bundle import BUNDLE, VALUES, read_bundle, target_names
+
+ROOT = Path(__file__).parents[2]
+TARGETS = target_names(ROOT)
+
+
+class Workspace(BaseHTTPRequestHandler):
+    """A workspace with one user and empty folders."""
+
+    def do_GET(self) -> None:
+        place = urlsplit(self.path)
+        if place.path.endswith("/scim/v2/Me"):
+            self.answer(200, {"id": "1", "userName": "someone@example.com"})
+        elif place.path.endswith("/workspace/get-status"):
+            (folder,) = parse_qs(place.query)["path"]
+            self.answer(200, {"object_id": 1, "object_type": "DIRECTORY", "path": folder})
+        elif place.path.startswith("/api/2.0/permissions/"):
+            self.answer(200, {"object_type": "directory", "access_control_list": []})
+        else:
+            self.answer(404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "nothing is here"})
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.answer(200, {})
+
+    def answer(self, status: int, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Say nothing on standard error."""
+
+
+@pytest.fixture(scope="module")
+def program() -> str:
+    found = shutil.which(os.environ.get("MAINSTEM_DATABRICKS", "databricks"))
+    if "MAINSTEM_BUNDLE" not in os.environ:
+        pytest.skip("starts the Databricks command line: make test-bundle")
+    if found is None:
+        pytest.skip("no Databricks command line: install it, or name it with MAINSTEM_DATABRICKS")
+    return found
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Workspace)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of what makes the bundle, for the command line writes beside it."""
+    for file in (ROOT / BUNDLE, ROOT / "pyproject.toml", *ROOT.glob("*/*.job.yml"), *ROOT.glob("*/*.json")):
+        copied = tmp_path / "bundle" / file.relative_to(ROOT)
+        copied.parent.mkdir(exist_ok=True, parents=True)
+        shutil.copyfile(file, copied)
+    return tmp_path / "bundle"
+
+
+def validated(
+    program: str, host: str, folder: Path, target: str, values: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("DATABRICKS_", "BUNDLE_VAR_", "ARM_", "GOOGLE_"))
+    }
+    own = {
+        "HOME": str(folder.parent),
+        "DATABRICKS_HOST": host,
+        "DATABRICKS_TOKEN": "none",
+        "DATABRICKS_CLI_DISABLE_TELEMETRY": "1",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+    }
+    return subprocess.run(
+        [program, "bundle", "validate", "--output", "json", "--target", target],
+        cwd=folder,
+        env=inherited | own | {f"BUNDLE_VAR_{name}": value for name, value in values.items()},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_command_line_reads_the_bundle_as_these_tests_do(
+    program: str, host: str, copy: Path, target: str
+) -> None:
+    expected = read_bundle(ROOT, target)
+    needed = VALUES.keys() if target.startswith("prod") else {"catalog", "warehouse_id"}
+    done = validated(program, host, copy, target, {name: VALUES[name] for name in needed})
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+
+    schemas = {name: schema["name"] for name, schema in found["resources"]["schemas"].items()}
+    assert schemas == {
+        name: schema["name"] for name, schema in expected.content["resources"]["schemas"].items()
+    }
+    prefix = expected.content["variables"]["lakehouse_prefix"]["default"]
+    assert f"MAINSTEM_SCHEMA_PREFIX={prefix}," in found["variables"]["settings"]["value"]
+    assert schemas["ops"] == f"{prefix}ops"
+    for kind in ("schemas", "volumes"):
+        assert all(each["lifecycle"]["prevent_destroy"] for each in found["resources"][kind].values())
+    for name, job in expected.jobs.items():
+        for start in ("schedule", "trigger", "continuous"):
+            statuses = [
+                jobs[name].get(start, {}).get("pause_status")
+                for jobs in (found["resources"]["jobs"], expected.jobs)
+            ]
+            assert statuses[0] == statuses[1], (name, start)
+        tasks = {task["task_key"] for task in found["resources"]["jobs"][name]["tasks"]}
+        assert tasks == {task["task_key"] for task in job["tasks"]}
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_production_without_a_value_that_only_the_user_knows_is_refused_by_the_name_of_the_variable(
+    program: str, host: str, copy: Path, name: str
+) -> None:
+    others = {key: value for key, value in VALUES.items() if key != name}
+    done = validated(program, host, copy, "prod", others)
+    assert done.returncode != 0
+    assert f"no value assigned to required variable {name}" in done.stderr
