@@ -36,6 +36,7 @@ from silver.batches.landings import (
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
+from silver.operations.late_definitions import decode_redefined
 from silver.operations.redecode import redecode
 from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
@@ -68,7 +69,7 @@ class SilverResult:
 
     `left_out` are sources in bronze that the configuration does not name. `kept` counts messages that were
     not decoded again because `forget` removed rows of them. `restored` has notes on tables that were gone and
-    have been restored.
+    have been restored, `redefined` on tables that were decoded again because their definitions came late.
     """
 
     messages: int
@@ -77,6 +78,7 @@ class SilverResult:
     left_out: tuple[str, ...] = ()
     kept: int = 0
     restored: tuple[str, ...] = ()
+    redefined: tuple[str, ...] = ()
 
 
 def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverResult:
@@ -222,13 +224,15 @@ def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: 
 
 
 def _result(spark: SparkSession, state: RunState) -> SilverResult:
+    redefined, refused = decode_redefined(spark, state)
     waiting = retry_ambiguous(spark, state)
     history = state.epoch_history(spark)
     stopped_sources = (
         source.error() for name, source in history.stopped_sources().items() if name in state.config.sources
     )
-    errors = (*stopped_sources, *waiting, *errors_of(history, state))
-    return SilverResult(state.messages, state.counts, errors, tuple(history.left_out(state.config.sources)))
+    errors = (*stopped_sources, *refused, *waiting, *errors_of(history, state))
+    left_out = tuple(history.left_out(state.config.sources))
+    return SilverResult(state.messages, state.counts, errors, left_out, redefined=redefined)
 
 
 def _partners(spark: SparkSession, state: RunState, wanted: DataFrame) -> DataFrame:

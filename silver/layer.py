@@ -68,6 +68,7 @@ def _report(run: Run, result: SilverResult) -> LayerReport:
         }
     notes = (
         *result.restored,
+        *result.redefined,
         *(_left_out_note(source) for source in result.left_out),
         *hints(run, result.counts),
     )

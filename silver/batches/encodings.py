@@ -1,9 +1,11 @@
 """The encodings of sources whose messages do not declare them, in `ops/encodings`.
 
-    state     meaning of the row
-    shown     a value of the batch is possible only in these modes of a kind (`decimals`: `text`)
-    waiting   the batch quarantined messages that the modes known then (`modes`) were not enough to read
-    taken     such messages were decoded again in this batch, with the modes known then
+    state       meaning of the row
+    shown       a value of the batch is possible only in these modes of a kind (`decimals`: `text`)
+    waiting     the batch quarantined messages that the modes known then (`modes`) were not enough to read
+    taken       such messages were decoded again in this batch, with the modes known then
+    redefined   the batch defines a table (`kind`) from a sequence on (`modes`) that earlier rows have reached
+    read_again  that table's rows are in accordance with all definitions up to the batch
 
 A batch shows its modes while it is decoded. If that narrows the possible modes, the batch is decoded once
 more. The evidence is recorded before the changes, so a batch that is run again is decoded alike, and so is a
@@ -12,6 +14,7 @@ rebuild.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 
@@ -23,23 +26,37 @@ from framework.contracts.table_names import ENCODINGS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from silver.changes.decode import SourcePlan
 from silver.decoding.encoding_modes import Modes, ModeState, evidence_of, fingerprint, state_of
+from silver.decoding.table_definitions import EpochPosition, TableKey
+from silver.values.sequence import sequence_of
 
 WAITING_REASONS = frozenset({str(Reason.ENCODING_UNKNOWN), str(Reason.ENCODING_CONTRADICTED)})
 _ROW = "source string, state string, kind string, modes string, batch bigint"
 _SHOWN, _WAITING, _TAKEN = "shown", "waiting", "taken"
+_REDEFINED, _READ_AGAIN = "redefined", "read_again"
 
 
 @dataclass(frozen=True, slots=True)
 class EncodingRow:
     """A row of `ops/encodings` without its time.
 
-    `kind` says what the modes are for (`decimals`, `binary`, `times`); null unless the state is `shown`.
+    `kind` says what the modes are for (`decimals`, `binary`, `times`), or names the table of `redefined` and
+    `read_again`; null in the other states.
     """
 
     source: str
     state: str
     kind: str | None
     modes: str
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class RedefinedTable:
+    """A table that a batch defines from a sequence on (empty: throughout) after rows of it came."""
+
+    source: str
+    table: TableKey
+    since: str
     batch: int
 
 
@@ -94,6 +111,25 @@ class Encodings:
         now = fingerprint(self.states(plan))
         return any(row.modes != now for row in self._open(plan.context.source))
 
+    def redefined(self) -> list[RedefinedTable]:
+        """The tables whose earlier rows may not be in accordance with their definitions."""
+        done: dict[tuple[str, str | None], int] = {}
+        due: dict[tuple[str, str | None], list[EncodingRow]] = {}
+        for row in self.rows:
+            at = (row.source, row.kind)
+            if row.state == _READ_AGAIN:
+                done[at] = max(row.batch, done.get(at, -1))
+            elif row.state == _REDEFINED:
+                due.setdefault(at, []).append(row)
+        found = []
+        for (source, kind), rows in due.items():
+            left = [row for row in rows if row.batch > done.get((source, kind), -1)]
+            if left:
+                database, schema, table = json.loads(kind or "[null, null, null]")
+                since, batch = min(row.modes for row in left), max(row.batch for row in left)
+                found.append(RedefinedTable(source, (database, schema, table), since, batch))
+        return found
+
     def _open(self, source: str) -> list[EncodingRow]:
         taken = max((row.batch for row in self._of(source, _TAKEN)), default=-1)
         return [row for row in self._of(source, _WAITING) if row.batch >= taken]
@@ -115,6 +151,17 @@ def waiting_row_of_unknown_modes(source: str, batch: int) -> EncodingRow:
 def retried_row(plan: SourcePlan, encodings: Encodings, batch: int) -> EncodingRow:
     """The row of a batch in which the waiting messages of the source were decoded again."""
     return EncodingRow(plan.context.source, _TAKEN, None, fingerprint(encodings.states(plan)), batch)
+
+
+def redefined_row(source: str, table: TableKey, since: EpochPosition, batch: int) -> EncodingRow:
+    """The row of a batch that defines a table from a position on, after rows of it came."""
+    sequence = sequence_of(since[0], since[1:], None) if since else ""
+    return EncodingRow(source, _REDEFINED, json.dumps(table), sequence, batch)
+
+
+def read_again_row(redefined: RedefinedTable) -> EncodingRow:
+    """The row of a table whose earlier rows are in accordance with its definitions again."""
+    return EncodingRow(redefined.source, _READ_AGAIN, json.dumps(redefined.table), "", redefined.batch)
 
 
 def read_encodings(spark: SparkSession, lake: Lakehouse) -> Encodings:

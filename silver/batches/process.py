@@ -114,6 +114,7 @@ def _commit(
     crash_point("silver.before_staging")
     staging = f"{lake.checkpoints}/staging/silver"
     staged, contents, shown = decode_into_files(staging, messages, state, arrived, batch)
+    shown += state.late_definitions(spark, batch)
     if shown:
         encodings.append_rows(spark, lake, shown, state.transaction("encodings", batch))
     rows, stops = decide_outcomes(

@@ -17,13 +17,14 @@ from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, SCHEMA
 from framework.contracts.table_schemas import SCHEMAS
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from silver.batches import batch_counts, pending
-from silver.batches.encodings import Encodings, read_encodings
+from silver.batches.encodings import EncodingRow, Encodings, read_encodings, redefined_row
 from silver.batches.landings import SourceEpochs
 from silver.batches.partition_progress import Partition, PartitionProgress, read_progress
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
-from silver.decoding.table_definitions import TableDefinitions
+from silver.decoding.table_definitions import EpochPosition, TableDefinitions, TableKey
 from silver.epochs import history as epochs
+from silver.values.sequence import epoch_position_of
 
 BATCH_ID_STEP = 1_000
 """The distance between batches of the stream. Messages that are decoded again get numbers in between."""
@@ -69,10 +70,11 @@ class RunState:
     """The state of one run of silver.
 
     `schemas`, `tables`, `definitions`, `encodings` and `history` are None until they are first read.
-    `counted_from` is the first batch that `silver/changes` holds: rows that were counted before it are lost
-    with an earlier table. `raw` are messages that contain those of the batch; a frame of messages without an
-    outcome is empty once they have one. `in_order` are sources whose unread messages are known not to show a
-    reset.
+    `redefined` are the tables, by source, that definitions of the present batch change, with the position
+    from which on. `counted_from` is the first batch that `silver/changes` holds: rows that were counted
+    before it are lost with an earlier table. `raw` are messages that contain those of the batch; a frame of
+    messages without an outcome is empty once they have one. `in_order` are sources whose unread messages are
+    known not to show a reset.
     """
 
     lake: Lakehouse
@@ -81,6 +83,7 @@ class RunState:
     schemas: set[str] | None = None
     tables: dict[_Table, Progress] | None = None
     definitions: dict[str, TableDefinitions] | None = None
+    redefined: dict[tuple[str, TableKey], EpochPosition] = field(default_factory=dict)
     encodings: Encodings | None = None
     has_waiting: bool | None = None
     partitions: dict[Partition, PartitionProgress] | None = None
@@ -134,7 +137,17 @@ class RunState:
             self.definitions = known_definitions(messages.sparkSession, self.lake, self.plans)
         known = self.known_encodings(messages.sparkSession)
         plans = {name: known.plan(plan) for name, plan in self.plans.items()}
-        return plans_with_definitions(messages, plans, self.definitions)
+        return plans_with_definitions(messages, plans, self.definitions, self.redefined)
+
+    def late_definitions(self, spark: SparkSession, batch: int) -> list[EncodingRow]:
+        """The rows of `ops/encodings` on tables that this batch defines after rows of earlier batches."""
+        changed, self.redefined = self.redefined, {}
+        shown = self.table_progress(spark) if changed else {}
+        return [
+            redefined_row(source, table, since, batch)
+            for (source, table), since in changed.items()
+            if (top := shown.get((source, *table), Progress()).sequence) and since <= epoch_position_of(top)
+        ]
 
     def known_encodings(self, spark: SparkSession) -> Encodings:
         """The known modes in which sources write values; empty where no format has modes."""

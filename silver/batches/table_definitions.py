@@ -2,7 +2,7 @@
 
 They come from earlier batches (`ops/statements`) and from the batch itself, so they are the same when a batch
 is run again. If a row is read in an earlier batch than the definition of its table, its types follow its
-values.
+values at first; `silver/operations/late_definitions.py` decodes it again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from framework.lakehouse.lakehouse import Lakehouse
 from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import (
     DeclaredColumns,
+    EpochPosition,
     TableDefinition,
     TableDefinitions,
+    TableKey,
     definitions_by_table,
     definitions_in,
 )
@@ -32,14 +34,23 @@ _MARK = '"tableChanges"'
 
 
 def plans_with_definitions(
-    messages: DataFrame, plans: Mapping[str, SourcePlan], known: dict[str, TableDefinitions]
+    messages: DataFrame,
+    plans: Mapping[str, SourcePlan],
+    known: dict[str, TableDefinitions],
+    changed: dict[tuple[str, TableKey], EpochPosition],
 ) -> Mapping[str, SourcePlan]:
-    """The plans with the definitions of this batch and of earlier ones; adds the batch's own to `known`."""
+    """The plans with the definitions of this batch and of earlier ones.
+
+    Adds the batch's own to `known`, and the tables that these define otherwise to `changed`, by source and
+    table, each with the position from which on.
+    """
     sources = [name for name, plan in plans.items() if plan.format.has_table_definitions]
     if not sources:
         return plans
     for source, structures in _in_batch(messages, plans, sources).items():
-        known[source] = known.get(source, TableDefinitions()) | structures
+        before = known.get(source, TableDefinitions())
+        changed.update({(source, table): since for table, since in before.changed_by(structures).items()})
+        known[source] = before | structures
     return {name: _with(plan, known[name]) if name in known else plan for name, plan in plans.items()}
 
 

@@ -49,6 +49,19 @@ class TableDefinitions:
             [s for found in (self, other) for rows in found.tables.values() for s in rows]
         )
 
+    def changed_by(self, other: TableDefinitions) -> Mapping[TableKey, EpochPosition]:
+        """The tables that are read differently with the other definitions as well.
+
+        Each has the position from which on; `()` is before every position.
+        """
+        both, found = self | other, dict[TableKey, EpochPosition]()
+        for table in other.tables:
+            for position in ((), *(s.position for s in both.tables[table])):
+                if self.columns(table, position) != both.columns(table, position):
+                    found[table] = position
+                    break
+        return found
+
 
 def definitions_by_table(found: Iterable[TableDefinition]) -> TableDefinitions:
     """The definitions by table, each table's in the order of their positions."""

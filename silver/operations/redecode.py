@@ -8,6 +8,7 @@ silver has of it: its bytes are gone, or, in a second delivery, would bring the 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,6 +42,8 @@ from silver.stream import repair_log
 from silver.stream.recovery import finish_repair
 from silver.stream.resume import last_batch_id
 
+_NAMED = 3
+
 
 @dataclass(frozen=True, slots=True)
 class RedecodeResult:
@@ -64,22 +67,35 @@ def redecode(spark: SparkSession, state: RunState, table: str) -> RedecodeResult
     upgrade_tables(spark, state.lake, state.config)
     found = RedecodeResult()
     for source, name in _tables_named(spark, state, table):
-        found += _redecode(spark, state, source, name)
+        found += redecode_tables(spark, state, source, {name: ""})
     return found
 
 
-def _redecode(spark: SparkSession, state: RunState, source: str, name: TableName) -> RedecodeResult:
+def redecode_tables(
+    spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, str]
+) -> RedecodeResult:
+    """Replace what silver holds of the messages of these tables, in one commit.
+
+    Args:
+        spark: The session.
+        state: The state of the run.
+        source: The source of the tables.
+        tables: The tables, each with the sequence from which on; empty for all rows.
+
+    Raises:
+        MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
+    """
     changes = (
         state.lake.read(spark, CHANGES_TABLE)
         .where(F.col("source") == source)
         .withColumn("relanding", relanding_of_outcome())
     )
     bronze = state.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == source)
-    mine = changes.where(changes_table.is_of(source, name))
+    mine = rows_of_tables(changes, source, tables)
     batches = _batches(changes, mine)
     near = bronze.join(batches.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
     known = with_landing_id(identify_all(near, state.lake, state.source_epochs(spark)))
-    _check_reach(mine, known, source, name)
+    _check_reach(mine, known, source, list(tables))
     marked = _with_gone(known.join(batches, list(LANDING_ID), "left_semi"), changes)
     readable, gone, landed_at = marked.agg(
         F.count_if(~F.col("is_gone")), F.count_if("is_gone"), F.max("ingested_at")
@@ -98,6 +114,22 @@ def _redecode(spark: SparkSession, state: RunState, source: str, name: TableName
         shutil.rmtree(_staging(state), ignore_errors=True)
     finish_repair(spark, state, source)
     return RedecodeResult(readable, gone)
+
+
+def rows_of_tables(changes: DataFrame, source: str, tables: Mapping[TableName, str]) -> DataFrame:
+    """The changes of these tables of a source, each from a sequence on (empty: all)."""
+    if len(tables) == 1:
+        ((name, since),) = tables.items()
+        mine = changes.where(changes_table.is_of(source, name))
+        return mine.where(F.col("sequence") >= since) if since else mine
+    rows = [(name.database, name.schema, name.table, since) for name, since in tables.items()]
+    schema = "of_database string, of_schema string, of_table string, since string"
+    wanted = F.broadcast(changes.sparkSession.createDataFrame(rows, schema))
+    is_wanted = [
+        *(changes[part].eqNullSafe(wanted[f"of_{part}"]) for part in ("database", "schema", "table")),
+        (wanted["since"] == "") | (changes["sequence"] >= wanted["since"]),
+    ]
+    return changes.where(F.col("source") == source).join(wanted, is_wanted, "left_semi")
 
 
 def _with_gone(messages: DataFrame, changes: DataFrame) -> DataFrame:
@@ -187,8 +219,8 @@ def _replace(state: RunState, rows: DataFrame) -> None:
     merge.delete().insert({f"`{n}`": f"s.`{n}`" for n in CHANGES.names}, "NOT s.is_gone").execute()
 
 
-def _check_reach(mine: DataFrame, bronze: DataFrame, source: str, name: TableName) -> None:
-    """Raise if a message of the table is no longer in bronze."""
+def _check_reach(mine: DataFrame, bronze: DataFrame, source: str, tables: Sequence[TableName]) -> None:
+    """Raise if a message of the tables is no longer in bronze."""
     own = mine.select(*MESSAGE_ID, "sequence", "event_time")
     partners = mine.where("paired_with IS NOT NULL").select(
         "source", "paired_with.*", "epoch", "sequence", "event_time"
@@ -203,10 +235,17 @@ def _check_reach(mine: DataFrame, bronze: DataFrame, source: str, name: TableNam
         "BRONZE_TOO_SHORT",
         found=f"{quantity(found[0], 'message of the table is', 'messages of the table are')}"
         f" gone from bronze, from {_describe(found[1])} to {_describe(found[2])}",
-        where=f"source {source}, table {name.dotted}",
+        where=f"source {source}, table {named_few(tables)}",
         action="bring them back into bronze/messages; or rebuild from silver, which has them:"
         " leave out `--from bronze`",
     )
+
+
+def named_few(tables: Sequence[TableName]) -> str:
+    """The names of the first tables, and how many there are besides."""
+    names = ", ".join(name.dotted for name in tables[:_NAMED])
+    more = len(tables) - _NAMED
+    return f"{names} and {quantity(more, 'more table')}" if more > 0 else names
 
 
 def _describe(place: Row | None) -> str:

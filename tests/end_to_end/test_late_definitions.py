@@ -1,0 +1,90 @@
+"""Rows of Debezium without a schema block whose definition lands a run later are read by it in the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.cli import main
+from tests.end_to_end.test_identity import TS, Topics
+
+ID = {"name": "id", "typeName": "INT", "typeExpression": "INT"}
+TOTAL = {"name": "total", "typeName": "BIGINT UNSIGNED", "typeExpression": "BIGINT UNSIGNED"}
+DAY = {"name": "day", "typeName": "DATE", "typeExpression": "DATE"}
+
+
+def price(scale: int) -> dict[str, Any]:
+    return {"name": "price", "typeName": "DECIMAL", "typeExpression": "DECIMAL", "length": 9, "scale": scale}
+
+
+def source(pos: int, table: str) -> dict[str, Any]:
+    place = {"file": "bin.000001", "pos": pos, "row": 0, "ts_ms": TS + pos}
+    return {"connector": "mysql", "db": "shop", "table": table, "server_id": 1, **place}
+
+
+def line(topic: str, offset: int, key: object, value: object) -> str:
+    place = {"topic": topic, "partition": 0, "offset": offset, "tstype": "create", "ts": TS + offset}
+    return json.dumps({**place, "key": json.dumps(key), "payload": json.dumps(value)})
+
+
+def row(offset: int, after: Mapping[str, Any], table: str = "item") -> str:
+    value = {"op": "c", "before": None, "after": after, "source": source(100 + offset, table), "ts_ms": TS}
+    return line(f"crm.shop.{table}", offset, {"id": after["id"]}, value)
+
+
+def definition(offset: int, pos: int, *columns: Mapping[str, Any], table: str = "item") -> str:
+    described = {"primaryKeyColumnNames": ["id"], "columns": list(columns)}
+    change = {"type": "ALTER", "id": f'"shop"."{table}"', "table": described}
+    value = {"source": source(pos, table), "databaseName": "shop", "ddl": "", "tableChanges": [change]}
+    return line("crm", offset, {"databaseName": "shop"}, {**value, "ts_ms": TS})
+
+
+def declared(offset: int, number: int, table: str) -> str:
+    """A row with its schema block."""
+    after = {"type": "struct", "field": "after", "fields": [{"type": "int32", "field": "id"}]}
+    payload = {"op": "c", "before": None, "after": {"id": number}, "source": source(100 + offset, table)}
+    value = {"schema": {"type": "struct", "fields": [after]}, "payload": payload}
+    return line(f"crm.shop.{table}", offset, {"id": number}, value)
+
+
+def run(topics: Topics) -> list[str]:
+    """Runs the pipeline; its notes on definitions."""
+    topics.capsys.readouterr()
+    assert main(["run", "-c", str(topics.folder / "mainstem.yml")]) == 0
+    return [note for note in topics.capsys.readouterr().err.splitlines() if "definition" in note]
+
+
+@pytest.mark.long
+def test_a_definition_that_lands_later_is_that_of_the_rows_before_it(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium, decimals: base64"})
+    big = {"total": -1, "day": 19000}
+    rows = [row(0, {"id": 1, **big, "price": "AOM="}), row(0, {"id": 1, "day": 0}, "more")]
+    topics.land("feed", [*rows, declared(0, 1, "plain")])
+    assert run(topics) == []
+    definitions = [definition(1, 51, ID, table="plain"), definition(2, 52, ID, DAY, table="more")]
+    topics.land("feed", [definition(0, 50, ID, TOTAL, DAY, price(2)), *definitions])
+    both = "shop.item, shop.more: decoded again, because their definitions came after rows"
+    assert run(topics) == [f"note: {both}"]
+    assert [str(found["day"]) for found in topics.rows("shop/more")] == ["1970-01-01"]
+    (found,) = topics.rows("shop/item")
+    assert (found["total"], str(found["day"])) == (Decimal(18446744073709551615), "2022-01-08")
+    assert found["price"] == Decimal("2.27")
+
+    topics.land("feed", [row(9, {"id": 2, **big, "price": "AOM="})])
+    assert run(topics) == []
+    topics.land("feed", [definition(3, 105, ID, TOTAL, DAY, price(4))])
+    assert run(topics) == ["note: shop.item: decoded again, because its definition came after rows"]
+    prices = [found["price"] for found in topics.rows("shop/item")]
+    assert sorted(prices) == [Decimal("0.0227"), Decimal("2.27")]
+    encodings = f"{tmp_path}/lakehouse/ops/encodings"
+    spark.sql(f"DELETE FROM delta.`{encodings}` WHERE state = 'read_again'")
+    assert run(topics) == [], "a run that died before it recorded the end finds nothing to do"
+    assert topics.status()["without_fate"] == 0
