@@ -103,7 +103,7 @@ EXPLANATIONS = (
         "This Python has no Spark.",
         "Mainstem is installed without its extra `local`, which brings Spark for one machine.",
         "Install Mainstem with the extra `local`, or run it where Spark is installed.",
-        "Do: `uv tool install './mainstem-0.1.0-py3-none-any.whl[local]'`.",
+        "Do: `uv tool install '.[local]'` in a clone; README has other ways.",
     ),
     Explanation(
         "SPARK_NOT_STARTED",

@@ -20,7 +20,8 @@ def spark_missing() -> MainstemError:
         "PYSPARK_MISSING",
         found="no Spark in this Python",
         where=sys.executable,
-        action="pip install 'mainstem[local]'; Databricks and clusters bring their own Spark, run it there",
+        action="install Mainstem with its extra `local` (in a clone: `uv tool install '.[local]'`);"
+        " or run it where Spark is installed: Databricks and clusters bring their own",
     )
 
 

@@ -79,7 +79,7 @@ def test_without_spark_an_error_says_what_to_install(monkeypatch: pytest.MonkeyP
     with pytest.raises(mainstem.MainstemError) as raised:
         mainstem.run("mainstem.yml")
     assert raised.value.condition == "PYSPARK_MISSING"
-    assert "mainstem[local]" in raised.value.action
+    assert "extra `local`" in raised.value.action
 
 
 def test_an_unknown_layer_is_refused_before_anything_starts(folder: Path) -> None:
