@@ -20,8 +20,16 @@ def by_source(values: Mapping[str, Column], otherwise: Column) -> Column:
     return otherwise if chosen is None else chosen.otherwise(otherwise)
 
 
+_FEW = 100
+
+
 def with_one_of(rows: DataFrame, column: str, texts: Iterable[str]) -> DataFrame:
-    """The rows whose text in `column` is one of `texts`; a row where it is null is not among them."""
-    wanted = [(text,) for text in sorted(set(texts))]
-    known = rows.sparkSession.createDataFrame(wanted, f"`{column}` string")
+    """The rows whose text in `column` is one of `texts`; a row where it is null is not among them.
+
+    Few texts are literals, which needs no job of its own; more are data of a join.
+    """
+    wanted = sorted(set(texts))
+    if len(wanted) <= _FEW:
+        return rows.where(F.col(f"`{column}`").isin(wanted))
+    known = rows.sparkSession.createDataFrame([(text,) for text in wanted], f"`{column}` string")
     return rows.join(F.broadcast(known), column, "left_semi").select(*(F.col(f"`{n}`") for n in rows.columns))

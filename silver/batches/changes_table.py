@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Set
+from collections.abc import Collection
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE, STATEMENTS_TABLE
-from framework.contracts.table_schemas import CHANGES, SCHEMAS
+from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.spark.columns import with_one_of
 
 CHANGES_PROPERTIES = {
     "delta.dataSkippingStatsColumns": "batch,source,kind,database,schema,table,sequence,event_time,change_id,"
@@ -19,29 +19,31 @@ CHANGES_PROPERTIES = {
 }
 
 
-def append_schemas(
-    spark: SparkSession, lake: Lakehouse, schemas: Mapping[str, str], batch: int, have: set[str]
-) -> None:
+def append_schemas(lake: Lakehouse, staged: DataFrame, new: Collection[str], batch: int) -> None:
     """Add the new schemas of a batch to `silver/schemas`, before its changes are committed.
 
-    `have` are the ids that the table holds; the new ones are added to it. The write has no transaction: a
-    batch that failed after it and is run again with another configuration may have other schemas.
+    The write has no transaction: a batch that failed after it and is run again with another configuration may
+    have other schemas.
     """
-    new = schema_rows(schemas, batch, have)
     if new:
-        lake.append(spark.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE)
-        have.update(row[0] for row in new)
+        lake.append(schemas_of(staged, new, batch).coalesce(1), SCHEMAS_TABLE)
 
 
-def schema_rows(
-    schemas: Mapping[str, str], batch: int, have: Set[str]
-) -> list[tuple[str, list[tuple[str | None, ...]], int]]:
-    """The schemas that are not in `have`, parsed from their texts, as rows of `silver/schemas`."""
-    return [
-        (name, [tuple(column) for column in json.loads(text)], batch)
-        for name, text in schemas.items()
-        if name not in have
-    ]
+def schemas_of(staged: DataFrame, ids: Collection[str], batch: int) -> DataFrame:
+    """The schemas with these ids that decoded rows (STAGED) have, as rows of `silver/schemas`."""
+    described = with_one_of(
+        staged.where("columns IS NOT NULL").select("schema_id", "columns"), "schema_id", ids
+    )
+    fields = ("name", "type", "declared", "token")
+    columns = F.transform(
+        F.from_json("columns", "array<array<string>>"),
+        lambda column: F.struct(*(column[place].alias(name) for place, name in enumerate(fields))),
+    )
+    return (
+        described.groupBy("schema_id")
+        .agg(F.first("columns").alias("columns"))
+        .select("schema_id", columns.alias("columns"), F.lit(batch).cast("long").alias("batch"))
+    )
 
 
 def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transaction | None) -> None:

@@ -38,13 +38,13 @@ class Contents:
     """What a decoded batch holds.
 
     `counts` are what `batch_counts.count_rows` would count if every row were committed unchanged. `schemas`
-    are the texts of the columns by `schema_id`. `evidence` is, by source, what the values show of their
-    encodings.
+    are the ids of the schemas; their columns stay with the rows. `evidence` is, by source, what the values
+    show of their encodings.
     """
 
     counts: tuple[Row, ...]
     sources: tuple[Summary, ...]
-    schemas: Mapping[str, str]
+    schemas: frozenset[str]
     evidence: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
@@ -87,7 +87,7 @@ def contents_of(staged: DataFrame, landed_at: datetime | None) -> Contents:
         "servers": F.count("server"),
         "ambiguous_positions": F.count_if(outcomes.has_ambiguous_position()),
         "in_partitions": F.count("block"),
-        "schemas": F.collect_set(F.when(F.col("columns").isNotNull(), F.struct("schema_id", "columns"))),
+        "schemas": F.collect_set(F.when(F.col("columns").isNotNull(), F.col("schema_id"))),
         "evidence": F.collect_set("evidence"),
     }
     by = [name for name in batch_counts.COUNTED_BY if name != "batch"]
@@ -96,7 +96,7 @@ def contents_of(staged: DataFrame, landed_at: datetime | None) -> Contents:
         .agg(*batch_counts.counting(landed_at), *(column.alias(name) for name, column in of_sources.items()))
         .collect()
     )
-    schemas = {schema["schema_id"]: schema["columns"] for row in found for schema in row["schemas"]}
+    schemas = frozenset(schema for row in found for schema in row["schemas"])
     return Contents(tuple(found), tuple(_sources(found)), schemas, _evidence(found))
 
 

@@ -13,7 +13,7 @@ and lands before it. Then the repeated message counts as the change, and the ear
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
@@ -42,6 +42,10 @@ class PartitionProgress:
 
     last_offset: int
     position: str
+
+
+NO_PROGRESS = PartitionProgress(-1, "")
+"""That of a partition without a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def plan_of(blocks: Iterable[RowBlock], tops: Mapping[Partition, PartitionProgre
     reached: dict[Partition, PartitionProgress] = {}
     for partition, members in partitions.items():
         members.sort(key=lambda block: block.first_offset)
-        before = tops.get(partition, PartitionProgress(-1, ""))
+        before = tops.get(partition, NO_PROGRESS)
         found, end, top = [], before.last_offset, before.position
         for block in members:
             if block.first_offset <= end:
@@ -120,20 +124,50 @@ def apply_plan(staged: DataFrame, plan: Plan, committed: DataFrame) -> DataFrame
     return rows
 
 
-def read_progress(spark: SparkSession, lake: Lakehouse, changes: str) -> dict[Partition, PartitionProgress]:
-    """How far the partitions have come; computed from the changes where `ops/partitions` is lost."""
+def read_progress(
+    spark: SparkSession, lake: Lakehouse, changes: str, wanted: Collection[Partition]
+) -> dict[Partition, PartitionProgress]:
+    """How far these partitions have come; computed from the changes where `ops/partitions` is lost.
+
+    Partitions without a change are left out.
+    """
+    if not wanted:
+        return {}
     if lake.exists(spark, PARTITIONS_TABLE):
         rows = lake.read(spark, PARTITIONS_TABLE).select(*_PARTITION, "last_offset", "top")
     else:
-        rows = _committed_positions(lake.rows(spark, changes, CHANGES)).select(
-            *_PARTITION, "offset", "committed_position"
-        )
-    found = (
-        rows.toDF(*_PARTITION, "last_offset", "top")
-        .groupBy(*_PARTITION)
-        .agg(F.max("last_offset"), F.max("top"))
+        rows = _progress_of_changes(lake.rows(spark, changes, CHANGES))
+    return {(r[0], r[1], r[2], r[3]): PartitionProgress(r[4], r[5]) for r in _of(rows, wanted).collect()}
+
+
+def _of(progress: DataFrame, wanted: Collection[Partition]) -> DataFrame:
+    """The progress of these partitions alone; the least and greatest topic let Delta skip files."""
+    topics = [topic for _, topic, _, _ in wanted]
+    is_near = F.col("topic").between(min(topics), max(topics))
+    names = F.broadcast(_partitions(progress.sparkSession, wanted))
+    found = progress.where(is_near).join(names, list(_PARTITION), "left_semi")
+    return found.groupBy(*_PARTITION).agg(F.max("last_offset"), F.max("top"))
+
+
+def _progress_of_changes(changes: DataFrame) -> DataFrame:
+    """Rows of `ops/partitions` without `batch`, from rows of `silver/changes`; several for a partition."""
+    return _committed_positions(changes).select(
+        *_PARTITION, F.col("offset").alias("last_offset"), F.col("committed_position").alias("top")
     )
-    return {(r[0], r[1], r[2], r[3]): PartitionProgress(r[4], r[5]) for r in found.collect()}
+
+
+def restore_progress(spark: SparkSession, lake: Lakehouse, changes: str, batch: int) -> bool:
+    """Write `ops/partitions` from the changes, where it is lost; rows do not pass through this process.
+
+    Returns whether there were changes that are ordered by their partition.
+    """
+    progress = _progress_of_changes(lake.rows(spark, changes, CHANGES))
+    if progress.isEmpty():
+        return False
+    columns = (F.max("last_offset").alias("last_offset"), F.max("top").alias("top"))
+    rows = progress.groupBy(*_PARTITION).agg(*columns)
+    lake.append(rows.select(F.lit(batch).cast("long").alias("batch"), "*"), PARTITIONS_TABLE)
+    return True
 
 
 def append_progress(

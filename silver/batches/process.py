@@ -45,7 +45,7 @@ from silver.batches.landings import (
     overlapping_ranges,
     repeatable_sources,
 )
-from silver.batches.run_state import BATCH_ID_STEP, Progress, RunState, later
+from silver.batches.run_state import BATCH_ID_STEP, MOST_REMEMBERED, Progress, RunState, later
 from silver.batches.seed_plans import plans_with_seeds
 from silver.changes.decode import arrow_decoder
 from silver.changes.staged_rows import STAGED_DDL
@@ -127,7 +127,7 @@ def _commit(
             epochs.stopped_row(stop, state.config.sources[stop.source].epoch, batch) for stop in stops
         ]
         state.append_epochs(spark, already_stopped, state.transaction("epochs", batch))
-    changes_table.append_schemas(spark, lake, contents.schemas, batch, state.known_schemas(spark))
+    state.append_schemas(staged, contents.schemas, batch)
     if repeatable_sources(state.config):
         arrival.write_high_offsets(spark, lake, batch, state.high_offsets or {})
     crash_point("silver.before_changes")
@@ -140,10 +140,9 @@ def _commit(
     changes = changes_table.changes_of(rows.withColumn("batch", F.lit(batch).cast("long")))
     if arrived.messages < SMALL_ROWS:
         changes = changes.coalesce(1)
-    note = {
-        "userMetadata": json.dumps({"batch": batch, "messages": arrived.messages}),
-        "mergeSchema": "true",
-    }  # tables of older releases lack `epoch`
+    user_metadata = json.dumps({"batch": batch, "messages": arrived.messages})
+    # tables of older releases lack `epoch`
+    note = {"userMetadata": user_metadata, "mergeSchema": "true"}
     lake.append(
         changes, CHANGES_TABLE, state.transaction("changes", batch), changes_table.CHANGES_PROPERTIES | note
     )
@@ -194,13 +193,15 @@ def order_by_partition(
     if not contents.in_partitions:
         return staged
     spark = staged.sparkSession
-    tops = state.partition_progress(spark)
-    plan = partition_progress.plan_of(partition_progress.blocks_of(staged), tops)
+    blocks = partition_progress.blocks_of(staged)
+    tops = state.partition_progress(spark, {block.partition for block in blocks})
+    plan = partition_progress.plan_of(blocks, tops)
     if batch is not None and plan.progress:
-        is_lost = not state.lake.exists(spark, PARTITIONS_TABLE)
-        partition_progress.append_progress(
-            spark, state.lake, batch, {**tops, **plan.progress} if is_lost else plan.progress
-        )
+        if not state.lake.exists(spark, PARTITIONS_TABLE):
+            partition_progress.restore_progress(spark, state.lake, CHANGES_TABLE, batch)
+        partition_progress.append_progress(spark, state.lake, batch, plan.progress)
+        if len(tops) > MOST_REMEMBERED:
+            tops.clear()
     tops.update(plan.progress)
     return partition_progress.apply_plan(staged, plan, state.lake.rows(spark, CHANGES_TABLE, CHANGES))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar, cast
@@ -16,10 +16,11 @@ from framework.contracts.seed import SEEDED
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, SCHEMAS_TABLE
 from framework.contracts.table_schemas import SCHEMAS
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from silver.batches import batch_counts, pending
+from framework.spark.columns import with_one_of
+from silver.batches import batch_counts, changes_table, pending
 from silver.batches.encodings import EncodingRow, Encodings, read_encodings, redefined_row
 from silver.batches.landings import SourceEpochs
-from silver.batches.partition_progress import Partition, PartitionProgress, read_progress
+from silver.batches.partition_progress import NO_PROGRESS, Partition, PartitionProgress, read_progress
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import EpochPosition, TableDefinitions, TableKey
@@ -28,6 +29,8 @@ from silver.values.sequence import epoch_position_of
 
 BATCH_ID_STEP = 1_000
 """The distance between batches of the stream. Messages that are decoded again get numbers in between."""
+MOST_REMEMBERED = 100_000
+"""How many partitions, and how many schemas, a run remembers; it looks others up again."""
 _Moment = TypeVar("_Moment", str, datetime)
 _Table = tuple[str, str | None, str | None, str | None]
 
@@ -69,24 +72,24 @@ def later(one: _Moment | None, other: _Moment | None) -> _Moment | None:
 class RunState:
     """The state of one run of silver.
 
-    `schemas`, `tables`, `definitions`, `encodings` and `history` are None until they are first read.
-    `redefined` are the tables, by source, that definitions of the present batch change, with the position
-    from which on. `counted_from` is the first batch that `silver/changes` holds: rows that were counted
-    before it are lost with an earlier table. `raw` are messages that contain those of the batch; a frame of
-    messages without an outcome is empty once they have one. `in_order` are sources whose unread messages are
-    known not to show a reset.
+    `tables`, `definitions`, `encodings` and `history` are None until they are first read. `redefined` are
+    the tables, by source, that definitions of the present batch change, with the position from which on.
+    `counted_from` is the first batch that `silver/changes` holds: rows that were counted before it are lost
+    with an earlier table. `raw` are messages that contain those of the batch; a frame of messages without an
+    outcome is empty once they have one. `in_order` are sources whose unread messages are known not to show a
+    reset.
     """
 
     lake: Lakehouse
     config: Config
     plans: Mapping[str, SourcePlan]
-    schemas: set[str] | None = None
+    schemas: set[str] = field(default_factory=set)
     tables: dict[_Table, Progress] | None = None
     definitions: dict[str, TableDefinitions] | None = None
     redefined: dict[tuple[str, TableKey], EpochPosition] = field(default_factory=dict)
     encodings: Encodings | None = None
     has_waiting: bool | None = None
-    partitions: dict[Partition, PartitionProgress] | None = None
+    partitions: dict[Partition, PartitionProgress] = field(default_factory=dict)
     newest: int | None = None
     high_offsets: dict[tuple[str, str, int], int] | None = None
     counted_from: int = 0
@@ -117,13 +120,24 @@ class RunState:
         self.history = None  # before the write: an error may come after its commit
         epochs.append_rows(spark, self.lake, rows, transaction)
 
-    def known_schemas(self, spark: SparkSession) -> set[str]:
-        """The ids that `silver/schemas` holds."""
-        if self.schemas is None:
-            self.schemas = {
-                row[0] for row in self.lake.rows(spark, SCHEMAS_TABLE, SCHEMAS).select("schema_id").collect()
-            }
-        return self.schemas
+    def new_schemas(self, spark: SparkSession, ids: Collection[str]) -> set[str]:
+        """Those of the ids that `silver/schemas` does not hold."""
+        unknown = set(ids) - self.schemas
+        if unknown:
+            stored = self.lake.rows(spark, SCHEMAS_TABLE, SCHEMAS).select("schema_id")
+            known = {row[0] for row in with_one_of(stored, "schema_id", unknown).collect()}
+            self._remember(known)
+            unknown -= known
+        return unknown
+
+    def append_schemas(self, staged: DataFrame, ids: Collection[str], batch: int) -> None:
+        """Add those schemas of decoded rows to `silver/schemas` that it does not hold."""
+        new = self.new_schemas(staged.sparkSession, ids)
+        changes_table.append_schemas(self.lake, staged, new, batch)
+        self._remember(new)
+
+    def _remember(self, schemas: set[str]) -> None:
+        self.schemas = schemas | (self.schemas if len(self.schemas) < MOST_REMEMBERED else set())
 
     def has_pending(self, spark: SparkSession) -> bool:
         """Whether halves wait; read again where a batch may have changed it (`has_waiting` is None)."""
@@ -186,10 +200,16 @@ class RunState:
             found[source] = found.get(source, Progress()) | shown
         return found
 
-    def partition_progress(self, spark: SparkSession) -> dict[Partition, PartitionProgress]:
-        """How far each partition that is ordered by offsets has come; callers add to it."""
-        if self.partitions is None:
-            self.partitions = read_progress(spark, self.lake, CHANGES_TABLE)
+    def partition_progress(
+        self, spark: SparkSession, wanted: Collection[Partition]
+    ) -> dict[Partition, PartitionProgress]:
+        """How far partitions that are ordered by offsets have come, those in `wanted` among them.
+
+        Only partitions that a batch has messages of are read. Callers add to the result.
+        """
+        unknown = [partition for partition in wanted if partition not in self.partitions]
+        found = read_progress(spark, self.lake, CHANGES_TABLE, unknown)
+        self.partitions.update(dict.fromkeys(unknown, NO_PROGRESS) | found)
         return self.partitions
 
     def extents(self, spark: SparkSession, sources: Sequence[str], schema: str) -> DataFrame:

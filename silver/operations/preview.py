@@ -18,13 +18,12 @@ from framework.contracts.table_names import (
     SCHEMAS_TABLE,
     STATEMENTS_TABLE,
 )
-from framework.contracts.table_schemas import CHANGES, SCHEMAS
+from framework.contracts.table_schemas import CHANGES
 from framework.pipeline.layer import Preview, Run
 from framework.spark.tuning import tune_for_rows
 from silver.batches import batch_counts, changes_table
 from silver.batches.arrival import BatchExtent, batch_extent
 from silver.batches.changes_table import changes_of
-from silver.batches.contents import Contents
 from silver.batches.landings import find_restarts, identify
 from silver.batches.process import decide_outcomes, decode_into_files, order_by_partition, overlaps_in_batch
 from silver.batches.run_state import BATCH_ID_STEP, RunState
@@ -55,8 +54,10 @@ def preview(run: Run) -> Preview:
     changes_of(rows.withColumn("batch", F.lit(batch).cast("long"))).write.parquet(_place(run, "changes"))
     changes = spark.read.schema(CHANGES).parquet(_place(run, "changes"))
     counts = batch_counts.count_rows(changes, found.landed_at)
+    new_schemas = state.new_schemas(spark, contents.schemas)
     return Preview(
-        {"silver": _found(found.messages, counts, stops)}, _rows(state, contents, changes, counts, found)
+        {"silver": _found(found.messages, counts, stops)},
+        _rows(changes_table.schemas_of(staged, new_schemas, 0), changes, counts, found),
     )
 
 
@@ -96,15 +97,14 @@ def _found(messages: int, counts: Sequence[Row], stops: Sequence[StopPoint]) -> 
 
 
 def _rows(
-    state: RunState, contents: Contents, changes: DataFrame, counts: Sequence[Row], arrived: BatchExtent
+    schemas: DataFrame, changes: DataFrame, counts: Sequence[Row], arrived: BatchExtent
 ) -> Mapping[str, DataFrame]:
     """The rows that the commit and its derivation would append, of the tables that gold reads."""
     spark = changes.sparkSession
-    schemas = changes_table.schema_rows(contents.schemas, 0, state.known_schemas(spark))
     counted = [(*row, arrived.landed_at) for row in counts]
     return {
         CHANGES_TABLE: changes,
         BATCHES_TABLE: spark.createDataFrame(counted, batch_counts.COUNTS_SCHEMA),
-        SCHEMAS_TABLE: spark.createDataFrame(schemas, SCHEMAS),
+        SCHEMAS_TABLE: schemas,
         STATEMENTS_TABLE: changes_table.statements_of(changes),
     }

@@ -180,7 +180,7 @@ def _write_outcomes(
         encodings.append_rows(spark, state.lake, shown)
     ordered = order_by_partition(staged, state, contents)
     rows, _ = decide_outcomes(ordered, state, arrived, contents, messages.select(*MESSAGE_ID).distinct())
-    changes_table.append_schemas(spark, state.lake, contents.schemas, 0, state.known_schemas(spark))
+    state.append_schemas(staged, contents.schemas, 0)
     changes_of(
         rows.withColumn("relanding", relanding_of_outcome()).join(batches, list(LANDING_ID))
     ).write.mode("overwrite").parquet(f"{staging}/outcomes")

@@ -107,8 +107,7 @@ def _partitions(spark: SparkSession, state: RunState, known: Collection[str]) ->
     name, lake = PARTITIONS_TABLE, state.lake
     if name not in known or lake.exists(spark, name):
         return None
-    tops = partition_progress.read_progress(spark, lake, CHANGES_TABLE)
-    if not tops:
+    batch = last_batch_id(spark, state)
+    if not partition_progress.restore_progress(spark, lake, CHANGES_TABLE, batch):
         return None
-    partition_progress.append_progress(spark, lake, last_batch_id(spark, state), tops)
     return f"{name} was gone: it has been derived again from {CHANGES_TABLE}"

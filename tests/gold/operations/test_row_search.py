@@ -14,7 +14,7 @@ from gold.operations.row_search import RowKey, changes_of_table, changes_with_ke
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
 from gold.schema.lineage import Lineage, Segment
-from tests.plans import is_constant, sizes
+from tests.plans import is_constant, plan_text, sizes
 
 CHANGES = "change_id string, before map<string,string>, after map<string,string>"
 MANY = 3_000
@@ -84,7 +84,7 @@ def test_changes_of_a_table_are_found_under_each_of_thousands_of_names(spark: Sp
     assert changes_of_table(frame, task(MANY)).count() == MANY
 
 
-def test_keys_and_ids_do_not_make_the_plans_longer(spark: SparkSession) -> None:
+def test_keys_do_not_make_the_plans_longer(spark: SparkSession) -> None:
     changes = spark.createDataFrame([], CHANGES)
     replica = spark.createDataFrame([], "id bigint")
 
@@ -95,4 +95,11 @@ def test_keys_and_ids_do_not_make_the_plans_longer(spark: SparkSession) -> None:
     assert is_constant(
         sizes(lambda count: rows_with_keys(replica, keys(count), {"id": "bigint"}, {"id": "id"}))
     )
-    assert is_constant(sizes(lambda count: with_one_of(changes, "change_id", (str(n) for n in range(count)))))
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 101, MANY])
+def test_rows_with_one_of_few_or_many_texts_are_found(spark: SparkSession, count: int) -> None:
+    rows = spark.createDataFrame([*((f"c{n}",) for n in range(-5, MANY)), (None,)], "id string")
+    found = with_one_of(rows, "id", [f"c{n}" for n in range(count)] * 2)
+    assert sorted(row["id"] for row in found.collect()) == sorted(f"c{n}" for n in range(count))
+    assert len(plan_text(found)) < 5_000
