@@ -186,7 +186,51 @@ def deduplicate_ambiguous(
         )
         members = members.unionByName(earlier.join(places, "_group", "left_semi").select(members.columns))
     rest = rows.join(places, "_group", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
-    return rest, _apply_to_groups(members, deduplicate_groups)
+    return rest, _apply_to_groups(split_groups(members), deduplicate_groups)
+
+
+def split_groups(members: DataFrame) -> DataFrame:
+    """Split the groups, so that not a whole statement is decided by one call of Python.
+
+    Rows that share a key stay together, because one continues from the other; in a record (with a `run`),
+    rows that are equal. A group stays whole where a row changes its key, or where rows name different keys.
+
+    Args:
+        members: Rows (STAGED) with `_group`.
+
+    Returns:
+        The same with smaller groups, with `is_in_record`, and with `delivery`: the first offset of the
+        message's delivery, as `deliveries` of `silver/changes/record_runs.py` finds it in the whole group.
+    """
+    place = Window.partitionBy("_group")
+    is_before = (F.col("op") == "delete") | F.col("after").isNull()
+    key = F.coalesce(_key_text(F.when(is_before, F.col("before")).otherwise(F.col("after"))), F.lit("-"))
+    moves = F.coalesce(key != _key_text(F.col("before")), F.lit(False))
+    keys = F.coalesce(F.to_json("keys"), F.lit("[]"))
+    content = F.xxhash64("op", *(F.array_sort(F.map_entries(image)) for image in ("before", "after")))
+    start = F.coalesce("run", "offset")
+    in_order = Window.partitionBy("_group", "topic", "partition").orderBy(start, "offset")
+    end = F.max("offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    marked = members.withColumns(
+        {
+            "is_in_record": F.max(F.col("run").isNotNull()).over(place),
+            "_is_whole": F.max(moves).over(place) | (F.min(keys).over(place) != F.max(keys).over(place)),
+            "_begin": F.when(end.isNull() | (start > end + 1), start),
+        }
+    )
+    marked = marked.withColumn(
+        "delivery",
+        F.max("_begin").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)),
+    )
+    part = F.when(F.col("is_in_record"), content.cast("string")).when(~F.col("_is_whole"), key)
+    return marked.withColumn("_group", F.concat_ws("|", "_group", part)).drop("_is_whole", "_begin")
+
+
+def _key_text(image: Column) -> Column:
+    """The values of the key in an image as a text; null if there is no key or the image lacks part of it."""
+    has_key = (F.size("keys") > 0) & F.forall("keys", lambda name: F.map_contains_key(image, name))
+    values = F.transform("keys", lambda name: F.try_element_at(image, name))
+    return F.when(has_key, F.to_json(F.struct(values.alias("key")), {"ignoreNullFields": "false"}))
 
 
 def _position_of(sequence: str) -> Column:

@@ -37,7 +37,10 @@ from silver.values.sequence import name_part
 
 
 def deduplicate_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """`deduplicate` for the groups of a `mapInArrow` input: STAGED with `_group` and `origin`."""
+    """`deduplicate` for the groups of a `mapInArrow` input: STAGED with `_group`, `origin` and more.
+
+    The rows may have `is_in_record` and `delivery`, as `split_groups` adds them.
+    """
     return decide_groups(batches, deduplicate, {NEW})
 
 
@@ -47,7 +50,7 @@ def deduplicate(members: list[Row]) -> list[Row]:
     A message is always repeated as a whole: a row can repeat only the row with the same ordinal, and
     equal rows inside one message are different rows.
     """
-    if any(row["run"] is not None for row in members):
+    if any(row.get("is_in_record") or row["run"] is not None for row in members):
         return _deduplicate_record(members)
     outcomes: list[Row] = []
     times: Counter[str] = Counter()

@@ -46,7 +46,16 @@ def note_runs(rows: Iterable[Row]) -> None:
 
 
 def deliveries(members: Iterable[Row]) -> dict[Place, Place]:
-    """For each message the first one of its delivery: runs that meet or overlap are one delivery."""
+    """For each message the first one of its delivery: runs that meet or overlap are one delivery.
+
+    Rows of a part of a position have it in `delivery`, as `split_groups` adds it.
+    """
+    members = list(members)
+    if members and members[0].get("delivery") is not None:
+        return {
+            (row["topic"], row["partition"], row["offset"]): (row["topic"], row["partition"], row["delivery"])
+            for row in members
+        }
     spans = {
         (row["topic"], row["partition"], row["offset"] if row["run"] is None else row["run"], row["offset"])
         for row in members

@@ -1,0 +1,144 @@
+"""Duplicates are decided key by key: no statement is one group, and the answer is the same."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from silver.batches.outcomes import deduplicate_ambiguous, duplicate_ids, split_groups
+from silver.changes.change_id import digest, image_parts
+from silver.changes.deduplication import deduplicate
+from silver.changes.pairing import NEW
+from silver.changes.staged_rows import STAGED, STAGED_DDL, Row
+
+ROWS = 2_000
+Values = Mapping[str, str | None]
+
+
+def change(
+    offset: int,
+    op: str,
+    before: Values | None,
+    after: Values | None,
+    *,
+    place: int = 0,
+    ordinal: int = 0,
+    keys: Sequence[str] = ("id",),
+    run: int | None = None,
+) -> Row:
+    row: Row = dict.fromkeys(STAGED.names)
+    position = f"011.03{place + 100}"
+    row.update(
+        change_id=digest((position, op, *image_parts(before), *image_parts(after))),
+        source="feed",
+        format="canal",
+        kind="row",
+        op=op,
+        database="shop",
+        table="item",
+        sequence=f"{position}.t.010.{len(str(offset)):02d}{offset}.{len(str(ordinal)):02d}{ordinal}",
+        position=position,
+        topic="t",
+        partition=0,
+        offset=offset,
+        ordinal=ordinal,
+        keys=list(keys) or None,
+        before=before,
+        after=after,
+        partial=False,
+        run=run,
+    )
+    return row
+
+
+def frame(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
+    return spark.createDataFrame([tuple(row[name] for name in STAGED.names) for row in rows], STAGED_DDL)
+
+
+def statement(kind: str, start: int) -> list[Row]:
+    """A statement of many rows, a message for each, all at one position."""
+    if kind == "record":
+        return [
+            change(start + n, "insert", None, {"n": str(n // 2)}, keys=(), run=start) for n in range(ROWS)
+        ]
+    return [
+        change(start + n, "update", {"id": str(n), "v": "a"}, {"id": str(n), "v": "b"}) for n in range(ROWS)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "largest"), [("keyed", 2), ("record", 4)])
+def test_a_statement_that_is_delivered_twice_is_decided_in_small_groups(
+    spark: SparkSession, kind: str, largest: int
+) -> None:
+    rows = frame(spark, [*statement(kind, 0), *statement(kind, 2 * ROWS)])
+    members = rows.withColumn("_group", F.lit("shop.item")).withColumn("origin", F.lit(NEW))
+    sizes = split_groups(members).groupBy("_group").count()
+    assert sizes.agg(F.max("count")).collect() == [(largest,)]
+    rest, decided = deduplicate_ambiguous(rows, duplicate_ids(rows, None), None, are_few=True)
+    assert rest.count() == 0
+    found = {(row["offset"], row["kind"]) for row in decided.select("offset", "kind").collect()}
+    assert found == {
+        *((n, "row") for n in range(ROWS)),
+        *((n, "duplicate") for n in range(2 * ROWS, 3 * ROWS)),
+    }
+
+
+def drawn(draw: Random, place: int) -> list[Row]:
+    """Changes at one position of a table: with a key or without, some of which move their row."""
+    kind = draw.choice(["keyed", "moves", "keyless", "record", "other keys", "lacking"])
+    rows = []
+    for offset in range(draw.randint(2, 12)):
+        old, new = ({"id": str(draw.randint(1, 3)), "v": draw.choice("ab")} for _ in range(2))
+        if kind != "moves":
+            new["id"] = old["id"]
+        keys = {"keyless": (), "record": (), "other keys": draw.choice([("id",), ("id", "v")])}.get(
+            kind, ("id",)
+        )
+        for image in (old, new):
+            if kind == "lacking" and draw.random() < 0.3:
+                del image[draw.choice(["id", "v"])]
+        op = draw.choice(["insert", "update", "update", "delete"])
+        before, after = None if op == "insert" else old, None if op == "delete" else new
+        before = None if op == "update" and draw.random() < 0.2 else before
+        at = offset + draw.choice([0, 0, 20])
+        rows.append(
+            change(
+                at,
+                op,
+                before,
+                after,
+                place=place,
+                ordinal=offset,
+                keys=keys,
+                run=at - draw.randint(0, 2) if kind == "record" and draw.random() < 0.8 else None,
+            )
+        )
+    return rows
+
+
+def test_small_groups_give_what_the_whole_position_gives(spark: SparkSession) -> None:
+    draw = Random(7)
+    places = {place: drawn(draw, place) for place in range(400)}
+    rows = [row for mine in places.values() for row in mine]
+    ids = defaultdict(int)
+    for row in rows:
+        ids[row["change_id"]] += 1
+    expected = {}
+    for mine in places.values():
+        is_decided = any(ids[row["change_id"]] > 1 for row in mine)
+        for row in deduplicate([{**row, "origin": NEW} for row in mine]) if is_decided else mine:
+            expected[row["position"], row["offset"], row["ordinal"]] = (row["kind"], row["change_id"])
+    staged = frame(spark, rows)
+    rest, decided = deduplicate_ambiguous(staged, duplicate_ids(staged, None), None, are_few=True)
+    found: dict[Any, Any] = {
+        (row["position"], row["offset"], row["ordinal"]): (row["kind"], row["change_id"])
+        for row in rest.unionByName(decided).collect()
+    }
+    assert found == expected
+    assert {kind for kind, _ in expected.values()} == {"row", "duplicate"}
