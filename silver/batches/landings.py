@@ -25,8 +25,8 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from silver.changes.staged_rows import LANDED_AGAIN, OF_FIRST_LANDING
 from silver.epochs import history as epochs
-from silver.epochs.history import landing_order
-from silver.epochs.resets import StopPoint
+from silver.epochs.assignment import landing_order, with_epochs, with_recorded_epochs
+from silver.epochs.resets import OLDER_TOPIC, StopPoint
 
 OFFSETS_RESTARTED = "offsets_restarted"
 """The reason of a stop where the offsets start again: the topic was created again."""
@@ -138,7 +138,7 @@ def identify(
     """
     spark = messages.sparkSession
     history, configured = known.history, known.configured
-    placed = epochs.with_epochs(messages, history, configured)
+    placed = with_epochs(messages, history, configured)
     plain = placed.withColumns(
         {
             "relanding": F.lit(None).cast("string"),
@@ -169,7 +169,7 @@ def identify(
         .join(here, [*MESSAGE_AT, "landing"], "left_anti")
         .drop("landing")
     )
-    others = epochs.with_epochs(others, history, configured).withColumn("is_mine", F.lit(False))
+    others = with_epochs(others, history, configured).withColumn("is_mine", F.lit(False))
     weighed = _with_restarts(_compare_landings(mine.unionByName(others)).where("is_mine")).select(
         *plain.columns
     )
@@ -183,7 +183,10 @@ def identify_all(messages: DataFrame, lake: Lakehouse, known: SourceEpochs) -> D
 
 
 def _compare_landings(messages: DataFrame) -> DataFrame:
-    """Add `relanding` and `is_reused` to all landings of some coordinates; duplicates share one epoch."""
+    """Add `relanding` and `is_reused` to all landings of some coordinates; duplicates share one epoch.
+
+    `is_newer` says that a message is newer than the one whose coordinates it has reused.
+    """
     at = [F.col(f"`{name}`") for name in MESSAGE_AT]
     order = F.struct(landing_order(), F.col("timestamp"), F.col("content"))
     erased = F.transform(
@@ -202,65 +205,86 @@ def _compare_landings(messages: DataFrame) -> DataFrame:
     )
     same = Window.partitionBy(*at, "content").orderBy(order)
     rows = rows.withColumn("nth", F.row_number().over(same)).withColumn("epoch", F.first("epoch").over(same))
-    first = F.first("content").over(Window.partitionBy(*at, "epoch").orderBy(order))
+    holder = Window.partitionBy(*at, "epoch").orderBy(order)
+    first, held_time = F.first("content").over(holder), F.first("timestamp").over(holder)
     where = F.concat(
         F.coalesce("file", F.lit("")), F.lit(":"), F.coalesce(F.col("line").cast("string"), F.lit(""))
     )
     again = F.concat_ws(" ", F.lit(LANDED_AGAIN), where, F.unix_micros("ingested_at").cast("string"))
     rows = rows.withColumn("is_reused", (F.col("nth") == 1) & (first != F.col("content")))
+    rows = rows.withColumn("is_newer", F.col("is_reused") & (F.col("timestamp") > held_time))
     return rows.withColumn("relanding", F.when(F.col("nth") > 1, again))
 
 
 def _with_restarts(messages: DataFrame) -> DataFrame:
     """Add `restart`: it rises where offsets fall and a message that follows has reused coordinates.
 
-    Messages of the partition that are not older belong to the restart too, in whatever order they land. If
-    offsets fall and none is reused, dumps have only landed in another order.
+    In whatever order they land, messages of the partition that are not older than the first of these belong
+    to the restart too. Older ones are a late dump of the topic before, unless their dump has newer messages
+    than those before them. If offsets fall and none is reused, dumps have only landed in another order.
     """
-    order = F.struct(landing_order(), F.col("offset"))
-    in_partition = Window.partitionBy(*_PARTITION).orderBy(order)
+    order, in_epoch = F.struct(landing_order(), F.col("offset")), (*_PARTITION, "epoch")
+    in_partition = Window.partitionBy(*in_epoch).orderBy(order)
     was_again = F.lag(F.col("relanding").isNotNull()).over(in_partition) & F.col("relanding").isNull()
     is_next_file = ~F.lag("file").over(in_partition).eqNullSafe(F.col("file"))
     falls = (F.col("offset") <= F.lag("offset").over(in_partition)) | was_again | is_next_file
     rows = messages.withColumn("falls", F.coalesce(falls, F.lit(True)))
     rows = rows.withColumn("run", F.sum(F.col("falls").cast("int")).over(in_partition))
-    rows = rows.withColumn("is_anew", F.max("is_reused").over(Window.partitionBy(*_PARTITION, "run")))
+    rows = rows.withColumn("is_anew", F.max("is_reused").over(Window.partitionBy(*in_epoch, "run")))
     rows = rows.withColumn(
         "restart", F.sum((F.col("falls") & F.col("is_anew")).cast("int")).over(in_partition).cast("int")
     )
-    since = F.min(F.when((F.col("restart") > 0) & F.col("relanding").isNull(), F.col("timestamp"))).over(
-        Window.partitionBy(*_PARTITION)
+    is_new = F.coalesce(F.max("is_newer").over(Window.partitionBy(*in_epoch, "run")), F.lit(False))
+    is_first = (F.col("restart") == 1) & F.col("is_anew") & F.col("relanding").isNull()
+    since = F.min(F.when(is_first, F.col("timestamp"))).over(Window.partitionBy(*in_epoch))
+    is_own = F.col("relanding").isNull()
+    restart = (
+        F.when(is_own & ~F.col("is_reused") & ~is_new & (F.col("timestamp") < since), F.lit(0))
+        .when(is_own & (F.col("timestamp") >= since), F.greatest("restart", F.lit(1)))
+        .otherwise(F.col("restart"))
     )
-    is_not_older = F.col("relanding").isNull() & F.coalesce(F.col("timestamp") >= since, F.lit(False))
-    return rows.withColumn("restart", F.greatest("restart", is_not_older.cast("int")))
+    return rows.withColumn("restart", restart)
 
 
-def find_restarts(messages: DataFrame) -> list[StopPoint]:
+def find_restarts(messages: DataFrame, lake: Lakehouse | None = None) -> list[StopPoint]:
     """The stops where the topics of messages (from `identify`) were created again, one for each partition.
 
-    A stop has the lowest offset of the first restart.
+    A stop has the lowest offset of the first restart. With a lakehouse, the reason of a stop is OLDER_TOPIC
+    where the messages of the restart are older than those that landed before with their offsets.
     """
     restarts = messages.where("restart > 0").groupBy(*_PARTITION).agg(F.min("restart").alias("restart"))
     members = messages.where("relanding IS NULL").join(restarts, [*_PARTITION, "restart"])
-    first = members.groupBy(*_PARTITION, "restart").agg(F.min("offset").alias("offset"))
-    detail = "its offset, or one that follows, is that of another message that landed before"
+    first = members.groupBy(*_PARTITION, "restart").agg(F.min("offset").alias("offset")).collect()
+    older = _older_partitions(members.where("is_reused"), lake) if first and lake is not None else set()
+    newer = "its offset, or one that follows, is that of another message that landed before"
     return [
         StopPoint(
             row["source"],
             row["topic"],
             row["partition"],
             row["offset"],
-            OFFSETS_RESTARTED,
-            detail,
+            OLDER_TOPIC if is_older else OFFSETS_RESTARTED,
+            f"{newer} and is newer" if is_older else newer,
             row["restart"],
         )
-        for row in first.collect()
+        for row in first
+        for is_older in [(row["source"], row["topic"], row["partition"]) in older]
     ]
+
+
+def _older_partitions(reused: DataFrame, lake: Lakehouse) -> set[Partition]:
+    """The partitions in which a newer message landed before one of these messages, with its coordinates."""
+    held = lake.read(reused.sparkSession, MESSAGES_TABLE).select(
+        *MESSAGE_AT, F.col("timestamp").alias("held_time"), landing_order().alias("held")
+    )
+    own = reused.select(*MESSAGE_AT, "timestamp", landing_order().alias("landing"))
+    found = held.join(own, list(MESSAGE_AT)).where("held < landing AND held_time > timestamp")
+    return {(row[0], row[1], row[2]) for row in found.select(*_PARTITION).distinct().collect()}
 
 
 def outcomes_in_epochs(changes: DataFrame, known: SourceEpochs) -> DataFrame:
     """Rows of `silver/changes` with their `epoch`; rows of older releases get it by their offsets."""
-    return epochs.with_recorded_epochs(changes, known.history, known.configured)
+    return with_recorded_epochs(changes, known.history, known.configured)
 
 
 def landings_of(outcomes: DataFrame) -> DataFrame:

@@ -4,34 +4,57 @@ The partition and offset of a message give its epoch, whenever and however often
 start of an epoch names, for every partition that bronze had then, the first message that belongs to it; a
 partition that came later belongs to it as a whole. A start without a topic holds everywhere. If a topic was
 created again its offsets start at 0, so they cannot tell: then the start names the landing with which the
-messages of the new topic begin.
+messages of the new topic begin. A dump of the former topic may land behind it; its messages are told by the
+broker's times (`TopicStart`) and belong to the epoch before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
+from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from framework.contracts.table_names import EPOCHS_TABLE
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from framework.spark.columns import by_source
-from silver.epochs.resets import FOLLOWS, UNDECIDED, Landing, StopPoint
+from silver.epochs.resets import FOLLOWS, OLDER_TOPIC, UNDECIDED, Landing, StopPoint
 
 _ROW = (
     "source string, epoch int, state string, topic string, `partition` int, offset bigint, "
-    "reason string, detail string, batch bigint, landed_at bigint, file string, line bigint"
+    "reason string, detail string, batch bigint, landed_at bigint, file string, line bigint, "
+    "first_offset bigint, first_time bigint, earlier_time bigint"
 )
+_TIMES = ("landed_at", "first_time", "earlier_time")
 _STOPPED, _BEGUN, _RESUMED, _LEFT_OUT = "stopped", "begun", "resumed", "left_out"
 _WITHDRAWN = "withdrawn"
 _FAILED = "failed"
 
-PartitionStart = tuple[str, int, int, Landing | None]
-"""Topic, partition and lowest offset of an epoch, and its first landing if offsets cannot tell."""
+
+class TopicStart(NamedTuple):
+    """How messages of a topic are told from those of the topic of its name before it, by broker times.
+
+    `offset` is the lowest one that had landed of the topic when its epoch began, and `time` the time of the
+    first of these messages, in microseconds. A message that is older than that is one of the former topic if
+    its offset is not lower, or if it is not newer than `earlier`, the newest message of the former topic.
+    """
+
+    offset: int
+    time: int
+    earlier: int | None
+
+
+class PartitionStart(NamedTuple):
+    """Topic, partition and lowest offset of an epoch; its first landing and times if offsets cannot tell."""
+
+    topic: str
+    partition: int
+    offset: int
+    landing: Landing | None = None
+    since: TopicStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +73,22 @@ class EpochRow:
     landed_at: int | None = None
     file: str | None = None
     line: int | None = None
+    first_offset: int | None = None
+    first_time: int | None = None
+    earlier_time: int | None = None
 
     @property
     def landing(self) -> Landing | None:
         """The landing with which the epoch begins, if offsets cannot tell."""
         return None if self.landed_at is None else (self.landed_at, self.file or "", self.line or 0)
+
+    @property
+    def start(self) -> PartitionStart:
+        """The start that the row records."""
+        since = None
+        if self.first_time is not None:
+            since = TopicStart(self.first_offset or 0, self.first_time, self.earlier_time)
+        return PartitionStart(self.topic or "", self.partition or 0, self.offset or 0, self.landing, since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +106,38 @@ class StoppedSource:
         reasons = {stop.reason for stop in self.stops}
         return UNDECIDED in reasons and reasons <= {UNDECIDED, FOLLOWS}
 
+    @property
+    def is_of_older_topic(self) -> bool:
+        """Whether the messages are older than those before them, so that a later epoch would be wrong."""
+        return any(stop.reason == OLDER_TOPIC for stop in self.stops)
+
     def error(self) -> MainstemError:
         """The error for the report of the run: why the source stopped and what to do."""
         first = min(self.stops, key=lambda stop: stop.reason in (UNDECIDED, FOLLOWS))
-        action = (
-            f"if its positions start again there, set `epoch: {self.epoch + 1}` for the source"
-            " and run again; nothing is lost"
-        )
-        if self.is_undecided:
-            action = (
-                "if a transaction was open for long, do nothing: a run continues by itself when the next"
-                " transaction has landed, and sources whose messages have `source.sequence` do not stop; "
-            ) + action
         return MainstemError(
             "SOURCE_RESET",
             found=f"{first.reason}: {first.detail}",
             where=f"source {self.source}, topic {first.topic}, partition {first.partition},"
             f" offset {first.offset}",
-            action=action,
+            action=self._action(),
+        )
+
+    def _action(self) -> str:
+        if self.is_of_older_topic:
+            return (
+                f"leave `epoch: {self.epoch}`: the messages are of a topic that was deleted before the one"
+                " that landed first. Delete the lakehouse, move the files of the later topic out of the"
+                " landing folder, run, move them back and run again; nothing is lost"
+            )
+        action = (
+            f"if its positions start again there, set `epoch: {self.epoch + 1}` for the source"
+            " and run again; nothing is lost"
+        )
+        if not self.is_undecided:
+            return action
+        return (
+            "if a transaction was open for long, do nothing: a run continues by itself when the next"
+            f" transaction has landed, and messages with `source.sequence` do not stop a source; {action}"
         )
 
 
@@ -112,14 +160,14 @@ class History:
         """The epochs of a source whose start is recorded, the oldest first."""
         return sorted({row.epoch for row in self._of(source, _BEGUN)})
 
-    def starts(self) -> dict[tuple[str, str, int], dict[int, tuple[int, Landing | None]]]:
+    def starts(self) -> dict[tuple[str, str, int], dict[int, PartitionStart]]:
         """Where the epochs of each partition begin; the lowest place of an epoch that is recorded twice."""
-        found: dict[tuple[str, str, int], dict[int, tuple[int, Landing | None]]] = {}
+        found: dict[tuple[str, str, int], dict[int, PartitionStart]] = {}
         for row in self.rows:
             if row.state == _BEGUN and row.topic:
                 mine = found.setdefault((row.source, row.topic, row.partition or 0), {})
-                place = (row.offset or 0, row.landing)
-                mine[row.epoch] = min(mine.get(row.epoch, place), place, key=lambda p: (p[1] or (), p[0]))
+                starts = (mine.get(row.epoch, row.start), row.start)
+                mine[row.epoch] = min(starts, key=lambda start: (start.landing or (), start.offset))
         return found
 
     def sources_by_landing(self) -> list[str]:
@@ -188,7 +236,7 @@ def read_history(spark: SparkSession, lake: Lakehouse) -> History:
     """Read `ops/epochs`."""
     if not lake.exists(spark, EPOCHS_TABLE):
         return History()
-    rows = lake.rows(spark, EPOCHS_TABLE, _schema()).withColumn("landed_at", F.unix_micros("landed_at"))
+    rows = lake.rows(spark, EPOCHS_TABLE, _schema()).withColumns({t: F.unix_micros(t) for t in _TIMES})
     return History(
         tuple(
             EpochRow(*row)
@@ -203,6 +251,9 @@ def _schema() -> StructType:
             StructField("landed_at", TimestampType()),
             StructField("file", StringType()),
             StructField("line", LongType()),
+            StructField("first_offset", LongType()),
+            StructField("first_time", TimestampType()),
+            StructField("earlier_time", TimestampType()),
         ]
     )
 
@@ -211,13 +262,13 @@ def append_rows(
     spark: SparkSession, lake: Lakehouse, rows: Iterable[EpochRow], transaction: Transaction | None = None
 ) -> None:
     """Append rows to `ops/epochs`; with a transaction, only once."""
-    frame = spark.createDataFrame([astuple(row) for row in rows], _ROW).withColumn(
-        "landed_at", F.timestamp_micros("landed_at")
+    frame = spark.createDataFrame([astuple(row) for row in rows], _ROW).withColumns(
+        {t: F.timestamp_micros(t) for t in _TIMES}
     )
     frame = frame.withColumn("recorded_at", F.current_timestamp())
     lake.append(
         frame.coalesce(1), EPOCHS_TABLE, transaction, {"mergeSchema": "true"}
-    )  # tables of earlier releases lack the landing
+    )  # tables of earlier releases lack the landing and the times
 
 
 def stopped_row(stop: StopPoint, epoch: int, batch: int) -> EpochRow:
@@ -239,10 +290,13 @@ def started_rows(beginning: EpochStart, history: History) -> list[EpochRow]:
 
 
 def _started_row(beginning: EpochStart, place: PartitionStart) -> EpochRow:
-    topic, partition, offset, landed = place
-    landed_at, file, line = landed or (None, None, None)
-    row = EpochRow(beginning.source, beginning.epoch, _BEGUN, topic, partition, offset)
-    return replace(row, landed_at=landed_at, file=file, line=line)
+    landed_at, file, line = place.landing or (None, None, None)
+    row = EpochRow(beginning.source, beginning.epoch, _BEGUN, place.topic, place.partition, place.offset)
+    row = replace(row, landed_at=landed_at, file=file, line=line)
+    if place.since is None:
+        return row
+    first, time, earlier = place.since
+    return replace(row, first_offset=first, first_time=time, earlier_time=earlier)
 
 
 def resumed_row(source: str, epoch: int, batch: int) -> EpochRow:
@@ -276,55 +330,6 @@ def check_not_lowered(history: History, configured: Mapping[str, int]) -> None:
                 where=f"source {source}",
                 action=f"set `epoch: {newest}`, or a higher one",
             )
-
-
-def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:
-    """The messages with their `epoch`, by their coordinates and landings."""
-    known = {source: of_it for source in history.sources() if len(of_it := history.epochs(source)) > 1}
-    default = by_source({source: F.lit(epoch) for source, epoch in configured.items()}, F.lit(1))
-    if not known:
-        return messages.withColumn("epoch", default)
-    places = history.starts()
-    rows = [(*place, starts) for place, starts in places.items() if place[0] in known]
-    start = "struct<low:bigint,since:struct<at:bigint,file:string,line:bigint>>"
-    schema = f"source string, topic string, `partition` int, starts map<int,{start}>"
-    starts = F.broadcast(messages.sparkSession.createDataFrame(rows, schema))
-    joined = messages.join(starts, ["source", "topic", "partition"], "left")
-    own = landing_order() if "ingested_at" in messages.columns else _before_all()
-    found = by_source({source: _highest(epochs, own) for source, epochs in known.items()}, default)
-    return joined.withColumn("epoch", found).select(
-        *(F.col(f"`{name}`") for name in messages.columns), "epoch"
-    )
-
-
-def landing_order() -> Column:
-    """When and where a row of `bronze/messages` landed, as a sortable value."""
-    file, line = F.coalesce("file", F.lit("")), F.coalesce("line", F.lit(0).cast("bigint"))
-    return F.struct(F.unix_micros("ingested_at").alias("at"), file.alias("file"), line.alias("line"))
-
-
-def _before_all() -> Column:
-    """A landing before all others, for outcomes of older releases: no epoch began with a landing then."""
-    zero = F.lit(0).cast("bigint")
-    return F.struct(zero.alias("at"), F.lit("").alias("file"), zero.alias("line"))
-
-
-def with_recorded_epochs(outcomes: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:
-    """Rows of `silver/changes` with their `epoch`; rows of older releases get it by their offsets."""
-    recorded = F.col("epoch") if "epoch" in outcomes.columns else F.lit(None).cast("int")
-    in_epochs = with_epochs(outcomes.withColumn("_recorded", recorded).drop("epoch"), history, configured)
-    return in_epochs.withColumn("epoch", F.coalesce("_recorded", "epoch")).drop("_recorded")
-
-
-def _highest(epochs: Sequence[int], own: Column) -> Column:
-    """The highest of the epochs that has begun where a message is, which landed at `own`."""
-
-    def has_begun(epoch: Column) -> Column:
-        start = F.try_element_at("starts", epoch)
-        is_since = F.coalesce(own >= start["since"], F.lit(True))
-        return F.coalesce((F.col("offset") >= start["low"]) & is_since, F.lit(True))
-
-    return F.array_max(F.filter(F.array(*map(F.lit, epochs)), has_begun))
 
 
 def _stop_point(row: EpochRow) -> StopPoint:

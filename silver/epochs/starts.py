@@ -8,10 +8,12 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from silver.epochs.history import PartitionStart, landing_order
+from silver.epochs.assignment import landing_order
+from silver.epochs.history import PartitionStart, TopicStart
 from silver.epochs.resets import StopPoint
 
 _PARTITION = ("source", "topic", "partition")
+_NO_OFFSET = 2**63 - 1
 _STOPS = (
     "number int, source string, topic string, `partition` int, offset bigint, restart int, "
     "since struct<at:bigint,file:string,line:bigint>"
@@ -54,27 +56,62 @@ def epoch_starts(messages: DataFrame, stops: Sequence[StopPoint]) -> list[Partit
     """Where the epochs that begin at these stops start, judged by all messages of their source.
 
     The offset is enough if it is above all that landed before, or if all messages above it are later: dumps
-    may land in any order. Otherwise the topic was created again, and the landing decides.
+    may land in any order. Otherwise the topic was created again, and the landing and the times decide.
     """
     if all(stop.landed is None for stop in stops):
-        return [(stop.topic, stop.partition, stop.offset, None) for stop in stops]
+        return [PartitionStart(stop.topic, stop.partition, stop.offset) for stop in stops]
     frame = _frame_of(messages, stops)
-    its = messages.drop("offset").join(frame, list(_PARTITION)).where(landing_order() == F.col("since"))
-    times = its.groupBy("number").agg(F.min("timestamp").alias("its_time"))
+    firsts = _first_messages(messages, frame)
     rows = messages.select(
         *_PARTITION, F.col("offset").alias("other"), "timestamp", landing_order().alias("landed")
     )
-    above = rows.join(frame.join(times, "number"), list(_PARTITION))
+    above = rows.join(frame.join(firsts, "number"), list(_PARTITION))
     above = above.where((F.col("landed") < F.col("since")) & (F.col("other") >= F.col("offset")))
     earlier = above.where(~F.coalesce(F.col("timestamp") > F.col("its_time"), F.lit(False)))
     anew = {row["number"] for row in earlier.select("number").distinct().collect()}
     anew |= {number for number, stop in enumerate(stops) if stop.restart}
+    if not anew:
+        return [PartitionStart(stop.topic, stop.partition, stop.offset) for stop in stops]
+    since = _topic_starts(messages, frame, firsts)
     return [
-        (stop.topic, stop.partition, 0, stop.landed)
+        PartitionStart(stop.topic, stop.partition, 0, stop.landed, since.get(number))
         if number in anew
-        else (stop.topic, stop.partition, stop.offset, None)
+        else PartitionStart(stop.topic, stop.partition, stop.offset)
         for number, stop in enumerate(stops)
     ]
+
+
+def of_no_message(since: TopicStart | None) -> TopicStart | None:
+    """The start of a topic for a partition of it that has no message yet, so that its times are not known."""
+    return None if since is None else since._replace(offset=_NO_OFFSET)
+
+
+def _first_messages(messages: DataFrame, frame: DataFrame) -> DataFrame:
+    """By stop: the time of its message, and the first time and offset of the messages that landed with it."""
+    landed = landing_order()
+    its = messages.withColumnRenamed("offset", "own").join(frame, list(_PARTITION))
+    is_with_it = (landed["at"] == F.col("since.at")) & (landed["file"] == F.col("since.file"))
+    times = F.when(landed == F.col("since"), F.col("timestamp"))
+    return (
+        its.where(is_with_it & (landed >= F.col("since")))
+        .groupBy("number")
+        .agg(
+            F.min(times).alias("its_time"),
+            F.min("timestamp").alias("first_time"),
+            F.min("own").alias("first_offset"),
+        )
+    )
+
+
+def _topic_starts(messages: DataFrame, frame: DataFrame, firsts: DataFrame) -> dict[int, TopicStart]:
+    """By stop: how messages of its topic are told from those of the former one (`TopicStart`)."""
+    topics = frame.groupBy("source", "topic").agg(F.min("since").alias("since"))
+    before = messages.join(F.broadcast(topics), ["source", "topic"]).where(landing_order() < F.col("since"))
+    newest = before.groupBy("source", "topic").agg(F.max("timestamp").alias("newest"))
+    joined = frame.join(firsts, "number").join(newest, ["source", "topic"], "left")
+    times = (F.unix_micros("first_time").alias("time"), F.unix_micros("newest").alias("earlier"))
+    found = joined.where("first_time IS NOT NULL").select("number", "first_offset", *times).collect()
+    return {row["number"]: TopicStart(row["first_offset"], row["time"], row["earlier"]) for row in found}
 
 
 def _restart() -> Column:

@@ -197,7 +197,7 @@ def _epochs_in_changes(spark: SparkSession, lake: Lakehouse, source: Source) -> 
             else []
         )
         beginning = epochs.EpochStart(
-            source.name, epoch, known[0], [(row[0], row[1], row[2], None) for row in ends]
+            source.name, epoch, known[0], [epochs.PartitionStart(*row[:3]) for row in ends]
         )
         found += epochs.started_rows(beginning, epochs.History(tuple(found)))
     return found

@@ -21,7 +21,7 @@ from silver.batches.process import decode, process_batch
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.epochs import history as epochs
 from silver.epochs import resets, starts
-from silver.epochs.history import landing_order
+from silver.epochs.assignment import landing_order
 from silver.epochs.resets import Landing, StopPoint
 from silver.stream.chunks import portions
 from silver.values.sequence import epoch_of
@@ -33,6 +33,10 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
     Returns the sources that are still stopped; the messages of one that fails are passed over again. A run
     that died is repeated: an epoch is recorded before a message is decoded in it, and a source counts as
     resumed only afterwards.
+
+    Raises:
+        MainstemError: SOURCE_RESET, if a source has an epoch that cannot help: it has stopped at messages of
+            an older topic. ConfigurationError: EPOCH_LOWERED.
     """
     history = state.epoch_history(spark)
     sources = state.config.sources
@@ -70,6 +74,8 @@ def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs
     stopped = history.stopped_sources().get(source.name)
     if (known or [1])[-1] == source.epoch:
         return
+    if stopped and stopped.is_of_older_topic:
+        raise stopped.error()
     _tune_for_bronze(spark, state)
     before = known[-1] if known else stopped.epoch if stopped else _shown_epoch(spark, state, source.name)
     if before == source.epoch:
@@ -123,14 +129,14 @@ def _places(
     known = starts.epoch_starts(messages, stops)
     ends = messages.groupBy(*at).agg((F.max("offset") + 1).alias("end")).collect()
     last = messages.agg(F.max(F.unix_micros("ingested_at"))).first()
-    anew = {topic for topic, _, _, landed in known if landed is not None}
-    found = {(place[0], place[1]): place for place in known}
+    anew = {place.topic: place.since for place in known if place.landing is not None}
+    found = {(place.topic, place.partition): place for place in known}
     after_all: Landing = (int(last[0]) + 1 if last else 0, "", 0)
     for topic, partition, end in ends:  # partitions without a message of the new epoch
-        found.setdefault(
-            (topic, partition),
-            (topic, partition, 0, after_all) if topic in anew else (topic, partition, end, None),
-        )
+        place = epochs.PartitionStart(topic, partition, end)
+        if topic in anew:
+            place = epochs.PartitionStart(topic, partition, 0, after_all, starts.of_no_message(anew[topic]))
+        found.setdefault((topic, partition), place)
     return _after_earlier(list(found.values()), name, state.epoch_history(spark))
 
 
@@ -140,11 +146,16 @@ def _after_earlier(
     """The places; one without a landing gets the last landing at which an earlier epoch began there."""
     known = history.starts()
     found = []
-    for topic, partition, offset, landed in places:
+    for place in places:
         earlier = [
-            since for _, since in known.get((name, topic, partition), {}).values() if since is not None
+            start
+            for start in known.get((name, place.topic, place.partition), {}).values()
+            if start.landing is not None
         ]
-        found.append((topic, partition, offset, landed or max(earlier, default=None)))
+        if place.landing is None and earlier:
+            newest = max(earlier, key=lambda start: start.landing or ())
+            place = place._replace(landing=newest.landing, since=newest.since)
+        found.append(place)
     return found
 
 

@@ -197,6 +197,72 @@ def test_a_topic_that_is_created_anew_loses_nothing(
     assert topics.status()["messages"] == 19
 
 
+def dump(part: str) -> list[str]:
+    """The messages of a dump: `a2-5` are offsets 2 to 5 of the first of three topics of one name."""
+    topic = "abc".index(part[0])
+    first, last = map(int, part[1:].split("-"))
+    return [
+        mysql(n, item(n, part[0]), server=topic + 1, hours=5 * topic, pos=900 - 300 * topic + n)
+        for n in range(first, last + 1)
+    ]
+
+
+LANDINGS = ("a4-6", "a5-6 b4-6 a3-7", "a0-4 b0-4", "b3-6 c2-4 a0-7 c0-2")
+"""The dumps of each run. In the second run and the fourth the topic has been created again."""
+
+
+@pytest.mark.long
+def test_dumps_of_topics_that_were_created_anew_twice_land_in_any_order(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A late dump of a former topic belongs to the epoch of that topic, also where it shows new messages."""
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    epoch, landed = 1, 0
+    for step, parts in enumerate(LANDINGS):
+        for part in parts.split():
+            topics.land("feed", dump(part))
+            landed += len(dump(part))
+        code, found = topics.command("run")
+        if step in (1, 3):
+            assert (code, json.dumps(found).count("SOURCE_RESET")) == (1, 1), step
+            epoch += 1
+            topics.set_epoch(epoch)
+            code, found = topics.command("run")
+        assert code == 0, (step, found)
+    assert {row["id"]: row["name"] for row in topics.rows("shop/item")} == dict(enumerate("cccccbba"))
+    rows = Counter(row["epoch"] for row in topics.silver("changes") if row["kind"] == "row")
+    assert rows == {1: 8, 2: 7, 3: 5}
+    status = topics.status()
+    assert (status["messages"], status["changes"], status["duplicates"]) == (landed, 20, landed - 20)
+
+
+@pytest.mark.long
+def test_a_dump_of_an_older_topic_that_lands_first_of_all_behind_the_newer_one_is_not_put_above_it(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A later epoch would let the old values win; the error says so, and its advice works."""
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    topics.land("feed", dump("b0-3"))
+    assert topics.command("run")[0] == 0
+    topics.land("feed", dump("a0-5"))
+    code, found = topics.command("run")
+    assert code == 1
+    assert "Delete the lakehouse" in json.dumps(found)
+    topics.set_epoch(2)
+    assert topics.command("run")[0] == 1
+    assert {row["id"]: row["name"] for row in topics.rows("shop/item")} == dict.fromkeys(range(4), "b")
+    shutil.rmtree(tmp_path / "lakehouse")
+    file = tmp_path / "mainstem.yml"
+    file.write_text(file.read_text().replace("epoch: 2, ", ""))
+    later = (tmp_path / "feed/dump-01.jsonl").rename(tmp_path / "later.jsonl")
+    assert topics.command("run")[0] == 0
+    later.rename(tmp_path / "feed/dump-01.jsonl")
+    assert "set `epoch: 2`" in json.dumps(topics.command("run")[1])
+    topics.set_epoch(2)
+    assert topics.command("run")[0] == 0
+    assert {row["id"]: row["name"] for row in topics.rows("shop/item")} == dict(enumerate("bbbbaa"))
+
+
 def canal(offset: int, number: int, name: str) -> str:
     value = {
         "type": "INSERT",

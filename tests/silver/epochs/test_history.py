@@ -6,17 +6,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.errors import ConfigurationError
+from silver.epochs.assignment import with_epochs, with_recorded_epochs
 from silver.epochs.history import (
     EpochRow,
     EpochStart,
     History,
+    PartitionStart,
+    TopicStart,
     check_not_lowered,
     left_out_row,
     resumed_row,
     started_rows,
     stopped_row,
-    with_epochs,
-    with_recorded_epochs,
 )
 from silver.epochs.resets import FOLLOWS, Landing, StopPoint
 
@@ -32,7 +33,7 @@ def beginning(
     epoch: int, before: int | None, *places: tuple[str, int, int], after: History | None = None
 ) -> list[EpochRow]:
     return started_rows(
-        EpochStart("feed", epoch, before, [(*place, None) for place in places]), after or History()
+        EpochStart("feed", epoch, before, [PartitionStart(*place) for place in places]), after or History()
     )
 
 
@@ -115,9 +116,14 @@ def test_a_topic_that_was_created_anew_is_recognized_by_its_landing(spark: Spark
     epoch 4 with another landing.
     """
     at: Landing = (1_000, "b.jsonl", 7)
-    log = history(*started_rows(EpochStart("feed", 2, 1, [("orders", 0, 0, at)]), History()))
-    log = history(*log.rows, *started_rows(EpochStart("feed", 3, 2, [("orders", 0, 40, at)]), log))
-    log = history(*log.rows, *started_rows(EpochStart("feed", 4, 3, [("orders", 0, 0, (9_000, "", 0))]), log))
+    log = history(*started_rows(EpochStart("feed", 2, 1, [PartitionStart("orders", 0, 0, at)]), History()))
+    log = history(
+        *log.rows, *started_rows(EpochStart("feed", 3, 2, [PartitionStart("orders", 0, 40, at)]), log)
+    )
+    log = history(
+        *log.rows,
+        *started_rows(EpochStart("feed", 4, 3, [PartitionStart("orders", 0, 0, (9_000, "", 0))]), log),
+    )
     places = {
         ("orders", 50, 999, "z.jsonl", 1): 1,
         ("orders", 50, 1_000, "b.jsonl", 6): 1,
@@ -143,8 +149,39 @@ def test_a_topic_that_was_created_anew_is_recognized_by_its_landing(spark: Spark
     assert [row["epoch"] for row in with_recorded_epochs(one_row, log, {"feed": 4}).collect()] == [1]
 
 
+def test_a_late_dump_of_a_former_topic_is_recognized_by_the_times_of_the_broker(spark: SparkSession) -> None:
+    """The former topic was read up to time 500.
+
+    Of the new topic, the messages from offset 3, time 900, had landed when its epoch began.
+    """
+    at: Landing = (1_000, "b.jsonl", 1)
+    start = PartitionStart("orders", 0, 0, at, TopicStart(3, 900, 500))
+    log = history(*started_rows(EpochStart("feed", 2, 1, [start]), History()))
+    places = {
+        (0, 500, 2_000): 1,
+        (9, 880, 2_000): 1,
+        (9, None, 2_000): 2,
+        (2, 880, 2_000): 2,
+        (3, 900, 1_000): 2,
+        (4, 901, 2_000): 2,
+        (4, 901, 999): 1,
+    }
+    messages = spark.createDataFrame(list(places), "offset bigint, sent bigint, at bigint").selectExpr(
+        "'feed' AS source",
+        "'orders' AS topic",
+        "0 AS `partition`",
+        "offset",
+        "timestamp_micros(sent) AS timestamp",
+        "timestamp_micros(at) AS ingested_at",
+        "'b.jsonl' AS file",
+        "bigint(1) AS line",
+    )
+    found = [row["epoch"] for row in with_epochs(messages.coalesce(1), log, {"feed": 2}).collect()]
+    assert found == list(places.values())
+
+
 def test_the_sources_whose_offsets_have_started_again() -> None:
     at: Landing = (1_000, "b.jsonl", 7)
-    log = history(*started_rows(EpochStart("feed", 2, 1, [("orders", 0, 0, at)]), History()))
-    log = history(*log.rows, *started_rows(EpochStart("crm", 2, 1, [("people", 0, 40, None)]), log))
+    log = history(*started_rows(EpochStart("feed", 2, 1, [PartitionStart("orders", 0, 0, at)]), History()))
+    log = history(*log.rows, *started_rows(EpochStart("crm", 2, 1, [PartitionStart("people", 0, 40)]), log))
     assert log.sources_by_landing() == ["feed"]
