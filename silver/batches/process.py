@@ -267,7 +267,7 @@ def _pair_and_deduplicate(
         else []
     )
     if stops:
-        extents = state.extents(spark, [stop.source for stop in stops], resets.EXTENTS)
+        extents = state.extents(spark, [stop.source for stop in stops])
         stops = resets.spread_stop_points(with_believable_times(staged, arrived.landed_at), stops, extents)
         staged = resets.drop_behind_stops(staged, stops)
         # a row that repeats a dropped change is no duplicate
@@ -308,11 +308,11 @@ def _find_stops(
         ):
             waits[summary.source] = source.pairing_timeout
     servers = {summary.source for summary in summaries if summary.servers and summary.source in waits}
-    extents = state.extents(whole.sparkSession, list(waits), resets.EXTENTS)
     quiet = {source: wait for source, wait in waits.items() if source not in servers}
-    suspects = servers | (resets.suspect_sources(whole, extents, quiet) if quiet else set())
+    extents = state.extents(whole.sparkSession, quiet) if quiet else None
+    suspects = servers | (resets.suspect_sources(whole, extents, quiet) if extents else set())
     waits = {source: wait for source, wait in waits.items() if source in suspects}
-    return resets.find_stop_points(whole, extents, waits) if waits else []
+    return state.stop_points(whole, waits) if waits else []
 
 
 def _is_behind(summary: Summary, shown: Mapping[str, Progress]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -14,7 +14,7 @@ from framework.config.model import Config
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.seed import SEEDED
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, SCHEMAS_TABLE
-from framework.contracts.table_schemas import SCHEMAS
+from framework.contracts.table_schemas import CHANGES, SCHEMAS
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.spark.columns import with_one_of
 from silver.batches import batch_counts, changes_table, pending
@@ -25,6 +25,7 @@ from silver.batches.table_definitions import known_definitions, plans_with_defin
 from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import EpochPosition, TableDefinitions, TableKey
 from silver.epochs import history as epochs
+from silver.epochs import resets
 from silver.values.sequence import epoch_position_of
 
 BATCH_ID_STEP = 1_000
@@ -74,10 +75,10 @@ class RunState:
 
     `tables`, `definitions`, `encodings` and `history` are None until they are first read. `redefined` are
     the tables, by source, that definitions of the present batch change, with the position from which on.
-    `counted_from` is the first batch that `silver/changes` holds: rows that were counted before it are lost
-    with an earlier table. `raw` are messages that contain those of the batch; a frame of messages without an
-    outcome is empty once they have one. `in_order` are sources whose unread messages are known not to show a
-    reset.
+    `servers` are those that wrote a source's changes, where they were looked up. `counted_from` is the first
+    batch that `silver/changes` holds: rows that were counted before it are lost with an earlier table. `raw`
+    are messages that contain those of the batch; a frame of messages without an outcome is empty once they
+    have one. `in_order` are sources whose unread messages are known not to show a reset.
     """
 
     lake: Lakehouse
@@ -86,6 +87,7 @@ class RunState:
     schemas: set[str] = field(default_factory=set)
     tables: dict[_Table, Progress] | None = None
     definitions: dict[str, TableDefinitions] | None = None
+    servers: dict[str, frozenset[str]] = field(default_factory=dict)
     redefined: dict[tuple[str, TableKey], EpochPosition] = field(default_factory=dict)
     encodings: Encodings | None = None
     has_waiting: bool | None = None
@@ -212,14 +214,35 @@ class RunState:
         self.partitions.update(dict.fromkeys(unknown, NO_PROGRESS) | found)
         return self.partitions
 
-    def extents(self, spark: SparkSession, sources: Sequence[str], schema: str) -> DataFrame:
-        """The progress of the tables of these sources as rows of `schema`."""
+    def extents(self, spark: SparkSession, sources: Collection[str]) -> DataFrame:
+        """The progress of the tables of these sources (EXTENTS)."""
+        looked_up = {source: self.servers.get(source, frozenset()) for source in sources}
         rows = [
-            (*table, s.streamed, s.event_time, s.server, sorted(s.servers))
+            (*table, s.streamed, s.event_time, s.server, sorted(s.servers | looked_up[table[0]]))
             for table, s in self.table_progress(spark).items()
             if table[0] in sources
         ]
-        return spark.createDataFrame(cast(Any, rows), schema)
+        return spark.createDataFrame(cast(Any, rows), resets.EXTENTS)
+
+    def stop_points(self, rows: DataFrame, waits: Mapping[str, timedelta]) -> list[resets.StopPoint]:
+        """The stops in a batch of outcomes that are not halves.
+
+        `ops/batches` has only the newest server of a table in each batch. So all servers of the source's
+        earlier changes are looked up before a server stops it.
+        """
+        spark = rows.sparkSession
+        found = resets.find_stop_points(rows, self.extents(spark, waits), waits)
+        changed = {stop.source for stop in found if stop.reason == resets.SERVER_CHANGED}
+        if changed <= self.servers.keys():
+            return found
+        self.servers = dict.fromkeys(changed, frozenset[str]()) | self.servers | self._servers(spark, changed)
+        return resets.find_stop_points(rows, self.extents(spark, waits), waits)
+
+    def _servers(self, spark: SparkSession, sources: Collection[str]) -> dict[str, frozenset[str]]:
+        """All servers that have written the changes of these sources."""
+        changes = self.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("source").isin(*sources))
+        found = changes.groupBy("source").agg(F.collect_set("server")).collect()
+        return {source: frozenset(servers) for source, servers in found}
 
     def note(self, counts: Sequence[Row], messages: int) -> None:
         """Add the counts of a batch to the state."""

@@ -4,11 +4,12 @@ They differ from late and repeated changes.
 
 A change shows a reset if its position is below its table's highest although it happened later than everything
 before, by more than the source lets halves wait. If another server wrote it than the changes before it, it
-shows a reset as soon as its position falls in its partition, or is below that of a table whose changes are
-all older. Late changes are older than what was before them, and duplicates are removed by their ids before
-this check.
+shows a reset if that server has never written before and does not write in turn with another one, or as soon
+as its position falls in its partition, or is below that of a table whose changes are all older. Late changes
+are older than what was before them, and duplicates are removed by their ids before this check.
 
-Another server is no reset while positions rise: two servers can write one log in turn (two primaries).
+Two servers can write one log in turn (two primaries): between servers that have written before, a change of
+the server is no reset while positions rise.
 
 A row of a long transaction has an old position and a late time. If the feed tells up to where the log was
 committed, that position (`committed`) must not fall. Otherwise the transactions after it decide: after a
@@ -40,6 +41,8 @@ EXTENTS = (
 )
 
 
+SERVER_CHANGED = "server_changed"
+"""The reason of a stop at the first message of another server."""
 FOLLOWS = "follows"
 """The reason of a stop in a partition without its own sign: its messages are later than a sign elsewhere."""
 UNDECIDED = "position_below"
@@ -206,20 +209,21 @@ def _decide(changes: DataFrame) -> DataFrame:
 def _first_stops(changes: DataFrame, extents: DataFrame) -> list[StopPoint]:
     """The first stop of each partition.
 
-    Another server is a reset if the position falls, or if it is below that of its table, or of the table that
-    is furthest, and that table's changes are all older.
+    Another server is a reset if it is new and stays, or if the position falls, or if it is below that of its
+    table, or of the table that is furthest, and that table's changes are all older.
     """
-    known = F.array_distinct(F.flatten(F.collect_list("servers"))).alias("known")
     furthest = F.max(F.struct("top", "newest")).alias("furthest")
     far = extents.groupBy("source", _epoch("top").alias("epoch")).agg(furthest).where("epoch IS NOT NULL")
-    far = far.join(extents.groupBy("source").agg(known), "source")
     epoch = _epoch("sequence").alias("epoch")
     mine = changes.where("is_other OR is_below").select("*", epoch)
-    joined = mine.join(F.broadcast(far), ["source", "epoch"], "left")
+    joined = mine.join(F.broadcast(far), ["source", "epoch"], "left").join(
+        F.broadcast(_old_servers(changes, extents)), "source", "left"
+    )
     is_under = _is_below_older("own") | _is_below_older("furthest")
-    is_other = F.col("is_other") & (F.col("falls") | is_under)
+    is_new = ~_is_true(F.array_contains("known", F.col("server")))
+    is_other = F.col("is_other") & (is_new | F.col("falls") | is_under)
     below = F.when(F.col("is_open"), F.lit(UNDECIDED)).otherwise(F.lit("position_restarted"))
-    reason = F.when(is_other, F.lit("server_changed")).when(F.col("is_below"), below)
+    reason = F.when(is_other, F.lit(SERVER_CHANGED)).when(F.col("is_below"), below)
     detail = F.when(is_other, F.concat_ws(" ", "was", F.lit("→"), "server")).otherwise(
         F.concat_ws(" ", "sequence", F.lit("below"), "top")
     )
@@ -231,13 +235,34 @@ def _first_stops(changes: DataFrame, extents: DataFrame) -> list[StopPoint]:
     return [StopPoint(*row) for row in found]
 
 
+def _old_servers(changes: DataFrame, extents: DataFrame) -> DataFrame:
+    """By source, `known`: the servers that have written before, and those that write in turn with them.
+
+    A new server writes in turn if a server from before it follows it.
+    """
+    servers = F.flatten(F.collect_list("servers")).alias("before")
+    before = extents.groupBy("source").agg(servers)
+    changed = changes.where("is_other").select("source", "was", "server").distinct()
+    left = changed.groupBy("source").agg(F.collect_set("was").alias("left"))
+    joined = changed.join(left, "source").join(before, "source", "left")
+    earlier = F.concat("left", F.coalesce("before", F.array().cast("array<string>")))
+    in_turn = (
+        joined.where(F.array_contains(earlier, F.col("server")))
+        .groupBy("source")
+        .agg(F.collect_set("was").alias("in_turn"))
+    )
+    nothing = F.array().cast("array<string>")
+    every = F.concat(F.coalesce("before", nothing), F.coalesce("in_turn", nothing))
+    return before.join(in_turn, "source", "full").select("source", F.array_distinct(every).alias("known"))
+
+
 def _is_below_older(reached: str) -> Column:
     """Whether a change is below the position that a table has reached, whose changes are all older.
 
     If both are of the same time, a server that has written before is taken to be as late as they are.
     """
     top, newest = F.col(f"{reached}.top"), F.col(f"{reached}.newest")
-    is_new = ~F.array_contains("known", F.col("server"))
+    is_new = ~_is_true(F.array_contains("known", F.col("server")))
     is_older = (newest < F.col("event_time")) | ((newest == F.col("event_time")) & is_new)
     return _is_true(F.col("sequence") < top) & F.coalesce(is_older, F.lit(True))
 
@@ -286,7 +311,7 @@ def _signs(changes: DataFrame, stops: Sequence[StopPoint], extents: DataFrame | 
     """By source: `since`, the time of its first stop; `servers`, those that are new; and how far they got."""
     first = _frame_of(changes, stops).select(*_PARTITION, "stop.*")
     shown = changes.join(first, [*_PARTITION, "restart", "offset"], "left_semi")
-    is_changed = F.col("source").isin({stop.source for stop in stops if stop.reason == "server_changed"})
+    is_changed = F.col("source").isin({stop.source for stop in stops if stop.reason == SERVER_CHANGED})
     signs = shown.groupBy("source").agg(
         F.min("event_time").alias("since"),
         F.max("sequence").alias("reached"),

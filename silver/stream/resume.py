@@ -110,8 +110,7 @@ def _reconsider(spark: SparkSession, state: RunState, stopped: epochs.StoppedSou
 
 def _stops_in(staged: DataFrame, state: RunState, source: str) -> list[StopPoint]:
     waits = {source: state.config.sources[source].pairing_timeout}
-    extents = state.extents(staged.sparkSession, [source], resets.EXTENTS)
-    return resets.find_stop_points(staged.where("half is null"), extents, waits)
+    return state.stop_points(staged.where("half is null"), waits)
 
 
 def _shown_epoch(spark: SparkSession, state: RunState, name: str) -> int | None:
@@ -181,7 +180,7 @@ def _starts(new: DataFrame, state: RunState, stopped: epochs.StoppedSource) -> l
     """Where unread messages show the new epoch: at the stops, later signs of it, and messages after those."""
     staged = decode(new, state).where("kind <> 'quarantined'")
     more = _stops_in(staged, state, stopped.source)
-    extents = state.extents(new.sparkSession, [stopped.source], resets.EXTENTS)
+    extents = state.extents(new.sparkSession, [stopped.source])
     recorded = starts.with_restarts(new, stopped.stops)
     return starts.with_landings(
         new, resets.spread_stop_points(staged, [*recorded, *find_restarts(new), *more], extents)

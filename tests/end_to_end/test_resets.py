@@ -78,11 +78,11 @@ def postgres(number: int, lsn: int, transaction: int, minute: int) -> tuple[int,
 def test_two_servers_in_turn_stop_only_where_positions_fall(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Turns of a run each, and turns inside a run; then the log begins again under the other server."""
+    """Turns inside a run, and turns of a run each; then the log begins again under the other server."""
     feed = Feed(tmp_path, capsys)
-    assert feed.run([mysql(1, 1, 100, 0), mysql(2, 1, 101, 0)])[0] == 0
-    assert feed.run([mysql(3, 2, 200, 1), mysql(4, 2, 201, 1)])[0] == 0
-    assert feed.run([mysql(5, 1, 300, 2), mysql(6, 2, 301, 2), mysql(7, 1, 302, 2)])[0] == 0
+    assert feed.run([mysql(1, 1, 100, 0), mysql(2, 2, 101, 0), mysql(3, 1, 102, 0)])[0] == 0
+    assert feed.run([mysql(4, 2, 200, 1), mysql(5, 2, 201, 1)])[0] == 0
+    assert feed.run([mysql(6, 1, 300, 2), mysql(7, 1, 301, 2)])[0] == 0
     code, report = feed.run([mysql(8, 2, 400, 3), mysql(9, 1, 4, 5), mysql(10, 2, 5, 6)])
     assert code == 1
     assert "SOURCE_RESET" in report
@@ -91,6 +91,22 @@ def test_two_servers_in_turn_stop_only_where_positions_fall(
     assert feed.run([mysql(11, 1, 6, 7)])[0] == 0
     assert feed.ids() == [*range(1, 12)]
     assert feed.epochs() == [1] * 8 + [2] * 3
+
+
+@pytest.mark.long
+def test_a_new_server_stops_once_and_its_turns_afterwards_never(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second primary first writes in a run of its own: that may be a reset; later both are known."""
+    feed = Feed(tmp_path, capsys)
+    assert feed.run([mysql(1, 1, 100, 0)])[0] == 0
+    assert feed.run([mysql(2, 2, 200, 1)])[0] == 1
+    feed.configure(2)
+    assert feed.run([])[0] == 0
+    assert feed.run([mysql(3, 1, 300, 2)])[0] == 0
+    assert feed.run([mysql(4, 2, 400, 3)])[0] == 0
+    assert feed.ids() == [1, 2, 3, 4]
+    assert feed.epochs() == [1, 2, 2, 2]
 
 
 @pytest.mark.long

@@ -76,7 +76,7 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_sent_before_and_send
     dump.write_text(dump.read_text(encoding="utf-8").replace("5,twice,5.0\n", ""), encoding="utf-8")
     with monkeypatch.context() as patched:
         patched.setattr(bronze.seed, "crash_point", die_behind_the_landing)
-        assert "POWERCUT" in refused(shop, capsys, *arguments)
+        assert "PowerCut" in refused(shop, capsys, *arguments)
     code, found = command(shop, capsys, "seed", *arguments)
     assert (code, found["counts"]["seeded"], found["counts"]["changes"]) == (0, 0, 5)
     expected = {

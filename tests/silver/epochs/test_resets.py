@@ -86,11 +86,23 @@ def test_late_changes_snapshot_rows_and_other_tables_are_none(spark: SparkSessio
     assert stops(spark, [late, copied, read, other], AFTER_100) == []
 
 
-def test_another_server_is_a_reset_where_positions_do_not_go_on(spark: SparkSession) -> None:
+def test_a_new_server_that_stays_is_a_reset_whatever_its_position(spark: SparkSession) -> None:
     """The example of the table has reached position 100 at noon, written by server one."""
+    assert stops(spark, [change(1, "011.03101", 1, server="two")], AFTER_100) == [("t", 1, "server_changed")]
+    assert stops(
+        spark, [change(1, "011.03101", 1, server="one"), change(2, "011.03102", 1, server="two")]
+    ) == [("t", 2, "server_changed")]
+    again = [change(n, f"011.03{100 + n}", n, server=("one", "two")[n % 2]) for n in range(1, 9)]
+    again.append(change(9, "011.03109", 9, server="three"))
+    assert stops(spark, again, AFTER_100) == [("t", 9, "server_changed")]
+
+
+def test_another_server_is_a_reset_where_positions_do_not_go_on(spark: SparkSession) -> None:
+    """The same table; in the second example both servers have written before."""
     assert stops(spark, [change(1, "011.0250", 1, server="two")], AFTER_100) == [("t", 1, "server_changed")]
     assert stops(spark, [change(1, "011.0250", 0, server="two")], AFTER_100) == [("t", 1, "server_changed")]
-    assert stops(spark, [change(1, "011.03101", 1, server="two")], AFTER_100) == []
+    both = (*AFTER_100[:-1], ["one", "two"])
+    assert stops(spark, [change(1, "011.03101", 1, server="two")], both) == []
     fallen = [change(1, "011.03101", 1, server="one"), change(2, "011.0250", 1, server="two")]
     assert stops(spark, fallen) == [("t", 2, "server_changed")]
     assert stops(spark, [change(1, "012.011", 90, server="two")], AFTER_100) == []
@@ -104,8 +116,7 @@ def test_servers_that_write_one_log_in_turn_are_none(spark: SparkSession) -> Non
     rows, extents, servers = [], [], ["one", "two", "three"]
     for turn in range(60):
         top, at, before = 1_000 + turn * 10, NOON + timedelta(minutes=turn), servers[turn % 3 - 1]
-        known = servers[: min(turn, 3)]
-        extents.append((f"feed{turn}", "shop", None, "item", f"011.04{top}", at, before, known))
+        extents.append((f"feed{turn}", "shop", None, "item", f"011.04{top}", at, before, servers))
         for n in range(1, 9):
             row = change(n, f"011.04{top + n}", turn, server=servers[turn % 3])
             rows.append((row[0], f"feed{turn}", *row[2:]))
