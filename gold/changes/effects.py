@@ -85,7 +85,7 @@ def naming_index(lineage: Lineage) -> Column:
     """Which of the table's namings a row has: the number of column changes before its `sequence`."""
     if not lineage.column_changes:
         return F.lit(0)
-    counts = _counts(lineage)
+    counts = column_change_counts(lineage)
     if len(counts) == len(lineage.column_changes):
         return F.size(
             F.filter(
@@ -99,7 +99,7 @@ def naming_index(lineage: Lineage) -> Column:
     return F.coalesce(F.array_max(F.transform(earlier, lambda statement: statement["count"])), F.lit(0))
 
 
-def _counts(lineage: Lineage) -> dict[str, int]:
+def column_change_counts(lineage: Lineage) -> dict[str, int]:
     """How many column changes there are up to each statement."""
     return {sequence: count for count, (sequence, _) in enumerate(lineage.column_changes, 1)}
 
@@ -112,7 +112,7 @@ def with_current_names(rows: DataFrame, lineage: Lineage, namings: Sequence[Colu
     """
     if not any(naming.names or naming.defaults for naming in namings):
         return rows
-    by_count = {0: namings[0], **{count: namings[count] for count in _counts(lineage).values()}}
+    by_count = {0: namings[0], **{count: namings[count] for count in column_change_counts(lineage).values()}}
     number = naming_index(lineage)
     names = _spans(
         {count: {n: t or "" for n, t in naming.names.items()} for count, naming in by_count.items()}

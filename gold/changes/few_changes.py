@@ -14,13 +14,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from framework.contracts.ddl_actions import TableName
-from framework.contracts.events import Op
+from framework.contracts.events import Image, Op
+from gold.changes.effects import column_change_counts
 from gold.changes.full_loads import is_in_load
 from gold.changes.profile import ChangeGroup, Progress
 from gold.schema.lineage import Lineage
 from gold.schema.type_inference import MAX_DIGITS, ColumnEvidence
 
-Image = Mapping[str, str | None]
 _PLAIN = re.compile(r"-?(\d+)(?:\.(\d+))?", re.ASCII)
 _COLUMNS = (
     "source", "database", "schema", "table", "kind", "batch", "op", "sequence", "event_time", "keys",
@@ -49,6 +49,11 @@ class FewChange:
         return self.after if self.op != Op.DELETE or self.before is None else self.before
 
     @property
+    def images(self) -> list[Image]:
+        """The images that the change has."""
+        return [image for image in (self.before, self.after) if image is not None]
+
+    @property
     def is_key_change(self) -> bool:
         """Whether it is an update that may change the key."""
         if self.op != Op.UPDATE or self.before is None:
@@ -59,7 +64,7 @@ class FewChange:
 
 def row_changes(changes: pa.Table, source: str, lineage: Lineage) -> list[FewChange]:
     """The row changes of a table among rows of `silver/changes`: those in all its segments."""
-    counts = {sequence: count for count, (sequence, _) in enumerate(lineage.column_changes, 1)}
+    counts = column_change_counts(lineage)
     found = []
     for row in changes.select(list(_COLUMNS)).to_pylist():
         sequence = row["sequence"]
@@ -153,18 +158,18 @@ class FewMeasurements:
         return {
             (row.naming, row.schema_id, name)
             for row in self.rows
-            for image in (row.before, row.after)
+            for image in row.images
             for name in names
-            if image is not None and image.get(name) is not None
+            if image.get(name) is not None
         }
 
     def widths(self, names: Set[str]) -> Mapping[tuple[int, str], ColumnEvidence]:
         """The widths of the numbers in these columns, by naming and name."""
         texts: dict[tuple[int, str], set[str]] = {}
         for row in self.rows:
-            for image in (row.before, row.after):
-                for name in names if image is not None else ():
-                    text = image.get(name) if image is not None else None
+            for image in row.images:
+                for name in names:
+                    text = image.get(name)
                     if text is not None:
                         texts.setdefault((row.naming, name), set()).add(text)
         return {column: _width(found) for column, found in texts.items()}

@@ -100,7 +100,7 @@ class ImpliedKeys:
 
     def _changes(self, context: MeasurementContext, task: Task, state: TableState, since: int) -> DataFrame:
         changes = changes_of(context.spark, self._run.lake, task, self._cached)
-        return changes.frame.where((F.col("batch") <= state.batch) & (F.col("batch") > since))
+        return changes.where((F.col("batch") <= state.batch) & (F.col("batch") > since))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from gold.schema.layout import Layout
 from gold.writing import append, bad_values, history, merge, replica, table_changes
 from gold.writing.bad_values import Faults
 from gold.writing.certain_fit import certainly_fit
-from gold.writing.change_cache import changes_of
+from gold.writing.change_cache import changes_of, few_changes_of
 from gold.writing.collisions import count_collisions
 
 _FIRST_BUILDS = (RebuildReason.NEW_TABLE, RebuildReason.FIRST_ROWS)
@@ -158,7 +158,7 @@ def plan_task(
     """
     refuse_rival(task)
     refuse_statements(task)
-    changes = changes_of(spark, lake, task, cached)
+    changes = TableChanges(changes_of(spark, lake, task, cached), few_changes_of(task, cached))
     return changes, make_plan(spark, lake, changes, task, schemas)
 
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
-from gold.changes.few_changes import TableChanges, row_changes
+from gold.changes.few_changes import FewChange, row_changes
 from gold.planning.task import Task
 
 MAX_CACHED_ROWS = 5_000
@@ -37,16 +37,29 @@ def cache_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -
     return changes.toArrow() if size[0] <= MAX_CACHED_ROWS and size[1] <= MAX_CACHED_CHARACTERS else None
 
 
-def changes_of(spark: SparkSession, lake: Lakehouse, task: Task, cached: pa.Table | None) -> TableChanges:
+def changes_of(spark: SparkSession, lake: Lakehouse, task: Task, cached: pa.Table | None) -> DataFrame:
     """The changes of silver up to the task's batch; from the cache, if there is one, those of its tables."""
     if cached is None:
-        return TableChanges(lake.read(spark, CHANGES_TABLE).where(F.col("batch") <= task.top))
+        changes = lake.read(spark, CHANGES_TABLE)
+    else:
+        rows = _rows_of(task, cached)
+        # without a row, the filtered table has no chunk, and Spark makes no frame of it
+        changes = spark.createDataFrame(rows if rows.num_rows else cached.schema.empty_table(), CHANGES)
+    return changes.where(F.col("batch") <= task.top)
+
+
+def few_changes_of(task: Task, cached: pa.Table | None) -> list[FewChange] | None:
+    """The row changes of the task's table up to its batch, in this process; None where nothing is cached."""
+    if cached is None:
+        return None
+    changes = row_changes(_rows_of(task, cached), task.source, task.lineage)
+    return [change for change in changes if change.batch <= task.top]
+
+
+def _rows_of(task: Task, cached: pa.Table) -> pa.Table:
+    """The cached rows with one of the names that the task's table has had."""
     names = pa.array(sorted(_names(task)), pa.string())
-    rows = cached.filter(pc.is_in(cached["table"], value_set=names))
-    # without a row, the filtered table has no chunk, and Spark makes no frame of it
-    frame = spark.createDataFrame(rows if rows.num_rows else cached.schema.empty_table(), CHANGES)
-    few = [row for row in row_changes(rows, task.source, task.lineage) if row.batch <= task.top]
-    return TableChanges(frame.where(F.col("batch") <= task.top), few)
+    return cached.filter(pc.is_in(cached["table"], value_set=names))
 
 
 def _names(task: Task) -> frozenset[str]:

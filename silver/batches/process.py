@@ -307,10 +307,10 @@ def _find_stops(
             FORMATS[source.format], span, source.pairing_timeout, is_behind, summary.servers
         ):
             waits[summary.source] = source.pairing_timeout
-    servers = {summary.source for summary in summaries if summary.servers and summary.source in waits}
-    quiet = {source: wait for source, wait in waits.items() if source not in servers}
-    extents = state.extents(whole.sparkSession, quiet) if quiet else None
-    suspects = servers | (resets.suspect_sources(whole, extents, quiet) if extents else set())
+    suspects = {summary.source for summary in summaries if summary.servers and summary.source in waits}
+    quiet = {source: wait for source, wait in waits.items() if source not in suspects}
+    if quiet:
+        suspects |= resets.suspect_sources(whole, state.extents(whole.sparkSession, quiet), quiet)
     waits = {source: wait for source, wait in waits.items() if source in suspects}
     return state.stop_points(whole, waits) if waits else []
 

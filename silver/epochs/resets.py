@@ -220,8 +220,7 @@ def _first_stops(changes: DataFrame, extents: DataFrame) -> list[StopPoint]:
         F.broadcast(_old_servers(changes, extents)), "source", "left"
     )
     is_under = _is_below_older("own") | _is_below_older("furthest")
-    is_new = ~_is_true(F.array_contains("known", F.col("server")))
-    is_other = F.col("is_other") & (is_new | F.col("falls") | is_under)
+    is_other = F.col("is_other") & (_is_new_server() | F.col("falls") | is_under)
     below = F.when(F.col("is_open"), F.lit(UNDECIDED)).otherwise(F.lit("position_restarted"))
     reason = F.when(is_other, F.lit(SERVER_CHANGED)).when(F.col("is_below"), below)
     detail = F.when(is_other, F.concat_ws(" ", "was", F.lit("→"), "server")).otherwise(
@@ -240,20 +239,32 @@ def _old_servers(changes: DataFrame, extents: DataFrame) -> DataFrame:
 
     A new server writes in turn if a server from before it follows it.
     """
-    servers = F.flatten(F.collect_list("servers")).alias("before")
-    before = extents.groupBy("source").agg(servers)
+    before = _servers_before(extents).withColumnRenamed("known", "before")
     changed = changes.where("is_other").select("source", "was", "server").distinct()
     left = changed.groupBy("source").agg(F.collect_set("was").alias("left"))
     joined = changed.join(left, "source").join(before, "source", "left")
-    earlier = F.concat("left", F.coalesce("before", F.array().cast("array<string>")))
+    earlier = F.concat("left", _or_empty("before"))
     in_turn = (
         joined.where(F.array_contains(earlier, F.col("server")))
         .groupBy("source")
         .agg(F.collect_set("was").alias("in_turn"))
     )
-    nothing = F.array().cast("array<string>")
-    every = F.concat(F.coalesce("before", nothing), F.coalesce("in_turn", nothing))
+    every = F.concat(_or_empty("before"), _or_empty("in_turn"))
     return before.join(in_turn, "source", "full").select("source", F.array_distinct(every).alias("known"))
+
+
+def _servers_before(extents: DataFrame) -> DataFrame:
+    """By source, `known`: the servers that have written before, by EXTENTS."""
+    return extents.groupBy("source").agg(F.flatten(F.collect_list("servers")).alias("known"))
+
+
+def _or_empty(names: str) -> Column:
+    return F.coalesce(names, F.array().cast("array<string>"))
+
+
+def _is_new_server() -> Column:
+    """Whether the server of a change is not `known`."""
+    return ~_is_true(F.array_contains("known", F.col("server")))
 
 
 def _is_below_older(reached: str) -> Column:
@@ -262,8 +273,7 @@ def _is_below_older(reached: str) -> Column:
     If both are of the same time, a server that has written before is taken to be as late as they are.
     """
     top, newest = F.col(f"{reached}.top"), F.col(f"{reached}.newest")
-    is_new = ~_is_true(F.array_contains("known", F.col("server")))
-    is_older = (newest < F.col("event_time")) | ((newest == F.col("event_time")) & is_new)
+    is_older = (newest < F.col("event_time")) | ((newest == F.col("event_time")) & _is_new_server())
     return _is_true(F.col("sequence") < top) & F.coalesce(is_older, F.lit(True))
 
 
@@ -319,9 +329,8 @@ def _signs(changes: DataFrame, stops: Sequence[StopPoint], extents: DataFrame | 
     )
     if extents is None:
         return signs
-    known = extents.groupBy("source").agg(F.flatten(F.collect_list("servers")).alias("known"))
-    servers = F.array_except("servers", F.coalesce("known", F.array().cast("array<string>")))
-    return signs.join(known, "source", "left").withColumn("servers", servers).drop("known")
+    servers = F.array_except("servers", _or_empty("known"))
+    return signs.join(_servers_before(extents), "source", "left").withColumn("servers", servers).drop("known")
 
 
 def _frame_of(rows: DataFrame, stops: Sequence[StopPoint]) -> DataFrame:

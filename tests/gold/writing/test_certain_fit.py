@@ -76,8 +76,12 @@ def test_spark_finds_no_fault_in_what_certainly_fits(spark: SparkSession) -> Non
 
 
 def _text(source: random.Random) -> str:
-    digits = lambda most: "".join(source.choices("0123456789", k=source.randint(1, most)))  # noqa: E731
-    zeros = lambda: "0" * source.randrange(3)  # noqa: E731
+    def digits(most: int) -> str:
+        return "".join(source.choices("0123456789", k=source.randint(1, most)))
+
+    def zeros() -> str:
+        return "0" * source.randrange(3)
+
     parts = [
         lambda: source.choice(("", "-", "+", "0")) + digits(42),
         lambda: source.choice(("", "-")) + zeros() + digits(20) + "." + digits(40) + zeros(),

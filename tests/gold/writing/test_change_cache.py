@@ -36,7 +36,7 @@ def test_changes_are_cached_as_they_are_within_limits(
     found = cache_changes(spark, gold.lake, tasks)
     assert found is not None
     kept = gold.lake.read(spark, CHANGES_TABLE).where("`table` = 't' and kind = 'row'")
-    frame = changes_of(spark, gold.lake, tasks[0], found).frame
+    frame = changes_of(spark, gold.lake, tasks[0], found)
     texts = [F.to_json(F.struct(*CHANGES.names)), F.hex("after.text"), F.map_keys("after")]
     assert frame.select(*texts).exceptAll(kept.select(*texts)).isEmpty()
     assert (frame.count(), frame.schema) == (3, kept.schema)
@@ -44,12 +44,12 @@ def test_changes_are_cached_as_they_are_within_limits(
     both = cache_changes(spark, gold.lake, all_tasks(Run(spark, gold.lake, gold.config, "test")))
     assert both is not None
     assert both.num_rows == 4
-    assert changes_of(spark, gold.lake, tasks[0], both).frame.count() == 3
-    assert changes_of(spark, gold.lake, tasks[0], both.slice(0, 0)).frame.isEmpty()
-    assert changes_of(spark, gold.lake, silent, both).frame.isEmpty()
+    assert changes_of(spark, gold.lake, tasks[0], both).count() == 3
+    assert changes_of(spark, gold.lake, tasks[0], both.slice(0, 0)).isEmpty()
+    assert changes_of(spark, gold.lake, silent, both).isEmpty()
 
     monkeypatch.setattr(change_cache, "MAX_CACHED_CHARACTERS", 400)
     assert cache_changes(spark, gold.lake, tasks) is None
     monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 2)
     assert cache_changes(spark, gold.lake, tasks) is None
-    assert changes_of(spark, gold.lake, tasks[0], None).frame.count() == 6
+    assert changes_of(spark, gold.lake, tasks[0], None).count() == 6
