@@ -14,6 +14,8 @@ from framework.config.sources import Kafka, Source
 from framework.config.value_types import is_url
 from framework.errors import ConfigurationError, nearest
 
+_CREATE, _CORRECT = "create the folder, or correct `files:`", "correct `files:`"
+
 
 def check_places(
     sources: Mapping[str, Source], lakehouse: str | None, document: Document, faults: Faults
@@ -63,8 +65,8 @@ def _describe(place: str, first: str, second: str, key: str, document: Document)
 def check_folders(sources: Mapping[str, Source], document: Document, faults: Faults) -> None:
     """Refuse each source whose landing folder does not exist, if this machine can check it.
 
-    It cannot for an object store, for a Databricks volume elsewhere, and for a folder with a reference: only
-    the machine that runs the pipeline can resolve that.
+    It cannot for an object store, and for a Databricks volume elsewhere. A folder with a reference is looked
+    for under its value, and named as the file writes it: the value may be a secret.
     """
     for name, source in sources.items():
         if source.files is not None and _is_missing(source.files, name, document):
@@ -73,20 +75,22 @@ def check_folders(sources: Mapping[str, Source], document: Document, faults: Fau
 
 def _no_folder(folder: str, name: str, document: Document) -> ConfigurationError:
     keys = ("sources", name, "files")
-    is_shown = is_plain(str(document.at(keys)))
-    shown = folder if is_shown else "of that name, which is not shown"
+    written = str(document.at(keys))
+    has_reference = document.has_reference(keys)
+    is_shown = is_plain(written)
+    shown = (written if has_reference else folder) if is_shown else "of that name, which is not shown"
     return ConfigurationError(
         "LANDING_FOLDER_MISSING",
         found=f"a file, where a folder of files is needed: {shown}"
         if os.path.exists(folder)
         else f"no folder {shown}",
         where=document.where(keys),
-        action=_instead(folder) if is_shown else "correct `files:`",
+        action=_instead(folder) if is_shown and not has_reference else _CREATE if is_shown else _CORRECT,
     )
 
 
 def _is_missing(folder: str, name: str, document: Document) -> bool:
-    if is_url(folder) or document.has_reference(("sources", name, "files")):
+    if is_url(folder) or "${" in folder:  # a reference that cannot be resolved is a fault of its own
         return False
     is_elsewhere = folder.startswith("/Volumes/") and not os.path.isdir("/Volumes")
     return not is_elsewhere and not os.path.isdir(folder)
@@ -101,9 +105,7 @@ def _instead(folder: str) -> str:
     except OSError:
         beside = []
     meant = nearest(name, beside)
-    return (
-        f"did you mean '{meant}' in {parent}? " if meant else ""
-    ) + "create the folder, or correct `files:`"
+    return (f"did you mean '{meant}' in {parent}? " if meant else "") + _CREATE
 
 
 def _shared(one: Source, other: Source) -> Iterator[tuple[str, str]]:

@@ -35,11 +35,32 @@ def test_env_says_what_a_reference_of_the_configuration_stands_for(
         "pipeline: ${env:MAINSTEM_TEST_NAME}\nlakehouse: ./lake\nsources:\n"
         "  feed: {format: canal, files: '${env:MAINSTEM_TEST_PLACE}'}\n"
     )
+    (tmp_path / "a=b").mkdir()
     given = f"MAINSTEM_TEST_NAME=shop,MAINSTEM_TEST_PLACE={tmp_path}/a=b"
     assert main(["validate", "--json", "-c", str(file), "--env", given]) == 0
     assert json.loads(capsys.readouterr().out)["pipeline"] == "shop"
     assert main(["validate", "-c", str(file), "--env", "MAINSTEM_TEST_NAME=No!"]) == 2
     assert "CONFIG" in capsys.readouterr().err
+
+
+def test_a_landing_folder_behind_a_reference_is_looked_for_and_named_as_it_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAINSTEM_TEST_LANDING", "not this")  # so that it is restored afterwards
+    file = tmp_path / "mainstem.yml"
+    file.write_text(
+        "pipeline: shop\nlakehouse: ./lake\nsources:\n"
+        "  feed: {format: canal, files: '${env:MAINSTEM_TEST_LANDING}orders'}\n"
+    )
+    given = f"MAINSTEM_TEST_LANDING={tmp_path}/hidden/"
+    assert main(["validate", "-c", str(file), "--env", given]) == 2
+    told = capsys.readouterr().err
+    assert "found: no folder ${env:MAINSTEM_TEST_LANDING}orders\n" in told
+    assert "create the folder, or correct `files:`" in told
+    assert "hidden" not in told
+    (tmp_path / "hidden" / "orders").mkdir(parents=True)
+    assert main(["validate", "-c", str(file), "--env", given]) == 0
+    assert main(["validate", "-c", str(file), "--env", "MAINSTEM_TEST_LANDING=/Volumes/main/x/y/"]) == 0
 
 
 @pytest.mark.parametrize("given", ["", "NAME", "=x", "A=1,", "1A=x", "A B=x"])

@@ -553,7 +553,8 @@ def validated(folder: Path, place: str) -> Config:
     (folder / "landing" / "orders").mkdir()
     (folder / "landing" / "orders" / "a.jsonl").write_text("")
     (folder / "mainstem.yml").write_text(FEEDS.replace("FOLDER", place))
-    return validated_config(folder / "mainstem.yml", formats=FORMATS, environ={"ELSEWHERE": "/none"})
+    environ = {"ELSEWHERE": "/none", "VOLUME": "/Volumes/none_of_ours"}
+    return validated_config(folder / "mainstem.yml", formats=FORMATS, environ=environ)
 
 
 @pytest.mark.parametrize(
@@ -563,6 +564,8 @@ def validated(folder: Path, place: str) -> Config:
         ("./lnding/orders", "no folder", "create the folder"),
         ("/no/such/folder", "no folder /no/such/folder", "create the folder"),
         ("./landing/orders/a.jsonl", "a file, where a folder", "the folder that it is in"),
+        ("${env:ELSEWHERE}/orders", "no folder ${env:ELSEWHERE}/orders", "create the folder"),
+        (f"./{'long/' * 20}${{env:ELSEWHERE}}", "of that name, which is not shown", "correct `files:`"),
     ],
 )
 def test_validate_names_a_landing_folder_that_does_not_exist(
@@ -582,9 +585,8 @@ def test_validate_names_a_landing_folder_that_does_not_exist(
     [
         "./landing/orders",
         "s3a://bucket/orders",
-        "${env:ELSEWHERE}/orders",
-        f"./{'long/' * 20}${{env:ELSEWHERE}}",
         "/Volumes/none_of_ours/orders",
+        "${env:VOLUME}/orders",
     ],
 )
 def test_a_landing_folder_that_this_machine_cannot_see_is_not_judged(tmp_path: Path, place: str) -> None:
