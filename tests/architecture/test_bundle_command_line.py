@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -20,10 +21,14 @@ import pytest
 
 pytest.importorskip("databricks.bundles", reason="the group `bundle` of pyproject.toml is not installed")
 
+from framework.config.model import load_config
+from framework.pipeline.session import option_models
 from tests.architecture.bundle import BUNDLE, VALUES, read_bundle, target_names
 
 ROOT = Path(__file__).parents[2]
 TARGETS = target_names(ROOT)
+TEMPLATE = ROOT / "templates" / "pipeline"
+PRODUCTION = {"service_principal": VALUES["service_principal"], "notify": VALUES["notify"]}
 
 
 class Workspace(BaseHTTPRequestHandler):
@@ -88,8 +93,39 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path / "bundle"
 
 
+def rendered(
+    program: str, host: str, folder: Path, answers: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """The template, rendered into a copy of the bundle."""
+    (folder.parent / "answers.json").write_text(json.dumps(answers))
+    words = ["bundle", "init", str(TEMPLATE), "--output-dir", str(folder)]
+    return asked(program, host, folder, [*words, "--config-file", str(folder.parent / "answers.json")])
+
+
+def settings_of(content: dict[str, Any]) -> dict[str, str]:
+    """What the tasks set with `--env`, with the names that schemas and volumes get in a deployment."""
+
+    def named(match: re.Match[str]) -> str:
+        _, kind, name, part = match[1].split(".")
+        return str(content["resources"][kind][name][part])
+
+    text = content["variables"]["settings"]["value"]
+    while (resolved := re.sub(r"\$\{(resources\.[^}]*)\}", named, text)) != text:
+        text = resolved
+    return dict(pair.strip().split("=", 1) for pair in text.split(","))
+
+
 def validated(
     program: str, host: str, folder: Path, target: str, values: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    words = ["bundle", "validate", "--output", "json", "--target", target]
+    return asked(
+        program, host, folder, words, {f"BUNDLE_VAR_{name}": value for name, value in values.items()}
+    )
+
+
+def asked(
+    program: str, host: str, folder: Path, words: list[str], environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     inherited = {
         name: value
@@ -105,9 +141,9 @@ def validated(
         "no_proxy": "127.0.0.1",
     }
     return subprocess.run(
-        [program, "bundle", "validate", "--output", "json", "--target", target],
+        [program, *words],
         cwd=folder,
-        env=inherited | own | {f"BUNDLE_VAR_{name}": value for name, value in values.items()},
+        env=inherited | own | (environment or {}),
         capture_output=True,
         text=True,
         timeout=120,
@@ -153,3 +189,91 @@ def test_production_without_a_value_that_only_the_user_knows_is_refused_by_the_n
     done = validated(program, host, copy, "prod", others)
     assert done.returncode != 0
     assert f"no value assigned to required variable {name}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ({"source": "volume"}, {"files": "/Volumes/main/{}sales_ops/landing/orders"}),
+        (
+            {"source": "external_location", "url": "abfss://feeds@store.dfs.core.windows.net/orders"},
+            {"files": "abfss://feeds@store.dfs.core.windows.net/orders"},
+        ),
+        (
+            {"source": "kafka", "bootstrap_servers": "one:9092,two:9092", "topics": "shop.orders,shop.lines"},
+            {"kafka": {"bootstrap_servers": "one:9092,two:9092", "topics": ["shop.orders", "shop.lines"]}},
+        ),
+    ],
+    ids=lambda value: value.get("source", ""),
+)
+def test_the_template_writes_a_first_pipeline_that_both_targets_deploy(
+    program: str, host: str, copy: Path, answers: dict[str, str], expected: dict[str, Any]
+) -> None:
+    given = {"pipeline": "sales", "format": "canal", "warehouse_id": "12ab", "schedule": "0 5 * * * ?"}
+    done = rendered(program, host, copy, given | answers | PRODUCTION)
+    assert done.returncode == 0, done.stderr
+    assert "databricks bundle deploy" in done.stdout + done.stderr
+    for target, own in (("dev", "dev_someone_"), ("prod", "")):
+        found = validated(program, host, copy, target, {})
+        assert found.returncode == 0, found.stderr
+        content = json.loads(found.stdout)
+        job = content["resources"]["jobs"]["mainstem"]
+        assert job["name"].endswith("mainstem sales")
+        assert job["schedule"]["quartz_cron_expression"] == (
+            "0 5 * * * ?" if target == "prod" else "0 0 * * * ?"
+        )
+        config = load_config(
+            copy / "pipelines" / "sales.yml", formats=option_models(), environ=settings_of(content)
+        )
+        assert config.pipeline == "sales"
+        source = config.sources["orders"]
+        assert source.format == "canal"
+        if source.kafka is None:
+            assert {"files": source.files} == {key: text.format(own) for key, text in expected.items()}
+        else:
+            assert source.kafka.model_dump(mode="json", include=expected["kafka"].keys()) == expected["kafka"]
+
+
+def test_the_template_writes_values_for_development_alone_without_a_service_principal(
+    program: str, host: str, copy: Path
+) -> None:
+    assert rendered(program, host, copy, {"warehouse_id": "12ab"}).returncode == 0
+    written = sorted(path.relative_to(copy).as_posix() for path in copy.rglob("*-overrides.json"))
+    assert written == [".databricks/bundle/dev/variable-overrides.json"]
+
+
+def test_the_template_writes_the_values_of_another_pipeline_for_a_target_of_its_name(
+    program: str, host: str, copy: Path
+) -> None:
+    done = rendered(
+        program, host, copy, {"pipeline": "crm", "place": "another", "warehouse_id": "12ab"} | PRODUCTION
+    )
+    assert done.returncode == 0, done.stderr
+    told = done.stdout + done.stderr
+    target = told[told.index("  crm:\n") : told.index("docs/databricks.md")]
+    with (copy / BUNDLE).open("a", encoding="utf-8") as bundle:
+        bundle.write(f"\n{target}")
+    found = validated(program, host, copy, "crm", {})
+    assert found.returncode == 0, found.stderr
+    schemas = json.loads(found.stdout)["resources"]["schemas"]
+    assert schemas["gold"]["name"] == "crm_gold"
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ({"pipeline": "shop"}, "already exist"),
+        ({"pipeline": "prod", "place": "another"} | PRODUCTION, "prod is the name of a target"),
+        ({"pipeline": "crm", "place": "another"}, "name its service principal"),
+        ({"catalog": 'x", "y": "'}, "catalog"),
+    ],
+)
+def test_the_template_overwrites_and_guesses_nothing(
+    program: str, host: str, copy: Path, answers: dict[str, str], told: str
+) -> None:
+    (copy / "pipelines").mkdir()
+    (copy / "pipelines" / "shop.yml").write_text("pipeline: shop\n")
+    done = rendered(program, host, copy, {"warehouse_id": "12ab"} | answers)
+    assert done.returncode != 0
+    assert told in done.stderr
+    assert (copy / "pipelines" / "shop.yml").read_text() == "pipeline: shop\n"
