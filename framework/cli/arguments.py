@@ -1,41 +1,28 @@
-"""Reads arguments; a misspelt command, option or choice is told with the nearest name."""
+"""Explains wrong arguments: what is wrong with them, and the nearest name that is right."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
 from typing import Any
 
-from framework.errors import nearest, suggested
+from framework.errors import ConfigurationError, nearest
 
 
-class CommandParser(argparse.ArgumentParser):
-    """A parser that names the nearest of the allowed values where a value is not allowed."""
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        choices = action.choices
-        if choices is not None and value not in choices:
-            hint = suggested(str(value), map(str, choices))
-            raise argparse.ArgumentError(action, f"invalid choice: {value!r} ({hint})")
-
-
-def read_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The arguments of one command; None are those of the process.
-
-    Raises SystemExit with code 2 where they are wrong, after printing the reason: an unknown option is named
-    with the nearest option of the command.
-    """
-    options, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        command: argparse.ArgumentParser = options.parser
-        hints = [hint for text in unknown if (hint := _hint(text, command))]
-        command.error(f"unrecognized arguments: {' '.join(unknown)}{''.join(hints)}")
-    return options
+def wrong_arguments(error: Any) -> ConfigurationError:
+    """The error WRONG_ARGUMENTS for an error of typer, with the nearest option for one that is unknown."""
+    context = error.ctx
+    path = context.command_path if context is not None else "mainstem"
+    advice = getattr(error, "advice", None) or f"`{path} --help` shows what it takes"
+    option = getattr(error, "option_name", None)
+    found = error.format_message()
+    if option is not None and type(error).__name__ == "NoSuchOption":
+        found = f"no option {option}"
+        known = [name for parameter in context.command.params for name in parameter.opts]
+        close = nearest(option, [name for name in known if name.startswith("--")])
+        advice = f"did you mean {close}? {advice}" if close else advice
+    return ConfigurationError("WRONG_ARGUMENTS", found=_as_clause(found), where=path, action=advice)
 
 
-def _hint(text: str, command: argparse.ArgumentParser) -> str:
-    """What to write instead of an unknown option; empty where no option is similar."""
-    name = text.partition("=")[0]
-    known = [option for action in command._actions for option in action.option_strings]
-    close = nearest(name, known) if name.startswith("--") else None
-    return f" (did you mean {close}?)" if close else ""
+def _as_clause(message: str) -> str:
+    """A message as it follows a colon: without a capital and a full stop."""
+    text = " ".join(message.split())
+    return f"{text[:1].lower()}{text[1:]}".removesuffix(".")

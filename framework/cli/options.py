@@ -1,54 +1,75 @@
-"""What the arguments of all commands have in common."""
+"""The options that several commands have, and what a command receives."""
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
+from typing import Annotated
 
-from framework.errors import ConfigurationError
+import typer
 
-Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""Where each command adds its parser."""
-Command = Callable[[argparse.Namespace], int]
-"""A command: it returns its exit code."""
+from framework.errors import ConfigurationError, suggested
+
+CONFIG = "mainstem.yml"
+"""Where the configuration is unless `--config` says otherwise."""
 
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def add_command(subparsers: Subparsers, name: str, run: Command, *, help: str) -> argparse.ArgumentParser:
-    """Add a command with the common options; returns its parser, for the options of its own."""
-    parser = subparsers.add_parser(name, parents=[_common_options()], help=help)
-    parser.set_defaults(command=run, parser=parser)
-    return parser
+class Options(SimpleNamespace):
+    """What a command receives: each of its options and arguments by name.
+
+    `command` names the function that does the work, `module:function`. Every command has `debug`.
+    """
+
+    command: str
+    debug: bool
+    env: Sequence[tuple[str, str]] | None = None
 
 
-def _common_options() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument(
-        "-c", "--config", default="mainstem.yml", help="the configuration file (default ./mainstem.yml)"
-    )
-    common.add_argument(
-        "--env",
-        action="extend",
-        default=[],
-        type=_assignments,
-        metavar="NAME=VALUE[,NAME=VALUE]",
-        help="values of ${env:NAME} in the configuration, where no environment can be set; no secrets",
-    )
-    common.add_argument("--json", action="store_true", help="print the result as one JSON object")
-    common.add_argument("--debug", action="store_true", help="show whole stack traces")
-    common.add_argument("--verbose", action="store_true", help="log each step to standard error")
-    return common
+class WrongValue(typer.BadParameter):
+    """The value of an option is wrong; `advice` says what to write instead."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
-def _assignments(text: str) -> list[tuple[str, str]]:
-    """The pairs of `NAME=VALUE,NAME=VALUE`. Raises ArgumentTypeError for a text that has not this form."""
-    pairs = [part.partition("=") for part in text.split(",")]
-    if not all(sign and _VARIABLE.fullmatch(name) for name, sign, _ in pairs):
-        raise argparse.ArgumentTypeError("write NAME=VALUE, or several of them with commas between them")
+def assignments(texts: Iterable[str] | None) -> list[tuple[str, str]]:
+    """The pairs of texts `NAME=VALUE,NAME=VALUE`; none for None.
+
+    Raises:
+        WrongValue: A text has another form.
+    """
+    pairs = [part.partition("=") for text in texts or () for part in text.split(",")]
+    for name, sign, _ in pairs:
+        if not (sign and _VARIABLE.fullmatch(name)):
+            raise WrongValue(
+                f"{name + sign!r} has no name and value",
+                "write NAME=VALUE, or several of them with commas between them",
+            )
     return [(name, value) for name, _, value in pairs]
+
+
+def choice(allowed: Sequence[str]) -> Callable[[str | None], str | None]:
+    """A check that a value is one of those allowed; it raises WrongValue with the nearest of them."""
+
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in allowed:
+            raise WrongValue(f"{value!r} is unknown", suggested(value, allowed))
+        return value
+
+    return check
+
+
+def completion(names: Sequence[str]) -> Callable[[str], list[str]]:
+    """The completion of a shell: those of the names that begin as the user has typed."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
 
 
 def row_key(texts: Sequence[str]) -> dict[str, str]:
@@ -63,3 +84,30 @@ def row_key(texts: Sequence[str]) -> dict[str, str]:
                 action="write the row as id=17, several columns apart",
             )
     return {name: value for name, _, value in pairs}
+
+
+Config = Annotated[str, typer.Option("--config", "-c", metavar="FILE", help="The configuration file.")]
+UnusedConfig = Annotated[str, typer.Option("--config", "-c", hidden=True)]
+"""Of a command that reads no configuration: every command accepts the option."""
+Env = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME=VALUE",
+        callback=assignments,
+        help="A value of ${env:NAME} in the configuration, where no environment can be set; several with"
+        " commas between them. No secrets.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print the result as one JSON object.")]
+Debug = Annotated[bool, typer.Option("--debug", metavar="", help="Show the whole stack trace of an error.")]
+Verbose = Annotated[bool, typer.Option("--verbose", metavar="", help="Log each step to standard error.")]
+TableName = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help="The table as the feed names it: database.table or database.schema.table."
+    ),
+]
+OneTable = Annotated[
+    str | None, typer.Option("--table", metavar="TABLE", help="Only this table (database.table).")
+]

@@ -6,62 +6,25 @@ check failed.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
 
-from framework.spark.startup_errors import spark_missing
+import typer
 
-try:
-    from framework.cli.commands import (
-        demo,
-        detect,
-        doctor,
-        forget,
-        init,
-        maintain,
-        plan,
-        repair,
-        report,
-        run,
-        seed,
-        sql,
-        status,
-        trace,
-        validate,
-    )
-    from framework.cli.commands.reference import explain, formats
-except ModuleNotFoundError as missing:
-    if missing.name != "pyspark":
-        raise
-    sys.exit(f"error: {spark_missing()}")
-from framework.cli.arguments import CommandParser, read_arguments
-from framework.cli.options import Command
+from framework.cli import groups
+from framework.cli.app import app
+from framework.cli.arguments import wrong_arguments
+from framework.cli.options import Options
 from framework.cli.terminal import accept_any_text, say_error, say_note
-from framework.errors import MainstemError, brief
+from framework.errors import ConfigurationError, MainstemError, brief
 
-_COMMANDS = (
-    run,
-    plan,
-    status,
-    repair,
-    seed,
-    trace,
-    forget,
-    report,
-    sql,
-    maintain,
-    validate,
-    formats,
-    detect,
-    init,
-    explain,
-    doctor,
-    demo,
-)
-"""In the order of the help."""
+__all__ = ["command_line", "groups", "job", "main", "read_options", "step"]
+
+_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+"""What typer raises for wrong arguments; it has no public name."""
 _PARKED = 3
 _ENDINGS = {
     1: "failed",
@@ -73,11 +36,16 @@ _ENDINGS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; an error is three lines, or a trace with `--debug`."""
     accept_any_text()
-    options = read_arguments(command_line(), arguments)
-    command: Command = options.command
-    os.environ.update(options.env)
     try:
-        return command(options)
+        options = read_options(arguments)
+    except ConfigurationError as error:
+        say_error(error)
+        return error.exit_code
+    if isinstance(options, int):
+        return options
+    os.environ.update(options.env or ())
+    try:
+        return _function(options.command)(options)
     except MainstemError as error:
         if options.debug:
             raise
@@ -95,13 +63,53 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
+def read_options(arguments: Sequence[str] | None = None) -> Options | int:
+    """The options of the command that the arguments name, None being those of the process.
+
+    Returns:
+        The options; the exit code instead, where the arguments ask for a help or the version, which is
+        printed then.
+
+    Raises:
+        ConfigurationError: WRONG_ARGUMENTS, with the nearest name for a misspelt command, option or value.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        found: Options | int = command_line().main(words, prog_name="mainstem", standalone_mode=False)
+    except _USAGE_ERROR as error:
+        if not words:
+            typer.echo(str(error))  # the help
+            return 2
+        raise wrong_arguments(error) from None
+    return found
+
+
+def command_line() -> Any:
+    """The command of typer that has all others."""
+    return typer.main.get_command(app)
+
+
+def _function(name: str) -> Callable[[Options], int]:
+    """The function `module:function`. Raises MainstemError PYSPARK_MISSING where Spark is not installed."""
+    module, _, function = name.partition(":")
+    try:
+        found: Callable[[Options], int] = getattr(import_module(module), function)
+    except ModuleNotFoundError as missing:
+        if missing.name != "pyspark":
+            raise
+        from framework.spark.startup_errors import spark_missing
+
+        raise spark_missing() from None
+    return found
+
+
 def job(arguments: Sequence[str] | None = None) -> None:
     """Run one command as a task of a job; raises MainstemError TASK_FAILED unless all is applied.
 
     Databricks calls this function and sees only exceptions: with an exit code a failed run would look
     successful.
     """
-    _raise_for(_code_of(arguments), arguments)
+    _raise_for(main(arguments), arguments)
 
 
 def step(arguments: Sequence[str] | None = None) -> None:
@@ -110,18 +118,11 @@ def step(arguments: Sequence[str] | None = None) -> None:
     It is as `job`, but exit code 3 is no failure: another attempt, as a failed task gets, does not fix a
     parked table or a broken rule.
     """
-    code = _code_of(arguments)
+    code = main(arguments)
     if code == _PARKED:
         say_note([f"{_ENDINGS[code]}; the last task of the job fails for it"])
     else:
         _raise_for(code, arguments)
-
-
-def _code_of(arguments: Sequence[str] | None) -> int:
-    try:
-        return main(arguments)
-    except SystemExit as end:  # argparse has shown the help, or does not understand the arguments
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
 
 
 def _raise_for(code: int, arguments: Sequence[str] | None) -> None:
@@ -155,15 +156,3 @@ def _unexpected(error: Exception, arguments: Sequence[str] | None) -> MainstemEr
 
 def _as_typed(arguments: Sequence[str] | None) -> str:
     return " ".join(("mainstem", *(sys.argv[1:] if arguments is None else arguments)))
-
-
-def command_line() -> argparse.ArgumentParser:
-    """The parser of all commands."""
-    parser = CommandParser(
-        prog="mainstem", description="Change feeds to correct, typed, current Delta tables."
-    )
-    parser.add_argument("--version", action="version", version=f"mainstem {version('mainstem')}")
-    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add_parser(subparsers)
-    return parser

@@ -257,5 +257,11 @@ EXPLANATIONS = (
         "Use a name below `sources:`, and check `-c`.",
         "Found: `--source order`. Write: `--source orders`.",
     ),
+    Explanation(
+        "WRONG_ARGUMENTS",
+        "The command line has a command, an option or a value that Mainstem does not know, or lacks one.",
+        "A word is misspelt, or an argument is missing or too much.",
+        "Write what the error suggests; `mainstem COMMAND --help` shows the options and an example.",
+        "Found: option `--throgh`. Write: `mainstem run --through gold`.",
+    ),
 )
-"""In the order of the alphabet."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import importlib
-import io
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -18,7 +16,8 @@ from databricks.bundles.jobs import Job
 from databricks.bundles.schemas import Schema
 from databricks.bundles.volumes import Volume
 
-from framework.cli.parser import command_line
+from framework.cli.parser import read_options
+from framework.errors import ConfigurationError
 from tests.architecture.bundle import BUNDLE, Bundle, computed_id, loaded
 from tests.architecture.dashboard_checks import dashboard_problems
 
@@ -306,17 +305,17 @@ def command_problems(bundle: Bundle) -> Iterator[str]:
     for job, task in bundle.wheel_tasks:
         if "python_wheel_task" not in task:
             continue
-        said = io.StringIO()
         try:
-            with contextlib.redirect_stderr(said):
-                options = command_line().parse_args(arguments(job, task))
-        except SystemExit:
-            yield f"{task['task_key']}: {said.getvalue().strip().splitlines()[-1]}"
+            options = read_options(arguments(job, task))
+        except ConfigurationError as error:
+            yield f"{task['task_key']}: {error.where}: {error.found}"
             continue
         except KeyError as missing:
             yield f"{task['task_key']}: no {missing}"
             continue
-        if not options.config.startswith(("/Volumes/", "/Workspace/")):
+        if isinstance(options, int):
+            yield f"{task['task_key']}: asks for a help, and does nothing"
+        elif not options.config.startswith(("/Volumes/", "/Workspace/")):
             yield f"{task['task_key']}: a job does not reach {options.config}"
 
 

@@ -408,17 +408,17 @@ BROKEN = [
     (BUNDLE, "uv build --wheel", "python -m build", "not a wheel built by uv"),
     (BUNDLE, "0 0 * * * ?", "0 * * * *", "has 5 fields"),
     (BUNDLE, "0 30 3 ? * SUN", "0 30 3 * * SUN", "maintenance.schedule: '0 30 3 * * SUN' needs `?`"),
-    (BUNDLE, "    default: 30s", "    default: 30", "argument --continuous: '30' is no interval"),
+    (BUNDLE, "    default: 30s", "    default: 30", "invalid value for '--continuous': '30' is no interval"),
     (BUNDLE, "0 0 * * * ?", "0 61 * * * ?", "'61' is no minutes"),
     (BUNDLE, "    default: UTC", "    default: Mars/Olympus", "no time zone Mars/Olympus"),
     (
         JOB,
         '"--through", "gold"',
         '"--through", "platinum"',
-        "run: mainstem run: error: argument --through: invalid choice",
+        "run: mainstem run: invalid value for '--through': 'platinum' is unknown",
     ),
-    (JOB, '["run", "--through", "gold"', '["land", "--through", "gold"', "invalid choice: 'land'"),
-    (JOB, '"-c"', '"--configuration"', "unrecognized arguments"),
+    (JOB, '["run", "--through", "gold"', '["land", "--through", "gold"', "mainstem: no command 'land'"),
+    (JOB, '"-c"', '"--configuration"', "no option --configuration"),
     (BUNDLE, "default: ${workspace.file_path}/", "default: ./", "a job does not reach ./"),
     # what must not be lost, doubled or repeated
     (

@@ -15,7 +15,7 @@ import yaml
 
 pytest.importorskip("databricks.bundles", reason="the group `bundle` of pyproject.toml is not installed")
 
-from framework.cli.parser import command_line
+from framework.cli.parser import read_options
 from framework.config.model import load_config
 from framework.pipeline.session import option_models
 from tests.architecture.bundle import BUNDLE, VALUES, Bundle, loaded, read_bundle, target_names
@@ -202,7 +202,8 @@ def test_the_page_shows_the_configuration_of_the_repository_and_checks_it_with_a
     (shown,) = re.findall(r"```yaml\n(pipeline:.*?)```", PAGE, re.DOTALL)
     assert yaml.safe_load(shown) == loaded(ROOT / "pipelines" / "shop.yml")
     (command,) = re.findall(r"^mainstem (validate .*)$", PAGE, re.MULTILINE)
-    options = command_line().parse_args(shlex.split(command))
+    options = read_options(shlex.split(command))
+    assert not isinstance(options, int)
     config = load_config(ROOT / options.config, formats=option_models(), environ=dict(options.env))
     production = settings_of(next(read_bundle(ROOT, "prod").wheel_tasks)[1])
     assert config.pipeline == "shop"

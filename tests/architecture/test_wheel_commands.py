@@ -57,7 +57,7 @@ def commands(table: str) -> dict[str, list[str]]:
 def test_the_wheel_reads_the_command_line_of_each_task(wheel: Path, tmp_path: Path) -> None:
     script = (
         "import json, sys, framework.cli.parser as cli; assert '.whl' in cli.__file__, cli.__file__; "
-        "[cli.command_line().parse_args(each) for each in json.loads(sys.argv[1])]; assert callable(cli.job)"
+        "[cli.read_options(each) for each in json.loads(sys.argv[1])]; assert callable(cli.job)"
     )
     every = json.dumps(list(commands(TABLE).values()))
     done = subprocess.run(

@@ -1,4 +1,5 @@
-"""The commands, a module each: `add_parser` declares a command's arguments and `run` does its work.
+"""The work of the commands, a module each; `framework.cli.groups` declares their options.
 
-`framework.cli.parser` gathers them. A command prints through `framework.cli.terminal` alone.
+`framework.cli.parser` imports the module of the command that runs. A command prints through
+`framework.cli.terminal` alone.
 """

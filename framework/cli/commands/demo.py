@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 from typing import Any
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.output import print_run, print_status, run_document, show_progress
 from framework.cli.terminal import say, say_json, say_line, say_note
 from framework.config.model import Config
@@ -20,13 +19,7 @@ from framework.pipeline.step_log import show_steps
 from framework.spark.session import shared_session
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(subparsers, "demo", run, help="run the sample feeds through all layers")
-    parser.add_argument("--folder", help="where to put it (default: a new temporary folder)")
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the sample feeds through all layers, in the given folder or a new one, and print the outcome."""
     # the feeds are too small for more compilation to pay off
     os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

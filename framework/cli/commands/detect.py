@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.terminal import say, say_json
 from framework.contracts.file_messages import Sample
 from framework.naming import dotted_name
@@ -16,17 +15,7 @@ from framework.text.formatting import quantity
 from framework.text.tables import aligned
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(subparsers, "detect", run, help="name the format of a file or folder of messages")
-    parser.add_argument(
-        "path",
-        metavar="PATH",
-        help="a file, or a folder with files; a message a line, or as `kcat -J` prints them",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the format of a file or folder with its evidence; returns 1 when no line fits a format."""
     answer = {"path": options.path, **detect_formats(Path(options.path))}
     if options.json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import sys
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.terminal import say_json, say_line
 from framework.errors import MainstemError
 from framework.pipeline.session import read_config
@@ -33,12 +32,7 @@ class Finding:
     action: str = ""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    add_command(subparsers, "doctor", run, help="check this machine: Java, jars, disk, rights")
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Check this machine and print the findings; returns 1 when something is missing."""
     root = read_config(options.config).root if Path(options.config).exists() else None
     findings = diagnose(root)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from framework.cli.options import Subparsers, add_command, row_key
+from framework.cli.options import Options, row_key
 from framework.cli.terminal import say, say_json, say_note
 from framework.contracts.erasure import Erasure
 from framework.naming import dotted_name
@@ -31,24 +30,7 @@ _NOUNS = {
 """The nouns of the counts that the layers return: for one, and for many."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(
-        subparsers, "forget", run, help="remove a row from all layers: a person who is to be forgotten"
-    )
-    parser.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
-    parser.add_argument(
-        "key",
-        metavar="COLUMN=VALUE",
-        nargs="+",
-        help="the whole key of the row, by the text that silver holds",
-    )
-    parser.add_argument(
-        "--follow", action="store_true", help="under the keys that the row had before and after, too"
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Remove a row from replica, history, silver, quarantine and bronze, and print what is left to do."""
     config = read_config(options.config)
     key = row_key(options.key)

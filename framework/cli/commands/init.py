@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from framework.cli.commands.detect import detect_formats
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.terminal import say, say_json
 from framework.config.template import Draft, doubt_lines, draft_configuration, draft_text
 from framework.errors import ConfigurationError
 from framework.text.formatting import quantity
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(subparsers, "init", run, help="write a commented configuration")
-    parser.add_argument(
-        "--from", dest="origin", metavar="PATH", help="name the sources that lie in this file or folder"
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Write a commented configuration, with the sources below a path, and print what to do next."""
     file = Path(options.config)
     draft = draft_configuration(Path(options.origin), detect_formats) if options.origin else Draft()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from pyspark.sql import SparkSession
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.terminal import say, say_json, say_note
 from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
@@ -39,21 +38,7 @@ class MaintenanceResult:
     has_failed: bool = False
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(
-        subparsers, "maintain", run, help="compact tables and remove files that nothing reads any more"
-    )
-    parser.add_argument("--table", help="the replica of one table alone (database.table)")
-    parser.add_argument(
-        "--days",
-        type=int,
-        default=SHORTEST_DAYS,
-        help="how long files stay that no table uses any more (default 7)",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Compact and clean the tables of the pipeline; returns 1 when that failed for one of them."""
     if options.days < SHORTEST_DAYS:
         raise ConfigurationError(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.terminal import say, say_json
 from framework.naming import dotted_name
 from framework.pipeline.plan import make_plan
@@ -26,13 +25,7 @@ _ACTIONS = {
 }
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(subparsers, "plan", run, help="what a run would do now; writes nothing")
-    parser.add_argument("--table", help="one table alone (database.table)")
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print what waits and what a run would do with it.
 
     Returns:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.output import print_run
 from framework.cli.terminal import say_note
 from framework.pipeline.layer import Layer, LayerReport, Run, installed_layers
@@ -15,31 +14,12 @@ from framework.pipeline.run_history import append_run
 from framework.pipeline.session import open_pipeline, read_config
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare both commands."""
-    add_command(
-        subparsers,
-        "replay",
-        replay,
-        help="decode the messages in quarantine again, and apply what comes of it",
-    )
-    parser = add_command(subparsers, "rebuild", rebuild, help="make one table anew from all its changes")
-    parser.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
-    parser.add_argument(
-        "--from",
-        dest="origin",
-        choices=("silver", "bronze"),
-        default="silver",
-        help="decode its messages again first (bronze)",
-    )
-
-
-def replay(options: argparse.Namespace) -> int:
+def replay(options: Options) -> int:
     """Decode the messages in quarantine again, after a fix or a new setting, and apply the result."""
     return _run(options, lambda layer, work: layer.replay(work) if layer.replay else None)
 
 
-def rebuild(options: argparse.Namespace) -> int:
+def rebuild(options: Options) -> int:
     """Rebuild one table from all its changes in silver, in one commit.
 
     With `--from bronze` its messages are decoded again first.
@@ -53,7 +33,7 @@ def rebuild(options: argparse.Namespace) -> int:
     return _run(options, process)
 
 
-def _run(options: argparse.Namespace, process: Callable[[Layer, Run], LayerReport | None]) -> int:
+def _run(options: Options, process: Callable[[Layer, Run], LayerReport | None]) -> int:
     config = read_config(options.config)
     started = time.monotonic()
     with open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark):

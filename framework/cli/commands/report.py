@@ -5,26 +5,15 @@ Templates and Parquet are slow to import: `run` imports them, so that other comm
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.terminal import say, say_json
 from framework.pipeline.session import open_pipeline, read_config
 from framework.report import DEFAULT_PAGE
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(
-        subparsers, "report", run, help="write how the pipeline stands as one HTML page, and as JSON"
-    )
-    parser.add_argument(
-        "--output", metavar="FILE", help=f"the page (default: {DEFAULT_PAGE} beside the configuration)"
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Write the report; what it says does not change the exit code."""
     from framework.report.collect import collect
     from framework.report.files import write_report

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import re
 import sys
 import time
-from datetime import timedelta
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.output import print_run, show_progress
 from framework.cli.terminal import say_note
 from framework.pipeline.continuous import repeat, until_asked_to_end
@@ -17,29 +14,8 @@ from framework.pipeline.run import alert_on_failure, apply_waiting, new_run_id, 
 from framework.pipeline.session import open_pipeline, read_config
 from framework.pipeline.step_log import show_steps
 
-_INTERVAL = re.compile(r"([0-9]{1,6})\s*(s|m|h)")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours"}
 
-
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(subparsers, "run", run, help="land, normalize and apply everything that is waiting")
-    parser.add_argument(
-        "--through",
-        choices=("bronze", "silver", "gold", "quality"),
-        default="quality",
-        help="the last layer to run",
-    )
-    parser.add_argument("--table", help="bring one table alone up to date (database.table)")
-    parser.add_argument(
-        "--continuous",
-        type=_interval,
-        metavar="INTERVAL",
-        help="go on for ever, a round every INTERVAL (30s, 5m), until SIGTERM or SIGINT",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Run the layers and print a line for each table, then the totals; returns the exit code."""
     config = read_config(options.config)
     if options.verbose:
@@ -61,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
     return print_run(reports, seconds, is_json=options.json)
 
 
-def _round(work: Run, options: argparse.Namespace) -> int:
+def _round(work: Run, options: Options) -> int:
     """Run the layers once for a continuous run; a round that finds nothing new prints nothing."""
     reports, seconds = run_layers(
         work, options.through, time.monotonic(), notify=say_note, progress=show_progress
@@ -71,12 +47,3 @@ def _round(work: Run, options: argparse.Namespace) -> int:
         sys.stdout.flush()
         return code
     return 0
-
-
-def _interval(text: str) -> timedelta:
-    found = _INTERVAL.fullmatch(text.strip())
-    if found is None or int(found[1]) == 0:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no interval: write seconds, minutes or hours, as 30s, 5m or 1h"
-        )
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})

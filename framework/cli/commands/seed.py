@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.output import print_run
 from framework.cli.terminal import say_note
 from framework.pipeline.layer import LayerReport, Run, SeedRequest, installed_layers
@@ -15,36 +14,7 @@ from framework.pipeline.run_history import append_run
 from framework.pipeline.session import open_pipeline, read_config
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(
-        subparsers,
-        "seed",
-        run,
-        help="start a replica from a dump of its table, for a feed that lacks its first changes",
-    )
-    parser.add_argument(
-        "table", metavar="TABLE", help="database.table or database.schema.table, as the feed names it"
-    )
-    parser.add_argument(
-        "--from",
-        dest="origin",
-        metavar="FILE",
-        required=True,
-        help="the dump: CSV, Parquet, a folder of such files, a Delta table",
-    )
-    parser.add_argument(
-        "--position",
-        metavar="P",
-        required=True,
-        help="the last position whose change the dump holds (4711, binlog.000003:1547, 16/B374D848)",
-    )
-    parser.add_argument(
-        "--source", metavar="NAME", help="the source that the table is of, where several could be"
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Land the rows of a dump at their position, and bring the table up to date."""
     config = read_config(options.config)
     started = time.monotonic()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.output import check_lines, print_status
 from framework.cli.terminal import say
 from framework.pipeline.layer import Run
@@ -13,17 +12,7 @@ from framework.pipeline.session import open_pipeline, read_config
 from framework.pipeline.status import read_status, run_checks
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(subparsers, "status", run, help="what is where: tables, counts, what waits")
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="check what must hold in every table; exit code 1 where something does not",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the status, with the checks of `--verify`; returns 1 if a check fails."""
     config = read_config(options.config)
     with open_pipeline(config, is_exclusive=False) as (lake, spark):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from framework.cli.options import Subparsers, add_command, row_key
+from framework.cli.options import Options, row_key
 from framework.cli.terminal import say, say_json
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.session import open_pipeline, read_config
@@ -14,18 +13,7 @@ from framework.pipeline.session import open_pipeline, read_config
 _WIDEST = 2_000
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(
-        subparsers, "trace", run, help="how a row came to be: its changes, their outcomes, their messages"
-    )
-    parser.add_argument("table", metavar="TABLE", help="database.table or database.schema.table")
-    parser.add_argument(
-        "key", metavar="COLUMN=VALUE", nargs="+", help="the row, by the text that silver holds"
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the changes and messages of a row; returns 1 when silver has no change of it."""
     config = read_config(options.config)
     key = row_key(options.key)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
-
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.terminal import say_json, say_line
 from framework.config.json_schema import json_schema
 from framework.config.model import validated_config
@@ -13,15 +11,7 @@ from framework.pipeline.session import option_models
 from framework.text.formatting import quantity
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(
-        subparsers, "validate", run, help="check the configuration, and that its landing folders are there"
-    )
-    parser.add_argument("--schema", action="store_true", help="print the configuration's JSON schema")
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Check the configuration and that its landing folders exist, or print its JSON schema.
 
     All faults of the configuration are told.

@@ -1,41 +1,127 @@
-"""What the command line says about words that it does not know."""
+"""What the command line says about its commands, and about words that it does not know."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import subprocess
+import sys
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from framework.cli import main
-from framework.cli.commands import doctor
+from framework.cli.app import LOOK, REPAIR, RUN, START, UPKEEP
+from framework.cli.commands import doctor, maintain
+from framework.cli.groups import upkeep
+from framework.cli.options import Options
+from framework.cli.parser import command_line, read_options
+
+COMMANDS = command_line().commands
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "found", "action"),
     [
-        (["sttus"], "invalid choice: 'sttus' (did you mean 'status'? allowed: demo, detect, "),
-        (["run", "--through", "slver"], "invalid choice: 'slver' (did you mean 'silver'? allowed: "),
-        (["run", "--throgh", "gold"], "unrecognized arguments: --throgh gold (did you mean --through?)"),
-        (["sql", "SELECT 1", "--limt=3"], "unrecognized arguments: --limt=3 (did you mean --limit?)"),
-        (["status", "everything"], "unrecognized arguments: everything\n"),
-        (["status", "--xyz"], "unrecognized arguments: --xyz\n"),
+        (["sttus"], "no command 'sttus'", "did you mean 'status'? allowed: demo, detect, "),
+        (["run", "--through", "slver"], "'slver' is unknown", "did you mean 'silver'? allowed: bronze, "),
+        (
+            ["run", "--throgh", "gold"],
+            "no option --throgh\n",
+            "did you mean --through? `mainstem run",
+        ),
+        (["sql", "SELECT 1", "--limt=3"], "no option --limt\n", "did you mean --limit? "),
+        (["status", "everything"], "(everything)\n", "`mainstem status --help` shows"),
+        (["status", "--xyz"], "no option --xyz\n", "do:    `mainstem status --help` shows"),
+        (["trace"], "missing argument 'TABLE'\n", "`mainstem trace --help` shows"),
+        (["seed", "shop.orders", "--from", "f"], "missing option '--position'\n", "`mainstem seed --help`"),
+        (["sql", "SELECT 1", "--limit", "ten"], "invalid value for '--limit'", "`mainstem sql --help`"),
+        (["status", "--env", "A=1,B"], "'B' has no name and value", "write NAME=VALUE"),
+        (["init", "--verbose"], "no option --verbose\n", "`mainstem init --help`"),
     ],
 )
-def test_a_misspelt_word_is_told_with_the_nearest_one(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_a_wrong_argument_is_answered_with_the_nearest_one_and_the_help(
+    arguments: list[str], found: str, action: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: WRONG_ARGUMENTS\n  found: ")
+    assert found in error
+    assert action in error
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--version"])
-    assert ended.value.code == 0
+    assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"mainstem {version('mainstem')}\n"
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "Usage: mainstem" in capsys.readouterr().out
+
+
+def test_the_help_has_all_commands_in_groups(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    words = capsys.readouterr().out.split()
+    groups = [words.index(name) for name in (START, RUN, LOOK, REPAIR, UPKEEP)]
+    assert groups == sorted(groups)
+    assert set(COMMANDS) <= set(words)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_help_shows_an_example_that_the_command_line_accepts(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main([name, "--help"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    examples = [line for line in lines if line.startswith("mainstem ")]
+    assert examples
+    for example in examples:
+        words = shlex.split(example.partition(" > ")[0])
+        assert words[1] == name
+        assert isinstance(read_options(words[1:]), Options)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_leads_to_a_function_and_takes_the_configuration(name: str) -> None:
+    needed = {"trace": ["t", "a=1"], "forget": ["t", "a=1"], "sql": ["q"], "detect": ["p"], "rebuild": ["t"]}
+    words = needed.get(name, ["t", "--from", "f", "--position", "1"] if name == "seed" else [])
+    options = read_options([name, *words, "-c", "other.yml", "--json", "--debug"])
+    assert isinstance(options, Options)
+    assert (options.config, options.json, options.debug) == ("other.yml", True, True)
+    module, _, function = options.command.partition(":")
+    assert callable(getattr(import_module(module), function))
+
+
+def test_values_of_the_environment_are_pairs_and_reach_the_configuration() -> None:
+    options = read_options(["status", "--env", "A=1,B=x=y", "--env", "C="])
+    assert isinstance(options, Options)
+    assert options.env == [("A", "1"), ("B", "x=y"), ("C", "")]
+
+
+def test_files_stay_as_long_as_maintain_says_by_itself() -> None:
+    options = read_options(["maintain"])
+    assert isinstance(options, Options)
+    assert options.days == upkeep.DAYS == maintain.SHORTEST_DAYS
+
+
+@pytest.mark.parametrize(
+    ("words", "index", "offered"),
+    [
+        ("mainstem sta", 1, "status"),
+        ("mainstem run --thr", 2, "--through"),
+        ("mainstem run --through sil", 3, "silver"),
+        ("mainstem explain LEASE", 2, "LEASE_HELD"),
+    ],
+)
+def test_a_shell_completes_commands_options_and_values(words: str, index: int, offered: str) -> None:
+    shell = {"_MAINSTEM_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(index)}
+    command = [sys.executable, "-m", "mainstem"]
+    done = subprocess.run(command, env={**os.environ, **shell}, capture_output=True, text=True, check=False)
+    assert offered in done.stdout.split()
 
 
 def test_an_unexpected_error_names_its_class_and_the_command(

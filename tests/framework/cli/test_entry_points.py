@@ -57,10 +57,23 @@ def test_a_job_raises_when_its_command_is_not_understood() -> None:
     assert raised.value.condition == "TASK_FAILED"
 
 
-def test_what_the_report_alone_needs_is_loaded_for_it_alone() -> None:
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"], ["sttus"], ["explain"]])
+def test_help_versions_and_explanations_do_not_wait_for_heavy_packages(words: list[str]) -> None:
     code = (
-        "import sys; from framework.cli import parser; parser.command_line(); print({'jinja2', "
-        "'pyarrow.parquet'} & sys.modules.keys())"
+        "import sys; from framework.cli import main; main(sys.argv[1:]); print('loaded:', sorted({'pyspark', "
+        "'pandas', 'pyarrow', 'great_expectations', 'jinja2', 'numpy'} & sys.modules.keys()))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+def test_without_spark_a_command_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(parser, "import_module", _without_spark)
+    assert parser.main(["status"]) == 1
+    assert "error: PYSPARK_MISSING\n" in capsys.readouterr().err
+
+
+def _without_spark(name: str) -> None:
+    raise ModuleNotFoundError(f"no module for {name}", name="pyspark")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.terminal import say, say_json, say_text
 from framework.errors import ConfigurationError, nearest
 from framework.explanations import CHAPTERS, EXPLANATIONS, Explanation
@@ -17,14 +16,7 @@ from framework.explanations.page import markdown_page
 _WIDEST = 100
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(subparsers, "explain", run, help="what an error code means, and what to do")
-    parser.add_argument("code", metavar="CODE", nargs="?", help="the code of an error; without it, all codes")
-    parser.add_argument("--markdown", action="store_true", help="print the page of all errors as Markdown")
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the explanation of one error code, all codes, or the page of all errors."""
     if options.markdown:
         say_text(markdown_page())

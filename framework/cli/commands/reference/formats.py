@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from framework.cli.commands.detect import detect_formats
 from framework.cli.event_lines import event_lines
-from framework.cli.options import Subparsers, add_command
+from framework.cli.options import Options
 from framework.cli.terminal import say, say_json, say_text
 from framework.contracts.file_messages import Sample
 from framework.demo import feeds
@@ -25,43 +24,7 @@ _DEFAULT_LIMIT = 10_000
 _BETWEEN_MARKERS = re.compile(r"(<!-- formats[^\n]*-->\n).*?(<!-- /formats -->)", re.DOTALL)
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Declare the command."""
-    parser = add_command(subparsers, "formats", run, help="the formats that Mainstem reads")
-    parser.add_argument("--sample", metavar="NAME", help="print a sample feed of one format")
-    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
-    parser.add_argument(
-        "--into", metavar="FILE", help="write the Markdown table between the markers in a file"
-    )
-    parser.add_argument(
-        "--events",
-        metavar="PATH",
-        help="print the events of the messages in a file or folder, as for `detect`",
-    )
-    parser.add_argument(
-        "--format",
-        metavar="NAME",
-        help="with --events: the format (default: that of --source, or as detected)",
-    )
-    parser.add_argument(
-        "--key",
-        metavar="COLUMN",
-        action="append",
-        help="with --events: a key column of all tables; repeatable",
-    )
-    parser.add_argument(
-        "--source", metavar="NAME", help="with --events: the source of the configuration with all settings"
-    )
-    parser.add_argument(
-        "--limit",
-        type=int,
-        default=_DEFAULT_LIMIT,
-        metavar="N",
-        help="with --events: decode at most so many messages (default %(default)s)",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
+def run(options: Options) -> int:
     """Print the formats that Mainstem reads, a sample of one, or the events of messages."""
     rows = [row for layer in installed_layers() for row in layer.formats()]
     if options.events:
@@ -115,7 +78,7 @@ def _write_between_markers(file: Path, table: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-def _print_events(options: argparse.Namespace, names: Sequence[str]) -> None:
+def _print_events(options: Options, names: Sequence[str]) -> None:
     layers = list(installed_layers())
     read_messages = next(layer.read_messages for layer in layers if layer.read_messages is not None)
     events = next(layer.events for layer in layers if layer.events is not None)
@@ -136,7 +99,7 @@ def _rest_lines(sample: Sample) -> Iterator[str]:
         yield "there are more messages: --limit sets how many are decoded"
 
 
-def _request(options: argparse.Namespace, names: Sequence[str]) -> DecodingRequest:
+def _request(options: Options, names: Sequence[str]) -> DecodingRequest:
     keys = tuple(options.key or ())
     if options.source is None:
         name = options.format or _detected(Path(options.events))
