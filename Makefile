@@ -23,7 +23,7 @@ unexport PYTHONPATH
 FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-long test-format test-browser test-bundle test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark errors-page
+.PHONY: help setup demo test test-long test-format test-browser test-bundle test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark errors-page reference-pages docs
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -44,6 +44,8 @@ help:
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
 	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); the table goes into README.md"
 	@echo "make errors-page  docs/errors.md from the explanations of the error codes"
+	@echo "make reference-pages  docs/reference from the configuration's models and the tables' schemas"
+	@echo "make docs     the documentation site into build/site; a dead link fails"
 	@echo "make lint     format check, ruff, mypy, import contracts"
 	@echo "make format   rewrite the code in the house style"
 	@echo "make clean    remove what the other targets made"
@@ -134,6 +136,19 @@ errors-page: $(READY)
 	$(BIN)/python -m mainstem explain --markdown > docs/errors.md.new
 	mv docs/errors.md.new docs/errors.md
 
+reference-pages: $(READY)
+	$(BIN)/python -m documentation
+
+# In an environment of its own: the site needs none of the project's packages. Not --quiet: it also silences the warnings
+# that --strict counts.
+docs: .venv-docs/.ready
+	.venv-docs/bin/mkdocs build --strict
+	@echo "build/site/index.html"
+
+.venv-docs/.ready: pyproject.toml uv.lock | $(UV)
+	UV_PROJECT_ENVIRONMENT=.venv-docs $(UV) sync --frozen --quiet --only-group docs
+	@touch $@
+
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -145,5 +160,5 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-tools .matrix .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse $(DEMO)
+	rm -rf .venv .venv-tools .venv-docs .matrix .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse $(DEMO)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,8 +22,12 @@ class Alert(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    webhook: str = Field(repr=False)
-    style: Style = Style.JSON
+    webhook: str = Field(
+        repr=False, description="The address, written as a reference to a secret: `${env:SHOP_WEBHOOK}`."
+    )
+    style: Style = Field(
+        default=Style.JSON, description="`json` sends all details, `slack` a text that Slack shows."
+    )
 
     @field_validator("webhook")
     @classmethod

@@ -26,14 +26,18 @@ def json_schema(formats: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
     schema["properties"]["sources"]["additionalProperties"] = {
         "type": "object",
         "required": ["format"],
-        "properties": {"format": {"enum": sorted(formats)}},
+        "properties": {"format": {**common["format"], "enum": sorted(formats)}},
         "allOf": rules,
     }
-    schema["properties"]["quality"] = {"anyOf": [{"$ref": "#/$defs/Quality"}, {"type": "boolean"}]}
+    quality = schema["properties"]["quality"]
+    schema["properties"]["quality"] = {
+        "description": quality["description"],
+        "anyOf": [{"$ref": "#/$defs/Quality"}, {"type": "boolean"}],
+    }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "mainstem.yml"}
 
 
-def _format_rule(name: str, common: Mapping[str, object], own: Mapping[str, Any]) -> dict[str, object]:
+def _format_rule(name: str, common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, object]:
     settings = own.get("properties", {})
     return {
         "if": {"properties": {"format": {"const": name}}, "required": ["format"]},
@@ -41,7 +45,7 @@ def _format_rule(name: str, common: Mapping[str, object], own: Mapping[str, Any]
             "properties": {
                 **common,
                 **{key: value for key, value in settings.items() if key not in common},
-                "format": {"const": name},
+                "format": {**common["format"], "const": name},
             },
             "required": own.get("required", []),
             "additionalProperties": False,

@@ -51,9 +51,16 @@ class Catalog(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    catalog: str = Field(min_length=1)
-    schema_prefix: str = Field(default="", pattern=r"^[A-Za-z0-9_]*$")
-    grants: dict[LayerSchema, dict[str, tuple[Privilege, ...]]] = Field(default_factory=dict)
+    catalog: str = Field(min_length=1, description="The catalog, which exists already.")
+    schema_prefix: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9_]*$",
+        description="Comes before bronze, silver, gold and ops in the names of the schemas.",
+    )
+    grants: dict[LayerSchema, dict[str, tuple[Privilege, ...]]] = Field(
+        default_factory=dict,
+        description="The privileges that users and groups get on the schema of a layer.",
+    )
 
 
 class Config(BaseModel):
@@ -61,13 +68,30 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    pipeline: str = Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=100)
-    lakehouse: str | Catalog
-    checkpoints: str | None = Field(default=None, min_length=1)
-    sources: dict[str, Source] = Field(min_length=1)
-    tables: tuple[TableRule, ...] = ()
-    quality: QualityOrNone = UNWRITTEN
-    alerts: tuple[Alert, ...] = ()
+    pipeline: str = Field(
+        pattern=r"^[a-z][a-z0-9_]*$",
+        max_length=100,
+        description="The name of the pipeline. It names checkpoints and jobs: do not change it later.",
+    )
+    lakehouse: str | Catalog = Field(
+        description="Where the tables are: a folder or object-store URL, or a catalog."
+    )
+    checkpoints: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Where checkpoints are, required with a catalog: a path of a volume.",
+    )
+    sources: dict[str, Source] = Field(min_length=1, description="The feeds, by names of your choice.")
+    tables: tuple[TableRule, ...] = Field(
+        default=(),
+        description="Settings of tables. Every entry that matches a table applies; later ones win.",
+    )
+    quality: QualityOrNone = Field(
+        default=UNWRITTEN, description="Your own quality rules; `false` switches the quality step off."
+    )
+    alerts: tuple[Alert, ...] = Field(
+        default=(), description="Webhooks that receive failed runs, parked tables and broken rules."
+    )
 
     _rules: TableRules = PrivateAttr()
 

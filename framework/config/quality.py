@@ -67,8 +67,8 @@ class Accepted(BaseModel):
 
     model_config = _STRICT
 
-    column: str
-    values: tuple[Value, ...] = Field(min_length=1)
+    column: str = Field(description="The column.")
+    values: tuple[Value, ...] = Field(min_length=1, description="The values that are allowed, beside null.")
 
 
 class Range(BaseModel):
@@ -76,9 +76,9 @@ class Range(BaseModel):
 
     model_config = _STRICT
 
-    column: str
-    min: Bound | None = None
-    max: Bound | None = None
+    column: str = Field(description="The column.")
+    min: Bound | None = Field(default=None, description="The lowest value that is allowed.")
+    max: Bound | None = Field(default=None, description="The highest value that is allowed.")
 
     @model_validator(mode="after")
     def _refuse_nothing(self) -> Range:
@@ -92,8 +92,10 @@ class Regex(BaseModel):
 
     model_config = _STRICT
 
-    column: str
-    pattern: str = Field(min_length=1)
+    column: str = Field(description="The column.")
+    pattern: str = Field(
+        min_length=1, description="A Java regular expression that the whole text must match."
+    )
 
     @field_validator("pattern")
     @classmethod
@@ -107,9 +109,9 @@ class Length(BaseModel):
 
     model_config = _STRICT
 
-    column: str
-    min: StrictInt = Field(default=0, ge=0)
-    max: StrictInt | None = Field(default=None, ge=0)
+    column: str = Field(description="The column.")
+    min: StrictInt = Field(default=0, ge=0, description="The least number of characters.")
+    max: StrictInt | None = Field(default=None, ge=0, description="The greatest number of characters.")
 
 
 class Relationship(BaseModel):
@@ -117,9 +119,11 @@ class Relationship(BaseModel):
 
     model_config = _STRICT
 
-    columns: Names
-    to: ReplicaName
-    keys: Names | None = None
+    columns: Names = Field(description="The columns that refer to a row of the other table.")
+    to: ReplicaName = Field(description="The replica that has the other rows.")
+    keys: Names | None = Field(
+        default=None, description="The columns of the other table; its key if they are not written."
+    )
 
 
 class Snapshot(BaseModel):
@@ -127,10 +131,18 @@ class Snapshot(BaseModel):
 
     model_config = _STRICT
 
-    format: Literal["csv", "parquet", "delta", "jdbc"]
-    path: str | None = Field(default=None, min_length=1)
-    columns: Names | None = None
-    options: dict[str, str] = Field(default_factory=dict, repr=False)
+    format: Literal["csv", "parquet", "delta", "jdbc"] = Field(description="The format of the dump.")
+    path: str | None = Field(
+        default=None, min_length=1, description="Where the dump is; not written for jdbc."
+    )
+    columns: Names | None = Field(
+        default=None, description="The columns to compare; without it, those that both tables have."
+    )
+    options: dict[str, str] = Field(
+        default_factory=dict,
+        repr=False,
+        description="Options of Spark's reader: for jdbc url, dbtable or query, user, password.",
+    )
 
     @model_validator(mode="after")
     def _check_place(self) -> Snapshot:
@@ -146,22 +158,39 @@ class QualityRule(BaseModel):
 
     model_config = _STRICT
 
-    match: Pattern
-    name: str | None = Field(default=None, min_length=1)
-    severity: Severity = Severity.ERROR
-    gate: StrictBool = False
-    on_change: OnChange | None = None
-    not_null: Names | None = None
-    unique: Names | None = None
-    accepted: Accepted | None = None
-    range: Range | None = None
-    regex: Regex | None = None
-    length: Length | None = None
-    relationship: Relationship | None = None
-    freshness: Duration | None = None
-    row_count_change: StrictInt | StrictFloat | None = Field(default=None, ge=0)
-    sql: str | None = Field(default=None, min_length=1)
-    snapshot: Snapshot | None = None
+    match: Pattern = Field(description="The tables, as under `tables`.")
+    name: str | None = Field(default=None, min_length=1, description="The name of the rule in results.")
+    severity: Severity = Field(
+        default=Severity.ERROR,
+        description="`error` sets the exit code 3 if the rule fails, `warn` only reports it.",
+    )
+    gate: StrictBool = Field(
+        default=False, description="Whether a batch that breaks the rule is not merged: the table is parked."
+    )
+    on_change: OnChange | None = Field(
+        default=None,
+        description="What happens to a change that breaks the rule, before it is committed: `quarantine` "
+        "or `warn`.",
+    )
+    not_null: Names | None = Field(default=None, description="Columns that are never null.")
+    unique: Names | None = Field(default=None, description="Columns whose values together occur once.")
+    accepted: Accepted | None = Field(default=None, description="A column that has only certain values.")
+    range: Range | None = Field(default=None, description="A column between two bounds, both included.")
+    regex: Regex | None = Field(default=None, description="A column that matches a regular expression.")
+    length: Length | None = Field(default=None, description="A column whose texts have a certain length.")
+    relationship: Relationship | None = Field(
+        default=None, description="Columns whose values are the key of a row in another replica."
+    )
+    freshness: Duration | None = Field(default=None, description="How old the newest event may be.")
+    row_count_change: StrictInt | StrictFloat | None = Field(
+        default=None, ge=0, description="By how many per cent the number of rows may change between checks."
+    )
+    sql: str | None = Field(
+        default=None, min_length=1, description="A condition in Spark SQL that holds for every row."
+    )
+    snapshot: Snapshot | None = Field(
+        default=None, description="A dump of the source's table, to compare with."
+    )
 
     @property
     def kind(self) -> str:
@@ -197,12 +226,21 @@ class Quality(BaseModel):
 
     model_config = _STRICT
 
-    enabled: StrictBool = True
-    defaults: StrictBool = True
-    reconciliation: StrictBool = True
-    scan: Scan = Scan.MEASURED
-    sources: dict[str, Duration] = Field(default_factory=dict)
-    rules: tuple[QualityRule, ...] = ()
+    enabled: StrictBool = Field(default=True, description="Whether the quality step runs at all.")
+    defaults: StrictBool = Field(default=True, description="Whether the default rules are checked.")
+    reconciliation: StrictBool = Field(
+        default=True, description="Whether messages, outcomes and replicas are compared with each other."
+    )
+    scan: Scan = Field(
+        default=Scan.MEASURED,
+        description="Who gives the verdict. `measured`: Great Expectations, on what one Spark job has "
+        "counted. `counted`: the counts alone. `full`: Great Expectations reads the tables itself.",
+    )
+    sources: dict[str, Duration] = Field(
+        default_factory=dict,
+        description="How old the newest event of each source may be; heartbeats count.",
+    )
+    rules: tuple[QualityRule, ...] = Field(default=(), description="Your own rules.")
 
     def freshness_of(self, source: str) -> timedelta | None:
         """The greatest age of the newest event of a source; None where the configuration has none."""

@@ -61,9 +61,15 @@ class Kafka(BaseModel):
 
     __pydantic_extra__: dict[str, str | StrictInt | bool] = Field(init=False)
 
-    bootstrap_servers: str = Field(min_length=1)
-    topics: tuple[str, ...] | None = Field(default=None, min_length=1)
-    topic_pattern: str | None = Field(default=None, min_length=1)
+    bootstrap_servers: str = Field(min_length=1, description="The brokers: host:port, with commas between.")
+    topics: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="The names of the topics; instead of topic_pattern."
+    )
+    topic_pattern: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A Java regular expression for the whole names of topics; instead of topics.",
+    )
 
     @property
     def options(self) -> dict[str, str]:
@@ -99,20 +105,54 @@ class Source(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    format: str
-    files: str | None = Field(default=None, min_length=1)
-    kafka: Kafka | None = None
-    table: str | None = Field(default=None, min_length=1)
-    columns: dict[MessageColumn, str] = Field(default_factory=dict)
-    layout: Layout = Layout.LINES
-    auto_loader: StrictBool = True
-    follow_links: StrictBool = False
-    max_gzip_ratio: StrictInt = Field(default=200, ge=1)
-    max_file_messages: StrictInt = Field(default=50_000_000, ge=1)
-    timezone: Zone = "UTC"
-    pairing_timeout: Duration = timedelta(minutes=10)
-    epoch: StrictInt = Field(default=1, ge=1)
-    order: Order | None = None
+    format: str = Field(description="The format of the messages: a name of `mainstem formats`.")
+    files: str | None = Field(
+        default=None, min_length=1, description="The folder, or one file, in which messages land."
+    )
+    kafka: Kafka | None = Field(default=None, description="The Kafka topics that hold the messages.")
+    table: str | None = Field(
+        default=None,
+        min_length=1,
+        description="A table of messages: a path or URL of a Delta table, or a name in the catalog.",
+    )
+    columns: dict[MessageColumn, str] = Field(
+        default_factory=dict,
+        description="The columns of a table of messages that hold a part of the message under another name.",
+    )
+    layout: Layout = Field(
+        default=Layout.LINES,
+        description="How files hold messages: `lines` has one value a line, `kcat` one JSON object a line "
+        "as `kcat -J` prints it.",
+    )
+    auto_loader: StrictBool = Field(
+        default=True,
+        description="On Databricks: Auto Loader finds new files in cloud storage; false lists folders.",
+    )
+    follow_links: StrictBool = Field(
+        default=False, description="Whether links that lead out of the folder are read."
+    )
+    max_gzip_ratio: StrictInt = Field(
+        default=200, ge=1, description="A gzip file that holds more than this many times its size is refused."
+    )
+    max_file_messages: StrictInt = Field(
+        default=50_000_000, ge=1, description="A file with more messages is refused."
+    )
+    timezone: Zone = Field(default="UTC", description="The IANA time zone of wall times that carry no zone.")
+    pairing_timeout: Duration = Field(
+        default=timedelta(minutes=10),
+        description="How long half of an update waits for the other half, in the time of the source.",
+        json_schema_extra={"default": "10 minutes"},
+    )
+    epoch: StrictInt = Field(
+        default=1,
+        ge=1,
+        description="Raise it by one when the positions of the source start again: a new server or topic.",
+    )
+    order: Order | None = Field(
+        default=None,
+        description="What orders changes whose positions are only times. `partition`: their place in the "
+        "partition (the default, but for files of layout lines). `time`: their times.",
+    )
     options: BaseModel = Field(repr=False)
 
     @property

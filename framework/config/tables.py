@@ -59,10 +59,20 @@ class ColumnRule(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: CanonicalType | None = None
-    decode: Codec | None = None
-    encoding: Encoding | None = None
-    unsigned: StrictBool | None = None
+    type: CanonicalType | None = Field(
+        default=None, description="The type of the column, as Spark SQL writes it: `decimal(12,2)`."
+    )
+    decode: Codec | None = Field(
+        default=None, description="Binary values are text in this encoding: `utf8`, `gbk`."
+    )
+    encoding: Encoding | None = Field(
+        default=None,
+        description="How the feed writes the values, if it does not say so: bytes and decimals as base64, "
+        "base64url, hex or text; times as milliseconds, microseconds or nanoseconds.",
+    )
+    unsigned: StrictBool | None = Field(
+        default=None, description="Whether the numbers have no sign, for feeds that do not say so."
+    )
 
 
 class History(BaseModel):
@@ -70,7 +80,7 @@ class History(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    track: tuple[str, ...] = Field(min_length=1)
+    track: tuple[str, ...] = Field(min_length=1, description="The columns whose change makes a new version.")
 
 
 class TableRule(BaseModel):
@@ -78,15 +88,38 @@ class TableRule(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    match: Pattern
-    history: StrictBool | History = False
-    keys: tuple[str, ...] | None = Field(default=None, min_length=1)
-    columns: dict[str, ColumnRule] = Field(default_factory=dict)
-    deletes: Deletes = Deletes.HARD
-    schema_policy: SchemaPolicy = SchemaPolicy.LENIENT
-    replica: ReplicaName | None = None
-    exclude: StrictBool = False
-    bad_values: Annotated[BadValues, WithJsonSchema({"enum": ["null", None, "park"]})] = BadValues.NULL
+    match: Pattern = Field(
+        description="The tables: database.table or database.schema.table. `*` and `?` stay inside one part."
+    )
+    history: StrictBool | History = Field(
+        default=False, description="Whether to keep every version of each row in a second table."
+    )
+    keys: tuple[str, ...] | None = Field(
+        default=None, min_length=1, description="The key columns, for feeds that do not name them."
+    )
+    columns: dict[str, ColumnRule] = Field(
+        default_factory=dict, description="Settings of columns, by their names."
+    )
+    deletes: Deletes = Field(
+        default=Deletes.HARD,
+        description="What a delete does: `hard` removes the row, `soft` keeps it and sets `_cdc_deleted`, "
+        "`ignore` keeps it.",
+    )
+    schema_policy: SchemaPolicy = Field(
+        default=SchemaPolicy.LENIENT,
+        description="What schema changes do. `lenient`: add, widen and rename columns, keep dropped ones. "
+        "`evolve`: the same, but drop dropped ones. `ignore`: keep the columns as they are. `fail`: park "
+        "the table.",
+    )
+    replica: ReplicaName | None = Field(
+        default=None, description="Another name for the replica: database.table or database.schema.table."
+    )
+    exclude: StrictBool = Field(default=False, description="Whether to leave the tables out of gold.")
+    bad_values: Annotated[BadValues, WithJsonSchema({"enum": ["null", None, "park"]})] = Field(
+        default=BadValues.NULL,
+        description="What a value that does not fit its type does: `null` makes the cell null and lists it "
+        "in ops/bad_values, `park` parks the table.",
+    )
 
     @field_validator("bad_values", mode="before")
     @classmethod

@@ -27,7 +27,7 @@ from framework.naming import dotted_name
 from framework.pipeline.layer import LayerReport, Run
 from framework.text.formatting import one_line
 
-_SCHEMA = (
+ALERTS_SCHEMA = (
     "run_id string, sent_at timestamp, host string, exit_code int, problems int, digest string, "
     "failure string"
 )
@@ -120,8 +120,8 @@ def send_alerts(work: Run, reports: Sequence[LayerReport], exit_code: int) -> li
         (message.run_id, None, host, exit_code, len(message.problems), message.digest, failure)
         for host, failure in sent
     ]
-    frame = work.spark.createDataFrame(rows, _SCHEMA).withColumn("sent_at", F.current_timestamp())
-    work.lake.create(work.spark, ALERTS_TABLE, _SCHEMA)
+    frame = work.spark.createDataFrame(rows, ALERTS_SCHEMA).withColumn("sent_at", F.current_timestamp())
+    work.lake.create(work.spark, ALERTS_TABLE, ALERTS_SCHEMA)
     work.lake.append(frame.coalesce(1), ALERTS_TABLE)
     return _notes(sent)
 

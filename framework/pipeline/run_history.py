@@ -12,7 +12,9 @@ from framework.contracts.table_names import RUNS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport
 
-_SCHEMA = "run_id string, finished_at timestamp, counts string, tables string, errors string, seconds double"
+RUNS_SCHEMA = (
+    "run_id string, finished_at timestamp, counts string, tables string, errors string, seconds double"
+)
 
 
 def append_run(
@@ -34,6 +36,6 @@ def append_run(
         json.dumps(errors, ensure_ascii=False),
         seconds,
     )
-    frame = spark.createDataFrame([row], _SCHEMA).withColumn("finished_at", F.current_timestamp())
+    frame = spark.createDataFrame([row], RUNS_SCHEMA).withColumn("finished_at", F.current_timestamp())
     # tables of the first release have no column `seconds`
     lake.append(frame.coalesce(1), RUNS_TABLE, properties={"mergeSchema": "true"})

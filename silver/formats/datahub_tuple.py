@@ -58,13 +58,14 @@ _RECORD: DualDecoder[dict[str, Any]] = DualDecoder(
 
 
 class TupleOptions(Options):
-    """`database` is the database, which the feed never names.
+    """The names that the feed leaves out."""
 
-    `table` is the table, which it may leave out.
-    """
-
-    database: str | None = None
-    table: str | None = Field(default=None, min_length=1)
+    database: str | None = Field(
+        default=None, description="The database, which the feed never names; else the source's name."
+    )
+    table: str | None = Field(
+        default=None, min_length=1, description="The table, where records have no `_source_table_`."
+    )
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:

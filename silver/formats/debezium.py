@@ -42,6 +42,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Raw, structs
+from pydantic import Field as Setting
 
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
@@ -84,27 +85,31 @@ _CAPITALS = "source.connector is in capitals: not Debezium's"
 
 
 class DebeziumOptions(Options):
-    """How the connector is configured, as far as messages do not show it.
+    """How the connector is configured, as far as messages do not show it."""
 
-    `decimals`, `binary` and `times` are the modes of rows without a schema block
-    (`silver/envelopes/debezium/encoding_modes.py`). `database` is the database of flattened rows that name
-    none. `unavailable_value` is the connector's placeholder, `metadata_prefix` the prefix of metadata in
-    flattened rows.
-    """
-
-    decimals: Literal["base64", "text", "number"] | None = None
-    binary: Literal["base64", "base64url", "hex"] | None = None
+    decimals: Literal["base64", "text", "number"] | None = Setting(
+        default=None, description="How rows without a schema block write decimals."
+    )
+    binary: Literal["base64", "base64url", "hex"] | None = Setting(
+        default=None, description="How rows without a schema block write bytes."
+    )
     times: (
         Literal[
             "adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"
         ]
         | None
-    ) = None
-    database: str | None = None
-    flattened: bool = False
-    tombstones: Literal["ignore", "delete"] = "ignore"
-    unavailable_value: str = WORD
-    metadata_prefix: str = "__"
+    ) = Setting(default=None, description="The connector's `time.precision.mode`, without a schema block.")
+    database: str | None = Setting(default=None, description="The database of flattened rows that name none.")
+    flattened: bool = Setting(default=False, description="Whether rows are flattened and have no metadata.")
+    tombstones: Literal["ignore", "delete"] = Setting(
+        default="ignore", description="`delete`: a tombstone is the only sign of a delete."
+    )
+    unavailable_value: str = Setting(
+        default=WORD, description="The connector's placeholder of values that are not in the log."
+    )
+    metadata_prefix: str = Setting(
+        default="__", description="What the metadata of flattened rows begin with."
+    )
 
 
 _FIELD = msgspec.json.Decoder(Field | None)

@@ -77,14 +77,16 @@ _INEXACT = re.compile(r"NUMERIC|REAL[48]?|DOUBLE|FLOAT|BOOLEAN")
 
 
 class DmsOptions(Options):
-    """`database` is the database of tables without a schema name.
+    """What the task is configured to send, as far as messages do not show it."""
 
-    `before_image_prefix` is the prefix of the columns with old values, which a task's rule
-    add-before-image-columns adds.
-    """
-
-    database: str | None = None
-    before_image_prefix: str | None = Field(default=None, min_length=1)
+    database: str | None = Field(
+        default=None, description="The database of tables without a schema name; else the source's name."
+    )
+    before_image_prefix: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The prefix of the columns with old values that the rule add-before-image-columns adds.",
+    )
 
 
 class _Metadata(msgspec.Struct, rename="kebab"):

@@ -28,6 +28,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw
+from pydantic import Field as Setting
 
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
@@ -85,9 +86,12 @@ _Cells = dict[str, Raw]
 
 
 class OggOptions(Options):
-    """`database` is the database of tables whose name has one part."""
+    """The names that the feed leaves out."""
 
-    database: str | None = None
+    database: str | None = Setting(
+        default=None,
+        description="The database of tables whose name has one part; else the source's name.",
+    )
 
 
 _KEYS = msgspec.json.Decoder(list[str] | None)

@@ -136,7 +136,7 @@ def test_the_page_of_all_errors_is_current() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+    "page", ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
 )
 def test_the_links_to_explanations_lead_to_one(page: str) -> None:
     linked = re.findall(r"errors\.md#([a-z_]+)", (ROOT / page).read_text(encoding="utf-8"))
