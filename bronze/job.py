@@ -16,6 +16,7 @@ from framework.config.model import Config
 from framework.config.sources import Source
 from framework.errors import MainstemError, cause_of
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.progress import Progress
 
 THREADS = 4
 
@@ -58,24 +59,27 @@ class BronzeResult:
         return tuple(result.error for result in self.sources if result.error)
 
 
-def run_bronze(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str) -> BronzeResult:
+def run_bronze(
+    spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, progress: Progress | None = None
+) -> BronzeResult:
     """Lands what is new in all sources, some at a time.
 
     A source that fails has its error in the result; others continue.
     """
-    return land_sources(
-        spark, [Feed(config.pipeline, lake, source, run_id) for source in config.sources.values()]
-    )
+    feeds = [Feed(config.pipeline, lake, source, run_id) for source in config.sources.values()]
+    return land_sources(spark, feeds, progress or Progress())
 
 
-def land_sources(spark: SparkSession, feeds: Sequence[Feed]) -> BronzeResult:
+def land_sources(spark: SparkSession, feeds: Sequence[Feed], progress: Progress) -> BronzeResult:
     """Lands what is new in these sources of one run, some at a time.
 
     `bronze/messages` is queried once for all of them.
     """
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         landed_sources = pool.submit(sources_with_messages, spark, feeds)
-        source_runs = list(pool.map(lambda feed: _land_source(spark, feed, landed_sources.result), feeds))
+        source_runs = list(
+            pool.map(lambda feed: _land_source(spark, feed, landed_sources.result, progress), feeds)
+        )
     counts = {} if all(run.is_idle for run in source_runs) else _read_counts(spark, feeds[0])
     return BronzeResult(
         tuple(_with_counts(run.result, *counts.get(run.result.source, (0, 0))) for run in source_runs)
@@ -94,14 +98,19 @@ class _SourceRun:
     is_idle: bool
 
 
-def _land_source(spark: SparkSession, feed: Feed, landed_sources: SourcesWithMessages) -> _SourceRun:
+def _land_source(
+    spark: SparkSession, feed: Feed, landed_sources: SourcesWithMessages, progress: Progress
+) -> _SourceRun:
     discovery = Discovery(is_idle=True)
     try:
         kind = kind_of(feed.source)
         state = load_state(spark, feed)
         discovery = kind.discover(spark, feed, state)
         if not discovery.is_idle:
-            land(spark, feed, kind, landed_sources)
+            if discovery.files:
+                progress.expect("files", discovery.files)
+                progress.expect("bytes", discovery.size)
+            land(spark, feed, kind, landed_sources, progress)
         if discovery.state != state:
             save_state(spark, feed, discovery.state)
     except Exception as error:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +16,8 @@ from framework.contracts.table_names import MESSAGES_TABLE
 from framework.errors import as_raised
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.pipeline.fault_injection import crash_point
+from framework.pipeline.progress import Progress
+from framework.spark.session import is_connect
 
 # At first Parquet checks the size of its buffers every hundred rows, which is too late for large rows. Values
 # seldom repeat, so a dictionary of them would only cost memory. Silver decodes the row groups of a file in
@@ -27,22 +30,38 @@ _PARQUET_OPTIONS = {
 }
 
 
-def land(spark: SparkSession, feed: Feed, kind: SourceKind, landed_sources: SourcesWithMessages) -> None:
-    """Lands everything that the source's stream has now; raises MainstemError where a batch cannot land."""
+def land(
+    spark: SparkSession,
+    feed: Feed,
+    kind: SourceKind,
+    landed_sources: SourcesWithMessages,
+    progress: Progress | None = None,
+) -> None:
+    """Lands everything that the source's stream has now; raises MainstemError where a batch cannot land.
+
+    It reports to `progress`, except on Spark Connect, where the batches run in another process.
+    """
+    report = None if progress is None or is_connect(spark) else progress
     checkpoint = open_checkpoint(spark, feed, landed_sources)
     writer = (
         kind.read_stream(spark, feed)
         .writeStream.option("checkpointLocation", feed.checkpoint)
         .queryName(f"bronze {feed.name}")
     )
-    query = writer.trigger(availableNow=True).foreachBatch(batch_lander(feed, kind, checkpoint)).start()
+    query = (
+        writer.trigger(availableNow=True).foreachBatch(batch_lander(feed, kind, checkpoint, report)).start()
+    )
+    if report is not None:
+        report.watch("offsets", lambda: offsets_read(query.recentProgress))
     try:
         query.awaitTermination()
     except PySparkException as error:
         raise as_raised(error) or error from None
 
 
-def batch_lander(feed: Feed, kind: SourceKind, checkpoint: Checkpoint) -> Callable[[DataFrame, int], None]:
+def batch_lander(
+    feed: Feed, kind: SourceKind, checkpoint: Checkpoint, progress: Progress | None = None
+) -> Callable[[DataFrame, int], None]:
     """The function for `foreachBatch`; a batch that has landed before changes nothing."""
 
     def land_batch(batch: DataFrame, number: int) -> None:
@@ -51,8 +70,36 @@ def batch_lander(feed: Feed, kind: SourceKind, checkpoint: Checkpoint) -> Callab
             crash_point("bronze.before_land")
             append_part(part, number * COMMITS_PER_BATCH + part.number, feed, checkpoint)
             crash_point("bronze.after_land")
+            if progress is not None and part.files:
+                progress.advance("files", part.files)
+                progress.advance("bytes", part.size)
 
     return land_batch
+
+
+def offsets_read(reports: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
+    """How many offsets of Kafka a query has read, and how many there are for it, by its progress reports.
+
+    None where it reads no Kafka, or has reported nothing yet.
+    """
+    sources = [report["sources"][0] for report in reports if report["sources"]]
+    if not sources or "Kafka" not in sources[0]["description"]:
+        return None
+    first, newest = sources[0], sources[-1]
+    # the first batch of a checkpoint names no start
+    start = (
+        _offset_sum(first["startOffset"])
+        if first["startOffset"]
+        else _offset_sum(first["endOffset"]) - first["numInputRows"]
+    )
+    end, latest = _offset_sum(newest["endOffset"]), _offset_sum(newest["latestOffset"])
+    return end - start, max(latest, end) - start
+
+
+def _offset_sum(offsets: Any) -> int:
+    """The sum of the offsets of all partitions: of an object, its JSON text, or null."""
+    found = json.loads(offsets) if isinstance(offsets, str) else offsets
+    return sum(offset for ends in (found or {}).values() for offset in ends.values())
 
 
 def _prepare(session: SparkSession) -> None:

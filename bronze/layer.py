@@ -13,12 +13,13 @@ from bronze.operations.verify import verify
 from bronze.seed import seed
 from framework.config.sources import Source
 from framework.contracts.table_names import MESSAGES_TABLE
-from framework.pipeline.layer import Layer, LayerReport, Run
+from framework.pipeline.layer import LANDED, Layer, LayerReport, Run
 from framework.text.formatting import one_line
 
 
 def _run(run: Run) -> LayerReport:
-    result = run_bronze(run.spark, run.lake, run.config, run.run_id)
+    result = run_bronze(run.spark, run.lake, run.config, run.run_id, run.progress)
+    run.memo[LANDED] = result.messages
     counts = {"landed": result.messages, "files": sum(source.files for source in result.sources)}
     waiting = sum(len(source.waiting) for source in result.sources)
     is_empty = not result.messages and not run.lake.exists(run.spark, MESSAGES_TABLE)

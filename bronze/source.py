@@ -43,21 +43,26 @@ class Discovery:
         waiting: Files that are not complete yet.
         state: Given to the next `discover`, if everything has landed by then.
         skipped: Entries of the folder that are not read, each with the reason.
+        files: How many files are going to land; 0 for sources without files.
+        size: How many bytes they have.
     """
 
     is_idle: bool
     waiting: tuple[str, ...] = ()
     state: str = ""
     skipped: tuple[str, ...] = ()
+    files: int = 0
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One commit of a batch: its number in the batch, the number of files in it, and its rows of MESSAGES."""
+    """One commit of a batch: its number in the batch, its files and their bytes, and its rows of MESSAGES."""
 
     number: int
     files: int
     rows: DataFrame
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

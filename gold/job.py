@@ -128,8 +128,11 @@ def _in_threads(
     for session in worker_sessions(run.spark, min(THREADS, len(tasks))):
         sessions.put(session)
 
+    run.progress.expect("tables", len(tasks))
+
     def one(task: Task) -> Applied:
         session, started = sessions.get(), time.monotonic()
+        run.progress.start_table(task.name.dotted)
         try:
             tune_for_rows(session, task.rows)
             applied = apply_table(session, run.lake, task, schemas, cached)
@@ -146,6 +149,9 @@ def _in_threads(
             )
         finally:
             sessions.put(session)
+        is_parked = applied.state.state is State.PARKED
+        run.progress.end_table(task.name.dotted, "PARKED" if is_parked else "ok")
+        run.progress.advance("tables")
         return replace(applied, seconds=time.monotonic() - started)
 
     with ThreadPoolExecutor(max_workers=THREADS) as pool:

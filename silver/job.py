@@ -24,6 +24,7 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, M
 from framework.errors import MainstemError, as_raised, cause_of
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
 from silver.batches import batch_counts
 from silver.batches.landings import (
@@ -81,8 +82,10 @@ class SilverResult:
     redefined: tuple[str, ...] = ()
 
 
-def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverResult:
-    """Decode all messages that bronze holds and silver has not read yet."""
+def run_silver(
+    spark: SparkSession, lake: Lakehouse, config: Config, progress: Progress | None = None
+) -> SilverResult:
+    """Decode all messages that bronze holds and silver has not read yet, and report each batch."""
     if not lake.exists(spark, MESSAGES_TABLE):
         is_lost = lake.exists(spark, CHANGES_TABLE)
         return SilverResult(0, errors=(bronze_replaced(spark, lake),) if is_lost else ())
@@ -97,7 +100,7 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     ):  # tables that a killed run began are not tables that are lost
         note_tables(spark, state, noted)
     try:
-        result = _read_stream(spark, state, checkpoint)
+        result = _read_stream(spark, state, checkpoint, None if is_connect(spark) else progress)
     except Exception:
         with suppress(Exception):  # the first error is the one to report
             note_tables(spark, state, noted)
@@ -108,8 +111,13 @@ def run_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverRe
     return replace(result, restored=restored)
 
 
-def _read_stream(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -> SilverResult:
-    """Read what the stream has not read yet, batch by batch."""
+def _read_stream(
+    spark: SparkSession, state: RunState, checkpoint: Checkpoint, progress: Progress | None
+) -> SilverResult:
+    """Read what the stream has not read yet, batch by batch.
+
+    `progress` is null on Spark Connect, where the batches run in another process.
+    """
     lake = state.lake
     stopped = {name: source.batch for name, source in resume_sources(spark, state).items()}
     stopped |= dict.fromkeys(state.epoch_history(spark).passed_over(state.config.sources), -1)
@@ -122,7 +130,7 @@ def _read_stream(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -
         if is_connect(messages.sparkSession):
             state.history = None  # the state of this process may be a copy from before earlier batches
         try:
-            batch = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP
+            batch, before = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP, state.messages
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
             with _only_without_outcome(messages, fresh, state) if has_gaps else nullcontext(fresh) as new:
                 stopped.update(dict.fromkeys(process_with_isolation(new, batch, state), batch))
@@ -132,6 +140,9 @@ def _read_stream(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -
                     for name, source in state.epoch_history(messages.sparkSession).stopped_sources().items()
                 }
             )
+            if progress is not None:
+                progress.advance("messages", state.messages - before)
+                progress.advance("batches")
         except Exception as error:
             failures.append(error)
             raise

@@ -19,7 +19,7 @@ from framework.contracts.table_names import (
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGES, QUARANTINE
 from framework.demo.feeds import sample
-from framework.pipeline.layer import Layer, LayerReport, Run
+from framework.pipeline.layer import LANDED, Layer, LayerReport, Run
 from framework.pipeline.message_counts import accounts
 from framework.text.formatting import quantity
 from silver.batches.seed_plans import resolve_seed
@@ -41,7 +41,9 @@ CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
 
 
 def _run(run: Run) -> LayerReport:
-    return _report(run, run_silver(run.spark, run.lake, run.config))
+    if run.memo.get(LANDED):
+        run.progress.expect("messages", run.memo[LANDED])
+    return _report(run, run_silver(run.spark, run.lake, run.config, run.progress))
 
 
 def _replay(run: Run) -> LayerReport:

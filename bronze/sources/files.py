@@ -67,7 +67,15 @@ def discover(spark: SparkSession, feed: Feed, state: str, clock: Clock | None = 
         "digest": None if scan.listing.waiting else digest(scan.listing.complete),
         "landed": landed,
     }
-    return Discovery(landed == scan.landed, scan.listing.waiting, json.dumps(next_state), folder.skipped)
+    logged = [entry.listed for entry in scan.log.values() if entry.sequence > scan.landed]
+    return Discovery(
+        landed == scan.landed,
+        scan.listing.waiting,
+        json.dumps(next_state),
+        folder.skipped,
+        files=len(logged) + len(scan.new),
+        size=sum(file.size for file in (*logged, *scan.new)),
+    )
 
 
 def peek(spark: SparkSession, feed: Feed, state: str, clock: Clock | None = None) -> Waiting:
@@ -153,7 +161,8 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
         missing = [file for file in files if file.file not in landed]
         if missing and (is_reset or len(missing) == len(files)):
             _check_there(missing, there, feed.name)
-            yield Part(number, len(missing), read_messages(spark, _place(feed), missing, reading))
+            rows = read_messages(spark, _place(feed), missing, reading)
+            yield Part(number, len(missing), rows, sum(file.size for file in missing))
 
 
 def read_messages(

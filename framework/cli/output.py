@@ -17,7 +17,6 @@ from framework.cli.terminal import (
     say_json,
     say_line,
     say_note,
-    say_progress,
 )
 from framework.contracts.quality import QualityResult
 from framework.naming import dotted_name
@@ -141,12 +140,6 @@ def failure_line(result: QualityResult) -> str:
     return f"  {result.severity.upper():<5}  {result.layer} {place}: {result.rule} ({result.observed})" + (
         f": {keys}{more}" if keys else ""
     )
-
-
-def show_progress(step: str | None) -> None:
-    """Show on a terminal which layer is at work; None clears it."""
-    if sys.stderr.isatty():
-        say_progress(step)
 
 
 def print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) -> int:

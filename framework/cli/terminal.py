@@ -85,8 +85,3 @@ def _escaped(character: str) -> str:
 def say_text(text: str) -> None:
     """Print a text of our own, as it is."""
     print(text, end="")
-
-
-def say_progress(step: str | None) -> None:
-    """Show the current step on a terminal; None clears it."""
-    print("\r\x1b[K" if step is None else f"\r{one_line(step)} …", end="", file=sys.stderr, flush=True)

@@ -19,9 +19,12 @@ from framework.contracts.quality import QualityResult
 from framework.contracts.seed import Seed
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.checks import Check
+from framework.pipeline.progress import Progress
 
 GROUP = "mainstem.layers"
 ORDER = ("bronze", "silver", "gold", "quality")
+LANDED = "landed"
+"""The key in `Run.memo` of the number of messages that have landed in the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,8 @@ class Run:
 
     `table` is the dotted name of the one table to process, None for all. `scratch` is an empty folder of this
     run alone, outside of the lakehouse; only plans have one. In `memo` a layer leaves, under its name, what
-    it knows at its end, so that the steps behind it need not read it again.
+    it knows at its end, so that the steps behind it need not read it again. It reports to `progress` what it
+    has done and what is left.
     """
 
     spark: SparkSession
@@ -40,6 +44,7 @@ class Run:
     table: str | None = None
     scratch: str = ""
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    progress: Progress = field(default_factory=Progress, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

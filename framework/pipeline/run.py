@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from framework.config.model import Config
 from framework.pipeline.alerts import send_alerts, send_failure_alerts
 from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
+from framework.pipeline.progress import Progress
 from framework.pipeline.run_history import append_run
 from framework.pipeline.session import Notify, ignore_notes, open_pipeline
 from framework.pipeline.step_log import log_step
+from framework.spark.running_tasks import running_tasks
 from framework.spark.session import release_streams
-
-Progress = Callable[[str | None], None]
-"""Receives the name of the layer that starts, and None when it ends."""
 
 
 def new_run_id() -> str:
     """The identifier of a new run, as in `ops/runs`."""
     return uuid.uuid4().hex[:12]
-
-
-def _no_progress(_: str | None) -> None:
-    return None
 
 
 @contextmanager
@@ -47,7 +43,7 @@ def apply_waiting(
     table: str | None = None,
     *,
     notify: Notify = ignore_notes,
-    progress: Progress = _no_progress,
+    progress: Progress | None = None,
 ) -> tuple[list[LayerReport], float]:
     """Open the pipeline and run its layers.
 
@@ -56,15 +52,15 @@ def apply_waiting(
         through: The last layer to run.
         table: The dotted name of the one table to process, None for all.
         notify: Receives notes for people.
-        progress: Receives the name of each layer while it works.
+        progress: Receives what the layers have done and what is left.
 
     Returns:
         The report of each layer, and the seconds that the run took, with the start of the session.
     """
     started = time.monotonic()
     with open_pipeline(config, is_exclusive=True, notify=notify) as (lake, spark):
-        work = Run(spark, lake, config, new_run_id(), table)
-        return run_layers(work, through, started, notify=notify, progress=progress)
+        work = Run(spark, lake, config, new_run_id(), table, progress=progress or Progress())
+        return run_layers(work, through, started, notify=notify)
 
 
 def run_layers(
@@ -73,22 +69,22 @@ def run_layers(
     started: float,
     *,
     notify: Notify = ignore_notes,
-    progress: Progress = _no_progress,
 ) -> tuple[list[LayerReport], float]:
     """Run the layers up to `through`; returns the report of each, and the seconds since `started`.
 
     `started` is a time of `time.monotonic()`. The run history and the alerts are written, too.
     """
     reports = []
+    work.progress.watch_tasks(partial(running_tasks, work.spark))
     for layer in installed_layers():
         if ORDER.index(layer.name) > ORDER.index(through):
             break
         log_step(layer.name, run=work.run_id)
-        progress(layer.name)
+        work.progress.begin(layer.name)
         try:
             reports.append(layer.run(work))
         finally:
-            progress(None)
+            work.progress.end()
     release_streams(work.spark)
     seconds = time.monotonic() - started
     append_run(work.spark, work.lake, work.run_id, reports, seconds)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from framework.cli.options import Options
-from framework.cli.output import print_run, print_status, run_document, show_progress
+from framework.cli.output import print_run, print_status, run_document
+from framework.cli.progress import show_progress
 from framework.cli.terminal import say, say_json, say_line, say_note
 from framework.config.model import Config
 from framework.demo import feeds
@@ -41,7 +42,8 @@ def _run_parts(folder: Path, config: Config, *, is_json: bool) -> int:
             say_line(f"-- landing part {part}")
         feeds.land(folder, part)
         through = "quality" if part == parts[-1] else "gold"
-        reports, seconds = apply_waiting(config, through, notify=say_note, progress=show_progress)
+        with show_progress(is_shown=not is_json) as progress:
+            reports, seconds = apply_waiting(config, through, notify=say_note, progress=progress)
         runs.append(run_document(reports, seconds))
         code = exit_code(reports) if is_json else print_run(reports, seconds, is_json=False)
         if code not in (0, 3):

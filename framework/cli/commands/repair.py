@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from framework.cli.options import Options
 from framework.cli.output import print_run
+from framework.cli.progress import show_progress
 from framework.cli.terminal import say_note
 from framework.pipeline.layer import Layer, LayerReport, Run, installed_layers
 from framework.pipeline.run import new_run_id
 from framework.pipeline.run_history import append_run
 from framework.pipeline.session import open_pipeline, read_config
+from framework.spark.running_tasks import running_tasks
 
 
 def replay(options: Options) -> int:
@@ -36,9 +39,18 @@ def rebuild(options: Options) -> int:
 def _run(options: Options, process: Callable[[Layer, Run], LayerReport | None]) -> int:
     config = read_config(options.config)
     started = time.monotonic()
-    with open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark):
-        work = Run(spark, lake, config, new_run_id())
-        reports = [report for layer in installed_layers() if (report := process(layer, work)) is not None]
+    with (
+        show_progress(is_shown=not options.json) as progress,
+        open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark),
+    ):
+        work = Run(spark, lake, config, new_run_id(), progress=progress)
+        progress.watch_tasks(partial(running_tasks, spark))
+        reports = []
+        for layer in installed_layers():
+            progress.begin(layer.name)
+            report = process(layer, work)
+            progress.end()
+            reports += [report] if report is not None else []
         seconds = time.monotonic() - started
         append_run(spark, lake, work.run_id, reports, seconds)
     return print_run(reports, seconds, is_json=options.json)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 
 from framework.cli.options import Options
-from framework.cli.output import print_run, show_progress
+from framework.cli.output import print_run
+from framework.cli.progress import show_progress
 from framework.cli.terminal import say_note
 from framework.pipeline.continuous import repeat, until_asked_to_end
 from framework.pipeline.layer import Run
@@ -26,22 +28,21 @@ def run(options: Options) -> int:
                 open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark),
                 until_asked_to_end() as ended,
             ):
-                return repeat(
-                    lambda: _round(Run(spark, lake, config, new_run_id(), options.table), options),
-                    options.continuous,
-                    ended,
-                )
-        reports, seconds = apply_waiting(
-            config, options.through, options.table, notify=say_note, progress=show_progress
-        )
+                work = Run(spark, lake, config, "", options.table)
+                return repeat(lambda: _round(work, options), options.continuous, ended)
+        with show_progress(is_shown=not options.json) as progress:
+            reports, seconds = apply_waiting(
+                config, options.through, options.table, notify=say_note, progress=progress
+            )
     return print_run(reports, seconds, is_json=options.json)
 
 
 def _round(work: Run, options: Options) -> int:
     """Run the layers once for a continuous run; a round that finds nothing new prints nothing."""
-    reports, seconds = run_layers(
-        work, options.through, time.monotonic(), notify=say_note, progress=show_progress
-    )
+    started = time.monotonic()
+    with show_progress(is_shown=not options.json) as progress:
+        current = replace(work, run_id=new_run_id(), memo={}, progress=progress)
+        reports, seconds = run_layers(current, options.through, started, notify=say_note)
     if any(report.tables or report.errors or any(report.counts.values()) for report in reports):
         code = print_run(reports, seconds, is_json=options.json)
         sys.stdout.flush()

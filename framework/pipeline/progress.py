@@ -1,0 +1,176 @@
+"""What a run has done and what is left, as far as its layers know that without asking Spark to count.
+
+Layers report while they work, from any thread; a display reads snapshots in a thread of its own. Counts are
+never wrong by design, but may be missing: on Spark Connect batches run in other processes, which report
+nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+Clock = Callable[[], float]
+Probe = Callable[[], tuple[int, int] | None]
+"""Returns how much is done and how much there is in all; None where that is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How much of something is done; `total` is null where it is unknown."""
+
+    done: int = 0
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableEnd:
+    """A table that a layer has finished; `state` is ok or PARKED."""
+
+    name: str
+    state: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayerProgress:
+    """The progress of one layer.
+
+    Attributes:
+        name: The layer's name.
+        seconds: How long it has worked.
+        is_ended: Whether it has finished.
+        counts: Its counts, by unit: `bytes`, `files`, `offsets`, `messages`, `batches`, `tables`.
+        active: The tables at work, in the order in which they began.
+        ended: The tables that have ended, in the order of their ends.
+        tasks: The tasks of Spark's running stages, done and all; null where there are none, or unknown.
+    """
+
+    name: str
+    seconds: float
+    is_ended: bool = False
+    counts: Mapping[str, Count] = field(default_factory=dict)
+    active: tuple[str, ...] = ()
+    ended: tuple[TableEnd, ...] = ()
+    tasks: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class _Layer:
+    name: str
+    began: float
+    end: float | None = None
+    counts: dict[str, Count] = field(default_factory=dict)
+    probes: dict[str, list[Probe]] = field(default_factory=dict)
+    active: dict[str, float] = field(default_factory=dict)
+    ended: list[TableEnd] = field(default_factory=list)
+
+
+class Progress:
+    """The progress of one run, safe to use from several threads."""
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._layers: list[_Layer] = []
+        self._tasks: Probe | None = None
+        self.began = clock()
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has worked."""
+        return self._clock() - self.began
+
+    def begin(self, layer: str) -> None:
+        """A layer begins; what is reported from now on is about it."""
+        with self._lock:
+            self._layers.append(_Layer(layer, self._clock()))
+
+    def end(self) -> None:
+        """The layer has ended."""
+        with self._lock:
+            for layer in self._layers[-1:]:
+                layer.end = self._clock()
+                layer.probes.clear()
+                layer.active.clear()
+
+    def expect(self, unit: str, count: int) -> None:
+        """The layer has so much more to do."""
+        self._add(unit, 0, count)
+
+    def advance(self, unit: str, count: int = 1) -> None:
+        """The layer has done so much more."""
+        self._add(unit, count, None)
+
+    def _add(self, unit: str, done: int, total: int | None) -> None:
+        with self._lock:
+            for layer in self._layers[-1:]:
+                was = layer.counts.get(unit, Count())
+                all_of_it = was.total if total is None else (was.total or 0) + total
+                layer.counts[unit] = Count(was.done + done, all_of_it)
+
+    def start_table(self, name: str) -> None:
+        """The layer begins with a table."""
+        with self._lock:
+            for layer in self._layers[-1:]:
+                layer.active[name] = self._clock()
+
+    def end_table(self, name: str, state: str) -> None:
+        """The layer has ended with a table; `state` is ok or PARKED."""
+        with self._lock:
+            for layer in self._layers[-1:]:
+                began = layer.active.pop(name, self._clock())
+                layer.ended.append(TableEnd(name, state, self._clock() - began))
+
+    def watch(self, unit: str, probe: Probe) -> None:
+        """Ask `probe` for a part of the counts of a unit at each snapshot, until the layer ends."""
+        with self._lock:
+            for layer in self._layers[-1:]:
+                layer.probes.setdefault(unit, []).append(probe)
+
+    def watch_tasks(self, probe: Probe) -> None:
+        """Ask `probe` for the tasks of Spark's running stages whenever a snapshot is taken."""
+        self._tasks = probe
+
+    def snapshot(self) -> tuple[LayerProgress, ...]:
+        """The progress of all layers that have begun, in their order."""
+        with self._lock:
+            layers = [(layer, dict(layer.counts), dict(layer.probes)) for layer in self._layers]
+        watched = [self._watched(probes) for _, _, probes in layers]
+        tasks = _asked(self._tasks) if layers and layers[-1][0].end is None else None
+        now = self._clock()
+        with self._lock:
+            return tuple(
+                LayerProgress(
+                    layer.name,
+                    (now if layer.end is None else layer.end) - layer.began,
+                    layer.end is not None,
+                    {**counts, **probed},
+                    tuple(layer.active),
+                    tuple(layer.ended),
+                    None if layer.end is not None else tasks,
+                )
+                for (layer, counts, _), probed in zip(layers, watched, strict=True)
+            )
+
+    @staticmethod
+    def _watched(probes: Mapping[str, list[Probe]]) -> dict[str, Count]:
+        answers = {
+            unit: [answer for probe in mine if (answer := _asked(probe)) is not None]
+            for unit, mine in probes.items()
+        }
+        return {
+            unit: Count(sum(done for done, _ in found), sum(total for _, total in found))
+            for unit, found in answers.items()
+            if found
+        }
+
+
+def _asked(probe: Probe | None) -> tuple[int, int] | None:
+    """The answer of a probe; None where it fails, as progress must not stop a run."""
+    try:
+        return None if probe is None else probe()
+    except Exception:
+        return None
