@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 _AS_TEXT = re.compile(
     r"(MainstemError|ConfigurationError): ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)"
 )
+
+_AT = "while at work on: "
 
 _TRACE = re.compile(r"foreachBatch Python process: Traceback \(most recent call last\):\n(?: .*\n)+(\S.*)")
 
@@ -63,6 +66,25 @@ def brief(error: Exception) -> str:
         return str(error)
     name, cause = type(error).__name__, cause_of(error)
     return name if cause == name else f"{name}: {cause}"
+
+
+@contextmanager
+def located(place: str) -> Iterator[None]:
+    """An error that leaves this context says where it happened, beside the places of inner contexts.
+
+    The place is a note of the exception, so that a trace shows it as well.
+    """
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"{_AT}{place}")
+        raise
+
+
+def place_of(error: Exception) -> str | None:
+    """Where an error happened, the outermost place first; None where no context has named a place."""
+    places = [note.removeprefix(_AT) for note in getattr(error, "__notes__", ()) if note.startswith(_AT)]
+    return ", ".join(reversed(places)) or None
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 
@@ -21,7 +21,7 @@ from framework.contracts.table_names import (
     QUARANTINE_TABLE,
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
-from framework.errors import MainstemError, as_raised, cause_of
+from framework.errors import MainstemError, as_raised, cause_of, located
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.progress import Progress
@@ -132,7 +132,8 @@ def _read_stream(
         try:
             batch, before = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP, state.messages
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
-            with _only_without_outcome(messages, fresh, state) if has_gaps else nullcontext(fresh) as new:
+            only_new = _only_without_outcome(messages, fresh, state) if has_gaps else nullcontext(fresh)
+            with only_new as new, located(f"batch {batch} ({_names_of(state.plans)})"):
                 stopped.update(dict.fromkeys(process_with_isolation(new, batch, state), batch))
             stopped.update(
                 {
@@ -173,6 +174,13 @@ def _read_stream(
     if is_connect(spark):  # the batches ran in another process: only the tables know what they did
         state.note(_counts_since(spark, lake, newest), _messages_since(spark, lake, newest))
     return _result(spark, state)
+
+
+def _names_of(sources: Iterable[str]) -> str:
+    """The sources of a batch, for the place of an error."""
+    names = sorted(sources)
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"{'source' if len(names) == 1 else 'sources'} {', '.join(names[:5])}{more}"
 
 
 @contextmanager

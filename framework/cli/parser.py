@@ -19,7 +19,7 @@ from framework.cli.app import app
 from framework.cli.arguments import wrong_arguments
 from framework.cli.options import Options
 from framework.cli.terminal import accept_any_text, say_error, say_note
-from framework.errors import ConfigurationError, MainstemError, brief
+from framework.errors import ConfigurationError, MainstemError, brief, place_of
 
 __all__ = ["command_line", "groups", "job", "main", "read_options", "step"]
 
@@ -146,10 +146,11 @@ def _interrupted(arguments: Sequence[str] | None) -> MainstemError:
 
 
 def _unexpected(error: Exception, arguments: Sequence[str] | None) -> MainstemError:
+    place, typed = place_of(error), _as_typed(arguments)
     return MainstemError(
         "UNEXPECTED_ERROR",
         found=brief(error),
-        where=_as_typed(arguments),
+        where=typed if place is None else f"{place} ({typed})",
         action="run again with --debug for the whole trace; a run can always be repeated",
     )
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from framework.config.model import Config
+from framework.errors import located
 from framework.pipeline.alerts import send_alerts, send_failure_alerts
 from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
 from framework.pipeline.progress import Progress
@@ -82,7 +83,8 @@ def run_layers(
         log_step(layer.name, run=work.run_id)
         work.progress.begin(layer.name)
         try:
-            reports.append(layer.run(work))
+            with located(f"layer {layer.name}"):
+                reports.append(layer.run(work))
         finally:
             work.progress.end()
     release_streams(work.spark)

@@ -1,6 +1,16 @@
 import pickle
 
-from framework.errors import ConfigurationError, MainstemError, brief, cause_of, nearest
+import pytest
+
+from framework.errors import (
+    ConfigurationError,
+    MainstemError,
+    brief,
+    cause_of,
+    located,
+    nearest,
+    place_of,
+)
 
 
 def test_message_has_three_parts() -> None:
@@ -64,3 +74,16 @@ def test_the_cause_is_the_end_of_a_trace_that_came_as_text_else_the_first_line()
     )
     assert cause_of(RuntimeError("no space left\nat line 3")) == "no space left"
     assert cause_of(RuntimeError()) == "RuntimeError"
+
+
+def test_an_error_names_the_places_where_it_happened_from_outside_to_inside() -> None:
+    with pytest.raises(KeyError) as raised, located("layer silver"), located("batch 7 (source erp)"):
+        raise KeyError("colour")
+    assert place_of(raised.value) == "layer silver, batch 7 (source erp)"
+    assert brief(raised.value) == "KeyError: 'colour'"
+
+
+def test_an_error_without_a_place_has_none() -> None:
+    error = ValueError("a")
+    error.add_note("of somebody else")
+    assert place_of(error) is None

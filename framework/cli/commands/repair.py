@@ -10,6 +10,7 @@ from framework.cli.options import Options
 from framework.cli.output import print_run
 from framework.cli.progress import show_progress
 from framework.cli.terminal import say_note
+from framework.errors import located
 from framework.pipeline.layer import Layer, LayerReport, Run, installed_layers
 from framework.pipeline.run import new_run_id
 from framework.pipeline.run_history import append_run
@@ -48,7 +49,8 @@ def _run(options: Options, process: Callable[[Layer, Run], LayerReport | None]) 
         reports = []
         for layer in installed_layers():
             progress.begin(layer.name)
-            report = process(layer, work)
+            with located(f"layer {layer.name}"):
+                report = process(layer, work)
             progress.end()
             reports += [report] if report is not None else []
         seconds = time.monotonic() - started

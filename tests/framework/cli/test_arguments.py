@@ -18,6 +18,7 @@ from framework.cli.commands import doctor, maintain
 from framework.cli.groups import upkeep
 from framework.cli.options import Options
 from framework.cli.parser import command_line, read_options
+from framework.errors import located
 
 COMMANDS = command_line().commands
 
@@ -137,6 +138,19 @@ def test_an_unexpected_error_names_its_class_and_the_command(
         "  found: KeyError: 'colour'",
         f"  where: mainstem doctor -c {tmp_path}/none.yml",
     ]
+
+
+def test_an_unexpected_error_names_the_layer_and_the_batch(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def fail(root: str | None) -> list[doctor.Finding]:
+        with located("layer silver"), located("batch 7 (source erp)"):
+            raise KeyError("colour")
+
+    monkeypatch.setattr(doctor, "diagnose", fail)
+    assert main(["doctor", "-c", f"{tmp_path}/none.yml"]) == 1
+    where = f"  where: layer silver, batch 7 (source erp) (mainstem doctor -c {tmp_path}/none.yml)\n"
+    assert where in capsys.readouterr().err
 
 
 def test_a_command_that_is_stopped_says_that_nothing_is_lost(
