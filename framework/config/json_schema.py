@@ -10,6 +10,11 @@ from pydantic import BaseModel
 from framework.config.model import Config
 from framework.config.sources import COMMON_KEYS, PLACES
 
+SCHEMA_ID = "urn:mainstem:configuration"
+"""The `$id` of the schema: a name, as the schema is read from a file beside the configuration."""
+SCHEMA_FILE = "mainstem.schema.json"
+"""The file beside a configuration from which editors read the schema; `mainstem init` writes it."""
+
 
 def json_schema(formats: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
     """A schema (draft 2020-12) of what `load_config` accepts, without checks between keys and places."""
@@ -34,7 +39,8 @@ def json_schema(formats: Mapping[str, type[BaseModel]]) -> dict[str, Any]:
         "description": quality["description"],
         "anyOf": [{"$ref": "#/$defs/Quality"}, {"type": "boolean"}],
     }
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "mainstem.yml"}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID}
+    return {**head, **schema, "title": "mainstem.yml"}
 
 
 def _format_rule(name: str, common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, object]:

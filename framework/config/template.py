@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from framework.config.json_schema import SCHEMA_FILE
 from framework.config.tables import CHOOSE_KEY
 from framework.errors import MainstemError
 from framework.naming import dotted_name
@@ -237,6 +238,7 @@ def draft_text(file: Path, draft: Draft) -> str:
     """The text of a configuration with the sources of a draft; without sources, with one to fill in."""
     pipeline = _plain_name(file.absolute().parent.name, "pipeline")
     head = (
+        f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
         f"pipeline: {pipeline:<20} # names checkpoints and jobs: letters, digits and _\n"
         "lakehouse: ./lakehouse         # a folder or an object-store URL; the tables are below it\n\n"
     )

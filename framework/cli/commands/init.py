@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,10 @@ from typing import Any
 from framework.cli.commands.detect import detect_formats
 from framework.cli.options import Options
 from framework.cli.terminal import say, say_json
+from framework.config.json_schema import SCHEMA_FILE, SCHEMA_ID, json_schema
 from framework.config.template import Draft, doubt_lines, draft_configuration, draft_text
 from framework.errors import ConfigurationError
+from framework.pipeline.session import option_models
 from framework.text.formatting import quantity
 
 
@@ -22,6 +26,7 @@ def run(options: Options) -> int:
     try:
         with file.open("x", encoding="utf-8") as target:
             target.write(text)
+        schema = write_schema(file.parent)
     except FileExistsError:
         raise ConfigurationError(
             "CONFIG_EXISTS",
@@ -37,10 +42,37 @@ def run(options: Options) -> int:
             action="name a file in a folder that is there",
         ) from None
     if options.json:
-        say_json(_document(file, draft))
+        say_json({**_document(file, draft), "schema": str(schema) if schema else None})
     else:
-        say(_lines(file, draft))
+        say((*_lines(file, draft), _schema_line(file.parent, schema), _next_line(draft)))
     return 0
+
+
+def write_schema(folder: Path) -> Path | None:
+    """Write the JSON schema of the configuration into a folder, over an older one; returns the file.
+
+    None where a file of this name holds something else, which stays. Raises OSError.
+    """
+    file = folder / SCHEMA_FILE
+    if os.path.lexists(file) and not _is_schema(file):
+        return None
+    file.write_text(json.dumps(json_schema(option_models()), indent=1) + "\n", encoding="utf-8")
+    return file
+
+
+def _is_schema(file: Path) -> bool:
+    """Whether a file holds the schema of some release of Mainstem."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
+    except ValueError:
+        return False
+    return isinstance(found, dict) and found.get("$id") == SCHEMA_ID
+
+
+def _schema_line(folder: Path, schema: Path | None) -> str:
+    if schema is None:
+        return f"  {folder / SCHEMA_FILE} is another file: it stays, and editors complete nothing"
+    return f"  {schema}: the schema with which editors complete and check the configuration"
 
 
 def _document(file: Path, draft: Draft) -> dict[str, Any]:
@@ -72,8 +104,11 @@ def _lines(file: Path, draft: Draft) -> Iterator[str]:
     if keyless:
         names = f"{', '.join(keyless[:10])}{' …' if len(keyless) > 10 else ''}"
         yield f"  without a key in the feed: {names}: choose `keys` for them, the file has candidates"
-    yield (
+
+
+def _next_line(draft: Draft) -> str:
+    return (
         "next: read it, then `mainstem plan` and `mainstem run`"
-        if sources
+        if draft.sources
         else "next: write your sources, then `mainstem validate`"
     )

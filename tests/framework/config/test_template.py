@@ -60,7 +60,7 @@ def test_a_table_without_a_key_is_named_with_what_to_write(
         load_config("mainstem.yml", formats=OPTIONS)
     assert (refused.value.condition, refused.value.where.partition("tables")[2]) == (
         "CONFIG_BAD_VALUE",
-        "[0].keys (line 17, column 5)",
+        "[0].keys (line 18, column 5)",
     )
     assert "choose the key" in refused.value.action
     Path("mainstem.yml").write_text(followed.replace('["<choose>"]', "[sku]"))
