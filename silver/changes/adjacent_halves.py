@@ -39,8 +39,10 @@ def adjacent_pairs(rows: Sequence[Row | None], places: Sequence[int]) -> Iterato
 def _is_pair(first: Row, second: Row) -> bool:
     """Whether two halves with offsets that follow each other, the only ones of a position, are one update."""
     return (
-        (first["half"], second["half"]) == (Half.BEFORE, Half.AFTER)
-        and (first["topic"], first["partition"]) == (second["topic"], second["partition"])
+        first["half"] == Half.BEFORE
+        and second["half"] == Half.AFTER
+        and first["topic"] == second["topic"]
+        and first["partition"] == second["partition"]
         and _key_of(first) == _key_of(second)
     )
 

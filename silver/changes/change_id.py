@@ -25,14 +25,15 @@ def _joined(parts: Iterable[str | None]) -> bytes:
     text = "".join(["n" if part is None else f"{len(part)}:{part}" for part in parts])
     if text.isascii():  # then each character is one byte
         return text.encode("ascii")
-    return b"".join(map(_encoded, parts))
+    return "".join(map(_measured, parts)).encode("utf-8", "surrogatepass")
 
 
-def _encoded(part: str | None) -> bytes:
+def _measured(part: str | None) -> str:
+    """One part as `_joined` writes it."""
     if part is None:
-        return b"n"
-    data = part.encode("utf-8", "surrogatepass")
-    return b"%d:%b" % (len(data), data)
+        return "n"
+    size = len(part) if part.isascii() else len(part.encode("utf-8", "surrogatepass"))
+    return f"{size}:{part}"
 
 
 def _digest_of(data: bytes) -> str:
@@ -41,9 +42,12 @@ def _digest_of(data: bytes) -> str:
 
 def key_values(keys: Sequence[str] | None, image: Image | None) -> tuple[str | None, ...] | None:
     """The key's values in an image; None where the table has no key or the image lacks a part of it."""
-    if not keys or image is None or any(name not in image for name in keys):
+    if not keys or image is None:
         return None
-    return tuple(image[name] for name in keys)
+    try:
+        return tuple([image[name] for name in keys])
+    except KeyError:
+        return None
 
 
 def image_parts(image: Image | None) -> list[str | None]:
@@ -59,25 +63,41 @@ def image_parts(image: Image | None) -> list[str | None]:
 
 @lru_cache(maxsize=4096)
 def _place_text(place: tuple[str | None, ...]) -> str:
-    """These parts as `_joined` writes them, if they are ASCII."""
-    return "".join(["n" if part is None else f"{len(part)}:{part}" for part in place])
+    """These parts as `_joined` writes them."""
+    return "".join(map(_measured, place))
 
 
 def _image_text(image: Image | None) -> str:
-    """The parts of an image as `_joined` writes them, if they are ASCII."""
+    """The parts of an image as `_joined` writes them."""
     if image is None:
         return "n"
-    pieces = [f"{len(str(len(image)))}:{len(image)}"]
-    for name, written in _names_text(tuple(image)):
-        value = image[name]
-        pieces.append(f"{written}n" if value is None else f"{written}{len(value)}:{value}")
+    names, pieces = _names_text(tuple(image))
+    pieces = pieces.copy()
+    values: list[Any] = [image[name] for name in names]
+    try:
+        pieces[2::3] = map(_SIZES.__getitem__, map(len, values))
+        pieces[3::3] = values
+        text = "".join(pieces)
+        if text.isascii():  # then each character is one byte
+            return text
+    except (TypeError, IndexError):  # a null, a long text
+        pass
+    pieces[2::3] = map(_measured, values)
+    pieces[3::3] = [""] * len(values)
     return "".join(pieces)
 
 
+_SIZES = tuple(f"{size}:" for size in range(300))
+
+
 @lru_cache(maxsize=4096)
-def _names_text(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """The names in order, each with its text."""
-    return tuple((name, f"{len(name)}:{name}") for name in sorted(names))
+def _names_text(names: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The names in order; their texts behind their count, with room for each length and value."""
+    ordered = sorted(names)
+    pieces = [_measured(str(len(ordered)))]
+    for name in ordered:
+        pieces += [_measured(name), "", ""]
+    return ordered, pieces
 
 
 def coordinate_parts(row: Mapping[str, Any]) -> list[str]:
@@ -99,18 +119,18 @@ def change_id(row: Mapping[str, Any]) -> str:
     if row["kind"] != "row":
         where = row["position"] or "/".join(coordinate_parts(row))
         return digest((*place, where, row["statement"], str(row["ordinal"])))
-    if row["identity"] is None:
+    before, after = row["before"], row["after"]
+    where = row["identity"]
+    if where is not None:
+        image = before if row["op"] == Op.DELETE or after is None else after
+        identity = key_values(row["keys"], image)
+        told = _image_text(image) if identity is None else "".join(map(_measured, identity))
+    else:
         where = row["position"] or epoch_part(row["sequence"])
         if (
             row.get("block") is not None and row["event_time"] is None
         ):  # only its offset distinguishes it from an equal one
             where = row["sequence"]
-        text = (
-            f"{_place_text(place)}{len(where)}:{where}{_image_text(row['before'])}{_image_text(row['after'])}"
-        )
-        if text.isascii():
-            return _digest_of(text.encode("ascii"))
-        return digest((*place, where, *image_parts(row["before"]), *image_parts(row["after"])))
-    image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
-    identity = key_values(row["keys"], image)
-    return digest((*place, row["identity"], *(identity if identity is not None else image_parts(image))))
+        told = _image_text(before) + _image_text(after)
+    text = f"{_place_text(place)}{_measured(where)}{told}"
+    return _digest_of(text.encode("utf-8", "surrogatepass"))

@@ -32,20 +32,20 @@ from silver.changes.record_runs import note_runs
 from silver.changes.row_schemas import describe_schemas
 from silver.changes.seed_rows import seeded_row
 from silver.changes.staged_rows import (
-    STAGED,
+    OPS,
     Row,
     as_excluded,
     as_forgotten,
     as_landed_again,
     as_quarantined,
+    decoded_row,
     staged_batch,
 )
 from silver.ddl.row_values import without_row_values
 from silver.decoding.format import Context, Format
-from silver.values.sequence import sequence_of
+from silver.values.sequence import sequence_of, tied
 
 _COORDINATES = ("source", "topic", "partition", "offset")
-_BLANK: Row = dict.fromkeys(STAGED.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +294,11 @@ def read_events(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malfo
         return (Malformed(Reason.TOO_LARGE, f"{length} bytes, at most {plan.max_bytes}"),)
     spread: list[Event] = []
     try:
-        for event in plan.format.decode(message, plan.context):
+        events = plan.format.decode(message, plan.context)
+        if len(events) == 1 and type(events[0]) is RowChange:
+            output_limits.check_names(events[0])
+            return events
+        for event in events:
             if isinstance(event, Control):
                 spread.extend(statement_events(event, plan.format))
             else:
@@ -315,61 +319,39 @@ def read_events(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malfo
 
 def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoch: int) -> Row:
     position = None if event.position is None else sequence_of(epoch, event.position, None)
-    sequence, fmt = position, plan.format
+    fmt = plan.format
     is_time = position is not None and (event.is_time or not fmt.positions_are_unique)
-    if isinstance(event, RowChange) or position is not None:
-        if position is None or is_time or (isinstance(event, RowChange) and _is_shared(event)):
-            sequence = sequence_of(
-                epoch, event.position, (message.topic, message.partition, message.offset, ordinal)
-            )
-    elif event.kind in (ControlKind.DDL, ControlKind.TRUNCATE) and not has_no_effect(event.actions or ()):
-        raise Malformed(Reason.MISSING_POSITION, "a statement without a position has no place among the rows")
-    row: Row = _BLANK.copy()
-    row.update(
-        source=message.source,
-        format=fmt.name,
-        kind="row" if isinstance(event, RowChange) else str(event.kind),
-        op=str(event.op),
-        database=event.database,
-        schema=event.schema,
-        table=event.table,
-        sequence=sequence,
-        event_time=event.event_time,
-        topic=message.topic,
-        partition=message.partition,
-        offset=message.offset,
-        ordinal=ordinal,
-        keys=list(event.keys) if event.keys is not None else None,
-        transaction_id=event.transaction_id,
-        server=event.server,
-        epoch=epoch,
-        shape=event.columns,
-        position=position,
-        block=UNPLACED if is_time and plan.by_partition else None,
-    )
+    block = UNPLACED if is_time and plan.by_partition else None
+    tie = (message.topic, message.partition, message.offset, ordinal)
     if isinstance(event, RowChange):
-        row.update(
-            before=event.before,
-            after=event.after,
-            partial=event.partial,
-            is_of_record=event.is_of_record or None,
-        )
+        is_tied = position is None or is_time or event.is_shared or event.is_of_record
+        sequence = tied(position, epoch, tie) if is_tied else position
+        row = decoded_row(message, ordinal, event, (fmt.name, "row", epoch, position, sequence, block))
+        row["op"] = OPS[event.op]
+        row["before"], row["after"], row["partial"] = event.before, event.after, event.partial
         row["identity"] = _identity(event, position, epoch, is_time=is_time)
-        row["earliest"] = None if event.earliest is None else sequence_of(epoch, event.earliest, None)
-        row["half"] = None if event.half is None else str(event.half)
-        row["evidence"] = ";".join(event.evidence) or None
-        row["committed"] = None if event.committed is None else sequence_of(epoch, event.committed, None)
-    else:
-        row["statement"] = event.statement
-        row["actions"] = None if event.actions is None else actions_text(event.actions)
+        if event.is_of_record:
+            row["is_of_record"] = True
+        if event.half is not None:
+            row["half"] = str(event.half)
+        if event.evidence:
+            row["evidence"] = ";".join(event.evidence)
+        if event.earliest is not None:
+            row["earliest"] = sequence_of(epoch, event.earliest, None)
+        if event.committed is not None:
+            row["committed"] = sequence_of(epoch, event.committed, None)
+        row["change_id"] = change_id(row)
+        return row
+    is_statement = event.kind in (ControlKind.DDL, ControlKind.TRUNCATE)
+    if position is None and is_statement and not has_no_effect(event.actions or ()):
+        raise Malformed(Reason.MISSING_POSITION, "a statement without a position has no place among the rows")
+    sequence = tied(position, epoch, tie) if is_time else position
+    row = decoded_row(message, ordinal, event, (fmt.name, str(event.kind), epoch, position, sequence, block))
+    row["op"], row["statement"] = str(event.op), event.statement
+    row["actions"] = None if event.actions is None else actions_text(event.actions)
     row["change_id"] = change_id(row)  # of the whole text, as in earlier releases
-    if isinstance(event, Control):
-        row["statement"] = without_row_values(event.statement, event.actions)
+    row["statement"] = without_row_values(event.statement, event.actions)
     return row
-
-
-def _is_shared(change: RowChange) -> bool:
-    return change.is_shared or change.is_of_record
 
 
 def _identity(change: RowChange, position: str | None, epoch: int, *, is_time: bool) -> str | None:

@@ -44,7 +44,7 @@ _repeated = itemgetter(
 def check_names(event: Event) -> None:
     """Raises `Malformed` if a name of the event's table is longer than any database allows."""
     for name in (event.database, event.schema, event.table):
-        if name is not None and len(name) > LONGEST_NAME:
+        if name and len(name) > LONGEST_NAME:
             raise Malformed(
                 Reason.WRONG_SHAPE,
                 f"a name of a database or table has {len(name):,} characters, at most {LONGEST_NAME:,}",

@@ -258,7 +258,7 @@ def _own_key(half: Row) -> tuple[str | None, ...] | None:
 
 def merge_halves(before: Row, after: Row) -> Row:
     """One update of two halves, at the coordinates of the AFTER half."""
-    row = dict(after)
+    row = after.copy()
     row["half"] = None
     row["kind"] = "row"
     row["before"] = before["before"]

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.events import Event, Op
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.changes.change_id import coordinate_parts, digest
@@ -71,6 +72,7 @@ _FIELDS: list[Any] = [
 ]
 STAGED = pa.schema(_FIELDS)
 _CELLS = itemgetter(*STAGED.names)
+_BLANK: Row = {**dict.fromkeys(STAGED.names), "shape": None}
 STAGED_DDL = (
     "change_id string, source string, format string, kind string, op string, database string, schema string, "
     "`table` string, sequence string, event_time timestamp, topic string, `partition` int, offset bigint, "
@@ -83,6 +85,39 @@ STAGED_DDL = (
     "block bigint, "
     "evidence string, restart int, run bigint, committed string, earliest string"
 )
+
+
+OPS = {op: str(op) for op in Op}
+"""The operations as the text that rows have."""
+
+
+def decoded_row(
+    message: RawMessage,
+    ordinal: int,
+    event: Event,
+    read: tuple[str, str, int, str | None, str | None, int | None],
+) -> Row:
+    """The row of one event, without what only some events have.
+
+    `read` has its format, kind, epoch, position, sequence and block. Copying a dictionary and setting its
+    members one by one takes a fifth of the time of any other way to make so large a dictionary.
+    """
+    row = _BLANK.copy()
+    row["format"], row["kind"], row["epoch"], row["position"], row["sequence"], row["block"] = read
+    row["source"] = message.source
+    row["topic"] = message.topic
+    row["partition"] = message.partition
+    row["offset"] = message.offset
+    row["ordinal"] = ordinal
+    row["database"] = event.database
+    row["schema"] = event.schema
+    row["table"] = event.table
+    row["event_time"] = event.event_time
+    row["keys"] = event.keys
+    row["transaction_id"] = event.transaction_id
+    row["server"] = event.server
+    row["shape"] = event.columns
+    return row
 
 
 def staged_batch(rows: Sequence[Row]) -> pa.RecordBatch:

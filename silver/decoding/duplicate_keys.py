@@ -28,6 +28,28 @@ _ANY = msgspec.json.Decoder(float_hook=str)
 """Reads a document to count its members; numbers with a point stay text, because parsing them is slow."""
 _AS_WRITTEN = msgspec.json.Decoder(float_hook=msgspec.Raw)
 """Reads a document to write it again, numbers with a point as they were."""
+
+
+class _SchemaFirst(msgspec.Struct):
+    """A message as most writers order it; members that are missing stay missing when it is written again."""
+
+    schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    payload: Any = msgspec.UNSET
+    version: Any = msgspec.UNSET
+
+
+class _VersionFirst(msgspec.Struct):
+    version: Any = msgspec.UNSET
+    schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    payload: Any = msgspec.UNSET
+    extend: Any = msgspec.UNSET
+
+
+_ORDERS: tuple[tuple[bytes, msgspec.json.Decoder[Any]], ...] = tuple(
+    (start, msgspec.json.Decoder(kind, float_hook=msgspec.Raw))
+    for start, kind in ((b'{"schema":{"', _SchemaFirst), (b'{"version":"', _VersionFirst))
+)
+"""How a document begins, and a decoder that writes it again in the same order with its schema as it was."""
 _QUOTES_AND_COLONS = (b"\\u0022", b"\\u003a", b"\\u003A")
 """A quote or a colon that is written as an escape is counted in one spelling and not in the other."""
 
@@ -70,17 +92,28 @@ def is_as_written(document: bytes) -> bool:
     try:
         if _SCHEMA not in document:
             return _is_written_again(document)
-        members = _MEMBERS.decode(document)
-        if msgspec.json.encode(members) != document:
-            return False
-        for name, raw in members.items():
-            value = bytes(raw)
-            if value[:1] in b"{[-" and not (
-                _is_schema_written_again(value) if name == "schema" else _is_written_again(value)
-            ):
-                return False
+        for start, decoder in _ORDERS:
+            if document.startswith(start):
+                known = decoder.decode(document)
+                if msgspec.json.encode(known) == document:
+                    return type(known.schema) is not msgspec.Raw or _is_schema_written_again(
+                        bytes(known.schema)
+                    )
+        return _are_members_written_again(document)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
+
+
+def _are_members_written_again(document: bytes) -> bool:
+    members = _MEMBERS.decode(document)
+    if msgspec.json.encode(members) != document:
+        return False
+    for name, raw in members.items():
+        value = bytes(raw)
+        if value[:1] in b"{[-" and not (
+            _is_schema_written_again(value) if name == "schema" else _is_written_again(value)
+        ):
+            return False
     return True
 
 

@@ -22,6 +22,9 @@ from silver.values.canonical import epoch_parts
 MAX_COLUMNS = 10_000
 MAX_DIGITS = 1_000
 MAX_POSITION_DIGITS, MILLISECONDS_DIGITS = 99, 13
+_USUAL_DIGITS = {"s": 10, "ms": MILLISECONDS_DIGITS}
+"""Counts of so many digits are in the years 1 to 9999."""
+_MICROSECONDS = {"s": 1_000_000, "ms": 1_000}
 BY_PARTITION = (
     "`order: partition` of the source reads messages without a position in the order of their partition"
 )
@@ -168,9 +171,12 @@ def optional_text(raw: Raw | None) -> str | None:
 
     Raises `Malformed` for anything else.
     """
-    if raw is None or not bytes(raw):
+    data = b"" if raw is None else bytes(raw)
+    if data[:1] == b'"':
+        return string_text(data)
+    if not data:
         return None
-    token, text = scalar(raw)
+    token, text = scalar(data)
     if token in (Token.JSON, Token.BOOLEAN):
         raise Malformed(Reason.WRONG_SHAPE, "a member that is neither text nor a number")
     return text
@@ -182,8 +188,9 @@ def number_of(raw: Raw | None, name: str) -> int | None:
     Raises `Malformed` when it is not a whole number of at most 99 digits.
     """
     data = b"" if raw is None else bytes(raw)
-    if data.isdigit() and len(data) <= MAX_POSITION_DIGITS:
-        return int(data)
+    digits = data[1:-1] if data[:1] == b'"' else data
+    if digits.isdigit() and len(digits) <= MAX_POSITION_DIGITS:
+        return int(digits)
     text = optional_text(raw)
     if text is None:
         return None
@@ -199,8 +206,9 @@ def time_of(raw: Raw | None, name: str, unit: str = "ms") -> int | None:
     Raises `Malformed` when it is not such a count, or outside the years 1 to 9999.
     """
     data = b"" if raw is None else bytes(raw)
-    if unit == "ms" and len(data) <= MILLISECONDS_DIGITS and data.isdigit():
-        return int(data) * 1000
+    digits = data[1:-1] if data[:1] == b'"' else data
+    if digits.isdigit() and len(digits) <= _USUAL_DIGITS.get(unit, 0):
+        return int(digits) * _MICROSECONDS[unit]
     text = optional_text(raw)
     if text is None:
         return None
@@ -223,10 +231,15 @@ def checked_keys(keys: Iterable[str] | None, *images: Image | None) -> tuple[str
     Raises `Malformed` for a name that none of the images has. One image is enough, because a before image may
     leave the key out. Without images, as in a statement, nothing is compared.
     """
-    names = tuple(dict.fromkeys(keys or ()))
+    if not keys:
+        return None
+    names = tuple(dict.fromkeys(keys))
     there = [image for image in images if image is not None]
-    for name in names:
-        if there and not any(name in image for image in there):
+    for name in names if there else ():
+        for image in there:
+            if name in image:
+                break
+        else:
             raise Malformed(Reason.KEY_NOT_IN_IMAGE, f"key column {name[:100]!r} is in no image")
     return names or None
 

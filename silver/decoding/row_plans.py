@@ -44,6 +44,9 @@ class ColumnSet(Shared[str, Column]):
     """The columns of many messages, in order."""
 
 
+_NO_COLUMNS = ColumnSet()
+
+
 @dataclass(frozen=True, slots=True)
 class RowPlan:
     """How images with the same signature are read: a step for each cell to convert, and the columns."""
@@ -119,9 +122,9 @@ def image_cell_by_cell(
     return texts, columns
 
 
-def is_narrow(*columns: Sized) -> bool:
+def is_narrow(columns: Sized, others: Sized = ()) -> bool:
     """Whether a plan for images with these columns may be cached."""
-    return max(map(len, columns)) <= _MAX_CACHED_COLUMNS
+    return len(columns) <= _MAX_CACHED_COLUMNS and len(others) <= _MAX_CACHED_COLUMNS
 
 
 def joined_columns(*parts: Mapping[str, Column]) -> Mapping[str, Column]:
@@ -129,9 +132,10 @@ def joined_columns(*parts: Mapping[str, Column]) -> Mapping[str, Column]:
 
     Where images differ in a column, the first one that is not null gives it.
     """
-    sets = [part for part in parts if part]
-    if len(sets) == 1 and type(sets[0]) is ColumnSet:
-        return sets[0]
+    first, *others = [part for part in parts if part] or [_NO_COLUMNS]
+    if type(first) is ColumnSet and all(other is first for other in others):
+        return first
+    sets = (first, *others)
     if all(type(part) is ColumnSet for part in sets) and sum(map(len, sets)) <= _MAX_CACHED_COLUMNS:
         return _joined_sets(*sets)
     return _joined(*sets)

@@ -123,13 +123,26 @@ Tie = tuple[str, int, int, int]
 
 def sequence_of(epoch: int, position: tuple[int, ...] | None, tie: Tie | None) -> str:
     """The sequence of a change. `tie` is None where the position identifies one change."""
-    mark, place = (_SNAPSHOT, ()) if position is None else (_STREAM, position)
-    parts = [number_part(epoch), mark, *map(number_part, place)]
-    if tie is not None:
-        parts += [name_part(tie[0]), *map(number_part, tie[1:])]
-    elif position is None:
-        parts.append("010")
-    return ".".join(parts)
+    if position is None:
+        head = _head(epoch, _SNAPSHOT)
+        return f"{head}.010" if tie is None else f"{head}.{_tie_text(tie)}"
+    whole = ".".join([_head(epoch, _STREAM), *map(number_part, position)])
+    return whole if tie is None else f"{whole}.{_tie_text(tie)}"
+
+
+def tied(position: str | None, epoch: int, tie: Tie) -> str:
+    """The sequence of a change whose position, None or a text of `sequence_of`, does not identify it."""
+    return f"{_head(epoch, _SNAPSHOT) if position is None else position}.{_tie_text(tie)}"
+
+
+@lru_cache(maxsize=64)
+def _head(epoch: int, mark: str) -> str:
+    return f"{number_part(epoch)}.{mark}"
+
+
+def _tie_text(tie: Tie) -> str:
+    topic, partition, offset, ordinal = tie
+    return f"{name_part(topic)}.{number_part(partition)}.{number_part(offset)}.{number_part(ordinal)}"
 
 
 def epoch_part_sql(column: str) -> str:
