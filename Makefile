@@ -74,7 +74,7 @@ test-long: $(READY)
 # by name, in seconds and without Spark; what is missing first, for all else fails with it
 test-format: $(READY)
 	@$(if $(filter $(FORMAT),$(FORMATS)),,echo "no format '$(FORMAT)' in silver/formats: write make test-format FORMAT=NAME with one of: $(FORMATS)"; exit 2)
-	$(BIN)/python -m pytest --maxfail 10 -m "not spark and not long" -k "$(FORMAT) or test_structure or readme" tests/architecture/test_structure.py tests/silver/formats/test_fixtures.py tests/silver/formats tests/silver/decoding tests/silver/detection tests/framework/cli/test_formats.py $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --maxfail 10 -m "not spark and not long" -k "$(FORMAT) or test_structure or page_on_formats" tests/architecture/test_structure.py tests/silver/formats/test_fixtures.py tests/silver/formats tests/silver/decoding tests/silver/detection tests/framework/cli/test_formats.py $(PYTEST_ARGS)
 
 # apart from `test`: it needs a browser, and one more package to drive it
 test-browser: $(READY)

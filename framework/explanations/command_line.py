@@ -128,7 +128,7 @@ EXPLANATIONS = (
         "The file has no place for the table of formats.",
         "The two marker lines are missing.",
         "Write the lines `<!-- formats -->` and `<!-- /formats -->` where the table belongs.",
-        "Do: add both lines to README.md, then `mainstem formats --into README.md`.",
+        "Do: add both lines to formats.md, then `mainstem formats --into formats.md`.",
     ),
     Explanation(
         "NO_MESSAGES",

@@ -97,6 +97,10 @@ def test_the_page_on_the_architecture_names_every_room_and_every_table() -> None
     assert {table for table in tables if table not in page} == set()
 
 
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1_200
+
+
 def test_the_glossary_explains_each_kind_operation_and_state() -> None:
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     words = page.partition("\n## Words\n")[2].lower()

@@ -21,7 +21,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NEW_FORMATS = Path(__file__).parent / "new_formats"
-COPIED = ("framework", "bronze", "silver", "gold", "tests", "pyproject.toml", "README.md")
+COPIED = ("framework", "bronze", "silver", "gold", "tests", "docs", "pyproject.toml")
 PATHS = {
     "acme": {"op": "op", "image": "row", "table": "table", "position": "position"},
     "serialcanal": {"op": "type", "image": "data", "table": "table", "position": "serial"},
@@ -73,7 +73,7 @@ EVENTS = [
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project with the new formats, and with their rows in the README."""
+    """A copy of the project with the new formats, and with their rows on the page of formats."""
     place = tmp_path_factory.mktemp("project")
     for name in COPIED:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
@@ -85,7 +85,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("serialcanal", "walrows"):
         parts = (NEW_FORMATS / f"{name}{end}" for end in (".py", ".raw", ".events.json"))
         add_format(place, name, *(part.read_text(encoding="utf-8") for part in parts))
-    output_of(place, "-m", "framework.cli", "formats", "--into", "README.md")
+    output_of(place, "-m", "framework.cli", "formats", "--into", "docs/formats.md")
     return place
 
 
@@ -134,7 +134,7 @@ def test_the_generic_tests_hold_for_the_new_formats(project: Path) -> None:
 
 
 def test_the_command_line_knows_the_new_formats(project: Path) -> None:
-    assert "| `acme` | Acme's exporter |" in (project / "README.md").read_text(encoding="utf-8")
+    assert "| `acme` | Acme's exporter |" in (project / "docs/formats.md").read_text(encoding="utf-8")
     shown = output_of(project, "-m", "framework.cli", "detect", "tests/fixtures/formats/acme/rows.raw")
     assert "acme: 3 messages, confidence 0.75" in shown  # the fourth line is malformed
     assert "unknown_op (as acme)" in shown

@@ -14,17 +14,17 @@ from framework.pipeline.layer import installed_layers
 from framework.text.tables import markdown
 from silver.formats import FORMATS
 
-README = Path(__file__).parents[3] / "README.md"
+PAGE = Path(__file__).parents[3] / "docs/formats.md"
 
 
 def rows() -> list[dict[str, str]]:
     return [dict(row) for layer in installed_layers() for row in layer.formats()]
 
 
-def test_the_readme_holds_the_formats_table() -> None:
+def test_the_page_on_formats_holds_their_table() -> None:
     table = "\n".join(markdown(formats.HEADS, formats.format_cells(rows())))
-    text = README.read_text(encoding="utf-8")
-    assert formats.between_markers(text, table) == text, "run `mainstem formats --into README.md`"
+    text = PAGE.read_text(encoding="utf-8")
+    assert formats.between_markers(text, table) == text, "run `mainstem formats --into docs/formats.md`"
 
 
 def test_the_table_names_every_format_and_marks_orders_that_are_times(
