@@ -72,6 +72,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "tables": "the result of each table, as JSON: name, state, inserted, updated, deleted, late, notes",
         "errors": "the errors of the run, as JSON",
         "seconds": "how long the run took",
+        "steps": "how many seconds each layer worked, as JSON",
     },
     names.BATCHES_TABLE: {
         "kind": "the kind of the rows, as in `silver/changes`",

@@ -86,7 +86,7 @@ def command(group: str, run: str, *examples: str) -> Callable[[_Declaration], _D
 
         shown = "\n\n".join(f"[bold]{example}[/bold]" for example in examples)
         app.command(
-            declaration.__name__,
+            declaration.__name__.replace("_", "-"),
             rich_help_panel=group,
             epilog=f"{'Example' if len(examples) == 1 else 'Examples'}:\n\n{shown}",
         )(read)

@@ -60,6 +60,13 @@ EXPLANATIONS = (
         "Do: `mainstem demo --folder /tmp/demo`.",
     ),
     Explanation(
+        "FILE_NOT_WRITTEN",
+        "The metrics or the sources of dbt cannot be written to this file.",
+        "The folder is missing or not writable, or the file exists and Mainstem has not written it.",
+        "Name another file with `--file`; Mainstem never overwrites files that are not its own.",
+        "Do: `mainstem metrics --file /tmp/mainstem.prom`.",
+    ),
+    Explanation(
         "FORMATS_DIFFER",
         "`--format` and `--source` name different formats.",
         "The source of the configuration already has a format.",

@@ -72,6 +72,7 @@ class LayerReport:
         errors: Errors that did not stop the rest of the run.
         notes: Notes for people.
         failures: The quality rules that do not hold.
+        seconds: How long the layer worked in a run; None where nobody measured it.
     """
 
     layer: str
@@ -80,6 +81,7 @@ class LayerReport:
     errors: tuple[Exception, ...] = ()
     notes: tuple[str, ...] = ()
     failures: tuple[QualityResult, ...] = ()
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

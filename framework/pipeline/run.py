@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 
 from framework.config.model import Config
@@ -82,9 +83,11 @@ def run_layers(
             break
         log_step(layer.name, run=work.run_id)
         work.progress.begin(layer.name)
+        began = time.monotonic()
         try:
             with located(f"layer {layer.name}"):
-                reports.append(layer.run(work))
+                report = layer.run(work)
+            reports.append(replace(report, seconds=time.monotonic() - began))
         finally:
             work.progress.end()
     release_streams(work.spark)

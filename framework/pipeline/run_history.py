@@ -13,7 +13,8 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport
 
 RUNS_SCHEMA = (
-    "run_id string, finished_at timestamp, counts string, tables string, errors string, seconds double"
+    "run_id string, finished_at timestamp, counts string, tables string, errors string, seconds double, "
+    "steps string"
 )
 
 
@@ -35,7 +36,10 @@ def append_run(
         json.dumps(tables, ensure_ascii=False),
         json.dumps(errors, ensure_ascii=False),
         seconds,
+        json.dumps(
+            {report.layer: round(report.seconds, 3) for report in reports if report.seconds is not None}
+        ),
     )
     frame = spark.createDataFrame([row], RUNS_SCHEMA).withColumn("finished_at", F.current_timestamp())
-    # tables of the first release have no column `seconds`
+    # tables of earlier releases have no columns `seconds` and `steps`
     lake.append(frame.coalesce(1), RUNS_TABLE, properties={"mergeSchema": "true"})

@@ -11,14 +11,20 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 
 from framework.config.model import Config
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, QUALITY_RESULTS_TABLE
+from framework.contracts.table_names import (
+    CHANGES_TABLE,
+    MESSAGES_TABLE,
+    PARTITIONS_TABLE,
+    QUALITY_RESULTS_TABLE,
+)
 from framework.lakehouse.lakehouse import Lakehouse, is_path
 from framework.pipeline.message_counts import accounts
 from framework.report import queries, row_mapping
 from framework.report.delta_row_count import rows_by_log
-from framework.report.model import Report, Source, Table
+from framework.report.model import PartitionOffset, Report, Source, Table
 from framework.report.summary import unaccounted
 
 _THREADS = 4
@@ -65,6 +71,16 @@ def collect(spark: SparkSession, lake: Lakehouse, config: Config) -> Report:
     return replace(
         report, accounts=tuple(map(row_mapping.account, accounts(lake.read(spark, _CHANGES)).collect()))
     )
+
+
+def partition_offsets(spark: SparkSession, lake: Lakehouse) -> tuple[PartitionOffset, ...]:
+    """How far each partition has come, of sources that the order in the partition orders."""
+    if not lake.exists(spark, PARTITIONS_TABLE):
+        return ()
+    newest = F.max_by("last_offset", F.struct("epoch", "batch", "last_offset"))
+    found = lake.read(spark, PARTITIONS_TABLE).groupBy("source", "topic", "partition")
+    rows = found.agg(newest.alias("last_offset")).orderBy("source", "topic", "partition").collect()
+    return tuple(PartitionOffset(*row) for row in rows)
 
 
 def _read_all(spark: SparkSession, lake: Lakehouse) -> dict[str, Sequence[Row]]:

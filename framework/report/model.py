@@ -43,7 +43,11 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """One run that found something to do. `seconds` is None for runs of versions that did not record it."""
+    """One run that found something to do.
+
+    `seconds` is None, and `steps` (the seconds of each layer) empty, for runs of versions that did not record
+    them.
+    """
 
     run_id: str
     finished_at: datetime
@@ -51,6 +55,7 @@ class PastRun:
     counts: Mapping[str, int] = field(default_factory=dict)
     tables: tuple[TableResult, ...] = ()
     errors: tuple[str, ...] = ()
+    steps: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def outcome(self) -> str:
@@ -191,6 +196,16 @@ class Batch:
     landed_at: datetime
     newest_event_at: datetime | None
     rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffset:
+    """The highest offset of a partition that silver has processed in the newest epoch."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)

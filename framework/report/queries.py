@@ -44,8 +44,10 @@ class Query:
 
 def _runs(table: DataFrame) -> DataFrame:
     seconds = F.col("seconds") if "seconds" in table.columns else F.lit(None).cast("double")
+    steps = F.col("steps") if "steps" in table.columns else F.lit(None).cast("string")
     newest = table.orderBy(F.desc("finished_at")).limit(MAX_RUNS)
-    return newest.select("run_id", "finished_at", seconds.alias("seconds"), "counts", "tables", "errors")
+    measured = (seconds.alias("seconds"), steps.alias("steps"))
+    return newest.select("run_id", "finished_at", *measured, "counts", "tables", "errors")
 
 
 def _outcomes(table: DataFrame) -> DataFrame:

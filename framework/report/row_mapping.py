@@ -40,6 +40,7 @@ def past_run(row: Row) -> PastRun:
         run_id=row["run_id"],
         finished_at=_time(row["finished_at"]) or _EPOCH,
         seconds=row["seconds"],
+        steps=json.loads(row["steps"] or "{}"),
         counts=json.loads(row["counts"]),
         tables=tuple(map(_table_result, json.loads(row["tables"]))),
         errors=tuple(json.loads(row["errors"])),

@@ -60,6 +60,47 @@ def report(
     """Write the state of the pipeline as one HTML page, and as JSON."""
 
 
+@command(
+    LOOK,
+    "exports.metrics:run",
+    "mainstem metrics",
+    "mainstem metrics --file /var/lib/node_exporter/mainstem.prom",
+)
+def metrics(
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="FILE", help="Write them into this file, at once or not at all."),
+    ] = None,
+    config: Config = CONFIG,
+    env: Env = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Print messages, lag, parked tables and more as metrics for Prometheus."""
+
+
+@command(LOOK, "exports.dbt_sources:run", "mainstem dbt-sources --file models/sources.yml")
+def dbt_sources(
+    file: Annotated[
+        str | None,
+        typer.Option("--file", metavar="FILE", help="Write them into this file, at once or not at all."),
+    ] = None,
+    error_after: Annotated[
+        str,
+        typer.Option(
+            "--error-after",
+            metavar="TIME",
+            help="How old the newest event of a replica may be, where quality: sources does not say it.",
+        ),
+    ] = "1 day",
+    config: Config = CONFIG,
+    env: Env = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Print the replicas as sources of a dbt project, with freshness and tests of keys."""
+
+
 @command(LOOK, "sql:run", 'mainstem sql "SELECT status, count(*) FROM shop.orders GROUP BY status"')
 def sql(
     query: Annotated[

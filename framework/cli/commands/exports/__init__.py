@@ -1,0 +1,1 @@
+"""Commands that write the state of a pipeline for other tools."""
