@@ -19,6 +19,13 @@ EXPLANATIONS = (
         "Do: `TMPDIR=/data/tmp mainstem run`.",
     ),
     Explanation(
+        "GREAT_EXPECTATIONS_MISSING",
+        "`scan: full` needs Great Expectations, which is not installed.",
+        "It is an extra of the installation, and the rest of Mainstem does not need it.",
+        "Install it, or write another `scan` below `quality`. The replicas are up to date already.",
+        "Do: `pip install 'great-expectations>=1.24,<2'` in the environment of Mainstem.",
+    ),
+    Explanation(
         "JARS_CHANGED",
         "A Java archive of Delta or Kafka is not the published one.",
         "The download was damaged, or the repository serves another file.",

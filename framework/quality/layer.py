@@ -8,6 +8,7 @@ from typing import Any
 from framework.contracts.table_names import ALERTS_TABLE, QUALITY_RESULTS_TABLE, RUNS_TABLE
 from framework.errors import MainstemError, brief
 from framework.pipeline.layer import Layer, LayerReport, MaintainedTable, Run, installed_layers
+from framework.quality.availability import judgeable
 from framework.quality.erasure import erase
 from framework.quality.job import judge
 from framework.quality.unchanged import is_unchanged, note_unchanged
@@ -17,7 +18,8 @@ def _run(run: Run) -> LayerReport:
     if not run.config.is_judged or is_unchanged(run):
         return LayerReport("quality")
     try:
-        outcome = judge(run, list(installed_layers()))
+        work, notes = judgeable(run)
+        outcome = judge(work, list(installed_layers()))
         if outcome.holds:
             note_unchanged(run, outcome.replicas)
     except Exception as error:
@@ -28,7 +30,7 @@ def _run(run: Run) -> LayerReport:
         "quality",
         {"rules_checked": len(outcome.results), "rules_failed": failed},
         failures=outcome.failures,
-        notes=outcome.notes,
+        notes=(*notes, *outcome.notes),
     )
 
 

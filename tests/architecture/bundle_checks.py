@@ -242,7 +242,8 @@ def wheel_problems(bundle: Bundle) -> Iterator[str]:
             for entry in job.get("environments", ())
         }
         libraries = [library["whl"] for library in task.get("libraries", ()) if "whl" in library]
-        wheels = environments.get(task.get("environment_key"), []) + libraries
+        packages = environments.get(task.get("environment_key"), []) + libraries
+        wheels = [package for package in packages if package.endswith(".whl")]
         if not wheels:
             yield f"{task['task_key']}: has no wheel"
         for wheel in map(PurePosixPath, wheels):
