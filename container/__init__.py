@@ -1,0 +1,1 @@
+"""What the container image is built with."""
