@@ -11,6 +11,7 @@ from bronze.operations.forget import erase
 from bronze.operations.preview import preview
 from bronze.operations.verify import verify
 from bronze.seed import seed
+from bronze.sources.topic_sample import sample_topics
 from framework.config.sources import Source
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.pipeline.layer import LANDED, Layer, LayerReport, Run
@@ -58,6 +59,7 @@ LAYER = Layer(
     verify=verify,
     status=_status,
     read_messages=peek_messages,
+    read_topics=sample_topics,
     plan=preview,
     erase=erase,
     seed=seed,

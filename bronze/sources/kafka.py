@@ -217,9 +217,8 @@ def as_messages(records: DataFrame, source: str) -> DataFrame:
 def explain(error: Exception, feed: Feed) -> MainstemError | None:
     """Explains an error of the connector; None where it is unknown."""
     text = str(error)
-    where = (
-        f"source {feed.name}, kafka {', '.join(_kafka(feed).topics or (_kafka(feed).topic_pattern or '',))}"
-    )
+    topics = ", ".join(_kafka(feed).topics or (_kafka(feed).topic_pattern or "",))
+    where = f"source {feed.name}, kafka {topics}"
     loss = _DATA_LOSS.search(text)
     if loss is not None:
         return MainstemError(
@@ -235,6 +234,12 @@ def explain(error: Exception, feed: Feed) -> MainstemError | None:
             where=where,
             action=_AFTER_AN_UNREADABLE_TIME,
         )
+    return explained(error, where)
+
+
+def explained(error: Exception, where: str) -> MainstemError | None:
+    """Explains why a broker gave no messages; None where the cause is unknown."""
+    text = str(error)
     for pattern, condition, found, action in _FAILURES:
         if pattern in text:
             return MainstemError(condition, found=found, where=where, action=action)

@@ -132,6 +132,14 @@ def read_document(path: Path, environ: Mapping[str, str], add_fault: AddFault = 
     return Document(path, written, resolved, node)
 
 
+def resolved_values(
+    written: Mapping[str, object], environ: Mapping[str, str], place: Path
+) -> dict[str, object]:
+    """Values with their references replaced; raises ConfigurationError, which names `place`."""
+    resolving = _Resolving(Document(place, written, {}), environ, _refuse)
+    return {key: resolving.resolved(value, (key,)) for key, value in written.items()}
+
+
 def _parsed(path: Path, text: str) -> tuple[dict[str, object], yaml.Node | None]:
     try:
         document, node, duplicates = _loaded(text)

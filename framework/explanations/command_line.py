@@ -4,6 +4,13 @@ from framework.explanations.explanation import Explanation
 
 EXPLANATIONS = (
     Explanation(
+        "BAD_KAFKA_SETTING",
+        "A setting of Kafka is not written as KEY=VALUE.",
+        "The key, the sign `=` or the value is missing in `--kafka-option`.",
+        "Write the key of Kafka's client and its value; each setting is an option of its own.",
+        "Write: `--kafka-option kafka.security.protocol=SASL_SSL`.",
+    ),
+    Explanation(
         "BAD_KEY",
         "The key of a row is not written as COLUMN=VALUE.",
         "The name of the column or the sign `=` is missing.",
@@ -23,6 +30,13 @@ EXPLANATIONS = (
         "A dot is missing or doubled.",
         "Write `database.table` or `database.schema.table`, as `mainstem status` shows it.",
         "Found: shop..orders. Write: shop.orders.",
+    ),
+    Explanation(
+        "BAD_TOPIC",
+        "The name of a topic has a character that no topic has.",
+        "The name is misspelt, or is a regular expression.",
+        "Write the name of the topic; `*` stands for any characters, `?` for one.",
+        "Write: `mainstem detect --kafka localhost:9092 --topic 'shop.*'`.",
     ),
     Explanation(
         "COLUMN_UNKNOWN",
@@ -178,6 +192,13 @@ EXPLANATIONS = (
         "A source failed, a table is parked, or a quality rule of severity `error` failed.",
         "Read `errors`, `tables` and `failed_rules` of the result, fix the cause and run again.",
         "Do: `result = mainstem.run(...)`, then print `result.errors`.",
+    ),
+    Explanation(
+        "SECRET_IN_ARGUMENT",
+        "A value that may be a secret is written on the command line.",
+        "Other users of the machine can read it, and it would be written into the configuration.",
+        "Put the value into a variable of the environment, and write a reference in single quotes.",
+        "Write: `--kafka-option 'kafka.sasl.jaas.config=${env:KAFKA_LOGIN}'`.",
     ),
     Explanation(
         "SQL_FAILED",

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
 
 from framework.config.model import Config
+from framework.config.sources import Kafka
 from framework.contracts.erasure import Erasure
 from framework.contracts.expectations import CheckTarget, PreviousResults
 from framework.contracts.file_messages import FiledMessage, Sample
@@ -169,6 +170,7 @@ class Layer:
         plan: Returns what a run would do now; it writes nothing outside of the run's `scratch`.
         tables_to_maintain: Returns the tables for `maintain`.
         read_messages: Returns messages of a file or folder without landing them; one layer has it.
+        read_topics: Returns a sample of the messages of topics without landing them; one layer has it.
         detect: Returns the format of such messages, as the feed of a source of this name; one layer has it.
         events: Returns what a decoder says of such messages, one mapping a message; one layer has it.
         resolve_seed: Returns the seed for a request; one layer has it.
@@ -191,6 +193,7 @@ class Layer:
     plan: Callable[[Run], Preview] | None = None
     tables_to_maintain: Callable[[Run], Iterable[MaintainedTable]] | None = None
     read_messages: Callable[[Path, Sample], Iterator[FiledMessage]] | None = None
+    read_topics: Callable[[SparkSession, Kafka, Sample], Iterator[FiledMessage]] | None = None
     detect: Callable[[Iterable[FiledMessage], str], Mapping[str, Any]] | None = None
     events: Callable[[Iterable[FiledMessage], DecodingRequest], Iterator[Mapping[str, Any]]] | None = None
     resolve_seed: Callable[[Run, SeedRequest], ResolvedSeed] | None = None

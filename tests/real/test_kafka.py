@@ -126,6 +126,34 @@ def test_topics_land_as_they_are_and_late_topics_and_partitions_too(
     assert landed(spark, tmp_path) == broker_messages(broker, ["land.one", "land.two"])
 
 
+def test_detect_and_init_read_topics_as_they_read_files(
+    broker: Broker, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broker.create("look.one", 3)
+    broker.produce("look.one", messages(0, 20))
+    broker.create("look.junk", 1)
+    broker.produce("look.junk", [(0, None, b"no json", [])])
+    topics = ["--kafka", broker.address, "--topic", "look.*"]
+    assert main(["detect", *topics, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert {each["file"]: each["formats"] for each in answer["files"]} == {
+        "look.one": {"canal": 20},
+        "look.junk": {},
+    }
+    assert not answer["is_sample"]
+    config = tmp_path / "mainstem.yml"
+    assert main(["init", *topics, "-c", str(config)]) == 0
+    written = yaml.safe_load(config.read_text())["sources"]
+    assert written == {
+        "look_one": {
+            "format": "canal",
+            "kafka": {"bootstrap_servers": broker.address, "topics": ["look.one"]},
+        }
+    }
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
+    assert landed(spark, tmp_path) == broker_messages(broker, ["look.one"])
+
+
 def test_a_source_begins_where_the_configuration_says(
     broker: Broker, tmp_path: Path, spark: SparkSession
 ) -> None:

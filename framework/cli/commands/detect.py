@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from framework.cli.options import Options
+from framework.cli.progress import show_progress
 from framework.cli.terminal import say, say_json
+from framework.config.drafting.topics import TopicPlace, topic_place
 from framework.contracts.file_messages import Sample
+from framework.errors import ConfigurationError
 from framework.naming import dotted_name
 from framework.pipeline.layer import installed_layers
+from framework.spark.session import close_session, open_session
 from framework.text.formatting import quantity
 from framework.text.tables import aligned
 
 
 def run(options: Options) -> int:
-    """Print the format of a file or folder with its evidence; returns 1 when no line fits a format."""
-    answer = {"path": options.path, **detect_formats(Path(options.path))}
+    """Print the format of files or topics with its evidence; returns 1 when no message fits a format."""
+    place = topics_of(options)
+    if (place is None) == (options.path is None):
+        raise ConfigurationError(
+            "WRONG_ARGUMENTS",
+            found="no PATH, and no --kafka" if place is None else "a PATH beside --kafka",
+            where="mainstem detect",
+            action="name a file or folder, or a broker with `--kafka HOST:PORT --topic NAME`",
+        )
+    if place is None:
+        answer = {"path": options.path, **detect_formats(Path(options.path))}
+    else:
+        found = TopicMessages(place, is_json=options.json).detect(None, "feed")
+        answer = {"kafka": place.kafka.bootstrap_servers, "topics": list(place.names), **found}
     if options.json:
         say_json(answer)
     else:
-        say(_lines(answer))
+        say(_lines(answer, options.path or str(place), "topic" if place else "file"))
     return 0 if answer["formats"] else 1
 
 
@@ -39,13 +56,61 @@ def detect_formats(path: Path, source: str = "feed") -> Mapping[str, Any]:
     return {**found, "is_sample": sample.is_cut, "file_count": sample.files}
 
 
-def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
+def topics_of(options: Options) -> TopicPlace | None:
+    """The topics that `--kafka` and its options name; None without them.
+
+    Raises:
+        ConfigurationError: WRONG_ARGUMENTS where one of them is missing; and as `topic_place`.
+    """
+    if not options.kafka and not options.topic and not options.kafka_option:
+        return None
+    if not options.kafka or not options.topic:
+        raise ConfigurationError(
+            "WRONG_ARGUMENTS",
+            found="--kafka without --topic" if options.kafka else "--topic or --kafka-option without --kafka",
+            where="--kafka",
+            action="write both: --kafka localhost:9092 --topic 'shop.*'",
+        )
+    return topic_place(options.kafka, options.topic, options.kafka_option or ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Looking:
+    """What a session needs to know of a command that has no pipeline."""
+
+    pipeline: str = "detect"
+
+
+class TopicMessages:
+    """A sample of the messages of topics, which `detect` may be asked about several times."""
+
+    def __init__(self, place: TopicPlace, *, is_json: bool) -> None:
+        layers = list(installed_layers())
+        read_topics = next(layer.read_topics for layer in layers if layer.read_topics is not None)
+        self._detect = next(layer.detect for layer in layers if layer.detect is not None)
+        self._sample = Sample()
+        with show_progress(is_shown=not is_json):
+            spark = open_session(_Looking(), kafka=True)
+            try:
+                self._messages = list(read_topics(spark, place.kafka, self._sample))
+            finally:
+                close_session(spark)
+
+    def detect(self, topics: Sequence[str] | None, source: str) -> Mapping[str, Any]:
+        """The formats of the messages of these topics, as of `detect_formats`; None means all topics."""
+        wanted = [message for message in self._messages if topics is None or message.file in topics]
+        files = len({message.file for message in wanted})
+        found = self._detect(wanted, source)
+        return {**found, "is_sample": self._sample.is_cut, "file_count": files}
+
+
+def _lines(answer: Mapping[str, Any], place: str, noun: str) -> Iterator[str]:
     if not answer["messages"]:
-        yield f"{answer['path']}: {_why_empty(answer['file_count'])}"
+        yield f"{place}: {_why_empty(answer['file_count']) if noun == 'file' else 'no message'}"
         return
     layouts = ", ".join(f"{name} ({count:,})" for name, count in answer["layouts"].items())
-    sizes = f"{quantity(len(answer['files']), 'file')}, {quantity(answer['messages'], 'message')}"
-    yield f"{answer['path']}: {sizes}, layout {layouts or 'unknown'}"
+    sizes = f"{quantity(len(answer['files']), noun)}, {quantity(answer['messages'], 'message')}"
+    yield f"{place}: {sizes}" + (f", layout {layouts or 'unknown'}" if noun == "file" else "")
     if answer["is_sample"]:
         yield "this is a sample: there are more messages"
     for found in answer["formats"]:
@@ -57,13 +122,14 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
     if answer["is_mixed"]:
         yield ""
         yield "the feed is mixed: give each format a source of its own"
-        yield from aligned(("file", "formats"), [(f["file"], _counts(f["formats"])) for f in answer["files"]])
+        yield from aligned((noun, "formats"), [(f["file"], _counts(f["formats"])) for f in answer["files"]])
     for cause in answer["advice"]:
         yield ""
         yield advised(cause)
     if answer["unread_count"]:
         yield ""
-        lines = quantity(answer["unread_count"], "line fits", "lines fit")
+        one = "line" if noun == "file" else "message"
+        lines = quantity(answer["unread_count"], f"{one} fits", f"{one}s fit")
         yield f"{lines} no format: {_counts(answer['unread_reasons'])}"
         yield from _unread_lines(answer["unread"])
     if not answer["formats"]:

@@ -8,20 +8,38 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from framework.cli.commands.detect import detect_formats
+from framework.cli.commands.detect import TopicMessages, detect_formats, topics_of
 from framework.cli.options import Options
 from framework.cli.terminal import say, say_json
+from framework.config.drafting.template import (
+    Draft,
+    DraftSource,
+    doubt_lines,
+    draft_configuration,
+    draft_text,
+)
+from framework.config.drafting.topic_template import draft_of_topics
 from framework.config.json_schema import SCHEMA_FILE, SCHEMA_ID, json_schema
-from framework.config.template import Draft, doubt_lines, draft_configuration, draft_text
 from framework.errors import ConfigurationError
 from framework.pipeline.session import option_models
 from framework.text.formatting import quantity
 
 
 def run(options: Options) -> int:
-    """Write a commented configuration, with the sources below a path, and print what to do next."""
+    """Write a commented configuration with the sources of a path or of topics, and print what to do next."""
     file = Path(options.config)
-    draft = draft_configuration(Path(options.origin), detect_formats) if options.origin else Draft()
+    place = topics_of(options)
+    if place is not None and options.origin:
+        raise ConfigurationError(
+            "WRONG_ARGUMENTS",
+            found="--from beside --kafka",
+            where="mainstem init",
+            action="leave out one of the two: a draft is made of files or of topics",
+        )
+    if place is not None:
+        draft = draft_of_topics(place, TopicMessages(place, is_json=options.json).detect)
+    else:
+        draft = draft_configuration(Path(options.origin), detect_formats) if options.origin else Draft()
     text = draft_text(file, draft)
     try:
         with file.open("x", encoding="utf-8") as target:
@@ -77,7 +95,7 @@ def _schema_line(folder: Path, schema: Path | None) -> str:
 
 def _document(file: Path, draft: Draft) -> dict[str, Any]:
     found = [
-        {"name": s.name, "format": s.format, "or": s.answer["formats"][0]["or"], "files": str(s.folder)}
+        {"name": s.name, "format": s.format, "or": s.answer["formats"][0]["or"], **_place_of(s)}
         for s in draft.sources
     ]
     return {
@@ -90,6 +108,10 @@ def _document(file: Path, draft: Draft) -> dict[str, Any]:
     }
 
 
+def _place_of(source: DraftSource) -> dict[str, Any]:
+    return {"files": str(source.folder)} if source.kafka is None else {"kafka": dict(source.kafka)}
+
+
 def _lines(file: Path, draft: Draft) -> Iterator[str]:
     sources = draft.sources
     yield f"{file}: written" + (f", with {quantity(len(sources), 'source')}" if len(sources) > 1 else "")
@@ -98,7 +120,7 @@ def _lines(file: Path, draft: Draft) -> Iterator[str]:
         names = " or ".join((source.format, *found["or"]))
         sizes = f"{quantity(found['messages'], 'message')} of {quantity(len(found['tables']), 'table')}"
         more = "at least " if source.answer["is_sample"] else ""
-        yield f"  {source.name}: {source.folder} holds {names}, {more}{sizes}"
+        yield f"  {source.name}: {source.place} holds {names}, {more}{sizes}"
     yield from (f"  {line}" for line in doubt_lines(draft))
     keyless = list(draft.keyless)
     if keyless:

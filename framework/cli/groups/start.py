@@ -26,15 +26,44 @@ def demo(
     """Run the sample feeds through all layers, and write a report."""
 
 
-@command(START, "detect:run", "mainstem detect ./landing/orders")
+_Kafka = Annotated[
+    str | None,
+    typer.Option("--kafka", metavar="HOST:PORT", help="Read topics of this broker instead of files."),
+]
+_Topic = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic", metavar="NAME", help="With --kafka: a topic, or several with * and ?; repeatable."
+    ),
+]
+_KafkaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kafka-option",
+        metavar="KEY=VALUE",
+        help="With --kafka: another key of `kafka:`, such as kafka.security.protocol=SASL_SSL; secrets as"
+        " '${env:NAME}'; repeatable.",
+    ),
+]
+
+
+@command(
+    START,
+    "detect:run",
+    "mainstem detect ./landing/orders",
+    "mainstem detect --kafka localhost:9092 --topic 'shop.*'",
+)
 def detect(
     path: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="PATH",
             help="A file, or a folder with files: a message a line, or as `kcat -J` prints them.",
         ),
-    ],
+    ] = None,
+    kafka: _Kafka = None,
+    topic: _Topic = None,
+    kafka_option: _KafkaOption = None,
     config: UnusedConfig = CONFIG,
     json: Json = False,
     debug: Debug = False,
@@ -42,12 +71,20 @@ def detect(
     """Name the format of messages, with the evidence and the tables in them."""
 
 
-@command(START, "init:run", "mainstem init --from ./landing")
+@command(
+    START,
+    "init:run",
+    "mainstem init --from ./landing",
+    "mainstem init --kafka localhost:9092 --topic 'shop.*'",
+)
 def init(
     origin: Annotated[
         str | None,
         typer.Option("--from", metavar="PATH", help="Name the sources that are in this file or folder."),
     ] = None,
+    kafka: _Kafka = None,
+    topic: _Topic = None,
+    kafka_option: _KafkaOption = None,
     config: Annotated[
         str, typer.Option("--config", "-c", metavar="FILE", help="The file to write; none is overwritten.")
     ] = CONFIG,

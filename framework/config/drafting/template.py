@@ -60,11 +60,21 @@ _QUALITY = """
 
 @dataclass(frozen=True, slots=True)
 class DraftSource:
-    """One source of a draft: its folder, and the answer of `detect` for its messages."""
+    """One source of a draft, with the answer of `detect` for its messages: a folder, or topics (`kafka`)."""
 
     name: str
-    folder: Path
+    folder: Path | None
     answer: Mapping[str, Any]
+    kafka: Mapping[str, object] | None = None
+
+    @property
+    def place(self) -> str:
+        """Where the messages are, for people."""
+        if self.kafka is None:
+            return str(self.folder)
+        topics = self.kafka.get("topics")
+        names = ", ".join(map(str, topics)) if isinstance(topics, list) else self.kafka["topic_pattern"]
+        return f"{self.kafka['bootstrap_servers']} {names}"
 
     @property
     def format(self) -> str:
@@ -84,6 +94,8 @@ class DraftSource:
     @property
     def barren(self) -> list[str]:
         """The subfolders of this source in which no file fits a format."""
+        if self.folder is None:
+            return []
         read: dict[str, bool] = {}
         for file in self.answer["files"]:
             parts = Path(file["file"]).parts
@@ -94,9 +106,9 @@ class DraftSource:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A folder that is no source, or has links that are none, and why."""
+    """A folder or topic that is no source, or a folder with links that are none, and why."""
 
-    folder: Path
+    folder: Path | str
     why: str
 
 
@@ -149,7 +161,7 @@ def _look_below(
     if depth > _DEEPEST:
         left_out.append(LeftOut(folder, f"more than {_DEEPEST} folders deep: ask for it with --from"))
         return
-    name = _unused(_plain_name(folder.absolute().name, "feed"), {source.name for source in found})
+    name = unused_name(plain_name(folder.absolute().name, "feed"), {source.name for source in found})
     answer = detect(folder, name)
     if answer["formats"] and not answer["is_mixed"]:
         source = DraftSource(name, folder, answer)
@@ -158,7 +170,7 @@ def _look_below(
         left_out += below.left_out if below else ()
         return
     if not answer["formats"]:
-        left_out.append(LeftOut(folder, _why_unread(answer)))
+        left_out.append(LeftOut(folder, why_unread(answer)))
         return
     if _has_files(folder):
         raise MainstemError(
@@ -175,7 +187,7 @@ def _look_below(
 
 def _apart(source: DraftSource, detect: Detect, found: Sequence[DraftSource], depth: int) -> Draft | None:
     """The folders below a source as sources of their own, if they share no table and some fit nothing."""
-    if not source.barren or _has_files(source.folder):
+    if source.folder is None or not source.barren or _has_files(source.folder):
         return None
     sources, left_out = list(found), list[LeftOut]()
     for entry in _folders(source.folder):
@@ -206,9 +218,9 @@ def _shown(folder: Path) -> list[Path]:
     return sorted(entry for entry in folder.iterdir() if not entry.name.startswith(_HIDDEN))
 
 
-def _why_unread(answer: Mapping[str, Any]) -> str:
-    """Why no format reads anything in a folder, in a few words."""
-    if not answer["file_count"]:
+def why_unread(answer: Mapping[str, Any], place: str = "folder") -> str:
+    """Why no format reads anything in a folder or topic, in a few words."""
+    if not answer["file_count"] and place == "folder":
         return "there is no file in it (files named `.…`, `_…` or `….tmp` are ignored)"
     if answer["advice"]:
         return str(answer["advice"][0]["advice"])
@@ -220,12 +232,14 @@ def _why_unread(answer: Mapping[str, Any]) -> str:
     return "tombstones alone, which all formats share" if answer["tombstones"] else "no message in it"
 
 
-def _plain_name(text: str, otherwise: str) -> str:
+def plain_name(text: str, otherwise: str) -> str:
+    """A text as the name of a pipeline or source; `otherwise` where it has no letter to begin with."""
     plain = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:60]
     return plain if plain and plain[0].isalpha() else otherwise
 
 
-def _unused(name: str, names: Set[str]) -> str:
+def unused_name(name: str, names: Set[str]) -> str:
+    """A name that is none of the names, with a number where that is needed."""
     number = 2
     found = name
     while found in names:
@@ -236,7 +250,7 @@ def _unused(name: str, names: Set[str]) -> str:
 
 def draft_text(file: Path, draft: Draft) -> str:
     """The text of a configuration with the sources of a draft; without sources, with one to fill in."""
-    pipeline = _plain_name(file.absolute().parent.name, "pipeline")
+    pipeline = plain_name(file.absolute().parent.name, "pipeline")
     head = (
         f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
         f"pipeline: {pipeline:<20} # names checkpoints and jobs: letters, digits and _\n"
@@ -256,10 +270,9 @@ def doubt_lines(draft: Draft) -> Iterator[str]:
         yield f"left out: {left.folder}: {left.why}"
     for source in draft.sources:
         for name in source.barren:
-            folder = source.folder / name
             yield (
-                f"{folder} is part of the source {source.name}, and nothing in it fits a format: "
-                "move it elsewhere"
+                f"{source.folder}/{name} is part of the source {source.name}, and nothing in it fits a"
+                " format: move it elsewhere"
             )
     for table, names in draft.shared.items():
         yield (
@@ -278,7 +291,14 @@ def _source_lines(source: DraftSource, root: Path) -> Iterator[str]:
     yield f"  {source.name}:"
     doubt = f"  # or {', '.join(found['or'])}: nothing in the messages tells which" if found["or"] else ""
     yield f"    format: {source.format}{doubt}"
-    yield f"    files: {_written(_relative(source.folder, root))}"
+    if source.folder is not None:
+        yield f"    files: {_written(_relative(source.folder, root))}"
+    if source.kafka is not None:
+        yield "    kafka:"
+        for key, value in source.kafka.items():
+            items = map(_written, map(str, value)) if isinstance(value, list) else ()
+            text = f"[{', '.join(items)}]" if isinstance(value, list) else _written(str(value))
+            yield f"      {key}: {text}"
     if source.answer["layout"] == "kcat":
         yield "    layout: kcat"
     for name, value in found["options"].items():
