@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from framework.cli.terminal import (
-    GREEN,
-    PLAIN,
-    RED,
     say,
     say_error,
     say_json,
@@ -19,12 +15,13 @@ from framework.cli.terminal import (
     say_note,
 )
 from framework.contracts.quality import QualityResult
+from framework.explanations import EXPLANATIONS
 from framework.naming import dotted_name
 from framework.pipeline.checks import Check
 from framework.pipeline.layer import LayerReport, TableLine
 from framework.pipeline.run import exit_code
 from framework.text.formatting import noun_for, one_line, quantity
-from framework.text.tables import aligned
+from framework.text.tables import TextTable
 
 _SIDE_COUNTS = {
     "merged": ("half merged", "halves merged"),
@@ -35,6 +32,7 @@ _SIDE_COUNTS = {
 }
 _LONGEST = 300
 _SHOWN_KEYS = 3
+_SHOWN_CODES = 2
 _OTHER_COUNTS = (
     (
         "merged_halves",
@@ -47,10 +45,24 @@ _OTHER_COUNTS = (
 """What messages can be beside the outcomes that every status names."""
 
 
-def run_lines(
-    tables: Sequence[TableLine], counts: Mapping[str, int], seconds: float, *, is_painted: bool = False
-) -> list[str]:
-    """One line for each table, in columns, and the line of totals; in colours if `is_painted`.
+def run_table(tables: Sequence[TableLine]) -> TextTable:
+    """One row for each table, for a terminal."""
+    rows = [
+        (
+            f"{at:>{len(str(len(tables)))}} of {len(tables)}",
+            table.name,
+            table.state,
+            *_changes(table),
+            _remarks(table),
+            f"{table.seconds:.1f} s" if table.seconds else "",
+        )
+        for at, table in enumerate(tables, 1)
+    ]
+    return TextTable([""] * 8, rows, indent=1)
+
+
+def run_lines(tables: Sequence[TableLine], counts: Mapping[str, int], seconds: float) -> list[str]:
+    """One line for each table, in columns, and the line of totals.
 
     The name of a table and its notes stay on one line, whatever characters they hold.
     """
@@ -70,10 +82,9 @@ def run_lines(
     digits, longest = len(str(len(tables))), max(map(len, names), default=0)
     found = []
     for at, table in enumerate(tables):
-        state = _painted(f"{table.state:<6}", table.state) if is_painted else f"{table.state:<6}"
         counted = "  ".join(part.ljust(width) for part, width in zip(changes[at], widths, strict=True))
         took = f"{table.seconds:.1f} s" if table.seconds else ""
-        head = f"{at + 1:>{digits + 1}} of {len(tables)}  {names[at]:<{longest}}  {state}"
+        head = f"{at + 1:>{digits + 1}} of {len(tables)}  {names[at]:<{longest}}  {table.state:<6}"
         found.append(f"{head}  {counted}  {remarks[at]:<{wide}}  {took:>8}".rstrip())
     return [*found, _totals(counts, seconds)]
 
@@ -109,10 +120,6 @@ def _totals(counts: Mapping[str, int], seconds: float) -> str:
         quantity(counts.get("messages", 0), "message"),
     )
     return f" done: {changes} from {messages} ({sides}) in {seconds:.1f} s"
-
-
-def _painted(text: str, state: str) -> str:
-    return f"{GREEN if state == 'ok' else RED}{text}{PLAIN}"
 
 
 def check_lines(check: Check) -> list[str]:
@@ -157,14 +164,35 @@ def print_run(reports: Sequence[LayerReport], seconds: float, *, is_json: bool) 
 def _print_run_lines(reports: Sequence[LayerReport], seconds: float) -> None:
     lines = [line for report in reports for line in report.tables]
     counts = {name: value for report in reports for name, value in report.counts.items()}
-    is_painted = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    say(run_lines(lines, counts, seconds, is_painted=is_painted), is_painted=is_painted)
+    if sys.stdout.isatty():
+        say((*((run_table(lines),) if lines else ()), _totals(counts, seconds)))
+    else:
+        say(run_lines(lines, counts, seconds))
     failures = sorted(
         (result for report in reports for result in report.failures), key=lambda result: not result.is_error
     )
     summary = quality_line(counts.get("rules_checked", 0), [result.severity for result in failures])
     if summary:
         say((summary, *map(failure_line, failures)))
+    say_note(next_steps(lines, counts))
+
+
+def next_steps(tables: Sequence[TableLine], counts: Mapping[str, int]) -> Iterator[str]:
+    """What to do after a run: about parked tables, and messages in quarantine."""
+    parked = [table for table in tables if table.state == "PARKED"]
+    if parked:
+        words = [table.notes[0].split() for table in parked if table.notes]
+        codes = sorted({reason[0] for reason in words if reason and reason[0] in EXPLANATIONS})
+        explained = "".join(f"; `mainstem explain {code}` says what to do" for code in codes[:_SHOWN_CODES])
+        yield (
+            f"{quantity(len(parked), 'table is', 'tables are')} parked: `mainstem status` has the reasons"
+            f"{explained}; the next run goes on with a table once its cause is fixed"
+        )
+    if counts.get("quarantined"):
+        yield (
+            f"{quantity(counts['quarantined'], 'message')} went to quarantine: `mainstem status` counts the"
+            " reasons, and `mainstem replay` decodes them again after a fix"
+        )
 
 
 def run_document(reports: Sequence[LayerReport], seconds: float) -> dict[str, Any]:
@@ -220,7 +248,7 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
         ]
         for t in status.get("tables", ())
     ]
-    say(aligned(heads, rows))
+    say([TextTable(heads, rows)])
     for row, table in zip(rows, status.get("tables", ()), strict=True):
         if table.get("failing_keys"):
             keys = ", ".join(f"[{key}]" for key in table["failing_keys"])

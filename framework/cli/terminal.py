@@ -7,16 +7,17 @@ that a command does not have to know which of its words are foreign.
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterable
+from typing import TextIO
 
 from framework.errors import ConfigurationError, MainstemError, brief
 from framework.explanations import EXPLANATIONS
 from framework.text.formatting import is_unseen, one_line
+from framework.text.tables import TextTable
 
-GREEN, RED, PLAIN = "\x1b[32m", "\x1b[1;31m", "\x1b[0m"
-_COLOURS = re.compile("(" + "|".join(map(re.escape, (GREEN, RED, PLAIN))) + ")")
+_STYLES = {"ok": "green", "active": "green", "parked": "bold red", "PARKED": "bold red", "PARK": "bold red"}
+"""The colours of states, as far as a cell holds nothing else."""
 
 
 def accept_any_text() -> None:
@@ -27,19 +28,36 @@ def accept_any_text() -> None:
             reconfigure(errors="backslashreplace")
 
 
-def say(lines: Iterable[str], *, is_painted: bool = False, is_error: bool = False) -> None:
+def say(lines: Iterable[str | TextTable], *, is_error: bool = False) -> None:
     """Print lines: each stays one line, and invisible characters are replaced by names (`⟨U+001B⟩`).
 
-    With `is_painted` the colours of this module stay: foreign text in the lines has passed `one_line` before.
+    A table is printed in the width of a terminal, its states in colours; elsewhere each row is a line.
     """
     stream = sys.stderr if is_error else sys.stdout
     for line in lines:
-        parts = _COLOURS.split(line) if is_painted else [line]
-        print(
-            "".join(part if is_painted and _COLOURS.fullmatch(part) else one_line(part) for part in parts),
-            file=stream,
-        )
+        if isinstance(line, str):
+            print(one_line(line), file=stream)
+        elif stream.isatty():
+            _print_table(line, stream)
+        else:
+            for text in line.lines():
+                print(text, file=stream)
     stream.flush()
+
+
+def _print_table(table: TextTable, stream: TextIO) -> None:
+    """Print a table on a terminal: cells that are too wide are folded, and nothing in them is markup."""
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table(box=None, show_header=any(table.heads), pad_edge=False, padding=(0, 2, 0, 0))
+    for head in table.heads:
+        grid.add_column(Text(one_line(head), style="bold"), overflow="fold")
+    for row in table.rows:
+        grid.add_row(*(Text(one_line(cell), style=_STYLES.get(cell.strip(), "")) for cell in row))
+    Console(file=stream, highlight=False).print(Padding(grid, (0, 0, 0, table.indent)))
 
 
 def say_line(line: str) -> None:

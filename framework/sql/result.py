@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from framework.text.formatting import one_line, quantity
-from framework.text.tables import aligned
+from framework.text.tables import TextTable
 
 _WIDEST = 80
 
@@ -44,13 +44,13 @@ def document(answer: Answer) -> dict[str, Any]:
     }
 
 
-def lines(answer: Answer) -> list[str]:
-    """The answer as aligned lines, one for each row, with long values cut."""
+def lines(answer: Answer) -> list[str | TextTable]:
+    """The answer as a table with long values cut, and the number of its rows."""
     heads = [one_line(name, _WIDEST) for name, _ in answer.columns]
     rows = [[_cell(value) for value in row] for row in answer.rows]
     count = quantity(len(answer.rows), "row")
     return [
-        *aligned(heads, rows),
+        TextTable(heads, rows),
         f"({count}, and there are more: --limit {10 * len(answer.rows)})"
         if answer.has_more
         else f"({count})",

@@ -1,10 +1,27 @@
-"""Tables as text: in columns for a terminal, or as Markdown."""
+"""Tables as text: in columns, or as Markdown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from framework.text.formatting import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """Rows of text under their heads, each beginning `indent` characters from the left.
+
+    A terminal shows it in its own width; elsewhere each row is a line of `lines`, which one can search.
+    """
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    indent: int = 0
+
+    def lines(self) -> list[str]:
+        """A line for the heads and for each row, with the cells of a column under its head."""
+        return [f"{' ' * self.indent}{line}" for line in aligned(self.heads, self.rows)]
 
 
 def aligned(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

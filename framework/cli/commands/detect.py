@@ -17,7 +17,7 @@ from framework.naming import dotted_name
 from framework.pipeline.layer import installed_layers
 from framework.spark.session import close_session, open_session
 from framework.text.formatting import quantity
-from framework.text.tables import aligned
+from framework.text.tables import TextTable
 
 
 def run(options: Options) -> int:
@@ -104,7 +104,7 @@ class TopicMessages:
         return {**found, "is_sample": self._sample.is_cut, "file_count": files}
 
 
-def _lines(answer: Mapping[str, Any], place: str, noun: str) -> Iterator[str]:
+def _lines(answer: Mapping[str, Any], place: str, noun: str) -> Iterator[str | TextTable]:
     if not answer["messages"]:
         yield f"{place}: {_why_empty(answer['file_count']) if noun == 'file' else 'no message'}"
         return
@@ -122,7 +122,7 @@ def _lines(answer: Mapping[str, Any], place: str, noun: str) -> Iterator[str]:
     if answer["is_mixed"]:
         yield ""
         yield "the feed is mixed: give each format a source of its own"
-        yield from aligned((noun, "formats"), [(f["file"], _counts(f["formats"])) for f in answer["files"]])
+        yield TextTable((noun, "formats"), [(f["file"], _counts(f["formats"])) for f in answer["files"]])
     for cause in answer["advice"]:
         yield ""
         yield advised(cause)
@@ -178,7 +178,7 @@ def _unread_lines(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield f"  {place}  {unread['reason']}{seems}  {unread['detail']}".rstrip()
 
 
-def _format_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def _format_lines(found: Mapping[str, Any]) -> Iterator[str | TextTable]:
     yield ""
     names = " or ".join((found["name"], *found["or"]))
     yield f"{names}: {quantity(found['messages'], 'message')}, confidence {found['confidence']:.2f}"
@@ -194,7 +194,7 @@ def _format_lines(found: Mapping[str, Any]) -> Iterator[str]:
             (name, ", ".join(t["keys"]) or "not in the feed", _counts(t["ops"]))
             for name, t in zip(tables, found["tables"], strict=True)
         ]
-        yield from (f"  {line}" for line in aligned(("table", "keys", "changes"), rows))
+        yield TextTable(("table", "keys", "changes"), rows, indent=2)
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from pyspark.sql import SparkSession
@@ -15,7 +14,7 @@ from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.pipeline.layer import MaintainedTable, Run, installed_layers
 from framework.pipeline.session import open_pipeline, read_config
 from framework.text.formatting import quantity
-from framework.text.tables import aligned
+from framework.text.tables import TextTable
 
 SHORTEST_DAYS = 7
 SMALL_BYTES = 32 * 1024 * 1024
@@ -61,7 +60,7 @@ def run(options: Options) -> int:
     if options.json:
         say_json({"tables": [asdict(result) for result in results]})
     else:
-        say(_lines(results))
+        say([_table(results)])
     return 1 if any(result.has_failed for result in results) else 0
 
 
@@ -104,9 +103,9 @@ def _remove_staging(lake: Lakehouse) -> None:
         shutil.rmtree(f"{lake.checkpoints}/staging", ignore_errors=True)
 
 
-def _lines(results: list[MaintenanceResult]) -> Iterator[str]:
+def _table(results: list[MaintenanceResult]) -> TextTable:
     rows = [
         (t.table, str(t.files_before), str(t.files_after), f"{t.size / 1024 / 1024:,.1f} MB", t.note or "")
         for t in results
     ]
-    yield from aligned(("table", "files before", "after", "size", "note"), rows)
+    return TextTable(("table", "files before", "after", "size", "note"), rows)

@@ -11,7 +11,7 @@ from framework.naming import dotted_name
 from framework.pipeline.plan import make_plan
 from framework.pipeline.session import read_config
 from framework.text.formatting import quantity
-from framework.text.tables import aligned
+from framework.text.tables import TextTable
 
 _SHOWN_FILES = 5
 _ACTIONS = {
@@ -41,7 +41,7 @@ def run(options: Options) -> int:
     return 3 if any(table["action"] == "park" for table in plan["tables"]) else 0
 
 
-def plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
+def plan_lines(plan: Mapping[str, Any]) -> Iterator[str | TextTable]:
     """The lines of a plan for people."""
     yield f"pipeline {plan['pipeline']}: what a run would do now; nothing has been written"
     for source in plan["sources"]:
@@ -62,7 +62,7 @@ def plan_lines(plan: Mapping[str, Any]) -> Iterator[str]:
         (_name(t), _ACTIONS[t["action"]], _changes(t), ", ".join(t["keys"]) or "-", "; ".join(_notes(t)))
         for t in tables
     ]
-    yield from (f" {line}" for line in aligned(("table", "would", "changes", "keys", "how"), rows))
+    yield TextTable(("table", "would", "changes", "keys", "how"), rows, indent=1)
 
 
 def _source_lines(source: Mapping[str, Any]) -> Iterator[str]:

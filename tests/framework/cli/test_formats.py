@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 
 from framework.cli import main
-from framework.cli.commands import detect
 from framework.cli.commands.reference import formats
-from framework.cli.options import Options
 from framework.demo import feeds as demonstration
 from framework.pipeline.layer import installed_layers
 from framework.text.tables import markdown
@@ -115,5 +113,5 @@ def test_init_says_that_a_folder_has_no_file(tmp_path: Path, capsys: pytest.Capt
 def test_detect_says_that_a_feed_is_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("oms_canal", "datahub_tuple"):
         (tmp_path / f"{name}.jsonl").write_text(str(demonstration.sample(name)))
-    assert detect.run(Options(path=str(tmp_path), json=False)) == 0
+    assert main(["detect", str(tmp_path)]) == 0
     assert "the feed is mixed" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from framework.cli.output import account_line, quality_line, run_lines
+from framework.cli.output import account_line, next_steps, quality_line, run_lines, run_table
 from framework.pipeline.layer import TableLine
 
 TABLES = (
@@ -48,10 +48,21 @@ def test_names_and_reasons_never_leave_their_line_nor_speak_to_the_terminal() ->
     assert len(line) < 400
 
 
-def test_colours_mark_the_state_alone() -> None:
-    lines = run_lines(TABLES, COUNTS, 9.84, is_painted=True)
-    assert "\x1b[32mok    \x1b[0m" in lines[0]
-    assert "\x1b[1;31mPARKED\x1b[0m" in lines[2]
+def test_a_terminal_has_the_same_cells() -> None:
+    first, _, last = run_table(TABLES).rows
+    assert first == ("1 of 3", "shop.orders", "ok", "+1,204", "~311", "-17", "2 late", "3.1 s")
+    assert last[2:7] == ("PARKED", "", "", "", "DUPLICATE_KEY found: two rows of key 7")
+
+
+def test_a_run_ends_with_what_to_do_next() -> None:
+    assert list(next_steps(TABLES[:2], {"quarantined": 0})) == []
+    parked = TableLine("shop.price", "PARKED", notes=("KEY_NEEDED found: a key",))
+    assert list(next_steps((*TABLES, parked), {"quarantined": 3})) == [
+        "2 tables are parked: `mainstem status` has the reasons; `mainstem explain KEY_NEEDED` says what to"
+        " do; the next run goes on with a table once its cause is fixed",
+        "3 messages went to quarantine: `mainstem status` counts the reasons, and `mainstem replay` decodes"
+        " them again after a fix",
+    ]
 
 
 def test_the_quality_step_says_how_many_rules_hold() -> None:

@@ -10,6 +10,7 @@ from pyspark.sql import types as T
 
 from framework.sql.names import Replica, find_view, parts, views
 from framework.sql.result import Answer, distinct, document, lines, value
+from framework.text.tables import TextTable
 
 KNOWN = views(
     [
@@ -95,8 +96,10 @@ def test_text_keeps_a_row_on_its_line() -> None:
     answer = Answer(
         (("id", "bigint"), ("name", "string")), ((1, "a\nb\u202e"), (2, None), (3, "x" * 300)), has_more=True
     )
-    printed = lines(answer)
+    table, count = lines(answer)
+    assert isinstance(table, TextTable)
+    printed = table.lines()
     assert printed[1] == "1   a⏎b⟨U+202E⟩"
     assert printed[2] == "2   null"
     assert len(printed[3]) < 100
-    assert printed[4] == "(3 rows, and there are more: --limit 30)"
+    assert count == "(3 rows, and there are more: --limit 30)"

@@ -17,7 +17,7 @@ from framework.demo import feeds
 from framework.errors import ConfigurationError, MainstemError, nearest, suggested
 from framework.pipeline.layer import DecodingRequest, installed_layers
 from framework.pipeline.session import read_config
-from framework.text.tables import aligned, markdown
+from framework.text.tables import TextTable, markdown
 
 HEADS = ("name", "written by", "an update arrives as", "keys from", "order from", "options")
 _DEFAULT_LIMIT = 10_000
@@ -43,7 +43,8 @@ def run(options: Options) -> int:
     elif options.json:
         say_json({"formats": rows})
     else:
-        say((markdown if options.markdown else aligned)(HEADS, format_cells(rows)))
+        cells = format_cells(rows)
+        say(markdown(HEADS, cells) if options.markdown else [TextTable(HEADS, cells)])
     return 0
 
 
