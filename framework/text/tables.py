@@ -20,8 +20,9 @@ class TextTable:
     indent: int = 0
 
     def lines(self) -> list[str]:
-        """A line for the heads and for each row, with the cells of a column under its head."""
-        return [f"{' ' * self.indent}{line}" for line in aligned(self.heads, self.rows)]
+        """A line for the heads, if there are any, and for each row, with columns below each other."""
+        lines = aligned(self.heads, self.rows)
+        return [f"{' ' * self.indent}{line}" for line in (lines if any(self.heads) else lines[1:])]
 
 
 def aligned(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -89,6 +89,10 @@ def test_cells_of_a_table_keep_their_columns() -> None:
     assert aligned(("name", "n"), [("a\nb", "1"), ("abc", "2")]) == ["name  n", "a⏎b   1", "abc   2"]
 
 
+def test_a_table_without_heads_has_its_rows_alone() -> None:
+    assert TextTable(("", ""), [("a", "1"), ("bc", "2")], indent=2).lines() == ["  a   1", "  bc  2"]
+
+
 def test_a_terminal_without_a_character_gets_an_escape(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))

@@ -12,6 +12,7 @@ from framework.cli.terminal import say, say_json, say_text
 from framework.errors import ConfigurationError, nearest
 from framework.explanations import CHAPTERS, EXPLANATIONS, Explanation
 from framework.explanations.page import markdown_page
+from framework.text.tables import TextTable
 
 _WIDEST = 100
 
@@ -77,12 +78,11 @@ def _print_all(*, is_json: bool) -> None:
         say(_all_lines())
 
 
-def _all_lines() -> Iterator[str]:
+def _all_lines() -> Iterator[str | TextTable]:
     widest = max(map(len, EXPLANATIONS))
     for title, chapter in CHAPTERS.items():
         yield f"{title}:"
-        for entry in chapter:
-            yield f"  {entry.code:<{widest}}  {entry.meaning}"
+        yield TextTable(("", ""), [(f"{entry.code:<{widest}}", entry.meaning) for entry in chapter], indent=2)
         yield ""
     yield "`mainstem explain CODE` says why an error happens and what to do"
 
