@@ -81,7 +81,7 @@ def _pace(layer: LayerProgress) -> list[str]:
     if count.done >= total:
         return [fast]
     left = (total - count.done) / rate
-    return [fast, f"about {span(max(round(left), 1) if left < 60 else left)} left"]
+    return [fast, f"about {f'{max(round(left), 1)} s' if left < 59.5 else span(left)} left"]
 
 
 def _per_second(rate: float) -> str:

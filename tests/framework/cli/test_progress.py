@@ -30,7 +30,7 @@ MB = 1024 * 1024
             LayerProgress(
                 "bronze", 10, counts={"files": Count(1, 4), "bytes": Count(100 * MB, 400 * MB)}, tasks=(3, 25)
             ),
-            "bronze: 1 of 4 files, 100.0 MiB of 400.0 MiB, 10.0 MiB a second, about 30.0 s left,"
+            "bronze: 1 of 4 files, 100.0 MiB of 400.0 MiB, 10.0 MiB a second, about 30 s left,"
             " Spark 3 of 25 tasks (10.0 s so far)",
         ),
         (
