@@ -10,12 +10,13 @@ from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes
 from framework.contracts.canonical_types import sql_type
-from framework.lakehouse.lakehouse import is_table, sql_name, table_properties
+from framework.lakehouse.lakehouse import read_table, sql_name, sql_text
 from framework.lakehouse.merge import Merge, Merged
 from framework.naming import quoted, text_literal
 from gold.changes.merge_policy import MergePolicy
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
+from gold.writing.administration import SOURCE_TYPE, STATISTICS, administration_of, set_again
 
 _NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
 
@@ -23,31 +24,37 @@ _NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
 def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
     """Makes the table at `path` contain exactly `rows` (c0…, system columns), in one commit.
 
-    Readers see the old or the new table.
+    Readers see the old or the new table. What an administrator has set on the table is kept.
     """
-    names = layout.gold_names
+    names, spark = layout.gold_names, rows.sparkSession
+    kept = administration_of(spark, path)
     selected = [
-        F.col(f"c{i}").alias(names[c.name], metadata=_comment(c)) for i, c in enumerate(layout.columns)
+        F.col(f"c{i}").alias(names[c.name], metadata=_comment(c, kept.column_comments.get(names[c.name])))
+        for i, c in enumerate(layout.columns)
     ]
     frame = rows.select(
-        *selected, *(F.col(name).cast(kind).alias(name) for name, kind in layout.system.items())
+        *selected,
+        *(
+            F.col(name).cast(kind).alias(name, metadata=_noted(kept.column_comments.get(name)))
+            for name, kind in layout.system.items()
+        ),
+    )
+    statistics = dict.fromkeys(
+        [*_skippable(layout), "_cdc_sequence", *_with_statistics(kept.statistics, layout)]
     )
     properties = {
-        "comment": _purpose(layout),
+        **kept.properties,
+        "comment": kept.comment or _purpose(layout),
         "delta.enableChangeDataFeed": "true",
-        "delta.dataSkippingStatsColumns": ",".join(
-            quoted(name) for name in [*_skippable(layout), "_cdc_sequence"]
-        ),
+        STATISTICS: ",".join(map(quoted, statistics)),
     }
-    spark = rows.sparkSession
-    had_mapping = is_table(spark, path) and "delta.columnMapping.mode" in table_properties(spark, path)
-    is_mapped = had_mapping or any(_NEEDS_MAPPING.search(name) for name in names.values())
+    is_mapped = kept.has_mapping or any(_NEEDS_MAPPING.search(name) for name in names.values())
     if is_mapped or not has_change_feed(names.values()):
         # Delta refuses to write a whole table with mapped columns while its change feed is on
         properties |= {"delta.enableChangeDataFeed": "false"}
     if is_mapped:
         properties |= {"delta.columnMapping.mode": "name"}
-    if had_mapping:
+    if kept.has_mapping:
         _set_change_feed(spark, path, "false")
     writer = frame.writeTo(sql_name(path)).using("delta")
     for key, value in properties.items():
@@ -55,24 +62,33 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
     writer.createOrReplace()
     if is_mapped and has_change_feed(names.values()):
         _set_change_feed(spark, path, "true")
+    set_again(spark, path, kept, frame.columns)
 
 
 def _purpose(layout: Layout) -> str:
     """The comment that a catalog shows."""
     if "_cdc_valid_from" in layout.system:
         return "A history kept by Mainstem: one row for each version of a key."
-    return "A replica kept by Mainstem: " + (
-        "one current row for each key." if layout.keys else "one row for each change, since no key is known."
-    )
+    if not layout.keys:
+        return "A replica kept by Mainstem: one row for each change, since no key is known."
+    keys = ", ".join(layout.gold_names[key] for key in layout.keys)
+    return f"A replica kept by Mainstem: one current row for each key ({keys})."
 
 
 def _skippable(layout: Layout) -> list[str]:
-    """The key columns for which Delta can collect minima and maxima; it refuses to for two types."""
-    return [
-        layout.gold_names[column.name]
-        for column in layout.key_columns
-        if column.type not in ("binary", "boolean")
-    ]
+    """The key columns for which Delta can collect minima and maxima."""
+    return [layout.gold_names[column.name] for column in layout.key_columns if _has_extremes(column.type)]
+
+
+def _with_statistics(chosen: Sequence[str], layout: Layout) -> list[str]:
+    """The columns among those chosen before for which Delta can still collect minima and maxima."""
+    kinds = {layout.gold_names[c.name]: c.type for c in layout.columns} | dict(layout.system)
+    return [name for name in chosen if name in kinds and _has_extremes(kinds[name])]
+
+
+def _has_extremes(kind: str) -> bool:
+    """Whether Delta collects minima and maxima of a type; it refuses to for two."""
+    return kind not in ("binary", "boolean")
 
 
 def has_change_feed(names: Iterable[str]) -> bool:
@@ -84,8 +100,21 @@ def _set_change_feed(spark: SparkSession, path: str, value: str) -> None:
     spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = '{value}')")
 
 
-def _comment(column: TableColumn) -> dict[str, str]:
-    return {"comment": f"source type: {column.declared}"} if column.declared else {}
+def _comment(column: TableColumn, chosen: str | None) -> dict[str, str]:
+    return _noted(chosen or (f"{SOURCE_TYPE}{column.declared}" if column.declared else None))
+
+
+def _commented(column: TableColumn) -> str:
+    """The comment of a column as a part of a statement.
+
+    Empty where the source declares no type, or one with `${`, which some sessions replace in statements.
+    """
+    is_plain = column.declared and "${" not in column.declared
+    return f" COMMENT {sql_text(f'{SOURCE_TYPE}{column.declared}')}" if is_plain else ""
+
+
+def _noted(text: str | None) -> dict[str, str]:
+    return {"comment": text} if text else {}
 
 
 def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[str]) -> None:
@@ -104,19 +133,22 @@ def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[st
     for name in new:
         at = order.index(name)
         place = "FIRST" if at == 0 else f"AFTER {quoted(names[order[at - 1]])}"
-        spark.sql(
-            f"ALTER TABLE {sql_name(path)} "
-            f"ADD COLUMNS ({quoted(names[name])} {sql_type(kinds[name].type)} {place})"
-        )
+        column = f"{quoted(names[name])} {sql_type(kinds[name].type)}{_commented(kinds[name])}"
+        spark.sql(f"ALTER TABLE {sql_name(path)} ADD COLUMNS ({column} {place})")
 
 
 def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequence[str]) -> None:
-    """Widens the types of columns in place."""
+    """Widens the types of columns in place, with the comments that gold has written."""
+    texts = {c.name: str((c.metadata or {}).get("comment", "")) for c in read_table(spark, path).schema}
     spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
     for column in layout.columns:
         if column.name in wider:
             name, kind = quoted(layout.gold_names[column.name]), sql_type(column.type)
             spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {name} TYPE {kind}")
+            text = texts.get(layout.gold_names[column.name], "")
+            comment = _commented(column)
+            if comment and (not text or text.startswith(SOURCE_TYPE)):
+                spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {name}{comment}")
 
 
 def merge_latest(rows: DataFrame, path: str, layout: Layout, policy: MergePolicy) -> Merged:
