@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName, actions_of, has_effect
 from framework.contracts.erasure import FORGOTTEN, Erasure
-from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE, STATEMENTS_TABLE
+from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE, STATEMENTS_TABLE, TABLES_TABLE
 from framework.lakehouse.lakehouse import is_table, read_table
 from framework.pipeline.layer import Layer, LayerReport, Run, TableLine
 from gold.job import THREADS, GoldResult, rebuild_gold, update_tables
@@ -22,9 +22,9 @@ from gold.operations.parking_reasons import erase_reasons
 from gold.operations.preview import preview
 from gold.operations.trace import trace
 from gold.operations.verify import verify
-from gold.planning.table_state import State, TableState, counts_with_progress, read_states
+from gold.planning.table_state import SCHEMA, State, TableState, counts_with_progress, read_states
 from gold.writing.apply import Applied
-from gold.writing.bad_values import cells
+from gold.writing.bad_values import BAD_VALUES_SCHEMA, cells
 
 _COUNTED = (
     "source string, database string, schema string, `table` string, kind string, reason string, "
@@ -179,4 +179,5 @@ LAYER = Layer(
     find_row=find_row,
     erase=_erase,
     expectations=expectations,
+    logs=lambda: {TABLES_TABLE: SCHEMA, BAD_VALUES_TABLE: BAD_VALUES_SCHEMA},
 )

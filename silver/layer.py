@@ -16,12 +16,15 @@ from framework.contracts.table_names import (
     MESSAGES_TABLE,
     PENDING_TABLE,
     QUARANTINE_TABLE,
+    STATEMENTS_TABLE,
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGES, QUARANTINE
 from framework.demo.feeds import sample
 from framework.pipeline.layer import LANDED, Layer, LayerReport, Run
 from framework.pipeline.message_counts import accounts
 from framework.text.formatting import quantity
+from silver.batches.batch_counts import COUNTS_SCHEMA
+from silver.batches.changes_table import STATEMENTS
 from silver.batches.seed_plans import resolve_seed
 from silver.detection.detect import detect
 from silver.epochs.history import read_history
@@ -195,4 +198,5 @@ LAYER = Layer(
     detect=lambda messages, source: detect(messages, FORMATS, source, sample),
     events=describe_events,
     expectations=expectations,
+    logs=lambda: {BATCHES_TABLE: COUNTS_SCHEMA, STATEMENTS_TABLE: STATEMENTS},
 )

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from framework.config.model import Config
 from framework.config.sources import Kafka
@@ -146,6 +147,10 @@ def _no_formats() -> Sequence[Mapping[str, str]]:
     return ()
 
 
+def _no_logs() -> Mapping[str, StructType | str]:
+    return {}
+
+
 def _no_models() -> Mapping[str, type[BaseModel]]:
     return {}
 
@@ -176,6 +181,7 @@ class Layer:
         resolve_seed: Returns the seed for a request; one layer has it.
         seed: Lands the rows of a dump as messages; one layer has it.
         expectations: Returns what the quality step checks.
+        logs: Returns the schemas of its tables in `ops` that a dashboard reads, by table.
     """
 
     name: str
@@ -199,6 +205,7 @@ class Layer:
     resolve_seed: Callable[[Run, SeedRequest], ResolvedSeed] | None = None
     seed: Callable[[Run, ResolvedSeed, str], LayerReport] | None = None
     expectations: Callable[[Run, PreviousResults], Sequence[CheckTarget]] | None = None
+    logs: Callable[[], Mapping[str, StructType | str]] = _no_logs
 
 
 def installed_layers() -> Iterator[Layer]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pyspark.sql import SparkSession
 
 from framework.config.model import Catalog, Config, load_config
+from framework.contracts.table_names import MESSAGES_TABLE, RUNS_TABLE
 from framework.lakehouse.catalog import prepare_catalog
 from framework.lakehouse.lakehouse import Lakehouse, lakehouse_of
 from framework.lakehouse.lease import hold_lease
@@ -17,6 +18,7 @@ from framework.lakehouse.owner import check_owner, claim
 from framework.pipeline.erasure import finish
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.lost_logs import describe_losses, note_histories
+from framework.pipeline.run_history import RUNS_SCHEMA
 from framework.spark.session import close_session, jvm_process, open_session
 
 Notify = Callable[[Iterable[str]], None]
@@ -66,6 +68,7 @@ def open_pipeline(
         try:
             if isinstance(config.lakehouse, Catalog):
                 prepare_catalog(spark, lake, config.lakehouse)
+                _prepare_logs(spark, lake)
             claim(spark, lake, config.pipeline)
             if finishes:
                 finish(Run(spark, lake, config, "forget"))
@@ -75,3 +78,17 @@ def open_pipeline(
             note_histories(work)
         finally:
             close_session(spark)
+
+
+def _prepare_logs(spark: SparkSession, lake: Lakehouse) -> None:
+    """Create the tables that a dashboard reads, empty, as long as nothing has landed.
+
+    Later, a table that is missing is one that was lost.
+    """
+    if not lake.exists(spark, MESSAGES_TABLE):
+        logs = {
+            RUNS_TABLE: RUNS_SCHEMA,
+            **{k: v for layer in installed_layers() for k, v in layer.logs().items()},
+        }
+        for name, schema in logs.items():
+            lake.create(spark, name, schema)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from framework.contracts.table_names import ALERTS_TABLE, QUALITY_RESULTS_TABLE, RUNS_TABLE
+from framework.contracts.table_schemas import QUALITY_RESULTS
 from framework.errors import MainstemError, brief
 from framework.pipeline.layer import Layer, LayerReport, MaintainedTable, Run, installed_layers
 from framework.quality.availability import judgeable
@@ -57,4 +58,11 @@ def _tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
             yield MaintainedTable(name)
 
 
-LAYER = Layer(name="quality", run=_run, status=_status, tables_to_maintain=_tables_to_maintain, erase=erase)
+LAYER = Layer(
+    name="quality",
+    run=_run,
+    status=_status,
+    tables_to_maintain=_tables_to_maintain,
+    erase=erase,
+    logs=lambda: {QUALITY_RESULTS_TABLE: QUALITY_RESULTS},
+)

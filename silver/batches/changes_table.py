@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE, STATEMENTS_TABLE
@@ -46,6 +47,11 @@ def schemas_of(staged: DataFrame, ids: Collection[str], batch: int) -> DataFrame
     )
 
 
+_OF_ROWS = ("before", "after", "partial", "half", "paired_with")
+STATEMENTS = StructType([column for column in CHANGES if column.name not in _OF_ROWS])
+"""The columns of `ops/statements`."""
+
+
 def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transaction | None) -> None:
     """Copy the DDL and truncates of the batch to `ops/statements`, so that gold need not read all changes."""
     lake.append(statements_of(committed).coalesce(1), STATEMENTS_TABLE, transaction, {"mergeSchema": "true"})
@@ -53,9 +59,7 @@ def append_statements(lake: Lakehouse, committed: DataFrame, transaction: Transa
 
 def statements_of(committed: DataFrame) -> DataFrame:
     """The DDL and truncates among committed changes, with the columns of `ops/statements`."""
-    return committed.where("kind in ('ddl', 'truncate')").drop(
-        "before", "after", "partial", "half", "paired_with"
-    )
+    return committed.where("kind in ('ddl', 'truncate')").drop(*_OF_ROWS)
 
 
 def is_committed(spark: SparkSession, lake: Lakehouse, batch: int) -> bool:
