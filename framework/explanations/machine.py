@@ -99,6 +99,13 @@ EXPLANATIONS = (
         "Do: `spark.conf.set('spark.sql.variable.substitute', 'false')`.",
     ),
     Explanation(
+        "NO_WORKSPACE",
+        "`doctor --live` tries what only a workspace of Databricks can show, and this is no compute of one.",
+        "The command was started on a machine of your own.",
+        "Start it in a notebook or as a task of a job. `doctor --databricks` lists the rights anywhere.",
+        "Do: `mainstem doctor --databricks`.",
+    ),
+    Explanation(
         "PORT_UNAVAILABLE",
         "Spark cannot open a port on 127.0.0.1.",
         "All ports that it tries are in use, or the network of the machine is restricted.",

@@ -6,20 +6,28 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
 from framework.cli.options import Options
 from framework.cli.terminal import say_json, say_line
-from framework.errors import MainstemError
+from framework.config.model import Config
+from framework.errors import MainstemError, brief
+from framework.lakehouse.live_checks import LiveCheck, live_checks
+from framework.lakehouse.rights import Right, needed_rights
 from framework.pipeline.session import read_config
 from framework.spark.jars import known_jars, packages
+from framework.spark.session import close_session, open_session
 from framework.spark.startup_errors import OLDEST_JAVA, find_java, java_version
 
 GIGABYTE = 1_000_000_000
 LEAST_DISK = GIGABYTE
 LEAST_MEMORY = 3 * GIGABYTE
+_SOMEBODY = "the application id of the service principal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +41,81 @@ class Finding:
 
 
 def run(options: Options) -> int:
-    """Check this machine and print the findings; returns 1 when something is missing."""
+    """Check this machine and print the findings; returns 1 when something is missing.
+
+    With `databricks` or `live`: list the rights that the pipeline needs in Unity Catalog, and in a workspace
+    try them.
+    """
+    if options.databricks or options.live:
+        return _databricks(read_config(options.config), options)
     root = read_config(options.config).root if Path(options.config).exists() else None
-    findings = diagnose(root)
-    if options.json:
-        say_json(
-            {
-                "findings": [
-                    {"name": f.name, "ok": f.ok, "found": f.found, "action": f.action} for f in findings
-                ]
-            }
-        )
+    return _told(diagnose(root), {}, is_json=options.json)
+
+
+def _told(findings: Sequence[Finding], more: Mapping[str, object], *, is_json: bool) -> int:
+    """Print findings; returns 1 where one is not ok. `more` is only for JSON."""
+    if is_json:
+        found = [{"name": f.name, "ok": f.ok, "found": f.found, "action": f.action} for f in findings]
+        say_json({"findings": found, **more})
     else:
         for finding in findings:
             say_line(f"{'ok  ' if finding.ok else 'FAIL'}  {finding.name:<22} {finding.found}")
             if not finding.ok:
                 say_line(f"      do: {finding.action}")
     return 0 if all(f.ok for f in findings) else 1
+
+
+def _databricks(config: Config, options: Options) -> int:
+    rights = needed_rights(config)
+    if "DATABRICKS_RUNTIME_VERSION" not in os.environ:
+        grants = [right.grant(_SOMEBODY) for right in rights]
+        if options.live:
+            raise MainstemError(
+                "NO_WORKSPACE",
+                found="this is no compute of Databricks",
+                where="doctor --live",
+                action="run it in a notebook or as a task of a job",
+            )
+        if options.json:
+            say_json({"findings": [], "grants": grants})
+        else:
+            say_line("The rights that the pipeline needs. They are tried where this runs in a workspace.")
+            for right, grant in zip(rights, grants, strict=True):
+                say_line(f"{grant};  -- {right.purpose}")
+        return 0
+    spark = open_session(config)
+    try:
+        findings = examine(spark, rights, live_checks(config) if options.live else ())
+    finally:
+        close_session(spark)
+    return _told(findings, {"grants": [right.grant(_SOMEBODY) for right in rights]}, is_json=options.json)
+
+
+def examine(spark: SparkSession, rights: Iterable[Right], checks: Iterable[LiveCheck] = ()) -> list[Finding]:
+    """Try rights, and checks that only a workspace can answer.
+
+    A right that is missing is told with its GRANT; one that cannot be tried is told as not tried.
+    """
+    row = spark.sql("SELECT current_user()").first()
+    principal = str(row[0]) if row else _SOMEBODY
+    findings = []
+    for right in rights:
+        named = f"{', '.join(right.privileges)} on {right.securable}"
+        if right.probe is None:
+            findings.append(Finding("right", True, f"{named}: not tried, for {right.purpose}"))
+            continue
+        try:
+            right.probe(spark)
+        except (PySparkException, OSError) as error:
+            findings.append(Finding("right", False, f"{named}: {brief(error)}", right.grant(principal)))
+        else:
+            findings.append(Finding("right", True, named))
+    for check in checks:
+        try:
+            findings.append(Finding(check.name, True, check.run(spark)))
+        except (PySparkException, ValueError) as error:
+            findings.append(Finding(check.name, False, brief(error), check.action))
+    return findings
 
 
 def diagnose(root: str | None = None, *, start_spark: Callable[[], object] | None = None) -> list[Finding]:

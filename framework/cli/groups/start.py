@@ -108,8 +108,25 @@ def validate(
     """Check the configuration, and that its landing folders are there."""
 
 
-@command(START, "doctor:run", "mainstem doctor")
-def doctor(config: Config = CONFIG, env: Env = None, json: Json = False, debug: Debug = False) -> None:
+@command(START, "doctor:run", "mainstem doctor", "mainstem doctor --databricks")
+def doctor(
+    databricks: Annotated[
+        bool,
+        typer.Option(
+            "--databricks",
+            metavar="",
+            help="List the rights that the pipeline needs; in a workspace, try them.",
+        ),
+    ] = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", metavar="", help="Also try what only a workspace can show."),
+    ] = False,
+    config: Config = CONFIG,
+    env: Env = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Check this machine: Java, jars, memory, disk, rights."""
 
 

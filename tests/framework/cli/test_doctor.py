@@ -1,7 +1,9 @@
+import json
 from pathlib import Path
 
 import pytest
 
+from framework.cli import main
 from framework.cli.commands.doctor import diagnose
 from framework.errors import MainstemError
 
@@ -33,3 +35,23 @@ def test_spark_is_tried_only_when_asked_for() -> None:
     assert "spark" not in {finding.name for finding in diagnose()}
     assert diagnose(start_spark=fail)[-1].action == "connect"
     assert diagnose(start_spark=lambda: None)[-1].ok
+
+
+def test_the_rights_of_a_pipeline_are_listed_without_a_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("DATABRICKS_RUNTIME_VERSION", raising=False)
+    file = tmp_path / "mainstem.yml"
+    file.write_text(
+        "pipeline: shop\nlakehouse: {catalog: main}\ncheckpoints: /Volumes/main/ops/files\n"
+        "sources: {feed: {format: canal, files: /Volumes/main/ops/landing/feed}}\n"
+    )
+    assert main(["doctor", "--databricks", "-c", str(file)]) == 0
+    principal = "`the application id of the service principal`"
+    assert f"GRANT USE CATALOG ON CATALOG `main` TO {principal};  -- tables\n" in capsys.readouterr().out
+    assert main(["doctor", "--databricks", "--json", "-c", str(file)]) == 0
+    grants = json.loads(capsys.readouterr().out)["grants"]
+    assert f"GRANT READ VOLUME ON VOLUME `main`.`ops`.`landing` TO {principal}" in grants
+    assert len(grants) == 8
+    assert main(["doctor", "--live", "-c", str(file)]) == 1
+    assert "error: NO_WORKSPACE\n" in capsys.readouterr().err
