@@ -145,6 +145,13 @@ EXPLANATIONS = (
         "Do: `mainstem trace crm.customer id=17`.",
     ),
     Explanation(
+        "NO_BUNDLE",
+        "`init --databricks` writes into the Databricks bundle, and this folder has none.",
+        "The command was started in another folder than that of `databricks.yml`.",
+        "Go to the folder of a clone of Mainstem, and name your configuration with `-c`.",
+        "Do: `cd mainstem && mainstem init --databricks -c ../shop/mainstem.yml`.",
+    ),
+    Explanation(
         "NO_MARKERS",
         "The file has no place for the table of formats.",
         "The two marker lines are missing.",

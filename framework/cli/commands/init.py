@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 from framework.cli.commands.detect import TopicMessages, detect_formats, topics_of
 from framework.cli.options import Options
 from framework.cli.terminal import say, say_json
+from framework.config.drafting.bundle_text import BundleText, bundle_text
 from framework.config.drafting.template import (
     Draft,
     DraftSource,
@@ -20,6 +22,7 @@ from framework.config.drafting.template import (
 )
 from framework.config.drafting.topic_template import draft_of_topics
 from framework.config.json_schema import SCHEMA_FILE, SCHEMA_ID, json_schema
+from framework.config.model import load_config
 from framework.errors import ConfigurationError
 from framework.pipeline.session import option_models
 from framework.text.formatting import quantity
@@ -30,27 +33,79 @@ def run(options: Options) -> int:
     file = Path(options.config)
     place = topics_of(options)
     if place is not None and options.origin:
-        raise ConfigurationError(
-            "WRONG_ARGUMENTS",
-            found="--from beside --kafka",
-            where="mainstem init",
-            action="leave out one of the two: a draft is made of files or of topics",
+        raise _wrong(
+            "--from beside --kafka", "leave out one of the two: a draft is made of files or of topics"
         )
+    if options.databricks:
+        if place is not None or options.origin:
+            raise _wrong(
+                "--databricks beside --from or --kafka", "draft a configuration first, then give it with -c"
+            )
+        return _for_bundle(file, is_json=options.json)
     if place is not None:
         draft = draft_of_topics(place, TopicMessages(place, is_json=options.json).detect)
     else:
         draft = draft_configuration(Path(options.origin), detect_formats) if options.origin else Draft()
     text = draft_text(file, draft)
-    try:
+    with _writing(file, exists="name another one with -c: nothing is overwritten"):
         with file.open("x", encoding="utf-8") as target:
             target.write(text)
         schema = write_schema(file.parent)
+    if options.json:
+        say_json({**_document(file, draft), "schema": str(schema) if schema else None})
+    else:
+        say((*_lines(file, draft), _schema_line(file.parent, schema), _next_line(draft)))
+    return 0
+
+
+def _wrong(found: str, action: str) -> ConfigurationError:
+    return ConfigurationError("WRONG_ARGUMENTS", found=found, where="mainstem init", action=action)
+
+
+def _for_bundle(file: Path, *, is_json: bool) -> int:
+    """Write a configuration of the Databricks bundle in this folder, from one that works on this machine."""
+    config = load_config(file, formats=option_models())
+    if not Path("databricks.yml").is_file():
+        raise ConfigurationError(
+            "NO_BUNDLE",
+            found="no file databricks.yml",
+            where=str(Path.cwd()),
+            action="go to the folder of a clone of Mainstem, and name the configuration with -c",
+        )
+    made = bundle_text(file, os.environ)
+    target = Path("pipelines") / f"{config.pipeline}.yml"
+    with _writing(target, exists="remove it, or rename the pipeline: nothing is overwritten"):
+        target.parent.mkdir(exist_ok=True)
+        with target.open("x", encoding="utf-8") as written:
+            written.write(made.text)
+    if is_json:
+        say_json({"config": str(target), "pipeline": config.pipeline, "landed": dict(made.landed)})
+    else:
+        say(_bundle_lines(target, config.pipeline, made))
+    return 0
+
+
+def _bundle_lines(target: Path, pipeline: str, made: BundleText) -> Iterator[str]:
+    yield f"{target}: written"
+    for source, folder in made.landed.items():
+        yield f"  {source}: reads the folder {source} of the bundle's volume `landing`; copy {folder} there"
+    yield (
+        f'next: write {{"pipeline": "{pipeline}", "catalog": …, "warehouse_id": …}} into '
+        ".databricks/bundle/dev/variable-overrides.json, then `databricks bundle deploy`"
+    )
+
+
+@contextlib.contextmanager
+def _writing(file: Path, *, exists: str) -> Iterator[None]:
+    """Raise ConfigurationError where a new file cannot be written. `exists` is the advice if there is one."""
+    try:
+        yield
     except FileExistsError:
         raise ConfigurationError(
             "CONFIG_EXISTS",
             found="a file",
             where=str(file),
-            action="name another one with -c: nothing is overwritten",
+            action=exists,
         ) from None
     except OSError as error:
         raise ConfigurationError(
@@ -59,11 +114,6 @@ def run(options: Options) -> int:
             where=str(file),
             action="name a file in a folder that is there",
         ) from None
-    if options.json:
-        say_json({**_document(file, draft), "schema": str(schema) if schema else None})
-    else:
-        say((*_lines(file, draft), _schema_line(file.parent, schema), _next_line(draft)))
-    return 0
 
 
 def write_schema(folder: Path) -> Path | None:

@@ -85,6 +85,14 @@ def init(
     kafka: _Kafka = None,
     topic: _Topic = None,
     kafka_option: _KafkaOption = None,
+    databricks: Annotated[
+        bool,
+        typer.Option(
+            "--databricks",
+            metavar="",
+            help="Write pipelines/NAME.yml for the bundle here, from the file --config.",
+        ),
+    ] = False,
     config: Annotated[
         str, typer.Option("--config", "-c", metavar="FILE", help="The file to write; none is overwritten.")
     ] = CONFIG,
