@@ -43,8 +43,13 @@ def test_a_run_checks_the_configuration_runs_all_layers_and_ends_with_the_rules(
     assert tasks["validate"]["python_wheel_task"]["parameters"][0] == "validate"
     assert tasks["run"]["depends_on"] == [{"task_key": "validate"}]
     assert "run_if" not in tasks["run"]  # a configuration that is not valid is not run
-    assert tasks["run"]["python_wheel_task"]["parameters"][:3] == ["run", "--through", "gold"]
-    assert tasks["quality"]["python_wheel_task"]["parameters"][:3] == ["run", "--through", "quality"]
+    chosen = ["--through", "{{job.parameters.through}}", "--table", "{{job.parameters.table}}"]
+    assert tasks["run"]["python_wheel_task"]["parameters"][:6] == ["run", "--without-quality", *chosen]
+    assert tasks["quality"]["python_wheel_task"]["parameters"][:5] == ["run", *chosen]
+    defaults = {
+        each["name"]: each["default"] for each in read_bundle(ROOT, target).jobs["mainstem"]["parameters"]
+    }
+    assert (defaults["through"], defaults["table"]) == ("quality", "")
     assert {"task_key": "run"} in tasks["quality"]["depends_on"]
     assert tasks["quality"]["run_if"] == "ALL_DONE"
 
@@ -413,11 +418,16 @@ BROKEN = [
     (BUNDLE, "    default: UTC", "    default: Mars/Olympus", "no time zone Mars/Olympus"),
     (
         JOB,
-        '"--through", "gold"',
-        '"--through", "platinum"',
+        "default: quality}",
+        "default: platinum}",
         "run: mainstem run: invalid value for '--through': 'platinum' is unknown",
     ),
-    (JOB, '["run", "--through", "gold"', '["land", "--through", "gold"', "mainstem: no command 'land'"),
+    (
+        JOB,
+        "- run\n              - --without",
+        "- land\n              - --without",
+        "mainstem: no command 'land'",
+    ),
     (JOB, '"-c"', '"--configuration"', "no option --configuration"),
     (BUNDLE, "default: ${workspace.file_path}/", "default: ./", "a job does not reach ./"),
     # what must not be lost, doubled or repeated

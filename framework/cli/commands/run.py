@@ -20,6 +20,9 @@ from framework.pipeline.step_log import show_steps
 def run(options: Options) -> int:
     """Run the layers and print a line for each table, then the totals; returns the exit code."""
     config = read_config(options.config)
+    if options.without_quality and options.through == "quality":
+        options.through = "gold"
+    table = options.table or None  # a parameter of a job that nobody has set is an empty text
     if options.verbose:
         show_steps()
     with alert_on_failure(config, say_note):
@@ -28,11 +31,11 @@ def run(options: Options) -> int:
                 open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark),
                 until_asked_to_end() as ended,
             ):
-                work = Run(spark, lake, config, "", options.table)
+                work = Run(spark, lake, config, "", table)
                 return repeat(lambda: _round(work, options), options.continuous, ended)
         with show_progress(is_shown=not options.json) as progress:
             reports, seconds = apply_waiting(
-                config, options.through, options.table, notify=say_note, progress=progress
+                config, options.through, table, notify=say_note, progress=progress
             )
     return print_run(reports, seconds, is_json=options.json)
 

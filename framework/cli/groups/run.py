@@ -65,6 +65,12 @@ def run(
         ),
     ] = _LAYERS[-1],
     table: OneTable = None,
+    without_quality: Annotated[
+        bool,
+        typer.Option(
+            "--without-quality", metavar="", help="Leave the quality rules out: another task judges them."
+        ),
+    ] = False,
     continuous: Annotated[
         str | None,
         typer.Option(
