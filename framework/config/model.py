@@ -61,6 +61,10 @@ class Catalog(BaseModel):
         default_factory=dict,
         description="The privileges that users and groups get on the schema of a layer.",
     )
+    tags: dict[str, str] = Field(
+        default_factory=dict,
+        description="The tags of the four schemas, on Databricks. Tags that others have set stay.",
+    )
 
 
 class Config(BaseModel):

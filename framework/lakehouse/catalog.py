@@ -1,7 +1,8 @@
-"""Creates the schemas of a catalog before the first table is written, and grants privileges on them."""
+"""Creates the schemas of a catalog before the first table is written, with their privileges and tags."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import SparkSession
@@ -21,7 +22,8 @@ def prepare_catalog(spark: SparkSession, lake: Lakehouse, catalog: Catalog) -> N
         schema = lake.schema_of(layer)
         if not spark.catalog.databaseExists(schema):
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema} COMMENT {sql_text(comment)}")
-    for statement in grant_statements(lake, catalog.grants):
+    tags = catalog.tags if "DATABRICKS_RUNTIME_VERSION" in os.environ else {}
+    for statement in (*grant_statements(lake, catalog.grants), *tag_statements(lake, tags)):
         spark.sql(statement)
 
 
@@ -32,3 +34,11 @@ def grant_statements(
     for layer, principals in grants.items():
         for principal, privileges in principals.items():
             yield f"GRANT {', '.join(privileges)} ON SCHEMA {lake.schema_of(layer)} TO {quoted(principal)}"
+
+
+def tag_statements(lake: Lakehouse, tags: Mapping[str, str]) -> Iterator[str]:
+    """A statement for each schema that sets its tags; none without tags. Other tags of a schema stay."""
+    if tags:
+        pairs = ", ".join(f"{sql_text(name)} = {sql_text(value)}" for name, value in tags.items())
+        for layer in LAYERS:
+            yield f"ALTER SCHEMA {lake.schema_of(layer)} SET TAGS ({pairs})"

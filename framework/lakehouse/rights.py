@@ -67,6 +67,8 @@ def _of_tables(config: Config) -> Iterator[Right]:
         schema = lake.schema_of(layer)
         privileges = ("USE SCHEMA", "CREATE TABLE", "SELECT", "MODIFY")
         yield Right(privileges, f"SCHEMA {schema}", f"the tables of {layer}", _writable_schema(schema))
+        if config.lakehouse.tags:
+            yield Right(("APPLY TAG",), f"SCHEMA {schema}", "`tags` of the configuration")
         if config.lakehouse.grants.get(layer):  # type: ignore[call-overload]
             yield Right(("MANAGE",), f"SCHEMA {schema}", "`grants` of the configuration")
 

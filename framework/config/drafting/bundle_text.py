@@ -66,10 +66,11 @@ def _edits(root: yaml.MappingNode, landed: dict[str, str]) -> Iterator[tuple[int
     if "lakehouse" in top:
         lakehouse = top["lakehouse"]
         own = '{catalog: "${env:MAINSTEM_CATALOG}", schema_prefix: "${env:MAINSTEM_SCHEMA_PREFIX}"'
-        grants = _values(lakehouse).get("grants")
-        if grants is not None:
-            granted = yaml.SafeLoader("").construct_document(grants)
-            own += f", grants: {json.dumps(granted, ensure_ascii=False)}"
+        for key in ("grants", "tags"):
+            kept = _values(lakehouse).get(key)
+            if kept is not None:
+                value = yaml.SafeLoader("").construct_document(kept)
+                own += f", {key}: {json.dumps(value, ensure_ascii=False)}"
         start, end = _span(lakehouse)
         separator = ", " if root.flow_style else "\n"
         more = "" if "checkpoints" in top else f"{separator}checkpoints: {checkpoints}"

@@ -55,6 +55,7 @@ lakehouse:
   catalog: dev
   grants:
     gold: {"data team": [USE SCHEMA, SELECT]}
+  tags: {team: finance}
 # the sources
 sources:
   orders: {format: canal, files: /Volumes/dev/ops/landing/orders}
@@ -93,6 +94,7 @@ def test_a_configuration_of_another_catalog_keeps_its_grants_and_its_volume(tmp_
     assert isinstance(config.lakehouse, Catalog)
     assert config.lakehouse.catalog == "main"
     assert config.lakehouse.grants == {"gold": {"data team": ("USE SCHEMA", "SELECT")}}
+    assert config.lakehouse.tags == {"team": "finance"}
     assert config.checkpoints == "/Volumes/main/shop_ops/files/checkpoints"
     assert config.sources["orders"].files == "/Volumes/dev/ops/landing/orders"
 

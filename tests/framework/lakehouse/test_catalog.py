@@ -6,7 +6,7 @@ import pytest
 
 from framework.config.model import Catalog, load_config
 from framework.errors import ConfigurationError
-from framework.lakehouse.catalog import grant_statements
+from framework.lakehouse.catalog import grant_statements, tag_statements
 from framework.lakehouse.lakehouse import Lakehouse, is_called, lakehouse_of, sql_name
 from silver.layer import LAYER as SILVER
 
@@ -61,6 +61,20 @@ def test_grants_are_written_for_each_schema_and_principal(tmp_path: Path) -> Non
         "GRANT USE SCHEMA, SELECT ON SCHEMA main.gold TO `analysts`",
         "GRANT BROWSE ON SCHEMA main.gold TO `o``ps`",
     ]
+
+
+def test_tags_are_set_on_each_schema_and_none_without_tags(tmp_path: Path) -> None:
+    config = load_config(
+        configured(tmp_path, '{catalog: main, tags: {pipeline: shop, owner: "it\'s us"}}'),
+        formats=SILVER.options(),
+    )
+    assert isinstance(config.lakehouse, Catalog)
+    lake = lakehouse_of(config)
+    assert list(tag_statements(lake, config.lakehouse.tags)) == [
+        f"ALTER SCHEMA main.{layer} SET TAGS ('pipeline' = 'shop', 'owner' = 'it\\'s us')"
+        for layer in ("bronze", "silver", "gold", "ops")
+    ]
+    assert list(tag_statements(lake, {})) == []
 
 
 @pytest.mark.parametrize(
