@@ -27,7 +27,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class TableEnd:
-    """A table that a layer has finished; `state` is ok or PARKED."""
+    """A table that a layer has finished; `state` is ok, PARKED or FAILED."""
 
     name: str
     state: str
@@ -118,7 +118,7 @@ class Progress:
                 layer.active[name] = self._clock()
 
     def end_table(self, name: str, state: str) -> None:
-        """The layer has ended with a table; `state` is ok or PARKED."""
+        """The layer has ended with a table; `state` is ok, PARKED or FAILED."""
         with self._lock:
             for layer in self._layers[-1:]:
                 began = layer.active.pop(name, self._clock())

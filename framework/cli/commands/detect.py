@@ -89,8 +89,9 @@ class TopicMessages:
         read_topics = next(layer.read_topics for layer in layers if layer.read_topics is not None)
         self._detect = next(layer.detect for layer in layers if layer.detect is not None)
         self._sample = Sample()
-        with show_progress(is_shown=not is_json):
+        with show_progress(is_shown=not is_json) as progress:
             spark = open_session(_Looking(), kafka=True)
+            progress.begin(f"sample of {place}")
             try:
                 self._messages = list(read_topics(spark, place.kafka, self._sample))
             finally:

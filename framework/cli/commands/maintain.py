@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pyspark.sql import SparkSession
 
 from framework.cli.options import Options
+from framework.cli.progress import show_progress
 from framework.cli.terminal import say, say_json, say_note
 from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
@@ -47,15 +48,25 @@ def run(options: Options) -> int:
             action=f"name {SHORTEST_DAYS} or more: readers and rebuilds may stand on files that are younger",
         )
     config = read_config(options.config)
-    with open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark):
+    with (
+        show_progress(is_shown=not options.json) as progress,
+        open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark),
+    ):
         work = Run(spark, lake, config, "maintain", options.table)
+        progress.begin("maintenance")
         tables = [
             table
             for layer in installed_layers()
             if layer.tables_to_maintain is not None
             for table in layer.tables_to_maintain(work)
         ]
-        results = [maintain_table(spark, lake, table, options.days) for table in tables]
+        progress.expect("tables", len(tables))
+        results = []
+        for table in tables:
+            progress.start_table(table.name)
+            results.append(maintain_table(spark, lake, table, options.days))
+            progress.end_table(table.name, "FAILED" if results[-1].has_failed else "ok")
+            progress.advance("tables")
         _remove_staging(lake)
     if options.json:
         say_json({"tables": [asdict(result) for result in results]})

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 
 from framework.cli.options import Options
 from framework.cli.output import print_run
+from framework.cli.progress import show_progress
 from framework.cli.terminal import say_note
+from framework.errors import located
 from framework.pipeline.layer import LayerReport, Run, SeedRequest, installed_layers
 from framework.pipeline.run import new_run_id
 from framework.pipeline.run_history import append_run
 from framework.pipeline.session import open_pipeline, read_config
+from framework.spark.running_tasks import running_tasks
 
 
 def run(options: Options) -> int:
     """Land the rows of a dump at their position, and bring the table up to date."""
     config = read_config(options.config)
     started = time.monotonic()
-    with open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark):
-        work = Run(spark, lake, config, new_run_id(), options.table)
+    with (
+        show_progress(is_shown=not options.json) as progress,
+        open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark),
+    ):
+        work = Run(spark, lake, config, new_run_id(), options.table, progress=progress)
+        progress.watch_tasks(partial(running_tasks, spark))
         request = SeedRequest(options.table, options.position, options.source)
         reports = list(_seed_layers(work, request, options.origin))
         seconds = time.monotonic() - started
@@ -32,7 +40,10 @@ def _seed_layers(work: Run, request: SeedRequest, path: str) -> Iterator[LayerRe
     layers = list(installed_layers())
     seed = next(layer.resolve_seed for layer in layers if layer.resolve_seed is not None)(work, request)
     for layer in layers:
-        if layer.seed is not None:
-            yield layer.seed(work, seed, path)
-        elif layer.name != "quality":
-            yield layer.run(work)
+        if layer.name == "quality":
+            continue
+        work.progress.begin(layer.name)
+        with located(f"layer {layer.name}"):
+            report = layer.run(work) if layer.seed is None else layer.seed(work, seed, path)
+        work.progress.end()
+        yield report
