@@ -23,6 +23,13 @@ _LEAST_MESSAGES = 20
 _LEAST_BYTES = 1024 * 1024
 _PARTITIONS = 40
 """How many partitions are assumed where their number is unknown."""
+_IMPATIENT = {
+    "kafka.request.timeout.ms": "10000",
+    "kafka.default.api.timeout.ms": "15000",
+    "fetchOffset.numRetries": "1",
+    "endingOffsets": "latest",
+}
+"""Somebody waits for the answer: a broker that is not there is told in less than a minute."""
 _SAMPLED = "topic string, partition int, offset bigint, timestamp bigint, key binary, value binary, " + (
     "headers array<struct<key: string, value: binary>>"
 )
@@ -62,7 +69,7 @@ def _batch_options(kafka: Kafka) -> dict[str, str]:
     """The options of the reader, without those that only a stream has."""
     stream = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "startingoffsets")
     options = {key: value for key, value in reader_options(kafka).items() if key.lower() not in stream}
-    return {**options, "startingOffsets": "earliest", "endingOffsets": "latest", "failOnDataLoss": "false"}
+    return {**_IMPATIENT, **options, "startingOffsets": "earliest", "failOnDataLoss": "false"}
 
 
 def first_messages(records: DataFrame, messages: int, size: int) -> DataFrame:

@@ -60,9 +60,13 @@ def test_settings_of_streams_are_no_settings_of_a_sample() -> None:
             "maxOffsetsPerTrigger": 5,
             "startingOffsets": "latest",
             "kafka.security.protocol": "SSL",
+            "kafka.request.timeout.ms": 700,
         }
     )
     assert topic_sample._batch_options(kafka) == {
+        "kafka.request.timeout.ms": "700",
+        "kafka.default.api.timeout.ms": "15000",
+        "fetchOffset.numRetries": "1",
         "subscribePattern": "^(?:t.*)$",
         "kafka.bootstrap.servers": "a:1",
         "kafka.security.protocol": "SSL",
