@@ -83,7 +83,7 @@ test-browser: $(READY)
 
 # apart from `test`: it needs the Databricks command line, and is skipped without it
 test-bundle: $(READY)
-	MAINSTEM_BUNDLE=1 $(BIN)/python -m pytest tests/architecture/test_bundle_command_line.py $(PYTEST_ARGS)
+	MAINSTEM_BUNDLE=1 $(BIN)/python -m pytest tests/architecture/test_bundle_command_line.py tests/architecture/test_bundle_deploys.py $(PYTEST_ARGS)
 
 # apart from `test`: it installs Spark once more, and starts it once a task
 test-wheel: $(READY)

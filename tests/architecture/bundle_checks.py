@@ -38,7 +38,7 @@ _SHAPE: dict[str, Any] = {
     "bundle": {"name": str, "databricks_cli_version": str},
     "workspace": {"root_path": str},
     "include": [str],
-    "sync": {"exclude": [str]},
+    "sync": {"paths": [str]},
     "artifacts": {"*": {"type": str, "build": str, "path": str, "dynamic_version": bool}},
     "variables": {"*": {"description": str, "default": (str, int, list, dict), "type": str}},
     "resources": _RESOURCES,

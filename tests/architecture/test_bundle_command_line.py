@@ -86,7 +86,10 @@ def host() -> Iterator[str]:
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
     """A copy of what makes the bundle, for the command line writes beside it."""
-    for file in (ROOT / BUNDLE, ROOT / "pyproject.toml", *ROOT.glob("*/*.job.yml"), *ROOT.glob("*/*.json")):
+    for file in (
+        *(ROOT / BUNDLE, ROOT / "pyproject.toml", ROOT / "pipelines" / "shop.yml"),
+        *(*ROOT.glob("*/*.job.yml"), *ROOT.glob("*/*.json")),
+    ):
         copied = tmp_path / "bundle" / file.relative_to(ROOT)
         copied.parent.mkdir(exist_ok=True, parents=True)
         shutil.copyfile(file, copied)
@@ -271,7 +274,6 @@ def test_the_template_writes_the_values_of_another_pipeline_for_a_target_of_its_
 def test_the_template_overwrites_and_guesses_nothing(
     program: str, host: str, copy: Path, answers: dict[str, str], told: str
 ) -> None:
-    (copy / "pipelines").mkdir()
     (copy / "pipelines" / "shop.yml").write_text("pipeline: shop\n")
     done = rendered(program, host, copy, {"warehouse_id": "12ab"} | answers)
     assert done.returncode != 0

@@ -85,5 +85,5 @@ def test_the_configuration_uses_the_names_that_the_tasks_set() -> None:
     assert used == {pair.strip().partition("=")[0] for pair in settings.split(",")}
 
 
-def test_the_template_is_not_uploaded_with_the_bundle() -> None:
-    assert "templates/**" in BUNDLE["sync"]["exclude"]
+def test_only_configurations_are_uploaded_with_the_bundle() -> None:
+    assert BUNDLE["sync"] == {"paths": ["pipelines"]}
