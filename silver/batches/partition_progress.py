@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.table_names import PARTITIONS_TABLE
 from framework.contracts.table_schemas import CHANGES
-from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from silver.changes.staged_rows import STAGED
 from silver.values.sequence import epoch_part_sql, tie_sql, without_tie_sql
 
@@ -42,6 +42,10 @@ class PartitionProgress:
 
     last_offset: int
     position: str
+
+    def __or__(self, other: PartitionProgress) -> PartitionProgress:
+        """The progress of both."""
+        return PartitionProgress(max(self.last_offset, other.last_offset), max(self.position, other.position))
 
 
 NO_PROGRESS = PartitionProgress(-1, "")
@@ -156,12 +160,12 @@ def _progress_of_changes(changes: DataFrame) -> DataFrame:
     )
 
 
-def restore_progress(spark: SparkSession, lake: Lakehouse, changes: str, batch: int) -> bool:
+def restore_progress(changes: DataFrame, lake: Lakehouse, batch: int) -> bool:
     """Write `ops/partitions` from the changes, where it is lost; rows do not pass through this process.
 
     Returns whether there were changes that are ordered by their partition.
     """
-    progress = _progress_of_changes(lake.rows(spark, changes, CHANGES))
+    progress = _progress_of_changes(changes)
     if progress.isEmpty():
         return False
     columns = (F.max("last_offset").alias("last_offset"), F.max("top").alias("top"))
@@ -170,15 +174,49 @@ def restore_progress(spark: SparkSession, lake: Lakehouse, changes: str, batch: 
     return True
 
 
-def append_progress(
-    spark: SparkSession, lake: Lakehouse, batch: int, tops: Mapping[Partition, PartitionProgress]
-) -> None:
-    """Save the progress of a batch, before the batch is committed.
+def complete_progress(changes: DataFrame, lake: Lakehouse) -> None:
+    """Add to `ops/partitions` what it lacks of these changes, some of which may have been ordered by time.
 
-    If a run dies in between, the saved progress is too far: messages up to it then count as late.
+    A repeat changes nothing. Where `ops/partitions` is missing, it is derived when it is needed.
     """
+    spark = changes.sparkSession
+    if not lake.exists(spark, PARTITIONS_TABLE):
+        return
+    saved = lake.read(spark, PARTITIONS_TABLE).groupBy(*_PARTITION)
+    held = saved.agg(F.max("last_offset").alias("held_offset"), F.max("top").alias("held_top"))
+    columns = (F.max("last_offset").alias("last_offset"), F.max("top").alias("top"))
+    found = _progress_of_changes(changes).groupBy(*_PARTITION).agg(*columns)
+    is_behind = (F.col("last_offset") > F.col("held_offset")) | (F.col("top") > F.col("held_top"))
+    rows = found.join(held, list(_PARTITION), "left").where(F.coalesce(is_behind, F.lit(True)))
+    rows = rows.select(F.lit(-1).cast("long").alias("batch"), *_PARTITION, "last_offset", "top")
+    if not rows.isEmpty():
+        lake.append(rows.coalesce(1), PARTITIONS_TABLE)
+
+
+def progress_in(committed: DataFrame) -> dict[Partition, PartitionProgress]:
+    """How far the committed rows of a batch have brought their partitions."""
+    rows = _progress_of_changes(committed).groupBy(*_PARTITION).agg(F.max("last_offset"), F.max("top"))
+    return {(r[0], r[1], r[2], r[3]): PartitionProgress(r[4], r[5]) for r in rows.collect()}
+
+
+def append_progress(
+    lake: Lakehouse,
+    changes: DataFrame,
+    batch: int,
+    tops: Mapping[Partition, PartitionProgress],
+    transaction: Transaction | None = None,
+) -> None:
+    """Save the progress of a committed batch, with that of all earlier ones where `ops/partitions` is lost.
+
+    A batch that was not committed has none: its rows may come again with other positions.
+    """
+    spark = changes.sparkSession
+    if not lake.exists(spark, PARTITIONS_TABLE):
+        restore_progress(changes, lake, batch)
+        return
     rows = [(batch, *partition, top.last_offset, top.position) for partition, top in tops.items()]
-    lake.append(spark.createDataFrame(rows, _PARTITIONS_SCHEMA).coalesce(1), PARTITIONS_TABLE)
+    frame = spark.createDataFrame(rows, _PARTITIONS_SCHEMA).coalesce(1)
+    lake.append(frame, PARTITIONS_TABLE, transaction)
 
 
 def _with_floors(rows: DataFrame, floors: Sequence[tuple[RowBlock, str]]) -> DataFrame:

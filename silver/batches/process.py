@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from framework.config.model import Config
 from framework.config.quality import OnChange
 from framework.contracts.quarantine_reasons import Reason
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PARTITIONS_TABLE, PENDING_TABLE
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PENDING_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES
 from framework.errors import MainstemError
 from framework.lakehouse.small_files import is_there
@@ -45,7 +45,7 @@ from silver.batches.landings import (
     overlapping_ranges,
     repeatable_sources,
 )
-from silver.batches.run_state import BATCH_ID_STEP, MOST_REMEMBERED, Progress, RunState, later
+from silver.batches.run_state import BATCH_ID_STEP, Progress, RunState, later
 from silver.batches.seed_plans import plans_with_seeds
 from silver.changes.decode import arrow_decoder
 from silver.changes.staged_rows import STAGED_DDL
@@ -83,6 +83,7 @@ def process_batch(
     counts_to_be: list[Row] = []
     if is_committed(spark, state.lake, batch):
         counts = batch_counts.counts_of(spark, state.lake, batch)
+        state.reached = None
     else:
         counts_to_be = _commit(
             known, batch, state, replace(found, stops=tuple(anew), is_last=is_last), is_replay
@@ -117,11 +118,10 @@ def _commit(
     shown += state.late_definitions(spark, batch)
     if shown:
         encodings.append_rows(spark, lake, shown, state.transaction("encodings", batch))
-    rows, stops = decide_outcomes(
-        order_by_partition(staged, state, contents, batch), state, arrived, contents
-    )
+    rows, stops = decide_outcomes(order_by_partition(staged, state, contents), state, arrived, contents)
     is_as_decoded = rows is staged and not is_replay
     if stops:
+        state.reached = None  # the rows behind a stop are not committed
         stops = starts.with_landings(messages, stops)
         already_stopped = [
             epochs.stopped_row(stop, state.config.sources[stop.source].epoch, batch) for stop in stops
@@ -183,26 +183,17 @@ def decode(messages: DataFrame, state: RunState) -> DataFrame:
     return messages.mapInArrow(arrow_decoder(plans), STAGED_DDL)
 
 
-def order_by_partition(
-    staged: DataFrame, state: RunState, contents: Contents, batch: int | None = None
-) -> DataFrame:
-    """The rows with sequences that rise with the offsets of their partitions; `staged` itself if they do.
-
-    With a `batch`, the progress of the partitions is saved as well.
-    """
+def order_by_partition(staged: DataFrame, state: RunState, contents: Contents) -> DataFrame:
+    """The rows with sequences that rise with the offsets of their partitions; `staged` itself if they do."""
+    state.reached = {}
     if not contents.in_partitions:
         return staged
     spark = staged.sparkSession
     blocks = partition_progress.blocks_of(staged)
-    tops = state.partition_progress(spark, {block.partition for block in blocks})
-    plan = partition_progress.plan_of(blocks, tops)
-    if batch is not None and plan.progress:
-        if not state.lake.exists(spark, PARTITIONS_TABLE):
-            partition_progress.restore_progress(spark, state.lake, CHANGES_TABLE, batch)
-        partition_progress.append_progress(spark, state.lake, batch, plan.progress)
-        if len(tops) > MOST_REMEMBERED:
-            tops.clear()
-    tops.update(plan.progress)
+    plan = partition_progress.plan_of(
+        blocks, state.partition_progress(spark, {block.partition for block in blocks})
+    )
+    state.reached = plan.progress
     return partition_progress.apply_plan(staged, plan, state.lake.rows(spark, CHANGES_TABLE, CHANGES))
 
 
@@ -384,6 +375,7 @@ def derive(
         changes_table.append_statements(lake, committed, state.transaction("statements", batch))
     if batch % BATCH_ID_STEP:
         quarantine.resolve_replayed(lake, committed)
+    state.save_partition_progress(spark, batch)
     batch_counts.append_counts(lake, spark, counts, landed_at, state.transaction("counts", batch))
     crash_point("silver.after_counts")
     return counts

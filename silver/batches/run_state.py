@@ -20,7 +20,14 @@ from framework.spark.columns import with_one_of
 from silver.batches import batch_counts, changes_table, pending
 from silver.batches.encodings import EncodingRow, Encodings, read_encodings, redefined_row
 from silver.batches.landings import SourceEpochs
-from silver.batches.partition_progress import NO_PROGRESS, Partition, PartitionProgress, read_progress
+from silver.batches.partition_progress import (
+    NO_PROGRESS,
+    Partition,
+    PartitionProgress,
+    append_progress,
+    progress_in,
+    read_progress,
+)
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import EpochPosition, TableDefinitions, TableKey
@@ -75,10 +82,11 @@ class RunState:
 
     `tables`, `definitions`, `encodings` and `history` are None until they are first read. `redefined` are
     the tables, by source, that definitions of the present batch change, with the position from which on.
-    `servers` are those that wrote a source's changes, where they were looked up. `counted_from` is the first
-    batch that `silver/changes` holds: rows that were counted before it are lost with an earlier table. `raw`
-    are messages that contain those of the batch; a frame of messages without an outcome is empty once they
-    have one. `in_order` are sources whose unread messages are known not to show a reset.
+    `servers` are those that wrote a source's changes, where they were looked up. `reached` is how far the
+    present batch brings its partitions, None where only its commit can say that. `counted_from` is the
+    first batch that `silver/changes` holds: rows that were counted before it are lost with an earlier table.
+    `raw` are messages that contain those of the batch; a frame of messages without an outcome is empty once
+    they have one. `in_order` are sources whose unread messages are known not to show a reset.
     """
 
     lake: Lakehouse
@@ -92,6 +100,7 @@ class RunState:
     encodings: Encodings | None = None
     has_waiting: bool | None = None
     partitions: dict[Partition, PartitionProgress] = field(default_factory=dict)
+    reached: Mapping[Partition, PartitionProgress] | None = None
     newest: int | None = None
     high_offsets: dict[tuple[str, str, int], int] | None = None
     counted_from: int = 0
@@ -207,12 +216,28 @@ class RunState:
     ) -> dict[Partition, PartitionProgress]:
         """How far partitions that are ordered by offsets have come, those in `wanted` among them.
 
-        Only partitions that a batch has messages of are read. Callers add to the result.
+        Only partitions that a batch has messages of are read.
         """
         unknown = [partition for partition in wanted if partition not in self.partitions]
         found = read_progress(spark, self.lake, CHANGES_TABLE, unknown)
         self.partitions.update(dict.fromkeys(unknown, NO_PROGRESS) | found)
         return self.partitions
+
+    def save_partition_progress(self, spark: SparkSession, batch: int) -> None:
+        """Save how far a committed batch has brought the partitions that are ordered by offsets."""
+        reached, self.reached = self.reached, None
+        changes = self.lake.rows(spark, CHANGES_TABLE, CHANGES)
+        if reached is None:
+            ordered = [name for name, plan in self.plans.items() if plan.by_partition]
+            mine = changes.where((F.col("batch") == batch) & F.col("source").isin(*ordered))
+            reached = progress_in(mine) if ordered else {}
+        if not reached:
+            return
+        append_progress(self.lake, changes, batch, reached, self.transaction("partitions", batch))
+        if len(self.partitions) > MOST_REMEMBERED:
+            self.partitions.clear()
+        for partition in reached.keys() & self.partitions.keys():
+            self.partitions[partition] |= reached[partition]
 
     def extents(self, spark: SparkSession, sources: Collection[str]) -> DataFrame:
         """The progress of the tables of these sources (EXTENTS)."""

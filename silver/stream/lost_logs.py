@@ -20,7 +20,7 @@ from framework.contracts.table_names import (
     QUARANTINE_TABLE,
     REPAIRS_TABLE,
 )
-from framework.contracts.table_schemas import MESSAGES, QUARANTINE
+from framework.contracts.table_schemas import CHANGES, MESSAGES, QUARANTINE
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
 from silver.batches import encodings, partition_progress
@@ -108,6 +108,6 @@ def _partitions(spark: SparkSession, state: RunState, known: Collection[str]) ->
     if name not in known or lake.exists(spark, name):
         return None
     batch = last_batch_id(spark, state)
-    if not partition_progress.restore_progress(spark, lake, CHANGES_TABLE, batch):
+    if not partition_progress.restore_progress(lake.rows(spark, CHANGES_TABLE, CHANGES), lake, batch):
         return None
     return f"{name} was gone: it has been derived again from {CHANGES_TABLE}"

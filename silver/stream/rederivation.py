@@ -1,4 +1,4 @@
-"""The tables that follow from the changes of a source, corrected: quarantine, pending, statements and counts.
+"""The tables that follow from the changes of a source, corrected: quarantine, pending, counts and more.
 
 If committed changes were replaced, what was derived from them no longer fits. Each function compares it with
 all changes of the source and writes only the difference, so a repeat changes nothing.
@@ -24,6 +24,7 @@ from framework.naming import text_literal
 from framework.pipeline.fault_injection import crash_point
 from silver.batches import batch_counts, changes_table, landings, pending, quarantine
 from silver.batches.landings import identify_all, outcomes_in_epochs
+from silver.batches.partition_progress import complete_progress
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
 from silver.stream.checkpoint import counted_from
@@ -41,6 +42,9 @@ def rederive(spark: SparkSession, state: RunState, source: str) -> None:
     _pending(spark, state, source, changes, met)
     crash_point("silver.between_derived_again")
     _statements(spark, state, source, changes)
+    if source in state.plans and state.plans[source].by_partition:
+        complete_progress(changes, state.lake)
+        state.partitions.clear()
     _counts(spark, state, source, changes)
 
 

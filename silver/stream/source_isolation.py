@@ -28,7 +28,7 @@ def process_with_isolation(messages: DataFrame, batch: int, state: RunState) -> 
             messages.sparkSession, state.lake, batch
         ):  # the next run repeats what follows from it
             raise
-        failed = _failing(messages, batch, state)
+        failed = _failing(messages, state)
         if not failed:
             raise
         rows = [epochs.failed_row(source, batch, reason) for source, reason in failed.items()]
@@ -42,7 +42,7 @@ def process_with_isolation(messages: DataFrame, batch: int, state: RunState) -> 
     return []
 
 
-def _failing(messages: DataFrame, batch: int, state: RunState) -> dict[str, str]:
+def _failing(messages: DataFrame, state: RunState) -> dict[str, str]:
     """The sources whose messages fail alone, and why; empty if all do, or if there is only one."""
     known = messages.where(F.col("source").isin(*state.plans))
     sources = [row[0] for row in known.select("source").distinct().collect()]
@@ -51,18 +51,18 @@ def _failing(messages: DataFrame, batch: int, state: RunState) -> dict[str, str]
     found = {
         source: reason
         for source in sources
-        if (reason := _failure(known.where(F.col("source") == source), batch, state)) is not None
+        if (reason := _failure(known.where(F.col("source") == source), state)) is not None
     }
     return found if len(found) < len(sources) else {}
 
 
-def _failure(messages: DataFrame, batch: int, state: RunState) -> str | None:
+def _failure(messages: DataFrame, state: RunState) -> str | None:
     """Why the messages of one source cannot be decoded, None if they can; nothing is written."""
     try:
         found = batch_extent(messages, state.config)
         staged = decode(identify_all(messages, state.lake, state.source_epochs(messages.sparkSession)), state)
         contents = contents_of(staged, found.landed_at)
-        rows, _ = decide_outcomes(order_by_partition(staged, state, contents, batch), state, found, contents)
+        rows, _ = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents)
         rows.write.format("noop").mode("overwrite").save()
     except Exception as error:
         return brief(error)

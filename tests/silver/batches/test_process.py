@@ -12,7 +12,12 @@ from framework.contracts.table_names import CHANGES_TABLE, PARTITIONS_TABLE, SCH
 from framework.contracts.table_schemas import CHANGES, SCHEMAS
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches.contents import contents_of
-from silver.batches.partition_progress import NO_PROGRESS, PartitionProgress, restore_progress
+from silver.batches.partition_progress import (
+    NO_PROGRESS,
+    PartitionProgress,
+    complete_progress,
+    restore_progress,
+)
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import STAGED, STAGED_DDL, Row
 from silver.layer import LAYER
@@ -127,11 +132,19 @@ def test_lost_progress_is_derived_from_the_changes_of_every_partition(
         row |= {"source": "feed", "topic": topic, "partition": 0, "offset": offset, "position": position}
         return tuple((row | {"sequence": f"011.01{top}.t.010.01{offset}.010"}).values())
 
-    assert not restore_progress(spark, state.lake, CHANGES_TABLE, 1000)
+    assert not restore_progress(state.lake.rows(spark, CHANGES_TABLE, CHANGES), state.lake, 1000)
     rows = [change("a", 3, 7), change("a", 4, 5), change("b", 2, 2)]
     state.lake.append(spark.createDataFrame(rows, CHANGES), CHANGES_TABLE)
-    a, b = ("feed", "a", 0, "011"), ("feed", "b", 0, "011")
+    a, b, c = (("feed", topic, 0, "011") for topic in "abc")
     expected = {a: PartitionProgress(4, "011.017"), b: PartitionProgress(2, "011.012")}
     assert state.partition_progress(spark, {a, b}) == expected
-    assert restore_progress(spark, state.lake, CHANGES_TABLE, 1000)
+    assert restore_progress(state.lake.rows(spark, CHANGES_TABLE, CHANGES), state.lake, 1000)
     assert replace(state, partitions={}).partition_progress(spark, {a, b}) == expected
+    more = spark.createDataFrame([change("a", 5, 6), change("b", 1, 1), change("c", 0, 4)], CHANGES)
+    complete_progress(more, state.lake)
+    expected = {a: PartitionProgress(5, "011.017"), b: PartitionProgress(2, "011.012")}
+    expected[c] = PartitionProgress(0, "011.014")
+    assert replace(state, partitions={}).partition_progress(spark, {a, b, c}) == expected
+    saved = state.lake.version(spark, PARTITIONS_TABLE)
+    complete_progress(more, state.lake)
+    assert state.lake.version(spark, PARTITIONS_TABLE) == saved

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PARTITIONS_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import place_of
 from framework.lakehouse.lakehouse import Lakehouse
@@ -21,6 +21,7 @@ from silver.batches import process as batches
 from silver.job import run_silver
 from silver.layer import LAYER
 from tests.end_to_end.test_blob_to_replica import item, message
+from tests.silver.batches.test_partition_progress import canal
 
 
 def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
@@ -79,3 +80,46 @@ def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
     monkeypatch.setattr(batches, "_find_stops", stops)
     assert run_silver(spark, lake, config).errors == ()
     assert outcomes() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3, 4)]
+
+
+def test_messages_of_a_batch_that_failed_do_not_move_their_partition(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may come with other positions when they are read again: after a change of a setting."""
+    sources = "".join(
+        f"  {name}: {{format: canal, files: ./{name}, layout: kcat}}\n" for name in ("healthy", "sick")
+    )
+    (tmp_path / "mainstem.yml").write_text(f"pipeline: p\nlakehouse: ./lakehouse\nsources:\n{sources}")
+    config = load_config(tmp_path / "mainstem.yml", formats=LAYER.options())
+    lake, landed_at = Lakehouse(config.root), datetime(2024, 3, 1, tzinfo=UTC)
+    rows = [
+        (name, "t", 0, number, None, None, canal(number, time), None, None, None, landed_at)
+        for name in ("healthy", "sick")
+        for number, time in enumerate((7_000, 3_000, 8_000))
+    ]
+    lake.append(spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
+    stops = batches._find_stops
+
+    def fails(whole: Any, state: Any, summaries: Any, shown: Any) -> Any:
+        if any(summary.source in failing for summary in summaries):
+            raise RecursionError("an expression that is too deep")
+        return stops(whole, state, summaries, shown)
+
+    def partitions() -> list[tuple[str, int]]:
+        rows = lake.rows(spark, PARTITIONS_TABLE, "source string, last_offset bigint")
+        return sorted((row["source"], row["last_offset"]) for row in rows.collect())
+
+    monkeypatch.setattr(batches, "_find_stops", fails)
+    failing = {"healthy", "sick"}
+    with pytest.raises(RecursionError):
+        run_silver(spark, lake, config)
+    assert partitions() == []
+    failing = {"sick"}
+    assert len(run_silver(spark, lake, config).errors) == 1
+    assert partitions() == [("healthy", 2)]
+    failing = set()
+    assert run_silver(spark, lake, config).errors == ()
+    assert partitions() == [("healthy", 2), ("sick", 2)]
+    found = lake.read(spark, CHANGES_TABLE).select("source", "offset", "sequence").collect()
+    by_source = {name: {(r[1], r[2]) for r in found if r[0] == name} for name in ("healthy", "sick")}
+    assert by_source["sick"] == by_source["healthy"]
