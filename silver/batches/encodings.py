@@ -1,7 +1,8 @@
 """The encodings of sources whose messages do not declare them, in `ops/encodings`.
 
     state       meaning of the row
-    shown       a value of the batch is possible only in these modes of a kind (`decimals`: `text`)
+    shown       a value of the batch is possible only in these modes of a kind (`decimals`: `text`); or
+                several updates have one position (`positions`: `shared`)
     waiting     the batch quarantined messages that the modes known then (`modes`) were not enough to read
     taken       such messages were decoded again in this batch, with the modes known then
     redefined   the batch defines a table (`kind`) from a sequence on (`modes`) that earlier rows have reached
@@ -24,6 +25,7 @@ from pyspark.sql import functions as F
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import ENCODINGS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.changes.decode import SourcePlan
 from silver.decoding.encoding_modes import Modes, ModeState, evidence_of, fingerprint, state_of
 from silver.decoding.table_definitions import EpochPosition, TableKey
@@ -39,8 +41,8 @@ _REDEFINED, _READ_AGAIN = "redefined", "read_again"
 class EncodingRow:
     """A row of `ops/encodings` without its time.
 
-    `kind` says what the modes are for (`decimals`, `binary`, `times`), or names the table of `redefined` and
-    `read_again`; null in the other states.
+    `kind` says what the modes are for (`decimals`, `binary`, `times`, `positions`), or names the table of
+    `redefined` and `read_again`; null in the other states.
     """
 
     source: str
@@ -101,6 +103,12 @@ class Encodings:
                 EncodingRow(source, _SHOWN, kind, ",".join(sorted(modes)), batch) for kind, modes in new
             ]
         return sorted(found, key=lambda row: (row.source, row.kind or "", row.modes))
+
+    @property
+    def shared(self) -> frozenset[str]:
+        """The sources whose messages have shown that several updates can have one position."""
+        kind, _ = evidence_of(SHARED_POSITIONS)
+        return frozenset(row.source for row in self.rows if row.state == _SHOWN and row.kind == kind)
 
     def waits(self, plan: SourcePlan) -> bool:
         """Whether the source has quarantined messages that the last attempt did not read completely."""

@@ -6,7 +6,7 @@ from a summary which of these steps a batch needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -239,9 +239,15 @@ def _position_of(sequence: str) -> Column:
 
 
 def pair_halves(
-    staged: DataFrame, pending: DataFrame, known: DataFrame | None, deadlines: Mapping[str, datetime | None]
+    staged: DataFrame,
+    pending: DataFrame,
+    known: DataFrame | None,
+    deadlines: Mapping[str, datetime | None],
+    shared: Collection[str] = (),
 ) -> DataFrame:
     """The outcomes of this batch's halves, and of waiting halves that have a partner now or are overdue.
+
+    `shared` are sources whose earlier batches have shown that several updates can have one position.
 
     Most halves are paired while they are decoded. Where few are left, a small job looks for their positions,
     so that the updates of all other positions are neither grouped nor shuffled.
@@ -272,7 +278,8 @@ def pair_halves(
             .withColumn("_group", table_key("sequence"))
             .withColumn("origin", F.lit(KNOWN))
         )
-        members = members.unionByName(earlier.join(places, "_group", "left_semi").select(halves.columns))
+        earlier = earlier.join(places, "_group", "left_semi").select(halves.columns)
+        members = members.unionByName(earlier)
         refused = (
             staged_columns(known.where(UNPAIRED))
             .withColumn("_group", table_key("sequence"))
@@ -282,7 +289,11 @@ def pair_halves(
     every = halves.unionByName(all_updates.withColumn("origin", F.lit(KNOWN))).unionByName(waiting)
     if few is not None and known is None:
         every = every.where(F.col("source").isin(sorted(few.sources_with_two_keys)))
+    if known is not None:
+        every = every.unionByName(earlier.where("op = 'update'"))
     members = members.join(F.broadcast(_sources_with_shared_positions(every)), "source", "left")
+    is_shared = F.coalesce("is_shared", F.col("source").isin(sorted(shared)))
+    members = members.withColumn("is_shared", is_shared)
     return _apply_to_groups(members.withColumn("deadline", _deadline(deadlines)), pair_groups)
 
 

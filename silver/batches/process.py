@@ -273,7 +273,8 @@ def _pair_and_deduplicate(
         else state.lake.rows(spark, PENDING_TABLE, CHANGES)
     )
     overdue = pending.deadlines(_newest_times(shown, summaries), state.config) if arrived.is_last else {}
-    return whole.unionByName(outcomes.pair_halves(staged, waiting, history, overdue)), stops
+    known = state.known_encodings(spark)
+    return whole.unionByName(outcomes.pair_halves(staged, waiting, history, overdue, known.shared)), stops
 
 
 def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents) -> DataFrame:

@@ -175,10 +175,10 @@ class RunState:
         ]
 
     def known_encodings(self, spark: SparkSession) -> Encodings:
-        """The known modes in which sources write values; empty where no format has modes."""
+        """What is known of how sources write values and halves; empty where no format leaves that open."""
         if self.encodings is None:
-            has_modes = any(plan.format.modes for plan in self.plans.values())
-            self.encodings = read_encodings(spark, self.lake) if has_modes else Encodings()
+            is_open = any(plan.format.modes or plan.format.halves for plan in self.plans.values())
+            self.encodings = read_encodings(spark, self.lake) if is_open else Encodings()
         return self.encodings
 
     def table_progress(self, spark: SparkSession) -> dict[_Table, Progress]:

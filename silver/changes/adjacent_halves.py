@@ -9,7 +9,10 @@ from typing import Any
 from framework.contracts.events import Half
 from silver.changes.change_id import key_values
 from silver.changes.staged_rows import Row
+from silver.decoding.encoding_modes import evidence_text
 
+SHARED_POSITIONS = evidence_text("positions", frozenset({"shared"}))
+"""Evidence about a source: several updates of a table have one position."""
 _Half = tuple[int, str, int]
 """The offset of a half, its side, and its index among the rows."""
 
@@ -34,6 +37,17 @@ def adjacent_pairs(rows: Sequence[Row | None], places: Sequence[int]) -> Iterato
             )
     for halves in partitions.values():
         yield from _pairs_in(sorted(halves))
+
+
+def note_shared_position(rows: Sequence[Row | None], places: Sequence[int]) -> None:
+    """Note as evidence on the halves of a position that they are of several updates, if they are."""
+    if len(places) == 1:
+        return
+    halves = [row for place in places if (row := rows[place]) is not None]
+    sides = {row["half"] for row in halves}
+    if len(halves) > len(sides) and len({(row["half"], row["change_id"]) for row in halves}) > len(sides):
+        for row in halves:
+            row["evidence"] = SHARED_POSITIONS
 
 
 def _is_pair(first: Row, second: Row) -> bool:

@@ -22,7 +22,7 @@ from framework.contracts.messages import BAD_COORDINATES, TOO_LONG, RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from framework.contracts.seed import seed_in
 from silver.changes import output_limits
-from silver.changes.adjacent_halves import adjacent_pairs
+from silver.changes.adjacent_halves import adjacent_pairs, note_shared_position
 from silver.changes.change_id import change_id, digest
 from silver.changes.ddl_events import statement_events, with_texts_once
 from silver.changes.headers import is_about_us, trusted
@@ -262,6 +262,7 @@ class ArrowBatchDecoder:
 
     def _pair_neighbours(self) -> None:
         for places in self.waiting.values():
+            note_shared_position(self.rows, places)
             for first, second in adjacent_pairs(self.rows, places) if len(places) > 1 else ():
                 before, after = self.rows[first], self.rows[second]
                 if before is not None and after is not None:

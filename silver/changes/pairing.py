@@ -3,7 +3,8 @@
 All that is known of one position of one table is here: the halves of this batch, halves that waited, and
 changes that the position already led to. Each half gets an outcome, and nothing is guessed. Halves belong
 together by their position; if several updates share it, by their key; then by their order in one partition.
-If both sides are there and the pairs are still unclear, the halves are quarantined as ambiguous.
+If both sides are there and the pairs are still unclear when they have waited, they are quarantined as
+ambiguous.
 """
 
 from __future__ import annotations
@@ -132,39 +133,45 @@ def _match(
             couples.append((rivals[0], same[0]))
         elif same:
             couples.extend(_in_order([*rivals, *same], others))
+    couples.extend(_key_changes(*_without(couples, befores, afters), known, is_alone=not couples))
+    return couples, *_without(couples, befores, afters)
+
+
+def _without(
+    couples: list[tuple[Row, Row]], befores: list[Row], afters: list[Row]
+) -> tuple[list[Row], list[Row]]:
+    """The halves that are in no couple."""
     gone = {id(row) for couple in couples for row in couple}
-    befores, afters = ([row for row in rows if id(row) not in gone] for rows in (befores, afters))
-    if len(befores) == 1 and len(afters) == 1 and not _keys_agree(befores[0], afters[0]):
-        is_alone = not couples and not known
-        if (
-            (is_alone and _is_key_change(befores[0], afters[0]))
-            or _is_overdue(befores[0])
-            or _is_overdue(afters[0])
-        ):
-            return [*couples, (befores[0], afters[0])], [], []
-    return couples, befores, afters
+    return [row for row in befores if id(row) not in gone], [row for row in afters if id(row) not in gone]
 
 
-def _is_key_change(before: Row, after: Row) -> bool:
-    """Whether two halves with different keys, the only ones of their sequence so far, belong together.
+def _key_changes(
+    befores: list[Row], afters: list[Row], known: list[Row], *, is_alone: bool
+) -> list[tuple[Row, Row]]:
+    """The pairs of halves with different keys, all or none.
 
-    They do if no positions of the source are shared, if they are adjacent in a partition, or if most of their
-    other columns are equal. Otherwise each may have a partner with its own key that is still to come; that is
-    decided when they have waited.
+    Two halves, the only ones of their position, belong together if the source gives each update a position of
+    its own. Where it does not, each may belong to a half of another key that is still to come, however
+    similar they are. Then the pairs are known when all have waited: two halves that are left are one update,
+    and the order of one partition tells more of them apart.
     """
-    if not (before["is_shared"] or after["is_shared"]):
-        return True
-    if (before["topic"], before["partition"], before["offset"] + 1) == (
-        after["topic"],
-        after["partition"],
-        after["offset"],
-    ):
-        return True
-    others = [name for name in before["before"] if name not in (before["keys"] or ())]
-    kept = [
-        name for name in others if name in after["after"] and after["after"][name] == before["before"][name]
-    ]
-    return 2 * len(kept) >= len(others)
+    if not befores or len(befores) != len(afters) or not _by_key(befores).keys().isdisjoint(_by_key(afters)):
+        return []
+    halves = [*befores, *afters]
+    is_shared = any(row["is_shared"] for row in halves)
+    if is_alone and not known and not is_shared:
+        return [(befores[0], afters[0])] if len(befores) == 1 else []
+    if not all(map(_has_waited, halves)):
+        return []
+    if len(befores) == 1:
+        return [(befores[0], afters[0])]
+    couples = _in_order(halves, [])
+    return couples if len(couples) == len(befores) else []
+
+
+def _has_waited(half: Row) -> bool:
+    """Whether a half is overdue, was released or was refused."""
+    return half["origin"] in (KNOWN, REFUSED) or _is_overdue(half)
 
 
 def _halves_by_key(known: list[Row]) -> dict[object, list[tuple[Any, ...]]]:
@@ -220,10 +227,11 @@ def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
         ]
     outcomes = []
     is_open = bool(befores) and bool(afters)
+    may_be_update = len(befores) == len(afters) == 1 and not all(map(_has_waited, befores + afters))
     for row in befores + afters:
         if row["origin"] not in (NEW, PENDING):
             continue
-        if not _is_overdue(row):
+        if may_be_update or not _is_overdue(row):
             if row["origin"] == NEW:
                 outcomes.append({**row, "kind": "half"})
         elif is_open:
@@ -244,11 +252,6 @@ def _unmatched(befores: list[Row], afters: list[Row]) -> list[Row]:
 
 def _is_overdue(row: Row) -> bool:
     return row["deadline"] is not None and row["since"] is not None and row["since"] < row["deadline"]
-
-
-def _keys_agree(one: Row, other: Row) -> bool:
-    """Whether two halves have the same key; true for tables without a key."""
-    return _own_key(one) == _own_key(other)
 
 
 def _own_key(half: Row) -> tuple[str | None, ...] | None:

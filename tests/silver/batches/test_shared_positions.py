@@ -53,3 +53,16 @@ def test_whole_updates_show_that_positions_are_shared(
     staged = spark.createDataFrame(staged_table([{name: row[name] for name in STAGED.names} for row in rows]))
     found = pair_halves(staged, spark.createDataFrame([], CHANGES), None, {}).collect()
     assert [row["kind"] for row in found] == ["half", "half"]
+
+
+def test_a_source_that_has_shared_positions_waits_in_later_batches(spark: SparkSession) -> None:
+    key_change = [before(JOE, 0), after(ZOE, 0, partition=1)]
+    staged = spark.createDataFrame(
+        staged_table([{name: row[name] for name in STAGED.names} for row in key_change])
+    )
+    nothing = spark.createDataFrame([], CHANGES)
+    kinds = {
+        shared: [row["kind"] for row in pair_halves(staged, nothing, None, {}, shared).collect()]
+        for shared in ((), ("other",), ("feed",))
+    }
+    assert kinds == {(): ["row"], ("other",): ["row"], ("feed",): ["half", "half"]}

@@ -586,10 +586,36 @@ def test_two_halves_with_different_keys_are_a_key_change_where_no_position_is_sh
     assert (changed["kind"], changed["before"], changed["after"]["id"]) == ("row", JOE, "9")
 
 
-def test_two_halves_with_different_keys_wait_where_updates_share_positions() -> None:
-    """Each may have a partner with its own key, which is still to come."""
-    halves = [
-        before(JOE, 0, is_shared=True),
-        after({"id": "9", "name": "Zoe"}, 0, partition=1, is_shared=True),
-    ]
+SHARED = {"is_shared": True, "deadline": HOUR}
+ZOE: dict[str, str | None] = {"id": "9", "name": "Zoe"}
+
+
+@pytest.mark.parametrize("place", [{"offset": 1}, {"offset": 0, "partition": 1}])
+@pytest.mark.parametrize("image", [ZOE, {**JOE, "id": "9"}], ids=["other values", "equal values"])
+def test_two_halves_with_different_keys_wait_where_updates_share_positions(
+    place: dict[str, int], image: dict[str, str | None]
+) -> None:
+    """Each may have a partner with its own key, which is still to come, even if they are adjacent."""
+    halves = [before(JOE, 0, is_shared=True), after(image, is_shared=True, **place)]
     assert [row["kind"] for row in pair(halves)] == ["half", "half"]
+
+
+def test_two_halves_with_different_keys_are_one_update_when_both_have_waited() -> None:
+    halves = [waiting(before(JOE, 0, **SHARED)), waiting(after(ZOE, 1, **SHARED))]
+    assert summary(pair(halves)) == [("row", 1, JOE, ZOE)]
+    younger = {**halves[1], "event_time": 2 * HOUR}
+    assert pair([halves[0], younger]) == []
+
+
+def test_the_order_of_one_partition_distinguishes_key_changes_when_all_have_waited() -> None:
+    images = (JOE, {**JOE, "id": "8"}, BOB, ZOE)
+    sides = (before, after, before, after)
+    halves = [side(image, n, **SHARED) for n, (side, image) in enumerate(zip(sides, images, strict=True))]
+    assert sorted(summary(pair(halves)), key=lambda f: f[1]) == [
+        ("row", 1, JOE, {**JOE, "id": "8"}),
+        ("row", 3, BOB, ZOE),
+    ]
+    early = [{**row, "deadline": None} for row in halves]
+    assert [row["kind"] for row in pair(early)] == ["half"] * 4
+    spread = [{**row, "partition": n // 2} for n, row in enumerate(halves)]
+    assert [(row["kind"], row["reason"]) for row in pair(spread)] == [("quarantined", "ambiguous_pair")] * 4

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from silver.changes.decode import decode_batch
 from silver.changes.pairing import KNOWN, NEW, PENDING, pair
@@ -17,7 +18,7 @@ from silver.formats import datahub_blob
 from tests.silver.changes.test_decode import MESSAGES, message, plan
 
 FIELDS = list(MESSAGES)[:8]
-DELIVERIES = 4_000 if os.environ.get("MAINSTEM_SIZE") else 800
+DELIVERIES = 4_000 if os.environ.get("MAINSTEM_SIZE") else 600
 LATER = 10 * 1_605_339_932_000_000
 Values = dict[str, str]
 
@@ -40,7 +41,7 @@ class Log:
         self.updates.add((repr(before), repr(after)))
 
 
-def drawn_log(draw: Random, *, moves: int = 1) -> Log:
+def drawn_log(draw: Random, *, moves: int) -> Log:
     """Updates of a few rows, several of them under one sequenceId; of each sequenceId so many change a key
     at most.
 
@@ -166,14 +167,15 @@ def couples(silver: Silver) -> set[tuple[str, str]]:
     return {(repr(row["before"]), repr(row["after"])) for row in rows}
 
 
-def test_no_update_has_the_halves_of_two() -> None:
+@pytest.mark.parametrize(("moves", "share"), [(1, 0.98), (4, 0.9)])
+def test_no_update_has_the_halves_of_two(moves: int, share: float) -> None:
     """Deliveries in the order of their shards: what the order settles is paired,
     and nothing is paired crosswise.
     """
     paired = expected = 0
     for seed in range(DELIVERIES):
         draw = Random(seed)
-        log = drawn_log(draw)
+        log = drawn_log(draw, moves=moves)
         silver = delivered(log, draw)
         assert couples(silver) <= log.updates, seed
         silver.take([], draw, deadline=LATER)
@@ -185,4 +187,26 @@ def test_no_update_has_the_halves_of_two() -> None:
         }
         paired += len(couples(silver))
         expected += len(log.updates)
-    assert paired > 0.98 * expected
+    assert paired > share * expected
+
+
+A, B = {"id": "1", "v": "x"}, {"id": "2", "v": "x"}
+
+
+@pytest.mark.parametrize(
+    ("updates", "evidence"),
+    [
+        ([(1, A, {**A, "v": "y"}), (1, B, {**B, "v": "y"})], {"positions=shared"}),
+        ([(1, A, {**A, "v": "y"}), (2, B, {**B, "v": "y"})], {None}),
+        ([(1, A, {**A, "v": "y"}), (1, A, {**A, "v": "y"})], {None}),  # delivered twice
+        ([(1, A, {**A, "id": "9"})], {None}),
+    ],
+)
+def test_updates_of_one_sequence_show_that_their_source_shares_positions(
+    updates: Sequence[tuple[int, Values, Values]], evidence: set[str | None]
+) -> None:
+    log = Log([[]])
+    for sequence, before, after in updates:
+        log.tell(sequence, before, after, has_key=True)
+    rows = decoded([(0, at, value) for at, value in enumerate(log.shards[0])])
+    assert {row["evidence"] for row in rows} == evidence
