@@ -27,6 +27,7 @@ from silver.changes.staged_rows import LANDED_AGAIN, OF_FIRST_LANDING
 from silver.epochs import history as epochs
 from silver.epochs.assignment import landing_order, with_epochs, with_recorded_epochs
 from silver.epochs.resets import OLDER_TOPIC, StopPoint
+from silver.epochs.unknown_topics import find_unknown_topics
 
 OFFSETS_RESTARTED = "offsets_restarted"
 """The reason of a stop where the offsets start again: the topic was created again."""
@@ -246,18 +247,21 @@ def _with_restarts(messages: DataFrame) -> DataFrame:
     return rows.withColumn("restart", restart)
 
 
-def find_restarts(messages: DataFrame, lake: Lakehouse | None = None) -> list[StopPoint]:
+def find_restarts(
+    messages: DataFrame, lake: Lakehouse | None = None, known: SourceEpochs | None = None
+) -> list[StopPoint]:
     """The stops where the topics of messages (from `identify`) were created again, one for each partition.
 
     A stop has the lowest offset of the first restart. With a lakehouse, the reason of a stop is OLDER_TOPIC
-    where the messages of the restart are older than those that landed before with their offsets.
+    where the messages of the restart are older than those that landed before with their offsets. With the
+    epochs as well, there are stops at messages that may be of a topic or of the one before it.
     """
     restarts = messages.where("restart > 0").groupBy(*_PARTITION).agg(F.min("restart").alias("restart"))
     members = messages.where("relanding IS NULL").join(restarts, [*_PARTITION, "restart"])
     first = members.groupBy(*_PARTITION, "restart").agg(F.min("offset").alias("offset")).collect()
     older = _older_partitions(members.where("is_reused"), lake) if first and lake is not None else set()
     newer = "its offset, or one that follows, is that of another message that landed before"
-    return [
+    found = [
         StopPoint(
             row["source"],
             row["topic"],
@@ -270,6 +274,10 @@ def find_restarts(messages: DataFrame, lake: Lakehouse | None = None) -> list[St
         for row in first
         for is_older in [(row["source"], row["topic"], row["partition"]) in older]
     ]
+    if lake is None or known is None:
+        return found
+    bronze = lake.read(messages.sparkSession, MESSAGES_TABLE)
+    return [*found, *find_unknown_topics(messages, bronze, known.history, known.configured)]
 
 
 def _older_partitions(reused: DataFrame, lake: Lakehouse) -> set[Partition]:

@@ -78,7 +78,7 @@ def process_batch(
     tune_for_rows(spark, found.messages)
     looked_at = overlaps_in_batch(spark, state, found)
     known = identify(known, state.lake, state.source_epochs(spark), looked_at)
-    anew = find_restarts(known, state.lake) if looked_at else []
+    anew = find_restarts(known, state.lake, state.source_epochs(spark)) if looked_at else []
     counts: list[Row] = []
     counts_to_be: list[Row] = []
     if is_committed(spark, state.lake, batch):

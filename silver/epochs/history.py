@@ -21,7 +21,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from framework.contracts.table_names import EPOCHS_TABLE
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from silver.epochs.resets import FOLLOWS, OLDER_TOPIC, UNDECIDED, Landing, StopPoint
+from silver.epochs.resets import FOLLOWS, OLDER_TOPIC, UNDECIDED, UNKNOWN_TOPIC, Landing, StopPoint
 
 _ROW = (
     "source string, epoch int, state string, topic string, `partition` int, offset bigint, "
@@ -111,6 +111,11 @@ class StoppedSource:
         """Whether the messages are older than those before them, so that a later epoch would be wrong."""
         return any(stop.reason == OLDER_TOPIC for stop in self.stops)
 
+    @property
+    def is_of_unknown_topic(self) -> bool:
+        """Whether nothing tells if messages are of the topic or of the one before it."""
+        return any(stop.reason == UNKNOWN_TOPIC for stop in self.stops)
+
     def error(self) -> MainstemError:
         """The error for the report of the run: why the source stopped and what to do."""
         first = min(self.stops, key=lambda stop: stop.reason in (UNDECIDED, FOLLOWS))
@@ -128,6 +133,13 @@ class StoppedSource:
                 f"leave `epoch: {self.epoch}`: the messages are of a topic that was deleted before the one"
                 " that landed first. Delete the lakehouse, move the files of the later topic out of the"
                 " landing folder, run, move them back and run again; nothing is lost"
+            )
+        if self.is_of_unknown_topic:
+            return (
+                f"leave `epoch: {self.epoch}`: neither offset nor time tells which topic the messages are of."
+                " Delete the lakehouse, set `epoch: 1` for the source and move its files out of the landing"
+                " folder. Move those of the oldest topic back and run, then those of the next one; nothing is"
+                " lost"
             )
         action = (
             f"if its positions start again there, set `epoch: {self.epoch + 1}` for the source"

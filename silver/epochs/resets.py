@@ -39,8 +39,6 @@ EXTENTS = (
     "source string, database string, schema string, `table` string, top string, newest timestamp, "
     "server string, servers array<string>"
 )
-
-
 SERVER_CHANGED = "server_changed"
 """The reason of a stop at the first message of another server."""
 FOLLOWS = "follows"
@@ -49,6 +47,9 @@ UNDECIDED = "position_below"
 """The reason of a stop at a transaction that no other one follows: it may be a long one."""
 OLDER_TOPIC = "older_topic"
 """The reason of a stop at messages that are older than those of the same offsets that landed before."""
+UNKNOWN_TOPIC = "unknown_topic"
+"""The reason of a stop at messages that may be of a topic or of the one of its name before it."""
+_WITHOUT_EPOCH = (OLDER_TOPIC, UNKNOWN_TOPIC)
 
 
 Landing = tuple[int, str, int]
@@ -291,7 +292,7 @@ def spread_stop_points(
     """
     found = {
         (stop.source, stop.topic, stop.partition): stop
-        for stop in sorted(stops, key=lambda s: (s.at, s.reason != OLDER_TOPIC), reverse=True)
+        for stop in sorted(stops, key=lambda s: (s.at, s.reason not in _WITHOUT_EPOCH), reverse=True)
     }
     is_statement = F.col("kind").isin("ddl", "truncate")
     changes = rows.withColumn("restart", _restart()).where(
@@ -309,7 +310,7 @@ def spread_stop_points(
         own = found.get((source, topic, partition))
         if own is None or (restart, offset) < own.at:
             reason, detail = FOLLOWS, "not earlier than the stops of the others"
-            if own is not None and own.reason in (OLDER_TOPIC, UNDECIDED):
+            if own is not None and own.reason in (*_WITHOUT_EPOCH, UNDECIDED):
                 reason, detail = own.reason, own.detail  # they need advice of their own
             found[source, topic, partition] = StopPoint(
                 source, topic, partition, offset, reason, detail, restart

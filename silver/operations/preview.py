@@ -47,7 +47,8 @@ def preview(run: Run) -> Preview:
     tune_for_rows(spark, found.messages)
     looked_at = overlaps_in_batch(spark, state, found)
     known = identify(messages, state.lake, state.source_epochs(spark), looked_at)
-    found = replace(found, stops=tuple(find_restarts(known, state.lake)) if looked_at else ())
+    stops = find_restarts(known, state.lake, state.source_epochs(spark)) if looked_at else []
+    found = replace(found, stops=tuple(stops))
     batch = (last_batch_id(spark, state) // BATCH_ID_STEP + 1) * BATCH_ID_STEP
     staged, contents, _ = decode_into_files(_place(run, "staged"), known, state, found, batch)
     rows, stops = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents)

@@ -36,7 +36,7 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
 
     Raises:
         MainstemError: SOURCE_RESET, if a source has an epoch that cannot help: it has stopped at messages of
-            an older topic. ConfigurationError: EPOCH_LOWERED.
+            an older topic, or of one that nothing tells. ConfigurationError: EPOCH_LOWERED.
     """
     history = state.epoch_history(spark)
     sources = state.config.sources
@@ -74,7 +74,7 @@ def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs
     stopped = history.stopped_sources().get(source.name)
     if (known or [1])[-1] == source.epoch:
         return
-    if stopped and stopped.is_of_older_topic:
+    if stopped and (stopped.is_of_older_topic or stopped.is_of_unknown_topic):
         raise stopped.error()
     _tune_for_bronze(spark, state)
     before = known[-1] if known else stopped.epoch if stopped else _shown_epoch(spark, state, source.name)

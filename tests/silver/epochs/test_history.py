@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from framework.errors import ConfigurationError
 from silver.epochs.assignment import with_epochs, with_recorded_epochs
@@ -20,6 +20,7 @@ from silver.epochs.history import (
     stopped_row,
 )
 from silver.epochs.resets import FOLLOWS, Landing, StopPoint
+from silver.epochs.unknown_topics import find_unknown_topics
 
 STOP = StopPoint("feed", "orders", 0, 70, "server_changed", "one → two")
 SECOND = StopPoint("feed", "orders", 0, 90, "server_changed", "two → three")
@@ -178,6 +179,45 @@ def test_a_late_dump_of_a_former_topic_is_recognized_by_the_times_of_the_broker(
     )
     found = [row["epoch"] for row in with_epochs(messages.coalesce(1), log, {"feed": 2}).collect()]
     assert found == list(places.values())
+
+
+def test_a_message_that_nothing_tells_from_the_former_topic_stops_its_source(spark: SparkSession) -> None:
+    """The former topic was read up to offset 5, time 500. Of the new topic, the messages from offset 9,
+    time 900, had landed when its epoch began.
+    """
+    at: Landing = (1_000, "b.jsonl", 1)
+    start = PartitionStart("orders", 0, 0, at, TopicStart(9, 900, 500))
+    log = history(*started_rows(EpochStart("feed", 2, 1, [start]), History()))
+
+    def messages(*rows: tuple[int, int, int]) -> DataFrame:
+        return spark.createDataFrame(rows, "offset bigint, sent bigint, at bigint").selectExpr(
+            "'feed' AS source",
+            "'orders' AS topic",
+            "0 AS `partition`",
+            "offset",
+            "timestamp_micros(sent) AS timestamp",
+            "timestamp_micros(at) AS ingested_at",
+            "'b.jsonl' AS file",
+            "bigint(1) AS line",
+            "CAST(NULL AS string) AS relanding",
+        )
+
+    def stops(offset: int, sent: int) -> list[tuple[int, str]]:
+        landed = messages((5, 500, 900), (9, 900, 1_000), (offset, sent, 2_000))
+        new = with_epochs(landed.where("ingested_at = timestamp_micros(2000)"), log, {"feed": 2})
+        return [(stop.offset, stop.reason) for stop in find_unknown_topics(new, landed, log, {"feed": 2})]
+
+    assert stops(6, 880) == [(6, "unknown_topic")]
+    assert stops(5, 880) == []  # the former topic was behind it at time 500
+    assert stops(6, 500) == []  # of the former topic
+    assert stops(9, 880) == []  # of the former topic
+    assert stops(10, 910) == []  # of the new topic
+
+
+def test_a_stop_at_messages_of_an_unknown_topic_has_advice_of_its_own() -> None:
+    log = history(stopped_row(StopPoint("feed", "orders", 0, 6, "unknown_topic", "is in between"), 2, 3_000))
+    error = log.stopped_sources()["feed"].error()
+    assert (error.condition, "leave `epoch: 2`" in error.action) == ("SOURCE_RESET", True)
 
 
 def test_the_sources_whose_offsets_have_started_again() -> None:
