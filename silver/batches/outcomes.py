@@ -192,8 +192,9 @@ def deduplicate_ambiguous(
 def split_groups(members: DataFrame) -> DataFrame:
     """Split the groups, so that not a whole statement is decided by one call of Python.
 
-    Rows that share a key stay together, because one continues from the other; in a record (with a `run`),
-    rows that are equal. A group stays whole where a row changes its key, or where rows name different keys.
+    Rows that share a key, before or after the change, stay together, because one continues from the other; in
+    a record (with a `run`), rows that are equal. A group stays whole where rows leave and reach one key
+    (`id = id + 1`) or reach it from two, or where rows name different keys.
 
     Args:
         members: Rows (STAGED) with `_group`.
@@ -205,16 +206,24 @@ def split_groups(members: DataFrame) -> DataFrame:
     place = Window.partitionBy("_group")
     is_before = (F.col("op") == "delete") | F.col("after").isNull()
     key = F.coalesce(_key_text(F.when(is_before, F.col("before")).otherwise(F.col("after"))), F.lit("-"))
-    moves = F.coalesce(key != _key_text(F.col("before")), F.lit(False))
+    left = F.when(key != _key_text(F.col("before")), _key_text(F.col("before")))
     keys = F.coalesce(F.to_json("keys"), F.lit("[]"))
     content = F.xxhash64("op", *(F.array_sort(F.map_entries(image)) for image in ("before", "after")))
     start = F.coalesce("run", "offset")
     in_order = Window.partitionBy("_group", "topic", "partition").orderBy(start, "offset")
     end = F.max("offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
-    marked = members.withColumns(
+    own, here = F.col("_at") == F.col("_key"), Window.partitionBy("_group", "_at")
+    reached = F.when(own, F.col("_left"))
+    is_left = F.max(~own).over(here) & F.max(reached.isNotNull()).over(here)
+    is_tangled = F.coalesce(is_left | (F.min(reached).over(here) != F.max(reached).over(here)), F.lit(False))
+    spread = members.withColumns({"_key": key, "_left": left, "_keys": keys, "_content": content})
+    spread = spread.withColumn("_at", F.explode(F.array_compact(F.array("_key", "_left"))))
+    spread = spread.withColumns({"_tangled": is_tangled, "_from": F.min(reached).over(here)})
+    whole = F.max("_tangled").over(place) | (F.min("_keys").over(place) != F.max("_keys").over(place))
+    marked = spread.where(own).withColumns(
         {
+            "_is_whole": whole,
             "is_in_record": F.max(F.col("run").isNotNull()).over(place),
-            "_is_whole": F.max(moves).over(place) | (F.min(keys).over(place) != F.max(keys).over(place)),
             "_begin": F.when(end.isNull() | (start > end + 1), start),
         }
     )
@@ -222,8 +231,11 @@ def split_groups(members: DataFrame) -> DataFrame:
         "delivery",
         F.max("_begin").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)),
     )
-    part = F.when(F.col("is_in_record"), content.cast("string")).when(~F.col("_is_whole"), key)
-    return marked.withColumn("_group", F.concat_ws("|", "_group", part)).drop("_is_whole", "_begin")
+    part = F.when(F.col("is_in_record"), F.col("_content").cast("string"))
+    part = part.when(~F.col("_is_whole"), F.coalesce("_from", "_key"))
+    return marked.withColumn("_group", F.concat_ws("|", "_group", part)).select(
+        *members.columns, "is_in_record", "delivery"
+    )
 
 
 def _key_text(image: Column) -> Column:

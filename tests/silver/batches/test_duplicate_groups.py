@@ -67,12 +67,16 @@ def statement(kind: str, start: int) -> list[Row]:
         return [
             change(start + n, "insert", None, {"n": str(n // 2)}, keys=(), run=start) for n in range(ROWS)
         ]
+    step = {"keyed": 0, "moves": 10_000, "chain": 1}[kind]
     return [
-        change(start + n, "update", {"id": str(n), "v": "a"}, {"id": str(n), "v": "b"}) for n in range(ROWS)
+        change(start + n, "update", {"id": str(n), "v": f"a{n}"}, {"id": str(n + step), "v": "b"})
+        for n in range(ROWS)
     ]
 
 
-@pytest.mark.parametrize(("kind", "largest"), [("keyed", 2), ("record", 4)])
+@pytest.mark.parametrize(
+    ("kind", "largest"), [("keyed", 2), ("record", 4), ("moves", 2), ("chain", 2 * ROWS)]
+)
 def test_a_statement_that_is_delivered_twice_is_decided_in_small_groups(
     spark: SparkSession, kind: str, largest: int
 ) -> None:
@@ -91,11 +95,14 @@ def test_a_statement_that_is_delivered_twice_is_decided_in_small_groups(
 
 def drawn(draw: Random, place: int) -> list[Row]:
     """Changes at one position of a table: with a key or without, some of which move their row."""
-    kind = draw.choice(["keyed", "moves", "keyless", "record", "other keys", "lacking"])
+    kind = draw.choice(["keyed", "moves", "far moves", "keyless", "record", "other keys", "lacking"])
     rows = []
     for offset in range(draw.randint(2, 12)):
         old, new = ({"id": str(draw.randint(1, 3)), "v": draw.choice("ab")} for _ in range(2))
-        if kind != "moves":
+        if kind == "far moves":
+            new["id"] = old["id"] + draw.choice(["", "", "0"])
+            old["id"] = draw.choice([old["id"], old["id"], new["id"]])
+        elif kind != "moves":
             new["id"] = old["id"]
         keys = {"keyless": (), "record": (), "other keys": draw.choice([("id",), ("id", "v")])}.get(
             kind, ("id",)
