@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from framework.naming import quoted
 from framework.spark.session import is_connect
 from gold.changes.effects import effects_of_all, key_names, lookup, naming_index, overlay
-from gold.changes.key_changes import fill_partial_key_changes, row_before
+from gold.changes.key_changes import MOST_IN_PROCESS, fill_partial_key_changes, row_before
 from gold.changes.latest import is_completed
 from gold.changes.profile import Profile
 from gold.schema.columns import ColumnNaming, TableColumn
@@ -109,6 +109,9 @@ def with_current_key(
     """
     if former is None:
         return rows
+    spark, in_process = rows.sparkSession, False
+    if is_connect(spark) and len(former.keys) > 1:
+        in_process = rows.limit(MOST_IN_PROCESS + 1).count() <= MOST_IN_PROCESS
     for index, columns in enumerate(former.keys):
         missing = former.missing_columns(index)
         if not missing:
@@ -117,7 +120,11 @@ def with_current_key(
         if has_partial_key_changes:
             rows = fill_partial_key_changes(rows, columns, truncated_at, among=is_mine)
         rows = _fill_images(rows, is_mine, columns, missing, truncated_at)
-        if index + 1 < len(former.keys) and not is_connect(rows.sparkSession):
+        if index + 1 == len(former.keys):
+            break
+        if in_process:
+            rows = spark.createDataFrame(rows.toArrow(), rows.schema)
+        elif not is_connect(spark):
             rows = rows.localCheckpoint()  # the plan would be as deep as there are former keys
     return rows
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.naming import quoted
 from framework.spark.session import is_connect
 from gold.changes.effects import by_key, effects, key_names, overlay
 from gold.changes.folded_images import fold_images
@@ -18,6 +19,8 @@ from gold.changes.latest import mark_superseded_leaves
 from gold.schema.columns import TableColumn
 
 _EMPTY = "map<string,string>"
+MOST_IN_PROCESS = 10_000
+"""How many rows pass through this process on Spark Connect, to be data without a plan."""
 
 
 def fill_partial_key_changes(
@@ -45,7 +48,7 @@ def fill_partial_key_changes(
     joined = rows.join(images, "change_id", "left")
     joined = joined.withColumn("after", F.when(is_linked, F.col("_image")).otherwise(F.col("after")))
     joined = joined.withColumn("partial", F.when(is_linked, F.lit(False)).otherwise(F.col("partial")))
-    return joined.select(*rows.columns)
+    return joined.select(*(F.col(quoted(name)) for name in rows.columns))
 
 
 def keys_reached(rows: DataFrame, keys: Sequence[TableColumn], after: str) -> DataFrame:
@@ -127,9 +130,12 @@ def _materialize(links: DataFrame) -> DataFrame:
     """The links as data, without the plan that computed them: each round would double it.
 
     On Spark Connect they pass through this process: a checkpoint belongs to the thread's session there,
-    which is not the session at work.
+    which is not the session at work. Many links stay a plan: one that few rounds double, because hardly any
+    row has changed its key often.
     """
-    spark = links.sparkSession
+    if not is_connect(links.sparkSession):
+        return links.localCheckpoint()
+    found = links.limit(MOST_IN_PROCESS + 1).toArrow()
     return (
-        spark.createDataFrame(links.toArrow(), links.schema) if is_connect(spark) else links.localCheckpoint()
+        links if found.num_rows > MOST_IN_PROCESS else links.sparkSession.createDataFrame(found, links.schema)
     )

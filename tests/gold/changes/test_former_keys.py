@@ -123,8 +123,18 @@ def test_a_row_is_followed_through_many_keys(
 def test_each_key_makes_the_plan_of_spark_connect_longer_by_as_much(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There the rows between two keys are no data: the plan has them as often as a step names them."""
+    """There many rows between two keys are no data: the plan has them as often as a step names them."""
     monkeypatch.setattr(former_keys, "is_connect", lambda _: True)
+    monkeypatch.setattr(former_keys, "MOST_IN_PROCESS", -1)
     frame = spark.createDataFrame([], SCHEMA)
     few, some, many = sizes(lambda count: completed(frame, count), (2, 4, 6))
     assert many - some < 1.5 * (some - few)
+
+
+def test_few_rows_are_data_between_two_keys_on_spark_connect(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(former_keys, "is_connect", lambda _: True)
+    frame = spark.createDataFrame([change(0, "insert", None, {"k0": "1"}, ["k0"])], SCHEMA)
+    few, many = sizes(lambda count: completed(frame, count), (2, 6))
+    assert many < 1.5 * few
