@@ -9,7 +9,9 @@ from pyspark.sql import SparkSession
 
 from framework.contracts.table_schemas import CHANGES
 from silver.batches import outcomes
+from silver.batches.encodings import Encodings
 from silver.batches.outcomes import pair_halves
+from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.changes.staged_rows import STAGED, Row, staged_table
 from tests.silver.changes.test_pairing import BOB, JOE, after, before
 
@@ -66,3 +68,11 @@ def test_a_source_that_has_shared_positions_waits_in_later_batches(spark: SparkS
         for shared in ((), ("other",), ("feed",))
     }
     assert kinds == {(): ["row"], ("other",): ["row"], ("feed",): ["half", "half"]}
+
+
+def test_that_a_source_shares_positions_is_recorded_once() -> None:
+    shown = {"feed": {SHARED_POSITIONS}}
+    (row,) = Encodings().news(shown, 1000)
+    assert (row.source, row.state, row.kind, row.modes) == ("feed", "shown", "positions", "shared")
+    known = Encodings((row,))
+    assert (known.shared, known.news(shown, 2000)) == ({"feed"}, [])
