@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.table_names import BATCHES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from silver.batches.event_clock import believable
+from silver.epochs.event_clock import believable
 from silver.values.sequence import is_snapshot_sql
 
 COUNTS_SCHEMA = (

@@ -1,17 +1,41 @@
-"""What a decoded batch holds, measured in one pass: counts, extents and schemas."""
+"""What a decoded batch holds: counts, extents, schemas, and whether changes may occur twice in it.
+
+It is gathered while the messages are decoded (`silver/changes/batch_summary.py`), and put together here
+without another look at the rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
-from silver.batches import batch_counts, outcomes
+from silver.batches import batch_counts
 from silver.batches.encodings import WAITING_REASONS
-from silver.values.sequence import epoch_part_sql
+from silver.changes.batch_summary import GROUPED_BY, summary_of
+from silver.changes.staged_rows import STAGED
+
+_ADDED = (
+    "rows", "merged", "snapshots", "messages", "halves", "servers", "ambiguous_positions", "in_partitions",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The lowest place and the highest sequence of a source's whole changes in one Arrow batch.
+
+    `may_repeat` says that one of its changes may occur twice in it, or has no place.
+    """
+
+    source: str
+    low: str | None
+    high: str | None
+    may_repeat: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +63,14 @@ class Contents:
 
     `counts` are what `batch_counts.count_rows` would count if every row were committed unchanged. `schemas`
     are the ids of the schemas; their columns stay with the rows. `evidence` is, by source, what the values
-    show of their encodings.
+    show of their encodings. `may_hold_repeats` is false if no change occurs twice in the batch.
     """
 
     counts: tuple[Row, ...]
     sources: tuple[Summary, ...]
     schemas: frozenset[str]
     evidence: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    may_hold_repeats: bool = True
 
     @property
     def waiting(self) -> frozenset[str]:
@@ -75,35 +100,81 @@ class Contents:
         ]
 
 
-def contents_of(staged: DataFrame, landed_at: datetime | None) -> Contents:
-    """Measure all decoded rows (STAGED) in one pass."""
-    counted = (F.col("ordinal") == 0).cast("long") + F.col("paired_with").isNotNull().cast("long")
-    is_timeless = F.col("block").isNotNull() & F.col("event_time").isNull()  # only its offset identifies it
-    place = F.when(~is_timeless, F.coalesce("earliest", "position", F.expr(epoch_part_sql("sequence"))))
-    of_sources = {
-        "messages": F.sum(counted),
-        "halves": F.count("half"),
-        "min_place": F.min(place),
-        "servers": F.count("server"),
-        "ambiguous_positions": F.count_if(outcomes.has_ambiguous_position()),
-        "in_partitions": F.count("block"),
-        "schemas": F.collect_set(F.when(F.col("columns").isNotNull(), F.col("schema_id"))),
-        "evidence": F.collect_set("evidence"),
-    }
-    by = [name for name in batch_counts.COUNTED_BY if name != "batch"]
+def read_contents(decoded: DataFrame) -> Contents:
+    """The contents of decoded rows (STAGED) of which the first of each Arrow batch has a `summary`."""
+    summaries = decoded.where(F.col("summary").isNotNull())
     found = (
-        staged.groupBy(*by)
-        .agg(*batch_counts.counting(landed_at), *(column.alias(name) for name, column in of_sources.items()))
+        summaries.select(F.inline("summary.groups"))
+        .groupBy(*GROUPED_BY)
+        .agg(
+            *(F.sum(name).alias(name) for name in _ADDED),
+            *(F.min(name).alias(name) for name in ("min_sequence", "min_event_time", "min_place")),
+            *(F.max(name).alias(name) for name in ("max_sequence", "max_event_time")),
+            F.max_by("server", "server_sequence").alias("server"),
+            *(F.flatten(F.collect_set(name)).alias(name) for name in ("schemas", "evidence")),
+        )
         .collect()
     )
-    schemas = frozenset(schema for row in found for schema in row["schemas"])
-    return Contents(tuple(found), tuple(_sources(found)), schemas, _evidence(found))
+    extents = summaries.select(F.inline("summary.extents")).collect()
+    return _contents(found, [Extent(*row) for row in extents])
 
 
-def _evidence(rows: Iterable[Row]) -> Mapping[str, frozenset[str]]:
+def contents_of(rows: Iterable[pa.RecordBatch], believable: int | None) -> Contents:
+    """The contents of decoded rows (STAGED) in this process.
+
+    Args:
+        rows: The rows, as one batch or several.
+        believable: The newest event time that counts, in microseconds since the Unix epoch; None if all do.
+    """
+    table = pa.Table.from_batches(rows, schema=STAGED).combine_chunks()
+    if not table.num_rows:
+        return _contents((), ())
+    (batch,) = table.to_batches()
+    groups, extents = summary_of(batch, believable)
+    for name in ("min_event_time", "max_event_time"):
+        place = groups.schema.get_field_index(name)
+        groups = groups.set_column(place, name, groups.column(place).cast(pa.int64()))
+    to_time = TimestampType().fromInternal
+    found = [
+        Row(**{**row, **{name: to_time(row[name]) for name in ("min_event_time", "max_event_time")}})
+        for row in groups.to_pylist()
+    ]
+    return _contents(found, [Extent(**row) for row in extents.to_pylist()])
+
+
+def _contents(groups: Sequence[Row], extents: Sequence[Extent]) -> Contents:
+    schemas = frozenset(schema for row in groups for schema in row["schemas"] or ())
+    return Contents(
+        tuple(groups), tuple(_sources(groups)), schemas, evidence_by_source(groups), may_hold_repeats(extents)
+    )
+
+
+def may_hold_repeats(extents: Iterable[Extent]) -> bool:
+    """Whether a change may occur twice among Arrow batches with these extents.
+
+    It cannot where no Arrow batch has a change twice, and those of a source follow each other.
+    """
+    by_source: dict[str, list[Extent]] = {}
+    for extent in extents:
+        if extent.may_repeat:
+            return True
+        by_source.setdefault(extent.source, []).append(extent)
+    for mine in by_source.values():
+        placed = [(extent.low, extent.high) for extent in mine if extent.low is not None]
+        placed.sort()
+        top = ""
+        for low, high in placed:
+            if top and low <= top:
+                return True
+            top = max(top, high or "")
+    return False
+
+
+def evidence_by_source(rows: Iterable[Row]) -> Mapping[str, frozenset[str]]:
+    """What values show of their encodings, by source, from rows with `source` and `evidence` (texts)."""
     texts: dict[str, set[str]] = {}
     for row in rows:
-        for text in row["evidence"]:
+        for text in row["evidence"] or ():
             texts.setdefault(row["source"], set()).update(text.split(";"))
     return {source: frozenset(found) for source, found in texts.items()}
 

@@ -18,6 +18,7 @@ from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_schemas import MESSAGE_ID
 from framework.spark.columns import by_source
+from silver.changes.batch_summary import IDENTIFIED
 from silver.changes.deduplication import deduplicate_groups
 from silver.changes.grouping import Batches
 from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, pair_groups
@@ -25,8 +26,6 @@ from silver.changes.staged_rows import OF_FIRST_LANDING, STAGED, STAGED_DDL
 from silver.values.sequence import epoch_part_sql, is_snapshot_sql, without_tie_sql
 
 _PLACE = ("source", "database", "schema", "table")
-IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
-"""Kinds whose `change_id` shows duplicates."""
 FEW = 100_000
 """Up to this number, the ids of duplicates are broadcast; for more, the rows are shuffled."""
 FEW_HALVES = 1_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
@@ -17,9 +17,10 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.spark.columns import by_source
-from silver.batches.event_clock import waiting_note, waiting_since
 from silver.batches.landings import SAME_MESSAGE
+from silver.changes.pairing import OWN_TIME
 from silver.changes.staged_rows import is_settled_half
+from silver.epochs.event_clock import believable
 
 WAITING_VALUES = {f"`{name}`": f"s.`{name}`" for name in CHANGES.names}
 
@@ -69,14 +70,25 @@ def pending_rows(
         F.lit(None).cast("timestamp"),
     )
     waits = {
-        "event_time": waiting_since(F.col("event_time"), landed_at, now),
-        "detail": waiting_note(F.col("event_time"), landed_at),
+        "event_time": _waiting_since(F.col("event_time"), landed_at, now),
+        "detail": _waiting_note(F.col("event_time"), landed_at),
     }
     return (
         changes.where("kind = 'half' AND half IS NOT NULL")
         .select(*(F.col(f"`{n}`") for n in CHANGES.names))
         .withColumns(waits)
     )
+
+
+def _waiting_since(event_time: Column, landed_at: datetime | None, now: Column) -> Column:
+    """When a half begins to wait: at its event time or, if that is not believable, at `now` of its source."""
+    return F.coalesce(believable(event_time, landed_at), now)
+
+
+def _waiting_note(event_time: Column, landed_at: datetime | None) -> Column:
+    """The half's own event time, `{"event_time": …}`; null where it waits from that time anyway."""
+    own = F.to_json(F.struct(F.unix_micros(event_time).alias(OWN_TIME)), {"ignoreNullFields": "false"})
+    return F.when(believable(event_time, landed_at).isNull(), own)
 
 
 def deadlines(newest: Mapping[str, datetime | None], config: Config) -> dict[str, datetime | None]:

@@ -34,8 +34,8 @@ from silver.batches import (
 )
 from silver.batches.arrival import BatchExtent, batch_extent, highest_offsets, read_high_offsets
 from silver.batches.changes_table import is_committed
-from silver.batches.contents import Contents, Summary, contents_of
-from silver.batches.event_clock import with_believable_times
+from silver.batches.contents import Contents, Summary
+from silver.batches.decoding import decode_batch
 from silver.batches.landings import (
     OffsetRange,
     find_restarts,
@@ -46,11 +46,10 @@ from silver.batches.landings import (
     repeatable_sources,
 )
 from silver.batches.run_state import BATCH_ID_STEP, Progress, RunState, later
-from silver.batches.seed_plans import plans_with_seeds
-from silver.changes.decode import arrow_decoder
-from silver.changes.staged_rows import STAGED_DDL
+from silver.changes.batch_summary import IDENTIFIED
 from silver.epochs import history as epochs
 from silver.epochs import resets, starts
+from silver.epochs.event_clock import with_believable_times
 from silver.formats import FORMATS
 
 _OF_HALVES = {Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR, Reason.RULE_BROKEN}
@@ -81,7 +80,8 @@ def process_batch(
     anew = find_restarts(known, state.lake, state.source_epochs(spark)) if looked_at else []
     counts: list[Row] = []
     counts_to_be: list[Row] = []
-    if is_committed(spark, state.lake, batch):
+    is_new = state.newest is not None and batch > state.newest
+    if not is_new and is_committed(spark, state.lake, batch):
         counts = batch_counts.counts_of(spark, state.lake, batch)
         state.reached = None
     else:
@@ -114,7 +114,7 @@ def _commit(
     spark, lake = messages.sparkSession, state.lake
     crash_point("silver.before_staging")
     staging = f"{lake.checkpoints}/staging/silver"
-    staged, contents, shown = decode_into_files(staging, messages, state, arrived, batch)
+    staged, contents, shown = decode_batch(staging, messages, state, arrived, batch)
     shown += state.late_definitions(spark, batch)
     if shown:
         encodings.append_rows(spark, lake, shown, state.transaction("encodings", batch))
@@ -150,37 +150,6 @@ def _commit(
     if lake.local_root is not None:
         shutil.rmtree(staging, ignore_errors=True)
     return contents.counts_in(batch) if is_as_decoded else []
-
-
-def decode_into_files(
-    place: str, messages: DataFrame, state: RunState, arrived: BatchExtent, batch: int
-) -> tuple[DataFrame, Contents, list[encodings.EncodingRow]]:
-    """Decode messages into files under a folder, twice if their values show more of how they are encoded.
-
-    Returns:
-        The decoded rows (STAGED), a summary of them, and rows to record in `ops/encodings`.
-    """
-    spark = messages.sparkSession
-    decode(messages, state).write.mode("overwrite").parquet(place)
-    staged = spark.read.schema(STAGED_DDL).parquet(place)
-    contents = contents_of(staged, arrived.landed_at)
-    known = state.known_encodings(spark)
-    rows = known.news(contents.evidence, batch)
-    if rows:
-        known = state.encodings = encodings.Encodings((*known.rows, *rows))
-        decode(messages, state).write.mode("overwrite").parquet(place)
-        staged = spark.read.schema(STAGED_DDL).parquet(place)
-        contents = contents_of(staged, arrived.landed_at)
-    waiting = [
-        encodings.waiting_row(state.plans[source], known, batch) for source in sorted(contents.waiting)
-    ]
-    return staged, contents, [*rows, *waiting]
-
-
-def decode(messages: DataFrame, state: RunState) -> DataFrame:
-    """Decode messages from `identify` into rows (STAGED)."""
-    plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
-    return messages.mapInArrow(arrow_decoder(plans), STAGED_DDL)
 
 
 def order_by_partition(staged: DataFrame, state: RunState, contents: Contents) -> DataFrame:
@@ -280,6 +249,8 @@ def _pair_and_deduplicate(
 def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents) -> DataFrame:
     """The rows that are not halves, with duplicates marked."""
     whole = staged.where("half is null") if contents.halves else staged
+    if history is None and not contents.may_hold_repeats:
+        return whole
     return outcomes.resolve_duplicates(
         whole, outcomes.duplicate_ids(staged, history), history, contents.ambiguous_positions
     )
@@ -322,7 +293,7 @@ def _history(
     if not lowest or not state.lake.exists(spark, CHANGES_TABLE):  # counts remain where changes are lost
         return None
     changes = state.lake.read(spark, CHANGES_TABLE).where(outcomes.is_from(lowest))
-    return changes.where(F.col("kind").isin(*outcomes.IDENTIFIED) | F.expr(outcomes.UNPAIRED))
+    return changes.where(F.col("kind").isin(*IDENTIFIED) | F.expr(outcomes.UNPAIRED))
 
 
 def _newest_times(

@@ -27,6 +27,7 @@ from framework.text.formatting import quantity
 from silver.batches import changes_table, encodings, landings
 from silver.batches.arrival import BatchExtent
 from silver.batches.changes_table import changes_of
+from silver.batches.decoding import decode_batch
 from silver.batches.landings import (
     LANDING_ID,
     before_halves_of,
@@ -35,7 +36,7 @@ from silver.batches.landings import (
     upgrade_tables,
     with_landing_id,
 )
-from silver.batches.process import decide_outcomes, decode_into_files, order_by_partition
+from silver.batches.process import decide_outcomes, order_by_partition
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import of_first_landing
 from silver.stream import repair_log
@@ -173,7 +174,7 @@ def _write_outcomes(
 ) -> DataFrame:
     """The new outcomes of the messages, in files: the rows that they are computed from will be replaced."""
     spark, staging = messages.sparkSession, _staging(state)
-    staged, contents, shown = decode_into_files(
+    staged, contents, shown = decode_batch(
         f"{staging}/decoded", messages, state, arrived, last_batch_id(spark, state)
     )
     if shown:

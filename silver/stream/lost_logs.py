@@ -24,9 +24,9 @@ from framework.contracts.table_schemas import CHANGES, MESSAGES, QUARANTINE
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
 from silver.batches import encodings, partition_progress
-from silver.batches.contents import contents_of
+from silver.batches.contents import evidence_by_source
+from silver.batches.decoding import decode
 from silver.batches.landings import identify_all
-from silver.batches.process import decode
 from silver.batches.run_state import RunState
 from silver.stream import repair_log
 from silver.stream.resume import last_batch_id
@@ -86,7 +86,9 @@ def _encodings(spark: SparkSession, state: RunState, known: Collection[str]) -> 
         return None
     messages = lake.rows(spark, MESSAGES_TABLE, MESSAGES).where(F.col("source").isin(*plans))
     state.encodings = encodings.Encodings()
-    seen = contents_of(decode(identify_all(messages, lake, state.source_epochs(spark)), state), None).evidence
+    decoded = decode(identify_all(messages, lake, state.source_epochs(spark)), state)
+    shown = decoded.groupBy("source").agg(F.collect_set("evidence").alias("evidence")).collect()
+    seen = evidence_by_source(shown)
     last = last_batch_id(spark, state)
     rows = state.encodings.news(seen, last)
     refused = lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")

@@ -16,8 +16,9 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
 from framework.errors import MainstemError, brief
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.tuning import tune_for_rows
+from silver.batches.decoding import decode
 from silver.batches.landings import find_restarts, identify_all, landings_of, outcomes_in_epochs
-from silver.batches.process import decode, process_batch
+from silver.batches.process import process_batch
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.epochs import history as epochs
 from silver.epochs import resets, starts

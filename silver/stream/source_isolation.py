@@ -6,15 +6,17 @@ if every source fails: then the cause is no source, but for example a full disk.
 
 from __future__ import annotations
 
+import shutil
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.errors import MainstemError, brief
 from silver.batches.arrival import batch_extent
 from silver.batches.changes_table import is_committed
-from silver.batches.contents import contents_of
+from silver.batches.decoding import decode_batch
 from silver.batches.landings import identify_all
-from silver.batches.process import decide_outcomes, decode, order_by_partition, process_batch
+from silver.batches.process import decide_outcomes, order_by_partition, process_batch
 from silver.batches.run_state import RunState
 from silver.epochs import history as epochs
 
@@ -58,14 +60,19 @@ def _failing(messages: DataFrame, state: RunState) -> dict[str, str]:
 
 def _failure(messages: DataFrame, state: RunState) -> str | None:
     """Why the messages of one source cannot be decoded, None if they can; nothing is written."""
+    known, place = state.encodings, f"{state.lake.checkpoints}/staging/alone"
     try:
         found = batch_extent(messages, state.config)
-        staged = decode(identify_all(messages, state.lake, state.source_epochs(messages.sparkSession)), state)
-        contents = contents_of(staged, found.landed_at)
+        mine = identify_all(messages, state.lake, state.source_epochs(messages.sparkSession))
+        staged, contents, _ = decode_batch(place, mine, state, found, batch=0)
         rows, _ = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents)
         rows.write.format("noop").mode("overwrite").save()
     except Exception as error:
         return brief(error)
+    finally:
+        state.encodings = known  # what the values show is recorded when the batch is committed
+        if state.lake.local_root is not None:
+            shutil.rmtree(place, ignore_errors=True)
     return None
 
 

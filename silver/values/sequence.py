@@ -30,6 +30,10 @@ _NOT_ZERO = re.compile(r"[^0]")
 _RUNS = re.compile(r"[0-9]+|[^0-9]+", re.ASCII)
 _WHOLE = re.compile(SEQUENCE, re.DOTALL)
 _TIE_SQL = "[.]([^.]*)([.][0-9]+){3}$"
+FIRST_PART = "^(?P<part>[^.]*)"
+"""The epoch as a sequence writes it, as a regular expression of Arrow."""
+SNAPSHOT_ROW = f"^[0-9]+[.]{_SNAPSHOT}[.]"
+"""How the sequence of a snapshot row without a position begins, as a regular expression."""
 
 
 def number_part(value: int) -> str:
@@ -158,7 +162,7 @@ def epoch_sql(column: str) -> str:
 
 def is_snapshot_sql(column: str) -> str:
     """Whether a change is a snapshot row without a position."""
-    return f"(`{column}` RLIKE '^[0-9]+[.]{_SNAPSHOT}[.]')"
+    return f"(`{column}` RLIKE '{SNAPSHOT_ROW}')"
 
 
 def tie_sql(column: str) -> str:

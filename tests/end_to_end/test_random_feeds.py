@@ -27,6 +27,8 @@ from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport, Run
 from gold.layer import LAYER as GOLD
+from gold.writing import change_cache
+from silver.batches import decoding
 from silver.formats import FORMATS
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.random_feeds import FEEDS, Feed, arranged, land
@@ -71,6 +73,7 @@ class Pipeline:
         self.losses = Losses(folder, self.settings, self.repairs, seed)
         self.detours = Detours(self.settings, self.repairs, seed)
         self.landed, self.relandings = 0, 0
+        self.sizes = Random(f"{seed} sizes")
 
     @property
     def config(self) -> Config:
@@ -126,9 +129,15 @@ class Pipeline:
         return reports
 
     def _run(self) -> list[LayerReport]:
+        """A run, in which layers work in this process up to a drawn size, and above it in Spark's tasks."""
         started = time.monotonic()
         work = Run(self.spark, self.lake, self.config, f"run-{time.time_ns()}")
-        reports = [layer.run(work) for layer in (BRONZE, SILVER, GOLD)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(decoding, "FEW_MESSAGES", self.sizes.choice((0, 60, decoding.FEW_MESSAGES)))
+            patch.setattr(
+                change_cache, "MAX_CACHED_ROWS", self.sizes.choice((40, change_cache.MAX_CACHED_ROWS))
+            )
+            reports = [layer.run(work) for layer in (BRONZE, SILVER, GOLD)]
         print(f"run: {time.monotonic() - started:.1f} s")
         return reports
 

@@ -19,35 +19,35 @@ from silver.batches.partition_progress import (
     restore_progress,
 )
 from silver.batches.run_state import RunState
-from silver.changes.staged_rows import STAGED, STAGED_DDL, Row
+from silver.changes.staged_rows import STAGED, STAGED_DDL, Row, staged_batch, staged_table
 from silver.layer import LAYER
 
 
-def staged(sequence: str | None, position: str | None, offset: int) -> tuple[object, ...]:
+def staged(sequence: str | None, position: str | None, offset: int) -> Row:
     row: Row = dict.fromkeys(STAGED.names)
     row.update(
         source="feed", kind="row", op="insert", sequence=sequence, position=position, offset=offset, ordinal=0
     )
-    return tuple(row[name] for name in STAGED.names)
+    return row
 
 
-def test_the_lowest_position_of_a_batch_has_no_tie_breakers(spark: SparkSession) -> None:
+def test_the_lowest_position_of_a_batch_has_no_tie_breakers() -> None:
     """A second delivery stands at another offset than the first:
     it must not be looked for above its own offset only.
     """
     redelivered = staged("011.011.015.010.03105.010", "011.011.015", 105)
     newer = staged("011.011.017.010.03106.010", "011.011.017", 106)
-    (found,) = contents_of(spark.createDataFrame([redelivered, newer], STAGED_DDL), None).sources
+    (found,) = contents_of([staged_batch([redelivered, newer])], None).sources
     assert found.min_sequence == "011.011.015"
     copied = staged("011.010.010.03107.010", None, 107)
-    (found,) = contents_of(spark.createDataFrame([redelivered, copied], STAGED_DDL), None).sources
+    (found,) = contents_of([staged_batch([redelivered, copied])], None).sources
     assert found.min_sequence == "011"
 
 
-def described(schema_id: str, columns: str | None) -> tuple[object, ...]:
+def described(schema_id: str, columns: str | None) -> Row:
     row: Row = dict.fromkeys(STAGED.names)
     row.update(source="feed", kind="row", op="insert", ordinal=0, schema_id=schema_id, columns=columns)
-    return tuple(row[name] for name in STAGED.names)
+    return row
 
 
 ID = '[["id","bigint","LONG",null]]'
@@ -65,7 +65,7 @@ def test_a_batch_that_died_and_names_other_schemas_now_makes_them_known(
     spark: SparkSession, state: RunState
 ) -> None:
     for schema_id in ("before", "after"):
-        rows = spark.createDataFrame([described(schema_id, ID)], STAGED_DDL)
+        rows = spark.createDataFrame(staged_table([described(schema_id, ID)]), STAGED_DDL)
         replace(state, schemas=set()).append_schemas(rows, {schema_id}, 1000)
     stored = state.lake.read(spark, SCHEMAS_TABLE).collect()
     assert {found["schema_id"] for found in stored} == {"before", "after"}
@@ -74,8 +74,8 @@ def test_a_batch_that_died_and_names_other_schemas_now_makes_them_known(
 def test_each_new_schema_is_written_once_with_its_columns(spark: SparkSession, state: RunState) -> None:
     text = '[["id","bigint","LONG",null],["é \\"[]","string",null,"text,null"]]'
     rows = [described("two", text), described("one", ID), described("two", text), described("three", None)]
-    frame = spark.createDataFrame(rows, STAGED_DDL)
-    ids = contents_of(frame, None).schemas
+    frame = spark.createDataFrame(staged_table(rows), STAGED_DDL)
+    ids = contents_of([staged_batch(rows)], None).schemas
     assert ids == {"one", "two"}
     state.append_schemas(frame, ids, 1000)
     state.append_schemas(frame, ids, 2000)

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-
-from silver.changes.pairing import OWN_TIME
+from pyspark.sql.types import TimestampType
 
 AHEAD = timedelta(days=1)
 
@@ -26,15 +25,9 @@ def believable(event_time: Column, landed_at: datetime | Column | None) -> Colum
     return F.when(event_time <= F.lit(landed_at + AHEAD), event_time)
 
 
-def waiting_since(event_time: Column, landed_at: datetime | None, now: Column) -> Column:
-    """When a half begins to wait: at its event time or, if that is not believable, at `now` of its source."""
-    return F.coalesce(believable(event_time, landed_at), now)
-
-
-def waiting_note(event_time: Column, landed_at: datetime | None) -> Column:
-    """The half's own event time, `{"event_time": …}`; null where it waits from that time anyway."""
-    own = F.to_json(F.struct(F.unix_micros(event_time).alias(OWN_TIME)), {"ignoreNullFields": "false"})
-    return F.when(believable(event_time, landed_at).isNull(), own)
+def newest_believable(landed_at: datetime | None) -> int | None:
+    """The newest event time that is possible, in microseconds since the Unix epoch; None if all are."""
+    return None if landed_at is None else TimestampType().toInternal(landed_at + AHEAD)
 
 
 def with_believable_times(rows: DataFrame, landed_at: datetime | None) -> DataFrame:

@@ -1,0 +1,109 @@
+"""Decoding the messages of a batch: in Spark's tasks, or in this process if they are few.
+
+A Spark job costs more than decoding some thousands of messages. Both ways call the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from framework.contracts.table_schemas import HEADERS
+from silver.batches import encodings
+from silver.batches.arrival import BatchExtent
+from silver.batches.contents import Contents, contents_of, read_contents
+from silver.batches.run_state import RunState
+from silver.batches.seed_plans import plans_with_seeds
+from silver.changes.batch_summary import SUMMARY_DDL, with_summaries
+from silver.changes.decode import arrow_decoder
+from silver.changes.staged_rows import STAGED, STAGED_DDL
+from silver.epochs.event_clock import newest_believable
+
+FEW_MESSAGES = 5_000
+FEW_BYTES = 8 * 1024 * 1024
+"""Up to this number of messages, and of bytes in them, a batch is decoded in this process."""
+_Decode = Callable[[], tuple[DataFrame, Contents]]
+
+
+def decode_batch(
+    place: str, messages: DataFrame, state: RunState, arrived: BatchExtent, batch: int
+) -> tuple[DataFrame, Contents, list[encodings.EncodingRow]]:
+    """Decode the messages of a batch, twice if their values show more of how they are encoded.
+
+    Args:
+        place: A folder for the decoded rows, unless they are few.
+        messages: The messages, from `identify`.
+        state: The state of the run.
+        arrived: The extent of the batch.
+        batch: The number of the batch.
+
+    Returns:
+        The decoded rows (STAGED), what they hold, and rows to record in `ops/encodings`.
+    """
+    spark = messages.sparkSession
+    decode_now = _here(messages, state, arrived) or _into_files(place, messages, state, arrived)
+    staged, contents = decode_now()
+    known = state.known_encodings(spark)
+    rows = known.news(contents.evidence, batch)
+    if rows:
+        known = state.encodings = encodings.Encodings((*known.rows, *rows))
+        staged, contents = decode_now()
+    waiting = [
+        encodings.waiting_row(state.plans[source], known, batch) for source in sorted(contents.waiting)
+    ]
+    return staged, contents, [*rows, *waiting]
+
+
+def decode(messages: DataFrame, state: RunState) -> DataFrame:
+    """Decode messages from `identify` into rows (STAGED)."""
+    plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
+    return messages.mapInArrow(arrow_decoder(plans), STAGED_DDL)
+
+
+def _into_files(place: str, messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode:
+    """Decoding by Spark's tasks into files in the folder `place`."""
+    believable = newest_believable(arrived.landed_at)
+
+    def decode_now() -> tuple[DataFrame, Contents]:
+        plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
+        schema = f"{STAGED_DDL}, {SUMMARY_DDL}"
+        decoded = messages.mapInArrow(with_summaries(arrow_decoder(plans), believable), schema)
+        decoded.write.mode("overwrite").parquet(place)
+        stored = messages.sparkSession.read.schema(schema).parquet(place)
+        return stored.drop("summary"), read_contents(stored)
+
+    return decode_now
+
+
+def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode | None:
+    """Decoding in this process; None if the messages are too many or too large for it."""
+    if arrived.messages > FEW_MESSAGES:
+        return None
+    size = messages.agg(F.sum(_bytes())).first()
+    if size is None or (size[0] or 0) > FEW_BYTES:
+        return None
+    found = messages.toArrow().combine_chunks()
+    believable = newest_believable(arrived.landed_at)
+
+    def decode_now() -> tuple[DataFrame, Contents]:
+        plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
+        rows = list(arrow_decoder(plans)(found.to_batches()))
+        table = pa.Table.from_batches(rows, schema=STAGED)
+        # without a row, Spark makes no frame of a table of several chunks
+        staged = messages.sparkSession.createDataFrame(table.combine_chunks(), STAGED_DDL)
+        return staged, contents_of(rows, believable)
+
+    return decode_now
+
+
+def _bytes() -> Column:
+    """How many bytes a message has: key, value and headers."""
+    headers = F.aggregate(
+        F.coalesce("headers", F.array().cast(HEADERS)),
+        F.lit(0),
+        lambda size, header: size + F.coalesce(F.length(header["value"]), F.lit(0)),
+    )
+    return F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0)) + headers

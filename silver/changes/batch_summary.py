@@ -1,0 +1,261 @@
+"""A summary of decoded rows: their groups by table, kind and reason, and their extents by source.
+
+It is made for each Arrow batch as soon as that is decoded, so that what silver decides about a whole batch of
+messages needs no look at its rows. `silver/batches/contents.py` puts the summaries together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from silver.changes.staged_rows import STAGED
+from silver.values.sequence import FIRST_PART, SNAPSHOT_ROW
+
+IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
+"""Kinds whose `change_id` shows duplicates."""
+GROUPED_BY = ("source", "database", "schema", "table", "kind", "reason")
+
+pc: Any = pyarrow.compute
+_TEXT, _COUNT, _STAMP = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
+_GROUP_FIELDS: list[Any] = [
+    *(pa.field(name, _TEXT) for name in GROUPED_BY),
+    pa.field("rows", _COUNT),
+    pa.field("merged", _COUNT),
+    pa.field("snapshots", _COUNT),
+    pa.field("min_sequence", _TEXT),
+    pa.field("max_sequence", _TEXT),
+    pa.field("min_event_time", _STAMP),
+    pa.field("max_event_time", _STAMP),
+    pa.field("server", _TEXT),
+    pa.field("server_sequence", _TEXT),
+    pa.field("messages", _COUNT),
+    pa.field("halves", _COUNT),
+    pa.field("min_place", _TEXT),
+    pa.field("servers", _COUNT),
+    pa.field("ambiguous_positions", _COUNT),
+    pa.field("in_partitions", _COUNT),
+    pa.field("schemas", pa.list_(_TEXT)),
+    pa.field("evidence", pa.list_(_TEXT)),
+]
+GROUPS = pa.schema(_GROUP_FIELDS)
+"""The rows of one table, kind and reason.
+
+`merged` counts updates merged from halves, `snapshots` rows of a full load without a position, `halves`
+halves of updates, `servers` rows that name a server, `ambiguous_positions` rows whose position does not
+identify their change, `in_partitions` rows ordered by their partition, and `messages` the messages that the
+rows stand for. `min_sequence` is the lowest sequence of rows and statements, `max_event_time` the newest
+believable time, `server` that of the row with the highest sequence among those with a server. No possible
+duplicate of a row is below `min_place`; it is null where only the coordinates identify the rows. `schemas`
+are the ids of the
+schemas whose columns stand in a row, `evidence` is what the values show of their encodings.
+"""
+_EXTENT_FIELDS: list[Any] = [
+    pa.field("source", _TEXT),
+    pa.field("low", _TEXT),
+    pa.field("high", _TEXT),
+    pa.field("may_repeat", pa.bool_()),
+]
+EXTENTS = pa.schema(_EXTENT_FIELDS)
+"""Where the whole changes of a source begin and end.
+
+No duplicate of a change is outside of `low` and `high` of its Arrow batch, both included, unless that Arrow
+batch `may_repeat` changes: one of its ids occurs twice, or a row has no position.
+"""
+_LISTS: list[Any] = [
+    pa.field("groups", pa.list_(pa.struct(_GROUP_FIELDS))),
+    pa.field("extents", pa.list_(pa.struct(_EXTENT_FIELDS))),
+]
+_SUMMARY: Any = pa.struct(_LISTS)
+SUMMARY_DDL = (
+    "summary struct<groups:array<struct<source:string,database:string,schema:string,`table`:string,"
+    "kind:string,reason:string,rows:bigint,merged:bigint,snapshots:bigint,min_sequence:string,"
+    "max_sequence:string,min_event_time:timestamp,max_event_time:timestamp,server:string,"
+    "server_sequence:string,messages:bigint,halves:bigint,min_place:string,servers:bigint,"
+    "ambiguous_positions:bigint,in_partitions:bigint,schemas:array<string>,evidence:array<string>>>,"
+    "extents:array<struct<source:string,low:string,high:string,may_repeat:boolean>>>"
+)
+_NO_TEXT, _NO_TIME = pa.scalar(None, _TEXT), pa.scalar(None, _STAMP)
+_Place = tuple[str | None, ...]
+_Decoder = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+
+
+def with_summaries(decode: _Decoder, believable: int | None) -> _Decoder:
+    """A decoder (`arrow_decoder`) whose batches have a summary of themselves in their first row.
+
+    Args:
+        decode: The decoder.
+        believable: The newest event time that counts, in microseconds since the Unix epoch; None if all do.
+    """
+
+    def decode_and_summarize(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in decode(batches):
+            if not batch.num_rows:
+                continue
+            groups, extents = summary_of(batch, believable)
+            first = pa.StructArray.from_arrays([_one_list(groups), _one_list(extents)], fields=_LISTS)
+            column = pa.concat_arrays([first, pa.nulls(batch.num_rows - 1, _SUMMARY)])
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, column], schema=STAGED.append(pa.field("summary", _SUMMARY))
+            )
+
+    return decode_and_summarize
+
+
+def _one_list(table: pa.Table) -> pa.Array[Any]:
+    """A list array with one list: the rows of the table."""
+    rows = table.combine_chunks().to_struct_array()
+    flat = pa.concat_arrays(rows.chunks) if rows.num_chunks else pa.array([], rows.type)
+    return pa.ListArray.from_arrays(pa.array([0, len(flat)], pa.int32()), flat)
+
+
+def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table, pa.Table]:
+    """The groups (GROUPS) and extents (EXTENTS) of decoded rows (STAGED).
+
+    Args:
+        batch: The rows, at least one.
+        believable: The newest event time that counts, in microseconds since the Unix epoch; None if all do.
+    """
+    column = {name: batch.column(name) for name in batch.schema.names}
+    kind, sequence, time = column["kind"], column["sequence"], column["event_time"]
+    is_whole = pc.is_null(column["half"])
+    is_placed = pc.is_valid(column["block"])
+    merged = pc.is_valid(column["paired_with"])
+    # only its offset identifies a row of a partition without a time
+    is_timeless = pc.and_(is_placed, pc.is_null(time))
+    place = pc.coalesce(column["earliest"], column["position"], _epochs(sequence))
+    place = pc.if_else(is_timeless, _NO_TEXT, place)
+    is_certain = pc.or_(_are_same(sequence, column["position"]), pc.is_valid(column["earliest"]))
+    is_row = pc.equal(kind, "row")
+    is_ordered = pc.is_in(kind, value_set=pa.array(["row", "ddl", "truncate"]))
+    is_snapshot = _is_true(pc.match_substring_regex(sequence, SNAPSHOT_ROW))
+    newest = time if believable is None else _up_to(time, believable)
+    measured: dict[str, Any] = {
+        "rows": _ones(batch.num_rows),
+        "merged": _number(merged),
+        "snapshots": _number(pc.and_(_is_true(pc.equal(column["op"], "read")), is_snapshot)),
+        "min_sequence": pc.if_else(is_ordered, sequence, _NO_TEXT),
+        "max_sequence": sequence,
+        "min_event_time": time,
+        "max_event_time": newest,
+        "messages": pc.add(_number(pc.equal(column["ordinal"], 0)), _number(merged)),
+        "halves": _number(pc.invert(is_whole)),
+        "min_place": place,
+        "servers": _number(pc.is_valid(column["server"])),
+        "ambiguous_positions": _number(pc.and_(pc.and_(is_row, is_whole), pc.invert(is_certain))),
+        "in_partitions": _number(is_placed),
+    }
+    keys = {name: column[name] for name in GROUPED_BY}
+    how = {name: name.partition("_")[0] if name[:4] in ("min_", "max_") else "sum" for name in measured}
+    groups = _grouped(pa.table({**keys, **measured}), GROUPED_BY, how)
+    noted: dict[str, Mapping[_Place, Any]] = {
+        **_servers(batch, keys),
+        "schemas": _listed(batch, keys, "schema_id", "columns"),
+        "evidence": _listed(batch, keys, "evidence", "evidence"),
+    }
+    places = _places(groups)
+    for name, found in noted.items():
+        values = [found.get(at) for at in places] if found else None
+        kind_of = GROUPS.field(name).type
+        groups = groups.append_column(
+            name, pa.nulls(len(places), kind_of) if values is None else pa.array(values, kind_of)
+        )
+    return groups.select(GROUPS.names).cast(GROUPS), _extents(column, place, is_row, is_whole)
+
+
+def _extents(column: dict[str, Any], place: Any, is_row: Any, is_whole: Any) -> pa.Table:
+    """The extents (EXTENTS) of the whole changes."""
+    chosen = pc.and_(is_whole, pc.is_in(column["kind"], value_set=pa.array(IDENTIFIED)))
+    is_open = pc.and_(is_row, pc.or_(pc.is_null(place), pc.is_null(column["sequence"])))
+    rows = pa.table(
+        {"source": column["source"], "low": place, "high": column["sequence"], "is_open": _number(is_open),
+         "change_id": column["change_id"]}
+    ).filter(chosen)  # fmt: skip
+    measures: Any = [
+        ("low", "min"),
+        ("high", "max"),
+        ("is_open", "sum"),
+        ("change_id", "count"),
+        ("change_id", "count_distinct"),
+    ]
+    found = rows.group_by(["source"], use_threads=False).aggregate(measures)
+    repeats = pc.less(found.column("change_id_count_distinct"), found.column("change_id_count"))
+    may_repeat = pc.or_(repeats, pc.greater(found.column("is_open_sum"), 0))
+    columns: Any = [found.column("source"), found.column("low_min"), found.column("high_max"), may_repeat]
+    return pa.Table.from_arrays(columns, schema=EXTENTS)
+
+
+def _grouped(rows: pa.Table, by: Iterable[str], how: dict[str, str]) -> pa.Table:
+    """The rows grouped by these columns, each of the others aggregated in its way, under its own name."""
+    measures: Any = list(how.items())
+    found = rows.group_by(list(by), use_threads=False).aggregate(measures)
+    names = {f"{name}_{function}": name for name, function in how.items()}
+    return found.rename_columns([names.get(name, name) for name in found.column_names])
+
+
+def _servers(batch: pa.RecordBatch, keys: dict[str, Any]) -> dict[str, dict[_Place, str]]:
+    """The server of each group's highest sequence among the rows with a server, and that sequence."""
+    newest: dict[_Place, tuple[str, str]] = {}
+    chosen = pc.and_(pc.is_valid(batch.column("server")), pc.is_valid(batch.column("sequence")))
+    if pc.any(chosen).as_py():
+        rows = pa.table({**keys, "sequence": batch.column("sequence"), "server": batch.column("server")})
+        for *place, sequence, server in zip(
+            *(c.to_pylist() for c in rows.filter(chosen).columns), strict=True
+        ):
+            if sequence >= newest.get(tuple(place), ("", ""))[0]:
+                newest[tuple(place)] = (sequence, server)
+    return {
+        "server": {place: server for place, (_, server) in newest.items()},
+        "server_sequence": {place: sequence for place, (sequence, _) in newest.items()},
+    }
+
+
+def _listed(batch: pa.RecordBatch, keys: dict[str, Any], name: str, given: str) -> dict[_Place, list[str]]:
+    """The different values of a column by group, of the rows in which the column `given` has a value."""
+    chosen = pc.is_valid(batch.column(given))
+    if not pc.any(chosen).as_py():
+        return {}
+    rows = pa.table({**keys, "value": batch.column(name)}).filter(chosen)
+    found = rows.group_by(list(GROUPED_BY), use_threads=False).aggregate([("value", "distinct")])
+    lists: list[Any] = found.column("value_distinct").to_pylist()
+    return {
+        place: [v for v in values if v is not None]
+        for place, values in zip(_places(found), lists, strict=True)
+    }
+
+
+def _places(groups: pa.Table) -> list[_Place]:
+    """What the rows of each group have in common."""
+    return list(zip(*(groups.column(name).to_pylist() for name in GROUPED_BY), strict=True))
+
+
+def _epochs(sequence: Any) -> Any:
+    """The epoch of each sequence, as the sequence writes it."""
+    return pc.struct_field(pc.extract_regex(sequence, FIRST_PART), "part")
+
+
+def _up_to(time: Any, newest: int) -> Any:
+    """The times that are not after `newest` (microseconds since the Unix epoch); null for the others."""
+    limit = pa.scalar(newest, pa.int64()).cast(_STAMP)
+    return pc.if_else(_is_true(pc.less_equal(time, limit)), time, _NO_TIME)
+
+
+def _are_same(one: Any, other: Any) -> Any:
+    """Whether two values are equal; two nulls are."""
+    return pc.or_(_is_true(pc.equal(one, other)), pc.and_(pc.is_null(one), pc.is_null(other)))
+
+
+def _is_true(condition: Any) -> Any:
+    return pc.fill_null(condition, False)
+
+
+def _number(condition: Any) -> Any:
+    """1 where the condition holds, else 0."""
+    return _is_true(condition).cast(pa.int64())
+
+
+def _ones(rows: int) -> Any:
+    return pa.array([1] * rows, pa.int64())

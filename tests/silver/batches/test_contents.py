@@ -1,0 +1,197 @@
+"""What a decoded batch holds: gathered from Arrow batches, and the same as counted over all its rows."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from silver.batches import batch_counts
+from silver.batches.contents import Contents, Extent, contents_of, may_hold_repeats, read_contents
+from silver.batches.outcomes import duplicate_ids, has_ambiguous_position
+from silver.changes.batch_summary import GROUPED_BY, SUMMARY_DDL, with_summaries
+from silver.changes.staged_rows import STAGED, STAGED_DDL, Row, staged_batch, staged_table
+from silver.epochs.event_clock import newest_believable
+from silver.values.sequence import epoch_part_sql, sequence_of
+
+LANDED_AT = datetime(2026, 1, 10)
+NOON = 1_767_960_000_000_000
+"""Microseconds since the Unix epoch, a day before LANDED_AT."""
+
+
+def row(number: int, **cells: object) -> Row:
+    found: Row = dict.fromkeys(STAGED.names)
+    position = sequence_of(1, (number,), None)
+    found.update(
+        source="feed", format="datahub_blob", kind="row", op="insert", database="shop", table="orders",
+        sequence=position, position=position, event_time=NOON, topic="t", partition=0, offset=number,
+        ordinal=0, change_id=f"id{number}", epoch=1,
+    )  # fmt: skip
+    return {**found, **cells}
+
+
+def test_rows_are_grouped_by_table_kind_and_reason() -> None:
+    rows = [
+        row(7, schema_id="s", columns="[]"),
+        row(8, server="a", event_time=NOON + 1),
+        row(9, table="items", paired_with={"topic": "t", "partition": 0, "offset": 6}, server="b"),
+        row(10, kind="quarantined", reason="not_json", sequence=None, position=None, event_time=None),
+    ]
+    found = contents_of([staged_batch(rows)], None)
+    assert {(g["table"], g["kind"]): (g["rows"], g["merged"], g["server"]) for g in found.counts} == {
+        ("orders", "row"): (2, 0, "a"),
+        ("items", "row"): (1, 1, "b"),
+        ("orders", "quarantined"): (1, 0, None),
+    }
+    (source,) = found.sources
+    assert (source.messages, source.min_sequence, source.servers) == (5, row(7)["sequence"], 2)
+    assert (found.schemas, found.may_hold_repeats) == ({"s"}, False)
+
+
+@pytest.mark.parametrize(
+    ("extents", "found"),
+    [
+        ([("feed", "1", "3", False), ("feed", "4", "9", False)], False),
+        ([("feed", "4", "9", False), ("feed", "1", "3", False)], False),
+        ([("feed", "1", "4", False), ("feed", "4", "9", False)], True),
+        ([("feed", "1", "9", False), ("feed", "2", "3", False), ("feed", "4", "5", False)], True),
+        ([("feed", "1", "9", False), ("other", "2", "3", False)], False),
+        ([("feed", "1", "3", True)], True),
+        ([("feed", None, None, False), ("feed", "1", "3", False)], False),
+        ([], False),
+    ],
+    ids=["behind", "out of order", "same place", "inside", "other source", "inside one", "no place", "none"],
+)  # fmt: skip
+def test_arrow_batches_that_follow_each_other_hold_no_change_twice(
+    extents: list[tuple[str, str | None, str | None, bool]], found: bool
+) -> None:
+    assert may_hold_repeats(Extent(*extent) for extent in extents) is found
+
+
+def drawn(source: random.Random, number: int) -> Row:
+    """A row of any kind, whose id says all that another delivery of it has in common."""
+    kind = source.choice(["row"] * 6 + ["ddl", "heartbeat", "tombstone", "quarantined", "excluded"])
+    place = source.randint(1, 30)
+    position = sequence_of(1, (place,), None) if source.random() < 0.8 else None
+    tie = ("t", 0, number, 0) if position is None or source.random() < 0.5 else None
+    sequence = sequence_of(1, None if position is None else (place,), tie)
+    is_row = kind == "row"
+    earliest = sequence_of(1, (max(place - 3, 0),), None) if is_row and source.random() < 0.1 else None
+    where = source.choice(["feed", "other"])
+    cells: dict[str, object] = {
+        "source": where,
+        "kind": kind,
+        "op": source.choice(["insert", "read", "update"]),
+        "schema": source.choice([None, "public"]),
+        "table": source.choice([None, "orders", "items"]),
+        "reason": source.choice(["not_json", "empty"]) if kind == "quarantined" else None,
+        "sequence": sequence if is_row else position,
+        "position": position,
+        "earliest": earliest,
+        "event_time": source.choice([None, NOON - 5, NOON, NOON + source.randint(0, 3) * 86_400_000_000]),
+        "ordinal": source.randint(0, 1),
+        "half": source.choice([None, None, None, "before", "after"]) if is_row else None,
+        "server": source.choice([None, None, "a", "b"]),
+        "block": source.choice([None, None, 7]) if is_row else None,
+        "evidence": source.choice([None, None, "decimals=text", "decimals=text;binary=hex"]),
+        "columns": source.choice([None, "[]"]),
+        "schema_id": source.choice(["s", "z"]),
+        "paired_with": source.choice([None, {"topic": "t", "partition": 0, "offset": 1}]) if is_row else None,
+    }
+    timeless = cells["block"] is not None and cells["event_time"] is None
+    said = [
+        where,
+        kind,
+        cells["schema"],
+        cells["table"],
+        cells["sequence"] if timeless else position,
+        earliest,
+    ]
+    if position is None and not is_row:
+        said.append(number)  # only its coordinates identify it
+    return row(number, **cells, change_id=str(said))
+
+
+def counted_by_spark(spark: SparkSession, rows: list[Row]) -> Contents:
+    """What the rows hold, by an aggregate over all of them."""
+    staged = spark.createDataFrame(staged_table(rows), STAGED_DDL)
+    is_timeless = F.col("block").isNotNull() & F.col("event_time").isNull()
+    place = F.when(~is_timeless, F.coalesce("earliest", "position", F.expr(epoch_part_sql("sequence"))))
+    found = staged.groupBy(*GROUPED_BY).agg(
+        *batch_counts.counting(LANDED_AT),
+        F.sum(F.expr("int(ordinal = 0) + int(paired_with IS NOT NULL)")).alias("messages"),
+        F.count("half").alias("halves"),
+        F.min(place).alias("min_place"),
+        F.count("server").alias("servers"),
+        F.count_if(has_ambiguous_position()).alias("ambiguous_positions"),
+        F.count("block").alias("in_partitions"),
+        F.collect_set(F.when(F.col("columns").isNotNull(), F.col("schema_id"))).alias("schemas"),
+        F.collect_set("evidence").alias("evidence"),
+    )  # fmt: skip
+    return Contents(tuple(found.collect()), (), frozenset())
+
+
+def by_group(contents: Contents) -> dict[tuple[object, ...], dict[str, object]]:
+    groups = {}
+    for found in contents.counts:
+        cells = {name: cell for name, cell in found.asDict().items() if name != "server_sequence"}
+        for name in ("schemas", "evidence"):
+            cells[name] = set(cells[name] or ())
+        groups[tuple(cells[name] for name in GROUPED_BY)] = cells
+    return groups
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_summaries_of_arrow_batches_say_what_a_look_at_all_rows_says(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    source = random.Random(seed)
+    rows = [drawn(source, number) for number in range(source.choice([1, 40, 200]))]
+    believable = newest_believable(LANDED_AT)
+    size = source.choice([3, 25, 500])
+    parts = [staged_batch(rows[start : start + size]) for start in range(0, len(rows), size)]
+    expected = by_group(counted_by_spark(spark, rows))
+
+    here = contents_of(parts, believable)
+    assert {at: {**cells, "server": None} for at, cells in by_group(here).items()} == {
+        at: {**cells, "server": None} for at, cells in expected.items()
+    }
+    with_server = with_summaries(lambda batches: batches, believable)(parts)
+    table = pa.Table.from_batches(list(with_server)).combine_chunks()
+    frame = spark.createDataFrame(table, f"{STAGED_DDL}, {SUMMARY_DDL}")
+    frame.write.parquet(str(tmp_path / "staged"))
+    stored = read_contents(spark.read.schema(frame.schema).parquet(str(tmp_path / "staged")))
+    assert by_group(stored) == by_group(here)
+    assert (stored.schemas, stored.evidence) == (here.schemas, here.evidence)
+    assert {s.source: s for s in stored.sources} == {s.source: s for s in here.sources}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_change_is_twice_in_a_batch_that_may_not_hold_repeats(spark: SparkSession, seed: int) -> None:
+    source = random.Random(seed)
+    said = []
+    for _ in range(5):
+        rows = [drawn(source, number) for number in range(source.choice([2, 6, 12]))]
+        if source.random() < 0.7:  # most feeds are in order
+            rows.sort(key=lambda found: found["sequence"] or "")
+        size = source.choice([2, 4])
+        parts = [staged_batch(rows[start : start + size]) for start in range(0, len(rows), size)]
+        summaries = with_summaries(lambda batches: batches, None)(parts)
+        extents = [
+            Extent(**found) for part in summaries for found in part.column("summary")[0].as_py()["extents"]
+        ]
+        staged = spark.createDataFrame(staged_table(rows), STAGED_DDL)
+        repeats = duplicate_ids(staged, None).count()
+        said.append((may_hold_repeats(extents), repeats > 0))
+        assert contents_of(parts, None).may_hold_repeats or not repeats
+    assert (False, True) not in said
+
+
+def test_an_empty_batch_holds_nothing() -> None:
+    found = contents_of([], None)
+    assert (found.counts, found.sources, found.may_hold_repeats) == ((), (), False)
