@@ -42,6 +42,7 @@ from silver.operations.redecode import redecode
 from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
 from silver.stream.checkpoint import Checkpoint, bronze_replaced, counted_from, open_checkpoint
+from silver.stream.known_progress import has_read, remember, stream_end
 from silver.stream.lost_logs import restore_logs
 from silver.stream.lost_tables import (
     lost_derived,
@@ -71,6 +72,7 @@ class SilverResult:
     `left_out` are sources in bronze that the configuration does not name. `kept` counts messages that were
     not decoded again because `forget` removed rows of them. `restored` has notes on tables that were gone and
     have been restored, `redefined` on tables that were decoded again because their definitions came late.
+    `has_waiting` says whether halves wait, None if it is unknown.
     """
 
     messages: int
@@ -80,6 +82,7 @@ class SilverResult:
     kept: int = 0
     restored: tuple[str, ...] = ()
     redefined: tuple[str, ...] = ()
+    has_waiting: bool | None = None
 
 
 def run_silver(
@@ -99,16 +102,29 @@ def run_silver(
         spark, CHANGES_TABLE
     ):  # tables that a killed run began are not tables that are lost
         note_tables(spark, state, noted)
+    end = stream_end(spark, state, checkpoint)
     try:
-        result = _read_stream(spark, state, checkpoint, None if is_connect(spark) else progress)
+        if has_read(spark, state, end):
+            _resume(spark, state)
+            result = _result(spark, state)
+        else:
+            result = _read_stream(spark, state, checkpoint, None if is_connect(spark) else progress)
     except Exception:
         with suppress(Exception):  # the first error is the one to report
             note_tables(spark, state, noted)
         raise
+    if lake.local_root is not None or result.messages:
+        remember(spark, state, end)
     is_idle = noted is not None and not result.messages and not restored
     if lake.local_root is not None or not is_idle:  # listing all tables of an object store takes a second
         note_tables(spark, state, noted)
     return replace(result, restored=restored)
+
+
+def _resume(spark: SparkSession, state: RunState) -> dict[str, int]:
+    """Go on with sources that may. Returns those that still stand, each with the batch since which."""
+    stopped = {name: source.batch for name, source in resume_sources(spark, state).items()}
+    return stopped | dict.fromkeys(state.epoch_history(spark).passed_over(state.config.sources), -1)
 
 
 def _read_stream(
@@ -119,8 +135,7 @@ def _read_stream(
     `progress` is null on Spark Connect, where the batches run in another process.
     """
     lake = state.lake
-    stopped = {name: source.batch for name, source in resume_sources(spark, state).items()}
-    stopped |= dict.fromkeys(state.epoch_history(spark).passed_over(state.config.sources), -1)
+    stopped = _resume(spark, state)
     newest = last_batch_id(spark, state) if is_connect(spark) else -1
     # the stream may come to messages that were decoded before, outside of it
     has_gaps = checkpoint.is_reset or state.epoch_history(spark).has_gaps
@@ -251,7 +266,9 @@ def _result(spark: SparkSession, state: RunState) -> SilverResult:
     )
     errors = (*stopped_sources, *refused, *waiting, *errors_of(history, state))
     left_out = tuple(history.left_out(state.config.sources))
-    return SilverResult(state.messages, state.counts, errors, left_out, redefined=redefined)
+    return SilverResult(
+        state.messages, state.counts, errors, left_out, redefined=redefined, has_waiting=state.has_waiting
+    )
 
 
 def _partners(spark: SparkSession, state: RunState, wanted: DataFrame) -> DataFrame:

@@ -69,7 +69,7 @@ def _report(run: Run, result: SilverResult) -> LayerReport:
             "heartbeats": by_kind["heartbeat"],
             "duplicates": by_kind["duplicate"],
             "quarantined": by_kind["quarantined"],
-            "waiting": _waiting(run),
+            "waiting": 0 if result.has_waiting is False else _waiting(run),
         }
     notes = (
         *result.restored,

@@ -107,6 +107,10 @@ class Lakehouse:
         """The table's newest version, None where there is no table."""
         return table_version(spark, self.location(name))
 
+    def newest_commit(self, spark: SparkSession, name: str) -> str | None:
+        """A text that identifies the newest commit of the table; None where there is no table."""
+        return table_commit(spark, self.location(name))
+
     def has_first_version(self, name: str) -> bool:
         """Whether the table's log still has its first commit; False where only Spark can read the log."""
         log = _local_log(self.location(name))
@@ -253,6 +257,21 @@ def table_version(spark: SparkSession, location: str) -> int | None:
         else []
     )
     return max(found, default=None)
+
+
+def table_commit(spark: SparkSession, location: str) -> str | None:
+    """A text that identifies a table's newest commit, also from that of a table that was there before."""
+    version, log = table_version(spark, location), _local_log(location)
+    if version is None:
+        return None
+    if log is None:
+        row = _history(spark, location, 1).select("version", "timestamp").first()
+        return None if row is None else f"{row[0]} {row[1]}"
+    try:
+        found = (log / f"{version:020d}.json").stat()
+    except FileNotFoundError:  # the newest commit is one of another process
+        return None
+    return f"{version} {found.st_mtime_ns} {found.st_size} {found.st_ino}"
 
 
 def operations(spark: SparkSession, location: str, since: int) -> set[str] | None:

@@ -273,6 +273,8 @@ class RunState:
         """Add the counts of a batch to the state."""
         self.messages += messages
         self.counts.extend(counts)
+        if self.newest is not None:
+            self.newest = max([self.newest, *(row["batch"] for row in counts)])
         if self.tables is None:
             return
         for row in counts:

@@ -12,6 +12,7 @@ from silver.batches.landings import identify_all, outcomes_in_epochs
 from silver.batches.process import derive
 from silver.batches.run_state import RunState
 from silver.stream import repair_log
+from silver.stream.known_progress import recall
 from silver.stream.rederivation import rederive
 from silver.stream.resume import last_batch_id
 
@@ -19,19 +20,26 @@ from silver.stream.resume import last_batch_id
 def finish_interrupted(spark: SparkSession, state: RunState) -> None:
     """Derive what a crash left underived of the last batch or a repair, before other messages are decoded."""
     if not state.lake.exists(spark, CHANGES_TABLE):
+        state.newest = -1
         return
+    if not recall(spark, state):
+        _derive_last(spark, state)
+    for source in repair_log.unfinished(spark, state.lake):
+        finish_repair(spark, state, source)
+
+
+def _derive_last(spark: SparkSession, state: RunState) -> None:
+    """Derive what follows from the last batch, unless that was done."""
     last = state.newest = last_batch_id(spark, state)
     counts = state.lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA)
-    known = state.source_epochs(spark)
     if last >= 0 and counts.where(F.col("batch") == last).isEmpty():
+        known = state.source_epochs(spark)
         messages = identify_all(state.lake.read(spark, MESSAGES_TABLE), state.lake, known)
         changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("batch") == last)
         batch = outcomes_in_epochs(changes, known).select(*MESSAGE_ID)
         landed_at = messages.join(batch, list(MESSAGE_ID), "left_semi").agg(F.max("ingested_at")).first()
         derive(messages, last, state, None if landed_at is None else landed_at[0])
         state.tables = state.has_waiting = None  # they were read before these counts existed
-    for source in repair_log.unfinished(spark, state.lake):
-        finish_repair(spark, state, source)
 
 
 def finish_repair(spark: SparkSession, state: RunState, source: str) -> None:

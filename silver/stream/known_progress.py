@@ -1,0 +1,127 @@
+"""What a run knows of the past when it ends, kept for the next one.
+
+A run must know the newest batch, how far each table has come, which schemas are stored, and whether halves
+wait. All of it follows from tables that grow with every batch. So a run notes it beside the checkpoints, with
+the newest commit of each of these tables. The next run reads a table again only if it has another commit: a
+repair, maintenance or a lost table leads to the same answers as ever. The stream over bronze is not started
+where bronze has no other commit than when the last run started it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import TimestampType
+
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    MESSAGES_TABLE,
+    PENDING_TABLE,
+    SCHEMAS_TABLE,
+)
+from framework.lakehouse.small_files import read_note, write_note
+from framework.spark.session import is_connect
+from silver.batches.run_state import Progress, RunState
+from silver.stream.checkpoint import Checkpoint
+
+_NOTE = "silver.progress"
+_TABLES = (BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, SCHEMAS_TABLE)
+MOST_TABLES = 20_000
+MOST_SCHEMAS = 20_000
+"""A run that knows of more tables, or schemas, than this leaves them to the next run to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnd:
+    """Up to where the stream has read bronze: all that the newest commit of the table then had.
+
+    `first_batch` identifies the stream's checkpoint.
+    """
+
+    commit: str | None
+    first_batch: int
+
+
+def stream_end(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -> StreamEnd:
+    """Up to where a stream reads bronze that is started now."""
+    return StreamEnd(state.lake.newest_commit(spark, MESSAGES_TABLE), checkpoint.first_batch)
+
+
+def has_read(spark: SparkSession, state: RunState, end: StreamEnd) -> bool:
+    """Whether the last run has read bronze up to there."""
+    return end.commit is not None and _read_note(spark, state).get("stream") == asdict(end)
+
+
+def recall(spark: SparkSession, state: RunState) -> bool:
+    """Set what the last run knew, as far as the tables are unchanged.
+
+    Returns whether neither the changes nor their counts have changed: then the last run left nothing undone.
+    """
+    if is_connect(spark):  # its batches run in another process, whose state is not this one
+        return False
+    note = _read_note(spark, state)
+    commits = note.get("commits", {})
+    now = {name: state.lake.newest_commit(spark, name) for name in _TABLES if name in commits}
+    same = {name for name, commit in now.items() if commit is not None and commit == commits[name]}
+    if CHANGES_TABLE in same:
+        state.newest = note["newest"]
+    if BATCHES_TABLE in same and note["tables"] is not None and note["counted_from"] == state.counted_from:
+        state.tables = {tuple(table): _progress(cells) for table, cells in note["tables"]}
+    if PENDING_TABLE in same:
+        state.has_waiting = note["has_waiting"]
+    if SCHEMAS_TABLE in same:
+        state.schemas = set(note["schemas"])
+    return {CHANGES_TABLE, BATCHES_TABLE} <= same and note["newest"] is not None
+
+
+def remember(spark: SparkSession, state: RunState, end: StreamEnd) -> None:
+    """Note what this run knows, and up to where its stream has read bronze.
+
+    A run that fails notes nothing: then the tables have other commits.
+    """
+    if is_connect(spark):
+        return
+    tables = state.tables if state.tables is not None and len(state.tables) <= MOST_TABLES else None
+    note = {
+        "commits": {name: state.lake.newest_commit(spark, name) for name in _TABLES},
+        "stream": asdict(end),
+        "newest": state.newest,
+        "counted_from": state.counted_from,
+        "tables": None if tables is None else [[table, _cells(shown)] for table, shown in tables.items()],
+        "has_waiting": state.has_waiting,
+        "schemas": sorted(state.schemas) if len(state.schemas) <= MOST_SCHEMAS else [],
+    }
+    write_note(spark, _path(state), json.dumps(note, ensure_ascii=False))
+
+
+def _read_note(spark: SparkSession, state: RunState) -> Mapping[str, Any]:
+    note: Mapping[str, Any] = json.loads(read_note(spark, _path(state)) or "{}")
+    return note
+
+
+def _path(state: RunState) -> str:
+    return f"{state.lake.checkpoints}/{_NOTE}"
+
+
+def _cells(shown: Progress) -> list[Any]:
+    return [
+        shown.sequence, _micros(shown.event_time), shown.server, shown.has_unpaired, shown.streamed,
+        sorted(shown.servers),
+    ]  # fmt: skip
+
+
+def _progress(cells: list[Any]) -> Progress:
+    sequence, time, server, has_unpaired, streamed, servers = cells
+    moment = None if time is None else TimestampType().fromInternal(time)
+    return Progress(sequence, moment, server, has_unpaired, streamed, frozenset(servers))
+
+
+def _micros(moment: datetime | None) -> int | None:
+    """Microseconds since the Unix epoch: the clock of the machine may be set to another zone in between."""
+    return None if moment is None else TimestampType().toInternal(moment)
