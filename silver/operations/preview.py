@@ -31,6 +31,7 @@ from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
 from silver.epochs.resets import StopPoint
 from silver.formats import FORMATS
+from silver.operations.encoded_columns import encoded_columns
 from silver.stream.resume import last_batch_id, without_outcome
 
 
@@ -57,8 +58,9 @@ def preview(run: Run) -> Preview:
     changes = spark.read.schema(CHANGES).parquet(_place(run, "changes"))
     counts = batch_counts.count_rows(changes, found.landed_at)
     new_schemas = state.new_schemas(spark, contents.schemas)
+    notes = encoded_columns(changes, changes_table.schemas_of(staged, contents.schemas, 0), run.config)
     return Preview(
-        {"silver": _found(found.messages, counts, stops)},
+        {"silver": _found(found.messages, counts, stops) | {"notes": list(notes)}},
         _rows(changes_table.schemas_of(staged, new_schemas, 0), changes, counts, found),
     )
 

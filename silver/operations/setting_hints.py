@@ -13,15 +13,30 @@ from framework.naming import dotted_name
 from framework.pipeline.layer import Run
 from silver.decoding.format import Format, no_options
 from silver.formats import FORMATS
+from silver.operations.encoded_columns import encoded_columns
 
 _MOST_SCHEMAS = 1_000
 
 
 def hints(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
-    """A note for each source with a table that lacks a setting, from the counts of new batches.
+    """Notes on settings that are missing, and on columns that look encoded, from the counts of new batches.
 
-    Nothing is read for sources whose format has no such settings.
+    Nothing is read for sources whose format has no such settings, and declares all types.
     """
+    return (*_missing_settings(run, counts), *_encoded_columns(run, counts))
+
+
+def _encoded_columns(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
+    sources = [name for name, s in run.config.sources.items() if FORMATS[s.format].has_table_definitions]
+    batches = sorted({row["batch"] for row in counts if row["kind"] == "row" and row["source"] in sources})
+    if not batches:
+        return ()
+    changes = run.lake.rows(run.spark, CHANGES_TABLE, CHANGES).where(F.col("batch").isin(*batches))
+    return encoded_columns(changes, run.lake.read(run.spark, SCHEMAS_TABLE), run.config)
+
+
+def _missing_settings(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
+    """A note for each source with a table that lacks a setting."""
     sources = [
         name
         for name, source in run.config.sources.items()

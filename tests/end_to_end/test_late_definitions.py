@@ -53,11 +53,26 @@ def declared(offset: int, number: int, table: str) -> str:
     return line(f"crm.shop.{table}", offset, {"id": number}, value)
 
 
-def run(topics: Topics) -> list[str]:
-    """Runs the pipeline; its notes on definitions."""
+def run(topics: Topics, word: str = "decoded again") -> list[str]:
+    """Runs the pipeline; its notes with this word."""
     topics.capsys.readouterr()
     assert main(["run", "-c", str(topics.folder / "mainstem.yml")]) == 0
-    return [note for note in topics.capsys.readouterr().err.splitlines() if "definition" in note]
+    return [note for note in topics.capsys.readouterr().err.splitlines() if word in note]
+
+
+@pytest.mark.long
+def test_run_and_plan_name_the_columns_that_wait_for_their_definition(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    topics.land("feed", [row(0, {"id": 1, "day": 19000, "price": "AOM="}), declared(0, 1, "plain")])
+    (note,) = run(topics, "look encoded")
+    assert "the rows of shop.item declare no types" in note
+    assert "columns look encoded: day (a date in days), price (base64);" in note
+    topics.land("feed", [row(1, {"id": 2, "day": 19001, "price": "AOM="})])
+    assert main(["run", "--through", "bronze", "-c", str(tmp_path / "mainstem.yml")]) == 0
+    (planned,) = topics.command("plan")[1]["silver"]["notes"]
+    assert note.endswith(planned)
 
 
 @pytest.mark.long

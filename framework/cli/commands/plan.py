@@ -51,6 +51,7 @@ def plan_lines(plan: Mapping[str, Any]) -> Iterator[str | TextTable]:
         yield f" would decode {quantity(silver['messages'], 'message')}: {_counted(silver['kinds'])}"
     for reason, count in sorted(silver.get("quarantined", {}).items()):
         yield f"  quarantined  {reason}: {count:,}"
+    yield from (f"  note: {note}" for note in silver.get("notes", ()))
     for stop in silver.get("stopped", ()):
         reason = f"{stop['reason']} ({stop['detail']})"
         yield f"  STOP  source {stop['source']}: {reason}; raise its `epoch` to go on"
