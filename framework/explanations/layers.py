@@ -129,8 +129,9 @@ EXPLANATIONS = (
         "SOURCE_RESET",
         "The positions of a source start again, so the source has stopped.",
         "The feed comes from a new server, from a restored backup, or from a log that was reset.",
-        "If that is so, raise `epoch` of the source by one and run again. What has waited is processed, and "
-        "nothing is lost.",
+        "Do what the error says. Mostly that is to raise `epoch` of the source by one and to run again: what "
+        "has waited is processed, and nothing is lost. For messages of a topic that was deleted before, a "
+        "raised epoch would let old values win, so the error names other steps.",
         "Write: `epoch: 2` below `sources.orders`.",
     ),
     Explanation(

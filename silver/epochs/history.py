@@ -244,6 +244,11 @@ class EpochStart:
     places: Sequence[PartitionStart] = field(default=())
 
 
+def advice(stop: StopPoint, epoch: int) -> str:
+    """What the error says to do of a source that stops in an epoch at this message."""
+    return StoppedSource(stop.source, epoch, -1, (stop,)).error().action
+
+
 def read_history(spark: SparkSession, lake: Lakehouse) -> History:
     """Read `ops/epochs`."""
     if not lake.exists(spark, EPOCHS_TABLE):

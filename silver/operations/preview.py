@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
+from framework.config.model import Config
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
@@ -29,6 +30,7 @@ from silver.batches.landings import find_restarts, identify
 from silver.batches.process import decide_outcomes, order_by_partition, overlaps_in_batch
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
+from silver.epochs.history import advice
 from silver.epochs.resets import StopPoint
 from silver.formats import FORMATS
 from silver.operations.encoded_columns import encoded_columns
@@ -41,11 +43,11 @@ def preview(run: Run) -> Preview:
     The rows that silver would append go to the next layer.
     """
     if not run.lake.exists(run.spark, MESSAGES_TABLE):
-        return Preview({"silver": _found(0, (), ())})
+        return Preview({"silver": _found(0, (), (), run.config)})
     spark, state = run.spark, RunState(run.lake, run.config, source_plans(run.config, FORMATS))
     messages, found = _waiting(run, state)
     if not found.messages:
-        return Preview({"silver": _found(0, (), ())})
+        return Preview({"silver": _found(0, (), (), run.config)})
     tune_for_rows(spark, found.messages)
     looked_at = overlaps_in_batch(spark, state, found)
     known = identify(messages, state.lake, state.source_epochs(spark), looked_at)
@@ -60,7 +62,7 @@ def preview(run: Run) -> Preview:
     new_schemas = state.new_schemas(spark, contents.schemas)
     notes = encoded_columns(changes, changes_table.schemas_of(staged, contents.schemas, 0), run.config)
     return Preview(
-        {"silver": _found(found.messages, counts, stops) | {"notes": list(notes)}},
+        {"silver": _found(found.messages, counts, stops, run.config) | {"notes": list(notes)}},
         _rows(changes_table.schemas_of(staged, new_schemas, 0), changes, counts, found),
     )
 
@@ -84,14 +86,20 @@ def _place(run: Run, name: str) -> str:
     return str(Path(run.scratch) / "silver" / name)
 
 
-def _found(messages: int, counts: Sequence[Row], stops: Sequence[StopPoint]) -> dict[str, Any]:
+def _found(
+    messages: int, counts: Sequence[Row], stops: Sequence[StopPoint], config: Config
+) -> dict[str, Any]:
     kinds: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     for row in counts:
         kinds[row["kind"]] += row["rows"]
         if row["kind"] == "quarantined":
             refused[row["reason"]] += row["rows"]
-    stopped = [{"source": stop.source, "reason": stop.reason, "detail": stop.detail} for stop in stops]
+    stopped = [
+        {"source": stop.source, "reason": stop.reason, "detail": stop.detail, "action": advice(stop, epoch)}
+        for stop in stops
+        for epoch in [config.sources[stop.source].epoch]
+    ]
     return {
         "messages": messages,
         "kinds": dict(kinds.most_common()),

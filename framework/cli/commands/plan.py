@@ -54,7 +54,7 @@ def plan_lines(plan: Mapping[str, Any]) -> Iterator[str | TextTable]:
     yield from (f"  note: {note}" for note in silver.get("notes", ()))
     for stop in silver.get("stopped", ()):
         reason = f"{stop['reason']} ({stop['detail']})"
-        yield f"  STOP  source {stop['source']}: {reason}; raise its `epoch` to go on"
+        yield f"  STOP  source {stop['source']}: {reason}; {stop['action']}"
     tables = plan["tables"]
     if not tables:
         yield " no table would change"
