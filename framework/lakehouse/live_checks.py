@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from framework.config.model import Catalog, Config
 from framework.lakehouse.lakehouse import lakehouse_of, sql_text
-from framework.lakehouse.policies import policy_statements
+from framework.lakehouse.policies import policies_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ def _policies(spark: SparkSession, schema: str) -> str:
         spark.sql(f"ALTER TABLE {table} SET ROW FILTER {visible} ON (id)")
         spark.sql(f"ALTER TABLE {table} ALTER COLUMN note SET MASK {hidden}")
         spark.sql(f"ALTER TABLE {table} SET TAGS ({sql_text('mainstem')} = {sql_text('doctor')})")
-        before = set(policy_statements(spark, table))
+        before = set(policies_of(spark, table))
         if len(before) != 3:
             raise ValueError(f"information_schema shows {len(before)} of 3 policies")
         spark.sql(f"CREATE OR REPLACE TABLE {table} USING delta AS SELECT 1 AS id, 'a' AS note")
-        lost = sorted(before - set(policy_statements(spark, table)))
+        lost = sorted(policy.statement for policy in before - set(policies_of(spark, table)))
         if lost:
             raise ValueError(f"a replacement loses {len(lost)} of 3 policies: {lost[0]}")
         return "row filter, column mask and tag stay when a table is replaced"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 
 from framework.lakehouse.lakehouse import is_path, is_table, read_table, sql_name
-from framework.lakehouse.policies import policy_statements
+from framework.lakehouse.policies import Policy, policies_of
 from framework.naming import quoted
 
 OWN_PURPOSES = ("A replica kept by Mainstem", "A history kept by Mainstem")
@@ -56,7 +56,7 @@ class Administration:
         properties: The properties to keep.
         statistics: The columns for which Delta collects minima and maxima.
         clustering: The columns of liquid clustering.
-        policies: Row filter, column masks and tags, as the statements that set them.
+        policies: Row filter, column masks and tags.
     """
 
     exists: bool = False
@@ -66,7 +66,7 @@ class Administration:
     properties: Mapping[str, str] = field(default_factory=dict)
     statistics: Sequence[str] = ()
     clustering: Sequence[str] = ()
-    policies: Sequence[str] = ()
+    policies: Sequence[Policy] = ()
 
 
 def administration_of(spark: SparkSession, path: str) -> Administration:
@@ -98,7 +98,7 @@ def administration_of(spark: SparkSession, path: str) -> Administration:
 def set_again(spark: SparkSession, path: str, kept: Administration, columns: Sequence[str]) -> None:
     """Set on a table that has been replaced what cannot be part of its replacement.
 
-    That is the clustering, as far as its columns are still there, and each policy that is gone.
+    That is the clustering and each policy that is gone, as far as their columns are still there.
     """
     clustering = [name for name in kept.clustering if name in columns]
     if clustering:
@@ -106,9 +106,10 @@ def set_again(spark: SparkSession, path: str, kept: Administration, columns: Seq
         spark.sql(f"ALTER TABLE {sql_name(path)} CLUSTER BY ({names})")
     if kept.policies:
         present = set(_policies(spark, path))
-        for statement in kept.policies:
-            if statement not in present:
-                spark.sql(statement)
+        known = {name.lower() for name in columns}
+        for policy in kept.policies:
+            if policy not in present and (policy.column is None or policy.column.lower() in known):
+                spark.sql(policy.statement)
 
 
 def _is_kept(key: str) -> bool:
@@ -123,8 +124,8 @@ def _names(text: str) -> tuple[str, ...]:
     )
 
 
-def _policies(spark: SparkSession, path: str) -> tuple[str, ...]:
+def _policies(spark: SparkSession, path: str) -> tuple[Policy, ...]:
     """The policies of a table; a catalog outside Databricks has none."""
     if is_path(path) or "DATABRICKS_RUNTIME_VERSION" not in os.environ:
         return ()
-    return tuple(policy_statements(spark, path))
+    return tuple(policies_of(spark, path))

@@ -14,6 +14,7 @@ from framework.cli.commands.doctor import examine
 from framework.config.model import Config, load_config
 from framework.lakehouse import live_checks as live
 from framework.lakehouse.live_checks import live_checks
+from framework.lakehouse.policies import Policy
 from framework.lakehouse.rights import Right, needed_rights
 from framework.pipeline.session import option_models
 
@@ -130,9 +131,9 @@ class Workspace:
 def live_findings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: Workspace, *, are_kept: bool
 ) -> dict[str, tuple[bool, str]]:
-    policies = ["filter", "mask", "tag"]
+    policies = [Policy(name) for name in ("filter", "mask", "tag")]
     answers = iter([policies, policies if are_kept else policies[1:]])
-    monkeypatch.setattr(live, "policy_statements", lambda *_: next(answers))
+    monkeypatch.setattr(live, "policies_of", lambda *_: next(answers))
     text = PLACES.replace("  clicks: {format: canal, files: 's3://bucket/clicks'}\n", "")
     checks = live_checks(configured(tmp_path, text))
     given: Any = session
