@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from framework.contracts.events import Image
 from silver.changes.change_id import change_id, digest, image_parts, key_values
 
-IMAGES = st.none() | st.dictionaries(st.text(max_size=3), st.none() | st.text(max_size=5), max_size=4)
+TEXTS = st.text(max_size=5) | st.sampled_from(("x" * 299, "x" * 300, "x" * 1000, "é" * 400, "数\ud800"))
+IMAGES = st.none() | st.dictionaries(st.text(max_size=3), st.none() | TEXTS, max_size=4)
 PARTS = st.lists(st.one_of(st.none(), st.text(max_size=5)), max_size=5)
 
 
@@ -86,3 +87,17 @@ def test_the_id_of_a_row_is_the_digest_of_its_place_position_and_images(
         *image_parts(after),
     )
     assert change_id(row) == digest(parts)
+
+
+@given(st.lists(st.none() | TEXTS, min_size=1, max_size=3), st.text(max_size=3))
+def test_the_id_of_a_change_that_its_feed_identifies_is_the_digest_of_its_identity_and_key(
+    key: list[str | None], identity: str
+) -> None:
+    image = {f"key {number}": value for number, value in enumerate(key)}
+    row = dict.fromkeys(("schema", "event_time", "before", "block", "position"), None) | {
+        "source": "feed", "database": "shop", "table": "orders", "kind": "row", "op": "insert",
+        "identity": identity, "keys": tuple(image), "after": {"other": "x", **image}, "sequence": "011.015",
+    }  # fmt: skip
+    place = ("feed", "shop", None, "orders", "row", "insert")
+    assert change_id(row) == digest((*place, identity, *key))
+    assert change_id({**row, "keys": None}) == digest((*place, identity, *image_parts(row["after"])))
