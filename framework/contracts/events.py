@@ -12,8 +12,10 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from framework.contracts.ddl_actions import Action
+from framework.contracts.plain_members import plain_members
 
 
+@plain_members
 class Op(StrEnum):
     """What happened to a row. `READ` is a row of a snapshot."""
 
@@ -23,6 +25,7 @@ class Op(StrEnum):
     READ = "read"
 
 
+@plain_members
 class Half(StrEnum):
     """The half of an update that its feed sends as two messages."""
 
@@ -34,6 +37,7 @@ KINDS_OF_PAIRS = ("row", "duplicate", "excluded")
 """The kinds of outcomes that two messages can share: the halves of one update."""
 
 
+@plain_members
 class ControlKind(StrEnum):
     """Events that are no row change.
 
@@ -48,6 +52,7 @@ class ControlKind(StrEnum):
     HALF = "half"
 
 
+@plain_members
 class Token(StrEnum):
     """What a message shows of an undeclared column; gold infers the type from all values."""
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from framework.contracts.plain_members import plain_members
 
+
+@plain_members
 class Reason(StrEnum):
     """A quarantine reason. The value is what `silver/quarantine.reason` holds."""
 
