@@ -265,7 +265,11 @@ def merge_halves(before: Row, after: Row) -> Row:
     row["half"] = None
     row["kind"] = "row"
     row["before"] = before["before"]
-    row["paired_with"] = {name: before[name] for name in ("topic", "partition", "offset")}
+    row["paired_with"] = {
+        "topic": before["topic"],
+        "partition": before["partition"],
+        "offset": before["offset"],
+    }
     if not row.get("keys"):
         row["keys"] = before["keys"]
     return row

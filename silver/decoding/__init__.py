@@ -19,7 +19,8 @@ Reading the message
     `DualDecoder.events` tries plain Python values first and decodes the bytes again where those are not
     exact. `NeedsExactDecoding` asks for that second reading. `C` and `S` are the type variables of cells and
     schema blocks, and `plain_cells` checks an image that was read as a cell. `schema_block_cache` interprets
-    a schema block that comes with every message once for all of them.
+    a schema block that comes with every message once for all of them. `written_parts` gives a message with
+    such a block in one reading, where its bytes show that no object repeats a member.
 
 Members of the envelope
     `required` raises `Malformed` where a member is missing. `optional_text`, `number_of` and `time_of` read a
@@ -59,6 +60,7 @@ from silver.decoding.cells import (
     time_in,
 )
 from silver.decoding.dual_decoder import DualDecoder, dual_decoder, schema_block_cache
+from silver.decoding.duplicate_keys import written_parts
 from silver.decoding.format import Context, Format, Options
 from silver.decoding.json_reader import (
     BY_PARTITION,
@@ -93,6 +95,7 @@ __all__ = [
     "S",
     "plain_cells",
     "schema_block_cache",
+    "written_parts",
     "required",
     "optional_text",
     "number_of",

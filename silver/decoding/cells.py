@@ -3,7 +3,7 @@
     JSON               cell
     "Ann"              str
     7                  int
-    1.50, 1e400        NumberText, the number's text
+    1.50, 1e400        NumberText, the number's text; Raw from `written_parts`
     true, null         bool, None
     {"a": 1}           none: the image is read again for its bytes, as `dict[str, Raw]`
 
@@ -41,6 +41,7 @@ Cells = Mapping[str, Any]
 Texts = dict[str, str | None]
 Kinds = tuple[type, ...]
 
+_MOST, _LAST_MILLISECOND = 2**63, 10**MILLISECONDS_DIGITS - 1
 BOOLEAN_TEXT = {True: "true", False: "false"}
 
 
@@ -60,8 +61,9 @@ TOKENS = {
     NumberText: Token.NUMBER,
     bool: Token.BOOLEAN,
     type(None): Token.NULL,
+    Raw: Token.NUMBER,
 }
-"""The token of each kind of cell."""
+"""The token of each kind of cell, where images are plain (`is_plain`)."""
 
 
 def plain_cells(part: Any) -> dict[str, Any] | None:
@@ -127,11 +129,12 @@ def integer_text(cell: int) -> str:
     return text
 
 
-def number_as_sent(cell: NumberText) -> str:
+def number_as_sent(cell: NumberText | Raw) -> str:
     """The text of a number as it was sent."""
-    if len(cell) > MAX_DIGITS:
+    text = bytes(cell).decode("ascii") if type(cell) is Raw else str(cell)
+    if len(text) > MAX_DIGITS:
         raise NeedsExactDecoding
-    return str(cell)
+    return text
 
 
 def raw_of(cell: Any) -> Raw | None:
@@ -156,6 +159,8 @@ def text_in(cell: Any) -> str | None:
 
 def number_in(cell: Any, name: str) -> int | None:
     """The whole number in a cell; see `number_of`."""
+    if type(cell) is int and 0 <= cell <= _MOST:
+        return cell
     if type(cell) is str and cell.isdigit() and cell.isascii() and len(cell) <= MAX_POSITION_DIGITS:
         return int(cell)
     return number_of(raw_of(cell), name)
@@ -163,16 +168,18 @@ def number_in(cell: Any, name: str) -> int | None:
 
 def time_in(cell: Any, name: str) -> int | None:
     """The time in a cell that counts milliseconds, in microseconds; see `time_of`."""
+    if type(cell) is int and 0 <= cell <= _LAST_MILLISECOND:
+        return cell * 1000
     if type(cell) is str and cell.isdigit() and cell.isascii() and len(cell) <= MILLISECONDS_DIGITS:
         return int(cell) * 1000
     return time_of(raw_of(cell), name)
 
 
 def is_plain(kinds: Kinds) -> bool:
-    """Whether cells of these kinds are Python values, not bytes.
+    """Whether cells of these kinds are Python values; then bytes among them are numbers with a point.
 
     Raises `NeedsExactDecoding` where one is an object or an array.
     """
     if dict in kinds or list in kinds:
         raise NeedsExactDecoding
-    return Raw not in kinds
+    return any(kind is not Raw for kind in kinds)

@@ -23,6 +23,8 @@ from silver.decoding.interning import cached_by_bytes
 
 _COLON = b'":'
 _SCHEMA = b'"schema"'
+_BLOCKS = (b'{"schema"', b'{"payload"', b'{"version"')
+"""How documents with a schema block begin, unless they have spaces."""
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ANY = msgspec.json.Decoder(float_hook=str)
 """Reads a document to count its members; numbers with a point stay text, because parsing them is slow."""
@@ -30,8 +32,11 @@ _AS_WRITTEN = msgspec.json.Decoder(float_hook=msgspec.Raw)
 """Reads a document to write it again, numbers with a point as they were."""
 
 
-class _SchemaFirst(msgspec.Struct):
-    """A message as most writers order it; members that are missing stay missing when it is written again."""
+class WrittenParts(msgspec.Struct):
+    """The parts of a message with a schema block, which stays bytes, as do numbers with a point.
+
+    Parts that are missing are UNSET; they stay missing when the message is written again.
+    """
 
     schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     payload: Any = msgspec.UNSET
@@ -47,7 +52,7 @@ class _VersionFirst(msgspec.Struct):
 
 _ORDERS: tuple[tuple[bytes, msgspec.json.Decoder[Any]], ...] = tuple(
     (start, msgspec.json.Decoder(kind, float_hook=msgspec.Raw))
-    for start, kind in ((b'{"schema":{"', _SchemaFirst), (b'{"version":"', _VersionFirst))
+    for start, kind in ((b'{"schema":{"', WrittenParts), (b'{"version":"', _VersionFirst))
 )
 """How a document begins, and a decoder that writes it again in the same order with its schema as it was."""
 _QUOTES_AND_COLONS = (b"\\u0022", b"\\u003a", b"\\u003A")
@@ -92,16 +97,29 @@ def is_as_written(document: bytes) -> bool:
     try:
         if _SCHEMA not in document:
             return _is_written_again(document)
-        for start, decoder in _ORDERS:
-            if document.startswith(start):
-                known = decoder.decode(document)
-                if msgspec.json.encode(known) == document:
-                    return type(known.schema) is not msgspec.Raw or _is_schema_written_again(
-                        bytes(known.schema)
-                    )
-        return _are_members_written_again(document)
+        if not document.startswith(_BLOCKS):  # `schema` is a name inside the message
+            return _is_written_again(document)
+        return written_parts(document) is not None or _are_members_written_again(document)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
+
+
+def written_parts(document: bytes) -> WrittenParts | None:
+    """The parts of a document with a schema block that is as written, in the order of most writers.
+
+    None for any other document, also for one that is no JSON.
+    """
+    try:
+        for start, decoder in _ORDERS:
+            if document.startswith(start):
+                parts: WrittenParts = decoder.decode(document)
+                if msgspec.json.encode(parts) == document and (
+                    type(parts.schema) is not msgspec.Raw or _is_schema_written_again(bytes(parts.schema))
+                ):
+                    return parts
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass
+    return None
 
 
 def _are_members_written_again(document: bytes) -> bool:

@@ -233,7 +233,7 @@ def checked_keys(keys: Iterable[str] | None, *images: Image | None) -> tuple[str
     """
     if not keys:
         return None
-    names = tuple(dict.fromkeys(keys))
+    names = keys if type(keys) is tuple and len(keys) == 1 else tuple(dict.fromkeys(keys))
     there = [image for image in images if image is not None]
     for name in names if there else ():
         for image in there:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Raw
+
 from framework.contracts.events import Column, Token
 from silver.decoding.cells import (
     BOOLEAN_TEXT,
@@ -36,15 +38,13 @@ _MAX_CACHED_COLUMNS = 500
 _UNDECLARED_TEXT: Mapping[type, Callable[[Any], str]] = {
     int: integer_text,
     NumberText: lambda cell: number_text(number_as_sent(cell)),
+    Raw: lambda cell: number_text(number_as_sent(cell)),
     bool: BOOLEAN_TEXT.__getitem__,
 }
 
 
 class ColumnSet(Shared[str, Column]):
     """The columns of many messages, in order."""
-
-
-_NO_COLUMNS = ColumnSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def declared_step(type_name: str, kind: type) -> Callable[[Any], str] | None:
     if kind is int and type_name != "boolean":
         return integer_text
     is_exact = type_name in INTEGERS or type_name == "boolean" or type_name.startswith("decimal")
-    return number_as_sent if kind is NumberText and not is_exact else None
+    return number_as_sent if kind in (NumberText, Raw) and not is_exact else None
 
 
 @lru_cache(maxsize=1024)
@@ -132,13 +132,17 @@ def joined_columns(*parts: Mapping[str, Column]) -> Mapping[str, Column]:
 
     Where images differ in a column, the first one that is not null gives it.
     """
-    first, *others = [part for part in parts if part] or [_NO_COLUMNS]
-    if type(first) is ColumnSet and all(other is first for other in others):
-        return first
-    sets = (first, *others)
-    if all(type(part) is ColumnSet for part in sets) and sum(map(len, sets)) <= _MAX_CACHED_COLUMNS:
-        return _joined_sets(*sets)
+    sets = [part for part in parts if part]
+    if all(map(_is_set, sets)):
+        if len(sets) == 1 or (len(sets) == 2 and sets[0] is sets[1]):
+            return sets[0]
+        if sum(map(len, sets)) <= _MAX_CACHED_COLUMNS:
+            return _joined_sets(*sets)
     return _joined(*sets)
+
+
+def _is_set(part: object) -> bool:
+    return type(part) is ColumnSet
 
 
 @lru_cache(maxsize=1024)

@@ -8,10 +8,12 @@ TRANSACTION_BEGIN TRANSACTION_END GTID XACOMMIT XAROLLBACK   transaction
 
 from __future__ import annotations
 
+from typing import Generic
+
 import msgspec
-from msgspec import Raw
 
 from framework.contracts.events import ControlKind
+from silver.decoding.cells import C
 
 CONTROLS = {
     "TRUNCATE": ControlKind.TRUNCATE,
@@ -29,10 +31,10 @@ class NamedColumn(msgspec.Struct):
     type: str | None = None
 
 
-class Timestamp(msgspec.Struct):
+class Timestamp(msgspec.Struct, Generic[C]):
     """The times of a message; only the time of the change itself is read."""
 
-    eventTime: Raw = Raw()
+    eventTime: C = None  # type: ignore[assignment]  # missing, whatever it would be
 
 
 class Ddl(msgspec.Struct):
@@ -41,6 +43,6 @@ class Ddl(msgspec.Struct):
     text: str | None = None
 
 
-def event_time(timestamp: Timestamp | None) -> Raw:
-    """`timestamp.eventTime` as it was sent; empty where it is missing."""
-    return timestamp.eventTime if timestamp is not None else Raw()
+def event_time(timestamp: Timestamp[C] | None) -> C | None:
+    """`timestamp.eventTime` as it was sent; None where it is missing."""
+    return timestamp.eventTime if timestamp is not None else None

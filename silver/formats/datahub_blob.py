@@ -47,6 +47,7 @@ from silver.decoding import (
     DualDecoder,
     Format,
     Kinds,
+    NeedsExactDecoding,
     NumberText,
     RowPlan,
     S,
@@ -59,25 +60,27 @@ from silver.decoding import (
     is_narrow,
     is_plain,
     joined_columns,
-    number_of,
+    number_in,
     read_non_null_cell,
     required,
     schema_block_cache,
-    time_of,
+    time_in,
+    written_parts,
 )
 from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
 from silver.values.canonical import AS_SENT, declared_text, instant_of_epoch
 
-_ROWS = {
-    "INSERT": (Op.INSERT, None),
-    "UPDATE": (Op.UPDATE, None),
-    "UPDATE_BEFOR": (Op.UPDATE, Half.BEFORE),
-    "UPDATE_BEFORE": (Op.UPDATE, Half.BEFORE),
-    "UPDATE_AFTER": (Op.UPDATE, Half.AFTER),
-    "DELETE": (Op.DELETE, None),
+_ROWS: dict[str, tuple[Op, Half | None, bool, bool]] = {
+    "INSERT": (Op.INSERT, None, False, True),
+    "UPDATE": (Op.UPDATE, None, False, True),
+    "UPDATE_BEFOR": (Op.UPDATE, Half.BEFORE, True, False),
+    "UPDATE_BEFORE": (Op.UPDATE, Half.BEFORE, True, False),
+    "UPDATE_AFTER": (Op.UPDATE, Half.AFTER, False, True),
+    "DELETE": (Op.DELETE, None, True, False),
 }
+"""What happened, the half, and whether a before and an after image are needed."""
 _NONE = (b"-1", b'"-1"')
-"""What the full load writes where it has no position or no time."""
+_VERSIONS = (str, type(None), msgspec.UnsetType)
 _CONTROLS = {"MHEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _DIALECTS = {"postgresql": "postgres", "sqlserver": "tsql", "oracle": "oracle", "db2": "db2"}
 _TYPES = {
@@ -111,9 +114,13 @@ class _Payload(msgspec.Struct, Generic[C]):
     op: str
     before: _Image[C] | None = None
     after: _Image[C] | None = None
-    sequenceId: Raw = Raw()
-    timestamp: Timestamp | None = None
+    sequenceId: C = None  # type: ignore[assignment]  # missing, whatever it would be
+    timestamp: Timestamp[C] | None = None
     ddl: Ddl | None = None
+
+
+class _PlainPayload(_Payload[Any]):
+    """The payload with plain cells; a class of its own, because converting to it is fast."""
 
 
 class _Message(msgspec.Struct, Generic[C, S]):
@@ -126,7 +133,7 @@ class _SchemaBlock(msgspec.Struct, frozen=True):
     """What a schema block says; one object for all messages with the same block."""
 
     source: _Source
-    keys: list[str] | None
+    keys: tuple[str, ...]
     columns: ColumnSet
 
 
@@ -138,18 +145,26 @@ _MESSAGE: DualDecoder[_Message[Any, Any]] = DualDecoder(
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change or control event of one Blob message."""
-    return _MESSAGE.events(message.value, lambda envelope: (_event(envelope, context),))
+    parts = None if message.value is None else written_parts(message.value)
+    if parts is not None and type(parts.version) in _VERSIONS:
+        try:
+            payload = msgspec.convert(parts.payload, _PlainPayload)
+            return (_event(payload, parts.schema or None, parts.version or None, context),)
+        except (NeedsExactDecoding, msgspec.ValidationError):
+            pass  # the bytes decide
+    return _MESSAGE.events(
+        message.value, lambda found: (_event(found.payload, found.schema, found.version, context),)
+    )
 
 
-def _event(envelope: _Message[Any, Any], context: Context) -> Event:
-    block = _schema_of(envelope.schema)
-    if envelope.version is not None and envelope.version.partition(".")[0] not in ("0", "1"):
+def _event(payload: _Payload[Any], schema: Any, version: str | None, context: Context) -> Event:
+    block = _schema_of(schema)
+    if version is not None and version.partition(".")[0] not in ("0", "1"):
         raise Malformed(Reason.UNSUPPORTED_VERSION, "version is neither 0.x nor 1.x")
-    payload, source = envelope.payload, block.source
-    time = event_time(payload.timestamp)
-    changed_at = None if bytes(time) in _NONE else time_of(time, "timestamp.eventTime")
-    is_loaded = payload.op == "INSERT" and bytes(payload.sequenceId) in _NONE
-    position = None if is_loaded else number_of(payload.sequenceId, "sequenceId")
+    source, time = block.source, event_time(payload.timestamp)
+    changed_at = None if _is_none(time) else time_in(time, "timestamp.eventTime")
+    is_loaded = payload.op == "INSERT" and _is_none(payload.sequenceId)
+    position = None if is_loaded else number_in(payload.sequenceId, "sequenceId")
     if payload.op in _ROWS:
         return _row(payload, block, (changed_at, position, is_loaded), context)
     kind = _CONTROLS.get(payload.op)
@@ -172,13 +187,18 @@ def _event(envelope: _Message[Any, Any], context: Context) -> Event:
     )
 
 
+def _is_none(cell: Any) -> bool:
+    """Whether a cell is what the full load writes where it has no position or no time."""
+    return bytes(cell) in _NONE if type(cell) is Raw else cell == -1 or cell == "-1"
+
+
 def _read_schema(read: _Schema | None) -> _SchemaBlock:
     schema = read or _Schema()
     columns = (
         (c.name, Column(type=_TYPES.get(c.type or "", "string"), declared=c.type))
         for c in schema.dataColumn or ()
     )
-    return _SchemaBlock(schema.source or _Source(), schema.primaryKey, ColumnSet(columns))
+    return _SchemaBlock(schema.source or _Source(), tuple(schema.primaryKey or ()), ColumnSet(columns))
 
 
 _schema_of = schema_block_cache(msgspec.json.Decoder(_Schema | None), _read_schema)
@@ -189,18 +209,19 @@ def _row(
 ) -> RowChange:
     (changed_at, position, is_loaded), source = at, block.source
     table = required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName")
-    op, half = _ROWS[payload.op]
+    op, half, needs_before, needs_after = _ROWS[payload.op]
     before, shown_before = _image(payload.before, block.columns)
     after, shown_after = _image(payload.after, block.columns)
-    if half is Half.AFTER and before is not None:
+    if half == "after" and before is not None:
         half = None
-    needs_before = op is Op.DELETE or half is Half.BEFORE
-    needs_after = op is not Op.DELETE and half is not Half.BEFORE
     if (needs_before and before is None) or (needs_after and after is None):
         raise Malformed(
             Reason.MISSING_IMAGE, f"{payload.op} without its {'before' if needs_before else 'after'} image"
         )
-    before, after = before if needs_before or op is Op.UPDATE else None, after if needs_after else None
+    if payload.op == "INSERT":
+        before = None
+    if not needs_after:
+        after = None
     return RowChange(
         op=Op.READ if is_loaded else op,
         database=source.dbName,

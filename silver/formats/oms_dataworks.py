@@ -88,7 +88,7 @@ class _Payload(msgspec.Struct, Generic[C]):
     op: str
     before: _Image[C] | None = None
     after: _Image[C] | None = None
-    timestamp: Timestamp | None = None
+    timestamp: Timestamp[Raw] | None = None
     ddl: Ddl | None = None
     scn: Raw = Raw()
 

@@ -213,6 +213,8 @@ def instant_of_wall(text: str, zone: str) -> str:
         wall = wall_of_text(text)
         if wall is text and not _WALL.fullmatch(text.strip()):
             return text
+    elif zone == "UTC":
+        return f"{wall}Z"
     body, _, fraction = wall.partition(".")
     try:
         moment = datetime.fromisoformat(body).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)

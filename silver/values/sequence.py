@@ -25,6 +25,7 @@ from framework.contracts.seed import BEHIND, SEQUENCE
 
 _SNAPSHOT, _STREAM = "010", "011"
 MAX_DIGITS = 99
+_NO_POSITION = "a position is a number from 0 to 99 digits"
 _LENGTHS = tuple(f"{length:02d}" for length in range(MAX_DIGITS + 1))
 _NOT_ZERO = re.compile(r"[^0]")
 _RUNS = re.compile(r"[0-9]+|[^0-9]+", re.ASCII)
@@ -40,7 +41,7 @@ def number_part(value: int) -> str:
     """One number as text that sorts like the number. Raises ValueError below zero or beyond 99 digits."""
     text = str(value)
     if value < 0 or len(text) > MAX_DIGITS:
-        raise ValueError("a position is a number from 0 to 99 digits")
+        raise ValueError(_NO_POSITION)
     return _LENGTHS[len(text)] + text
 
 
@@ -130,7 +131,7 @@ def sequence_of(epoch: int, position: tuple[int, ...] | None, tie: Tie | None) -
     if position is None:
         head = _head(epoch, _SNAPSHOT)
         return f"{head}.010" if tie is None else f"{head}.{_tie_text(tie)}"
-    whole = ".".join([_head(epoch, _STREAM), *map(number_part, position)])
+    whole = _with_numbers(_head(epoch, _STREAM), position)
     return whole if tie is None else f"{whole}.{_tie_text(tie)}"
 
 
@@ -145,8 +146,17 @@ def _head(epoch: int, mark: str) -> str:
 
 
 def _tie_text(tie: Tie) -> str:
-    topic, partition, offset, ordinal = tie
-    return f"{name_part(topic)}.{number_part(partition)}.{number_part(offset)}.{number_part(ordinal)}"
+    return _with_numbers(name_part(tie[0]), tie[1:])
+
+
+def _with_numbers(head: str, numbers: tuple[int, ...]) -> str:
+    """The text with each number behind it, as `number_part` writes it; written out for speed."""
+    for value in numbers:
+        text = str(value)
+        if value < 0 or len(text) > MAX_DIGITS:
+            raise ValueError(_NO_POSITION)
+        head += f".{_LENGTHS[len(text)]}{text}"
+    return head
 
 
 def epoch_part_sql(column: str) -> str:

@@ -28,12 +28,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 import msgspec
 from msgspec import Raw
 
 from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.interning import ReadOnce
 from silver.decoding.json_reader import number_of, optional_text, read_json, scalar, time_of
 
 Members = Mapping[str, Raw]
@@ -69,7 +69,7 @@ def member_text(members: Members, name: str) -> str | None:
     Raises `Malformed` for an object or a boolean.
     """
     raw = members.get(name)
-    return None if raw is None else optional_text(raw) or None
+    return None if raw is None or bytes(raw) == b"null" else optional_text(raw) or None
 
 
 def transaction_name(text: str | None) -> str | None:
@@ -110,13 +110,13 @@ class SourceBlock:
         """
         return member_text(self.members, name)
 
-    @cached_property
+    @ReadOnce
     def names(self) -> tuple[str | None, str | None, str | None]:
         """Database, schema and table. Vitess' keyspace is a database, MongoDB's collection is a table."""
         database = self.text("db") or self.text("keyspace")
         return database, self.text("schema"), self.text("table") or self.text("collection")
 
-    @cached_property
+    @ReadOnce
     def connector(self) -> str | None:
         """The connector in lower case. Releases up to 0.8 name none: there the position's members show it.
 
@@ -137,24 +137,24 @@ class SourceBlock:
             "",
         )
 
-    @cached_property
+    @ReadOnce
     def server(self) -> str | None:
         """The server that wrote the position; None where the source names none, as snapshots do."""
         server = self.text("server_id")
         return None if server == "0" else server
 
-    @cached_property
+    @ReadOnce
     def transaction(self) -> str | None:
         """The source's own name of the transaction: a GTID, a transaction number, a commit position."""
         names = ("gtid", "txId", "xid", "commit_lsn", "commit_scn")
         return next((text for name in names if (text := self.text(name))), None)
 
-    @cached_property
+    @ReadOnce
     def event_time(self) -> int | None:
         """The event time in microseconds; None where the block has none."""
         return event_time_of(self.members)
 
-    @cached_property
+    @ReadOnce
     def is_snapshot(self) -> bool:
         """Whether the row is of a snapshot at one position; older connectors write a boolean.
 
@@ -164,7 +164,7 @@ class SourceBlock:
         text = (scalar(raw)[1] or "").lower() if raw is not None and bytes(raw) else ""
         return text not in _NOT_SNAPSHOT
 
-    @cached_property
+    @ReadOnce
     def position(self) -> SourcePosition | None:
         """The numbers that order a change among the changes of its source; None where the source writes none.
 
@@ -176,12 +176,12 @@ class SourceBlock:
                 return place
         return None
 
-    @cached_property
+    @ReadOnce
     def control_position(self) -> tuple[int, ...] | None:
         """The position of a truncate, a statement or a logical message among the rows of its source."""
         return None if self.position is None else (*self.position, 0 if self.is_snapshot else 1, 0)
 
-    @cached_property
+    @ReadOnce
     def last_commit(self) -> SourcePosition | None:
         """The last commit before the change's own, the first number in PostgreSQL's `sequence`.
 
@@ -190,7 +190,7 @@ class SourceBlock:
         found = _COMMITTED.match(self.text("sequence") or "")
         return (int(found[1]), 0, 0, 0) if found else None
 
-    @cached_property
+    @ReadOnce
     def is_blank(self) -> bool:
         """Whether the position is empty, as Flink CDC writes it for rows that it copies."""
         if self.position is not None:
@@ -199,7 +199,7 @@ class SourceBlock:
             return bytes(self.members["file"]) == b'""' and not _number(self.members, "pos")
         return (self.text("lsn") or "").startswith("-")
 
-    @cached_property
+    @ReadOnce
     def is_shared(self) -> bool:
         """Whether several changes can share the position, as the member that tells them apart is missing."""
         if self.is_snapshot:
@@ -214,7 +214,7 @@ class SourceBlock:
             self.text("scn") is not None and self.text("rs_id") is None and self.text("lcr_position") is None
         )
 
-    @cached_property
+    @ReadOnce
     def is_of_transaction(self) -> bool:
         """Whether the position is TiCDC's commit timestamp, which all rows of a transaction share.
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from framework.contracts.quarantine_reasons import Malformed, Reason
-from silver.decoding.duplicate_keys import is_as_written, refuse_repeated_names
+from silver.decoding.duplicate_keys import is_as_written, refuse_repeated_names, written_parts
 
 
 class Part(msgspec.Struct):
@@ -98,3 +98,37 @@ def test_counting_never_hides_a_repeat(
         values.setdefault(name, set()).add(json.dumps(value))
     expected = Reason.DUPLICATE_NAME if any(len(found) > 1 for found in values.values()) else None
     assert reason('{"part":{"op":"c","cells":{' + cells + "}}}") is expected
+
+
+def test_the_parts_of_a_message_with_a_schema_block_are_read_once() -> None:
+    parts = written_parts(b'{"schema":{"a":1},"payload":{"id":1,"price":1.10},"version":"1.0.0"}')
+    assert parts is not None
+    assert bytes(parts.schema) == b'{"a":1}'  # type: ignore[arg-type]
+    assert (parts.payload["id"], bytes(parts.payload["price"]), parts.version) == (1, b"1.10", "1.0.0")
+
+
+def test_parts_that_are_missing_stay_missing() -> None:
+    parts = written_parts(b'{"schema":{"a":1}}')
+    assert parts is not None
+    assert (parts.payload, parts.version) == (msgspec.UNSET, msgspec.UNSET)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{"schema":{"a":1},"payload":{"id":1,"id":2}}',
+        '{"schema":{"a":1,"a":2},"payload":{"id":1}}',
+        '{"schema":{"a":1},"payload":{"id":1},"payload":{"id":2}}',
+        '{"schema":{"a":1},"payload":{"id":1},"schema":{"a":2}}',
+        '{"schema":{"a":1},"payload":{"id":1},"more":1}',
+        '{"schema":{"a":1}, "payload":{"id":1}}',
+        '{"schema":{"a":1},"payload":{"id":-0}}',
+        '{"schema":{"a":-0},"payload":{"id":1}}',
+        '{"schema":{"a":1},"payload":{"\\u0069d":1}}',
+        '{"schema":{"a":1},"payload":{"id":1}',
+        '{"payload":{"id":1}}',
+        "",
+    ],
+)
+def test_a_message_with_a_repeated_member_or_another_spelling_has_no_parts(document: str) -> None:
+    assert written_parts(document.encode()) is None
