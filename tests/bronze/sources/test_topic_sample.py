@@ -14,22 +14,23 @@ from framework.contracts.file_messages import FiledMessage, Sample
 from framework.contracts.messages import RawMessage
 from framework.errors import MainstemError
 
-RECORDS = (
-    "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary,"
-    " headers array<struct<key: string, value: binary>>"
-)
 AT = datetime(2024, 2, 29, 10, tzinfo=UTC)
 
 
 def test_each_partition_gives_its_first_messages(spark: SparkSession) -> None:
-    rows = [
-        ("t", partition, offset, AT, b"k", b"v" * 10, [("a", b"x"), ("b", None)])
-        for partition in range(2)
-        for offset in range(5)
-    ]
-    rows[0] = ("t", 0, 0, None, None, None, None)
-    records = spark.createDataFrame(rows[:5], RECORDS).coalesce(1)
-    records = records.unionByName(spark.createDataFrame(rows[5:], RECORDS).coalesce(1))
+    # two tasks with five records each, the first of which has nothing but its place
+    ids = spark.range(0, 10, 1, 2)
+    is_empty = "id = 0"
+    records = ids.selectExpr(
+        "'t' AS topic",
+        "CAST(id DIV 5 AS int) AS partition",
+        "id % 5 AS offset",
+        f"IF({is_empty}, NULL, TIMESTAMP '2024-02-29 10:00:00') AS timestamp",
+        f"IF({is_empty}, NULL, CAST('k' AS binary)) AS key",
+        f"IF({is_empty}, NULL, CAST('vvvvvvvvvv' AS binary)) AS value",
+        f"IF({is_empty}, NULL, array(named_struct('key', 'a', 'value', CAST('x' AS binary)),"
+        " named_struct('key', 'b', 'value', CAST(NULL AS binary)))) AS headers",
+    )
     found = [topic_sample._filed(row) for row in first_messages(records, 2, 1_000_000).collect()]
     assert [(each.message.partition, each.line) for each in found] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert found[0] == FiledMessage("t", 0, "kafka", RawMessage("", "t", 0, 0, None, None, None))
