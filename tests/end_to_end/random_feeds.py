@@ -362,13 +362,17 @@ def configuration(
     feeds: Mapping[str, tuple[Feed, RandomSource]],
     epochs: Mapping[str, int],
     keys: Mapping[str, Sequence[str]],
+    orders: Mapping[str, str],
 ) -> str:
-    """The pipeline of all feeds: some in a later epoch than the first, some tables with other keys."""
+    """The pipeline of all feeds: some in a later epoch than the first, some tables with other keys,
+    some sources in another order.
+    """
     text = ["pipeline: random", "lakehouse: ./lakehouse", "sources:"]
     tables: list[str] = []
     for name, (feed, source) in feeds.items():
         more = f", {feed.config}" if feed.config else ""
         more += f", epoch: {epochs[name]}" if epochs.get(name, 1) > 1 else ""
+        more += f", order: {orders[name]}" if name in orders else ""
         text.append(f"  {name}: {{format: {feed.format}, files: ./landing/{name}{more}}}")
         for table in source.tables:
             columns = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 
 from framework.errors import MainstemError
+from silver.formats import FORMATS
 from tests.end_to_end.lost_parts import parts_of, run_on, take_away
 from tests.end_to_end.random_feeds import Feed, parts_of_life
 from tests.end_to_end.random_repairs import RandomRepairs
@@ -20,8 +21,8 @@ from tests.end_to_end.random_settings import Settings, name_of
 from tests.end_to_end.random_source import RandomSource
 from tests.end_to_end.random_statements import RandomTable
 
-RESTART, LOSS, SETTING = "restart", "loss", "setting"
-MOVES = (RESTART, LOSS, SETTING)
+RESTART, LOSS, SETTING, DUMP, ORDER = "restart", "loss", "setting", "seed", "order"
+MOVES = (RESTART, LOSS, SETTING, DUMP, ORDER)
 
 
 Place = tuple[Feed, RandomSource, RandomTable]
@@ -143,3 +144,41 @@ class Detours:
         for command in self.way_back:
             self.repairs.twice(*command)
         self.way_back = ()
+
+
+class OtherOrders:
+    """A source whose messages are ordered by their time for a while instead of by their partition, or by
+    their partition instead of by their time.
+    """
+
+    def __init__(self, settings: Settings, repairs: RandomRepairs, seed: str) -> None:
+        self.settings, self.repairs, self.draw = settings, repairs, Random(f"{seed} orders")
+        self.tables: list[Place] = []
+
+    def leave(self) -> None:
+        """Set another order from now on, of a source whose tables keep their names."""
+        feeds = [
+            name
+            for name, (_, source) in self.settings.feeds.items()
+            if not any(table.former for table in source.tables)
+        ]
+        if not feeds:
+            return
+        name = self.draw.choice(feeds)
+        feed, _ = self.settings.feeds[name]
+        self.settings.orders = {name: "time" if "layout: kcat" in feed.config else "partition"}
+        self.settings.write()
+        self.tables = [place for place in self.repairs.tables if place[0].format == name]
+        print("order:", self.settings.orders)
+
+    def come_back(self) -> None:
+        """Set the order as it was, and order anew what was read meanwhile.
+
+        Nothing was ordered otherwise where positions are no times.
+        """
+        self.settings.orders = {}
+        self.settings.write()
+        for place in self.tables:
+            if not FORMATS[place[0].format].positions_are_unique:
+                self.repairs.twice("rebuild", name_of(place), "--from", "bronze")
+        self.tables = []

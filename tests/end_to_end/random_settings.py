@@ -16,7 +16,7 @@ class Settings:
     """The file, and what it is made of.
 
     `excluded` is a table that is left out, `epochs` those of the sources, `keys` other keys of tables than
-    their own, and `rule` one of quality that sends changes to quarantine.
+    their own, `orders` other orders of sources, and `rule` one of quality that sends changes to quarantine.
     """
 
     file: Path
@@ -24,11 +24,12 @@ class Settings:
     epochs: dict[str, int] = field(default_factory=dict)
     excluded: str | None = None
     keys: dict[str, list[str]] = field(default_factory=dict)
+    orders: dict[str, str] = field(default_factory=dict)
     rule: str | None = None
 
     def write(self) -> None:
         """Write the file as it is to be from now on."""
-        text = configuration(self.feeds, self.epochs, self.keys)
+        text = configuration(self.feeds, self.epochs, self.keys, self.orders)
         if self.excluded is not None:
             text += f"  - {{match: {self.excluded}, exclude: true}}\n"
         if self.rule is not None:

@@ -61,6 +61,16 @@ class LoggedEvent:
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """A table's rows and kinds of columns behind so many events of its source."""
+
+    table: RandomTable
+    events: int
+    kinds: Mapping[str, str]
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
 class Abilities:
     """What a feed can say: kinds of columns, key changes as updates, swaps, truncates.
 
@@ -126,6 +136,7 @@ class RandomSource:
         self.draw = Random(f"{seed} {feed}")
         self.logged: list[LoggedEvent] = []
         self.tables: list[RandomTable] = []
+        self.snapshots: list[Snapshot] = []
         self.number, self.now, self.transaction = 0, START * 1000, 0
         self.life, self.born = 0, self.now
         self.ceiling: tuple[int, int] | None = None
@@ -186,6 +197,11 @@ class RandomSource:
                 self._alter(self.draw.choice(self.tables))
             if self.abilities.truncates and self.draw.random() < 0.02:
                 self._truncate(self.draw.choice(self.tables))
+            if self.transaction % 8 == 0:
+                self.snapshots += [
+                    Snapshot(table, len(self.logged), dict(table.kinds), [*table.rows.values()])
+                    for table in self.tables
+                ]
 
     def changes(self) -> Iterator[Change]:
         return (logged.event for logged in self.logged if isinstance(logged.event, Change))

@@ -83,10 +83,13 @@ def oms_default_extend(event: Event) -> list[str]:
 
 
 def time_as_sent(event: Event) -> int:
-    """The time in a message: a statement's start, whole seconds, or a clock that was set back for a while."""
-    draw = Random(event.number)
+    """The time in a message: a statement's start, whole seconds, or a clock that was set back for a while.
+
+    The changes of one transaction have one time: without an id of it, nothing else says that rows swap keys.
+    """
+    draw = Random(event.at)
     started = event.at - draw.choice((0, 0, 0, 1, 700, 9_000))
-    stepped = started - (60_000 if event.number // 10 % 4 == 3 else 0)
+    stepped = started - (60_000 if event.at // 15_000 % 4 == 3 else 0)
     return stepped // 1000 * 1000 if draw.random() < 0.3 else stepped
 
 

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 from bronze.layer import LAYER as BRONZE
 from framework.config.model import Config, load_config
+from framework.contracts.seed import TOPIC
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport, Run
@@ -32,8 +33,20 @@ from silver.batches import decoding
 from silver.formats import FORMATS
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.random_feeds import FEEDS, Feed, arranged, land
-from tests.end_to_end.random_moves import LOSS, MOVES, RESTART, SETTING, Detours, Losses, Restarts
+from tests.end_to_end.random_moves import (
+    DUMP,
+    LOSS,
+    MOVES,
+    ORDER,
+    RESTART,
+    SETTING,
+    Detours,
+    Losses,
+    OtherOrders,
+    Restarts,
+)
 from tests.end_to_end.random_repairs import RandomRepairs
+from tests.end_to_end.random_seeds import Seeds
 from tests.end_to_end.random_settings import Settings
 from tests.end_to_end.random_source import RandomSource, typed, types_in_gold
 from tests.end_to_end.random_statements import RandomTable
@@ -72,6 +85,8 @@ class Pipeline:
         self.restarts = Restarts(self.feeds, PARTS, seed)
         self.losses = Losses(folder, self.settings, self.repairs, seed)
         self.detours = Detours(self.settings, self.repairs, seed)
+        self.orders = OtherOrders(self.settings, self.repairs, seed)
+        self.seeds = Seeds(folder, self.repairs, seed)
         self.landed, self.relandings = 0, 0
         self.sizes = Random(f"{seed} sizes")
 
@@ -99,12 +114,17 @@ class Pipeline:
                 self.landed += land(self.folder / "landing" / name, part, deliveries[part])
             if SETTING in self.moves and part < PARTS - 1:
                 self.detours.leave()
+            if ORDER in self.moves and part < PARTS - 1:
+                self.orders.leave()
             self.run(part)
             if part < PARTS - 1:
                 if LOSS in self.moves:
                     self.losses.lose()
                 self.repairs.repair(REPAIRS)
                 self.detours.come_back()
+                self.orders.come_back()
+            if DUMP in self.moves and part == PARTS - 2:  # no part of the state is lost behind it
+                self.seeds.seed()
         self.repairs.include()
         self.repairs.forget()
         self.repairs.repair(REPAIRS - 1)
@@ -224,7 +244,9 @@ def test_replicas_are_the_tables_of_the_sources(pipeline: Pipeline) -> None:
 
 
 def test_changes_hold_each_change_once_with_both_images(pipeline: Pipeline) -> None:
-    changes = pipeline.lake.read(pipeline.spark, "silver/changes").where("kind = 'row'")
+    changes = pipeline.lake.read(pipeline.spark, "silver/changes").where(
+        "kind = 'row' AND NOT reason <=> 'seeded'"
+    )
     rows = changes.select(
         "source",
         "table",
@@ -256,8 +278,12 @@ def test_changes_hold_each_change_once_with_both_images(pipeline: Pipeline) -> N
 
 def test_every_message_has_its_outcome(pipeline: Pipeline) -> None:
     at = ("source", "topic", "partition", "offset")
-    messages = pipeline.lake.read(pipeline.spark, "bronze/messages").select(*at, "timestamp", "value")
-    changes = pipeline.lake.read(pipeline.spark, "silver/changes")
+    is_seed = F.col("topic").startswith(TOPIC)
+    bronze = pipeline.lake.read(pipeline.spark, "bronze/messages")
+    messages = bronze.where(~is_seed).select(*at, "timestamp", "value")
+    changes = pipeline.lake.read(pipeline.spark, "silver/changes").where(~is_seed)
+    seeds = bronze.where(is_seed).count()
+    assert bool(seeds) == pipeline.seeds.is_loaded
     met = changes.where("paired_with is not null").select(
         "source", *(F.col(f"paired_with.{n}").alias(n) for n in at[1:]), "epoch"
     )
@@ -273,7 +299,7 @@ def test_every_message_has_its_outcome(pipeline: Pipeline) -> None:
     assert outcomes.exceptAll(messages).isEmpty()
     status = pipeline.status()
     poison = sum(max(1, len(source.logged) // 100) for _, source in pipeline.feeds.values())
-    assert (status["messages"], status["pending_halves"], sum(status["quarantined"].values())) == (
+    assert (status["messages"] - seeds, status["pending_halves"], sum(status["quarantined"].values())) == (
         pipeline.landed,
         0,
         poison,
