@@ -104,7 +104,7 @@ MUTATIONS = {
     ),
     "a batch that is committed is not told again": Mutation(
         "silver/batches/process.py",
-        "if is_committed(spark, state.lake, batch):",
+        "if not is_new and is_committed(spark, state.lake, batch):",
         "if False:",
         ("tests/silver/test_guards.py::test_each_guard_alone_commits_a_repeated_batch_once",),
     ),
