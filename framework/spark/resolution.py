@@ -31,6 +31,11 @@ from framework.spark.startup_errors import start_failure
 _JARS = re.compile(r"^\(spark\.jars,(.*)\)$", re.MULTILINE)
 _HARMLESS = ("--class", "org.apache.ivy.Main", "spark-internal", "-version")
 """The program that runs after the artifacts were found: Ivy, which Spark has itself."""
+HIDDEN_KEYS = r"^spark\.[\w.-]*(?i:secret|password|token|access[.]?key)"
+"""The settings that Spark hides in what it prints, by their keys.
+
+By default it looks at values, too, and hides the paths of all artifacts because of Kafka's token provider.
+"""
 
 
 def verified_jars(*, kafka: bool, debug: bool = False) -> tuple[str, ...]:
@@ -75,6 +80,7 @@ def _resolve(way: Resolution, debug: bool) -> tuple[str, ...]:
         **way.settings,
         "spark.jars.packages": ",".join(way.coordinates),
         "spark.driver.extraJavaOptions": os.environ.get("MAINSTEM_JAVA_OPTIONS", ""),
+        "spark.redaction.regex": HIDDEN_KEYS,
     }
     conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     submit = str(_spark_home() / "bin" / "spark-submit")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from framework.errors import MainstemError
+from framework.spark import resolution
 from framework.spark.jars import known_jars, packages, remember_jars
 from framework.spark.resolution import verified_jars
 
@@ -118,3 +120,30 @@ def test_the_options_of_the_jvm_hold_for_the_search_too(
     assert "spark.driver.extraJavaOptions=-Dhttps.proxyHost=proxy" in asked
     assert f"spark.jars.packages={packages(kafka=False)[0]}" in asked
     assert "remote=." in asked
+
+
+def test_an_artifact_whose_name_looks_like_a_secret_keeps_its_path(home: Path, tmp_path: Path) -> None:
+    # Spark hides settings whose key or value fits spark.redaction.regex: by default all that holds "token"
+    tokens = jar(tmp_path, "spark-token-provider-kafka.jar")
+    program = home / "bin" / "spark-submit"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import re, sys\n"
+        "given = dict(word.split('=', 1) for word in sys.argv if '=' in word)\n"
+        "hidden = given.get('spark.redaction.regex', '(?i)secret|password|token|access[.]?key')\n"
+        f"for key, value in (('spark.jars', 'file://{tokens}'), ('spark.my.password', 'x')):\n"
+        "    is_hidden = re.search(hidden, key) or re.search(hidden, value)\n"
+        "    print(f'({key},{\"*********(redacted)\" if is_hidden else value})')\n"
+    )
+    program.chmod(0o755)
+    assert verified_jars(kafka=True) == (tokens,)
+    shown = subprocess.run([program, "spark.jars=x"], capture_output=True, text=True, check=True).stdout
+    assert "(spark.jars,*********(redacted))" in shown, "the program hides as Spark does"
+
+
+def test_secrets_of_the_machine_stay_hidden_in_what_spark_prints() -> None:
+    hidden = re.compile(resolution.HIDDEN_KEYS)
+    for key in ("spark.my.password", "spark.hadoop.fs.s3a.secret.key", "spark.hadoop.fs.s3a.access.key"):
+        assert hidden.search(key)
+    for text in ("spark.jars", "file:///home/ann/token/spark-token-provider.jar", "/secret/a.jar"):
+        assert not hidden.search(text)
