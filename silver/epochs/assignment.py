@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from framework.spark.columns import by_source
-from silver.epochs.history import History
+from silver.epochs.history import History, PartitionStart
+from silver.epochs.resets import Landing
 
 _STARTS = (
     "source string, topic string, `partition` int, starts map<int,struct<low:bigint,"
     "landing:struct<at:bigint,file:string,line:bigint>,since:struct<offset:bigint,time:bigint,earlier:bigint>>>"
 )
+
+
+class LandedMessage(NamedTuple):
+    """A message of bronze: its place, its landing, and when it was sent; times in microseconds."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    landing: Landing = (0, "", 0)
+    sent: int | None = None
 
 
 def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:
@@ -36,6 +49,34 @@ def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, 
     return joined.withColumn("epoch", found).select(
         *(F.col(f"`{name}`") for name in messages.columns), "epoch"
     )
+
+
+def epoch_finder(history: History, configured: Mapping[str, int]) -> Callable[[LandedMessage], int | None]:
+    """Returns the epoch of a message as `with_epochs` does, in this process."""
+    known = {source: of_it for source in history.sources() if len(of_it := history.epochs(source)) > 1}
+    starts = history.starts() if known else {}
+
+    def find(message: LandedMessage) -> int | None:
+        epochs = known.get(message.source)
+        if epochs is None:
+            return configured.get(message.source, 1)
+        mine = starts.get((message.source, message.topic, message.partition), {})
+        return max((epoch for epoch in epochs if _has_begun(mine.get(epoch), message)), default=None)
+
+    return find
+
+
+def _has_begun(start: PartitionStart | None, message: LandedMessage) -> bool:
+    if start is None:
+        return True
+    if message.offset < start.offset:
+        return False
+    if start.landing is not None and message.landing < start.landing:
+        return False
+    since, sent = start.since, message.sent
+    if since is None or sent is None or sent >= since.time:
+        return True
+    return message.offset < since.offset and (since.earlier is None or sent > since.earlier)
 
 
 def landing_order() -> Column:

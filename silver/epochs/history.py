@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -21,6 +21,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from framework.contracts.table_names import EPOCHS_TABLE
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.lakehouse.local_tables import in_micros, local_table, read_files
 from silver.epochs.resets import FOLLOWS, OLDER_TOPIC, UNDECIDED, UNKNOWN_TOPIC, Landing, StopPoint
 
 _ROW = (
@@ -253,6 +254,9 @@ def read_history(spark: SparkSession, lake: Lakehouse) -> History:
     """Read `ops/epochs`."""
     if not lake.exists(spark, EPOCHS_TABLE):
         return History()
+    few = _few_rows(spark, lake)
+    if few is not None:
+        return History(tuple(EpochRow(*row.values()) for row in few))
     rows = lake.rows(spark, EPOCHS_TABLE, _schema()).withColumns({t: F.unix_micros(t) for t in _TIMES})
     return History(
         tuple(
@@ -260,6 +264,15 @@ def read_history(spark: SparkSession, lake: Lakehouse) -> History:
             for row in rows.select(*(F.col(f"`{name}`") for name in EpochRow.__slots__)).collect()
         )
     )
+
+
+def _few_rows(spark: SparkSession, lake: Lakehouse) -> list[dict[str, Any]] | None:
+    """The rows of a local table, read in this process; None where Spark must read it."""
+    if lake.local_root is None or lake.catalog is not None:
+        return None
+    table = local_table(lake.location(EPOCHS_TABLE), lake.version(spark, EPOCHS_TABLE))
+    rows = None if table is None or not table.files else read_files(table.files, EpochRow.__slots__)
+    return None if rows is None else in_micros(rows, _TIMES).to_pylist()
 
 
 def _schema() -> StructType:

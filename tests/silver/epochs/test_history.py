@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from framework.errors import ConfigurationError
-from silver.epochs.assignment import with_epochs, with_recorded_epochs
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.epochs import history as epochs
+from silver.epochs.assignment import LandedMessage, epoch_finder, with_epochs, with_recorded_epochs
 from silver.epochs.history import (
     EpochRow,
     EpochStart,
@@ -107,6 +111,9 @@ def test_a_message_has_the_epoch_that_began_last_at_its_place(spark: SparkSessio
     ).coalesce(1)
     found = with_epochs(messages, log, {"feed": 3, "crm": 4}).collect()
     assert {tuple(row)[:4]: row["epoch"] for row in found} == places
+    find = epoch_finder(log, {"feed": 3, "crm": 4})
+    assert {place: find(LandedMessage(*place)) for place in places} == places
+    assert epoch_finder(History(), {"feed": 2})(LandedMessage("feed", "new", 7, 0)) == 2
     assert [row["epoch"] for row in with_epochs(messages, History(), {"feed": 2, "crm": 1}).collect()] == [
         2
     ] * 7 + [1]
@@ -146,6 +153,9 @@ def test_a_topic_that_was_created_anew_is_recognized_by_its_landing(spark: Spark
     )
     found = [row["epoch"] for row in with_epochs(messages.coalesce(1), log, {"feed": 4}).collect()]
     assert found == list(places.values())
+    find = epoch_finder(log, {"feed": 4})
+    landed = [(topic, offset, (at, file or "", line or 0)) for topic, offset, at, file, line in places]
+    assert [find(LandedMessage("feed", topic, 0, *more)) for topic, *more in landed] == found
     one_row = messages.select("source", "topic", "partition", "offset").limit(1)
     assert [row["epoch"] for row in with_recorded_epochs(one_row, log, {"feed": 4}).collect()] == [1]
 
@@ -179,6 +189,9 @@ def test_a_late_dump_of_a_former_topic_is_recognized_by_the_times_of_the_broker(
     )
     found = [row["epoch"] for row in with_epochs(messages.coalesce(1), log, {"feed": 2}).collect()]
     assert found == list(places.values())
+    find = epoch_finder(log, {"feed": 2})
+    landed = [(offset, (at, "b.jsonl", 1), sent) for offset, sent, at in places]
+    assert [find(LandedMessage("feed", "orders", 0, *more)) for more in landed] == found
 
 
 def test_a_message_that_nothing_tells_from_the_former_topic_stops_its_source(spark: SparkSession) -> None:
@@ -225,3 +238,19 @@ def test_the_sources_whose_offsets_have_started_again() -> None:
     log = history(*started_rows(EpochStart("feed", 2, 1, [PartitionStart("orders", 0, 0, at)]), History()))
     log = history(*log.rows, *started_rows(EpochStart("crm", 2, 1, [PartitionStart("people", 0, 40)]), log))
     assert log.sources_by_landing() == ["feed"]
+
+
+def test_the_rows_of_a_local_lakehouse_are_those_that_spark_reads(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lakehouse(str(tmp_path))
+    assert epochs.read_history(spark, lake) == History()
+    place = PartitionStart("orders", 0, 0, (1_700_000_000_000_001, "b.jsonl", 7), TopicStart(3, 900, None))
+    for rows in ([stopped_row(STOP, 1, 5000)], started_rows(EpochStart("feed", 2, 1, [place]), History())):
+        epochs.append_rows(spark, lake, rows)
+    few = epochs._few_rows(spark, lake)
+    found = epochs.read_history(spark, lake)
+    monkeypatch.setattr(epochs, "_few_rows", lambda *_: None)
+    assert few is not None
+    assert set(found.rows) == set(epochs.read_history(spark, lake).rows)
+    assert len(found.rows) == 3
