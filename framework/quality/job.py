@@ -108,18 +108,22 @@ def _results(
     run: Run, measured_subjects: Sequence[tuple[CheckTarget, list[Finding]]], judge: GreatExpectations | None
 ) -> tuple[QualityResult, ...]:
     started = datetime.now(UTC)
-    is_counted = run.config.quality.scan is Scan.COUNTED
-    judge = judge or (None if is_counted else GreatExpectations())
-    results: list[QualityResult] = []
-    for target, found in measured_subjects:
-        findings = _scanned(run, target, found, judge) if judge else found
-        verdicts = judge.verdicts(target.title, findings) if judge and findings else counted(findings)
-        engine = "great_expectations" if judge else "mainstem"
-        results += [
-            _result(run, target, finding, (holds, engine), started)
-            for finding, holds in zip(findings, verdicts, strict=True)
-        ]
-    return tuple(results)
+    if run.config.quality.scan is Scan.COUNTED:
+        judge = None
+    elif judge is None:
+        judge = GreatExpectations()
+    engine = "great_expectations" if judge else "mainstem"
+    judged = [
+        (target, finding)
+        for target, found in measured_subjects
+        for finding in (_scanned(run, target, found, judge) if judge else found)
+    ]
+    findings = [finding for _, finding in judged]
+    verdicts = judge.verdicts(findings) if judge else counted(findings)
+    return tuple(
+        _result(run, target, finding, (holds, engine), started)
+        for (target, finding), holds in zip(judged, verdicts, strict=True)
+    )
 
 
 def _scanned(

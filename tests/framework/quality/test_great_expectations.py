@@ -29,8 +29,8 @@ def test_a_rule_holds_where_nothing_breaks_it_and_is_open_where_it_could_not_be_
     ]
     findings = [Finding(rules[0], 3, 0), Finding(rules[1], 3, 2), Finding(rules[2], 0, 0, is_judged=False)]
     judge = GreatExpectations()
-    assert judge.verdicts("shop.item", findings) == [True, False, None]
-    assert judge.verdicts("shop.item", findings[:1]) == [True]
+    assert judge.verdicts(findings) == [True, False, None]
+    assert judge.verdicts(findings[:1]) == [True]
 
 
 def test_great_expectations_itself_finds_what_the_one_pass_finds(spark: SparkSession) -> None:
