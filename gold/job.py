@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -24,7 +23,7 @@ from framework.spark.tuning import tune_for_rows
 from gold.changes.profile import SchemaColumn
 from gold.planning.discovery import all_tasks, known_schemas, named_tasks, waiting_tasks
 from gold.planning.gates import GateFailed
-from gold.planning.knowledge import Knowledge, States, remember
+from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.rebuild import FAILED_REBUILD
 from gold.planning.table_state import State, append_states, read_states
 from gold.planning.task import Task
@@ -122,7 +121,7 @@ def _in_threads(
     run: Run,
     tasks: Sequence[Task],
     schemas: Mapping[str, Sequence[SchemaColumn]],
-    cached: pa.Table | None,
+    cached: CachedChanges | None,
 ) -> list[Applied]:
     sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
     for session in worker_sessions(run.spark, min(THREADS, len(tasks))):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.events import Image, Op
@@ -106,11 +107,27 @@ class TableChanges:
 
     Attributes:
         frame: Rows of `silver/changes`.
-        few: The row changes of the table, if they are in this process; None where they are too many.
+        few: The row changes of the table in batches after `since`, if they are in this process; None where
+            they are too many.
+        since: The batch after which `few` and `recent` begin; -1 where they are all changes.
+        recent: Those of the rows that are in batches after `since`; None where only `frame` has them.
     """
 
     frame: DataFrame
     few: Sequence[FewChange] | None = None
+    since: int = -1
+    recent: DataFrame | None = None
+
+    def few_after(self, batch: int) -> list[FewChange] | None:
+        """The row changes of the table after a batch; None where they are not in this process."""
+        if self.few is None or batch < self.since:
+            return None
+        return [change for change in self.few if change.batch > batch]
+
+    def after(self, batch: int) -> DataFrame:
+        """The rows in batches after this one."""
+        rows = self.frame if self.recent is None or batch < self.since else self.recent
+        return rows.where(F.col("batch") > batch)
 
 
 @dataclass(frozen=True, slots=True)

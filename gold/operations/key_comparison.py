@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -24,7 +23,7 @@ from gold.changes.former_keys import former_keys, with_current_key
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile, namings_for
 from gold.planning.discovery import all_tasks
-from gold.planning.knowledge import remembered
+from gold.planning.knowledge import CachedChanges, remembered
 from gold.planning.plan import policy_of
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
@@ -57,7 +56,7 @@ class ImpliedKeys:
         self._run, self._states = run, states
         self._lock = threading.Lock()
         self._tasks: dict[tuple[str, TableName], Task] | None = None
-        self._cached: pa.Table | None = None
+        self._cached: CachedChanges | None = None
 
     def measurement(
         self, context: MeasurementContext, rules: KeyRules, state: TableState, since: int

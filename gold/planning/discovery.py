@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -83,7 +85,7 @@ def all_tasks(run: Run, known: Mapping[tuple[str, TableName], TableState] | None
     if not run.lake.exists(run.spark, BATCHES_TABLE):
         return []
     states = read_states(run.spark, run.lake) if known is None else known
-    extents = _extents(run)
+    extents = _extents(run, max((state.batch for state in states.values()), default=-1))
     repairs = _repairs(run)
     top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
     return _with_rivals(
@@ -131,6 +133,26 @@ def _with_rivals(tasks: Sequence[Task]) -> list[Task]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _News:
+    """The changes of a table in the batches after one.
+
+    Attributes:
+        rows: How many rows.
+        first: The first batch that has some; None where none has.
+        before: The last batch up to that one; -1 where there is none.
+    """
+
+    rows: int = 0
+    first: int | None = None
+    before: int = -1
+
+    def __or__(self, other: _News) -> _News:
+        """What came under both names, or in both kinds."""
+        firsts = [first for first in (self.first, other.first) if first is not None]
+        return _News(self.rows + other.rows, min(firsts, default=None), max(self.before, other.before))
+
+
 @dataclass(slots=True)
 class _Extent:
     """What silver has of one source, by table.
@@ -138,6 +160,7 @@ class _Extent:
     Attributes:
         batches: The last batch.
         rows: How many row changes.
+        news: What came after the newest batch that gold has applied to any table.
         newest_rows: The highest sequence of a row change.
         excluded: How many messages came while the table was excluded.
         has_statements: Whether any table of the source has statements.
@@ -145,27 +168,34 @@ class _Extent:
 
     batches: dict[TableName, int] = field(default_factory=dict)
     rows: dict[TableName, int] = field(default_factory=dict)
+    news: dict[TableName, _News] = field(default_factory=dict)
     newest_rows: dict[TableName, str] = field(default_factory=dict)
     excluded: dict[TableName, int] = field(default_factory=dict)
     has_statements: bool = False
 
 
-def _extents(run: Run) -> dict[str, _Extent]:
+def _extents(run: Run, applied: int) -> dict[str, _Extent]:
+    """What silver has of each source; `applied` is the newest batch that gold has applied to any table."""
     counts = run.lake.read(run.spark, BATCHES_TABLE).where(
         "kind in ('row', 'ddl', 'truncate', 'excluded') and `table` is not null"
     )
     counts = counts.where(~F.col("reason").eqNullSafe(FORGOTTEN))
     grouped = counts.groupBy("source", "database", "schema", "table", "kind").agg(
-        F.max("batch"), F.sum("rows"), F.max("max_sequence")
-    )
+        F.max("batch"), F.sum("rows"), F.max("max_sequence"),
+        F.sum(F.when(F.col("batch") > applied, F.col("rows"))),
+        F.min(F.when(F.col("batch") > applied, F.col("batch"))),
+        F.max(F.when(F.col("batch") <= applied, F.col("batch"))),
+    )  # fmt: skip
     found: dict[str, _Extent] = {}
-    for source, database, schema, table, kind, batch, rows, sequence in grouped.collect():
+    for source, database, schema, table, kind, batch, rows, sequence, new, first, before in grouped.collect():
         extent, name = found.setdefault(source, _Extent()), TableName(database, schema, table)
         if kind == "excluded":
             extent.excluded[name] = rows
             continue
         extent.batches[name] = max(batch, extent.batches.get(name, -1))
         extent.rows[name] = rows + extent.rows.get(name, 0)
+        news = _News(new or 0, first, -1 if before is None else before)
+        extent.news[name] = news | extent.news.get(name, _News())
         if kind == "row":
             extent.newest_rows[name] = sequence
         else:
@@ -191,9 +221,24 @@ def _source_tasks(
         mine = {sequence: times[change_id] for sequence, change_id in lineage.truncates if change_id in times}
         rows = sum(extent.rows.get(segment.table, 0) for segment in lineage.segments)
         missed = sum(extent.excluded.get(segment.table, 0) for segment in lineage.segments)
-        gates = _gates(run.config, name)
+        news = reduce(or_, (extent.news.get(segment.table, _News()) for segment in lineage.segments), _News())
+        # a table that was parked has changes that gold has applied to others, but not to it
+        is_known = news.before <= state.batch
         tasks.append(
-            Task(source, lineage, state, settings, top, newest, rows, mine, missed=missed, gates=gates)
+            Task(
+                source,
+                lineage,
+                state,
+                settings,
+                top,
+                newest,
+                rows,
+                mine,
+                missed=missed,
+                gates=_gates(run.config, name),
+                new_rows=news.rows if is_known else rows,
+                first_new=news.first if is_known else state.batch + 1,
+            )
         )
     return tasks
 

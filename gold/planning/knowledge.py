@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from framework.contracts.ddl_actions import TableName
 from framework.pipeline.layer import Run
@@ -18,6 +19,29 @@ _MEMO = "gold"
 
 
 @dataclass(frozen=True, slots=True)
+class CachedChanges:
+    """Row changes of some tables in this process.
+
+    Attributes:
+        rows: Rows of `silver/changes`.
+        since: They are all row changes of the tables in batches after this one; -1: all there are.
+    """
+
+    rows: pa.Table
+    since: int = -1
+
+    def of(self, task: Task) -> pa.Table:
+        """The rows with one of the names that the task's table has had."""
+        names = pa.array(sorted(table_names(task)), pa.string())
+        return self.rows.filter(pc.is_in(self.rows["table"], value_set=names))
+
+
+def table_names(task: Task) -> frozenset[str]:
+    """The names that the task's table has had, without database and schema."""
+    return frozenset(segment.table.table for segment in task.lineage.segments)
+
+
+@dataclass(frozen=True, slots=True)
 class Knowledge:
     """What gold knows.
 
@@ -25,13 +49,13 @@ class Knowledge:
         states: The newest states.
         tasks: Every table of the configured sources that silver knows, as it was before the run.
         places: The source and name of the tables whose changes are in `changes`.
-        changes: All changes of these tables (rows of `silver/changes`); None where they are too many.
+        changes: The changes of these tables; None where they are too many.
     """
 
     states: States
     tasks: Sequence[Task]
     places: frozenset[tuple[str, TableName]] = frozenset()
-    changes: pa.Table | None = None
+    changes: CachedChanges | None = None
 
 
 def remember(run: Run, knowledge: Knowledge) -> None:

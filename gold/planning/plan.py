@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes, SchemaPolicy, TableSettings
 from framework.contracts.ddl_actions import ERASE_WITHOUT_STATEMENT
@@ -119,11 +118,11 @@ def make_plan(
     since = -1 if fresh else state.batch
 
     def measure(lineage: Lineage, since: int, applied: Progress) -> Profile:
-        if changes.few is not None:
-            few = [row for row in changes.few if row.batch > since]
+        few = changes.few_after(since)
+        if few is not None:
             return profile_of(FewMeasurements(few, applied), lineage, schemas)
-        new = changes.frame.where(F.col("batch") > since)
-        return profile_rows(table_rows(new, task.source, lineage), lineage, schemas, applied)
+        new = table_rows(changes.after(since), task.source, lineage)
+        return profile_rows(new, lineage, schemas, applied)
 
     batch_profile = measure(lineage, since, Progress(state.batch, state.sequence))
     profile = batch_profile if fresh else merge_profiles(state.profile, batch_profile)

@@ -32,6 +32,9 @@ class Task:
         missed: How many messages came while the table was excluded; silver has no images of them.
         gates: The rules that rows must pass before they are merged.
         repair: The newest repair in which silver replaced changes of the table that it had committed.
+        new_rows: How many rows may be new: not fewer than the changes after the applied batch.
+        first_new: No change of the table after the applied batch is in an earlier batch than this; None
+            where no change is new.
     """
 
     source: str
@@ -47,6 +50,8 @@ class Task:
     missed: int = 0
     gates: tuple[Rule, ...] = ()
     repair: str | None = None
+    new_rows: int = 0
+    first_new: int | None = None
 
     @property
     def name(self) -> TableName:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -21,6 +20,7 @@ from gold.changes.effects import effects, key_names
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
 from gold.planning.gates import refuse_failing_rows
+from gold.planning.knowledge import CachedChanges
 from gold.planning.plan import Plan, make_plan, policy_of, refuse_rival, refuse_statements
 from gold.planning.rebuild import RebuildReason, settings_fingerprint
 from gold.planning.table_state import Collisions, State, TableState
@@ -29,7 +29,7 @@ from gold.schema.layout import Layout
 from gold.writing import append, bad_values, history, merge, replica, table_changes
 from gold.writing.bad_values import Faults
 from gold.writing.certain_fit import certainly_fit
-from gold.writing.change_cache import changes_of, few_changes_of
+from gold.writing.change_cache import table_changes_of
 from gold.writing.collisions import count_collisions
 
 _FIRST_BUILDS = (RebuildReason.NEW_TABLE, RebuildReason.FIRST_ROWS)
@@ -73,7 +73,7 @@ def apply_table(
     lake: Lakehouse,
     task: Task,
     schemas: Mapping[str, Sequence[SchemaColumn]],
-    cached: pa.Table | None = None,
+    cached: CachedChanges | None = None,
 ) -> Applied:
     """Brings one table up to date.
 
@@ -108,8 +108,7 @@ def apply_table(
         )
     refuse_references(spark, plan.layout.gold_names.values())
     changes = found.frame
-    is_new = F.col("batch") > task.state.batch
-    new = table_changes.current_changes(changes.where(is_new), plan)
+    new = table_changes.current_changes(found.after(task.state.batch), plan)
     if task.settings.bad_values is BadValues.PARK:
         _refuse_bad_values(
             table_changes.complete_changes(table_changes.current_changes(changes, plan), plan)
@@ -136,11 +135,14 @@ def _list_faults(changes: TableChanges, plan: Plan) -> Faults:
     """The cells to list of the new changes; of all changes where the table was rebuilt or is unlisted."""
     state = plan.task.state
     since = -1 if plan.rebuild is not None or state.is_unlisted else state.batch
-    if changes.few is not None and certainly_fit((row for row in changes.few if row.batch > since), plan):
+    few = changes.few_after(since)
+    if few is not None and certainly_fit(few, plan):
         return Faults()
     has_other_keys = plan.former_keys is not None
-    current = table_changes.changes_with_current_key if has_other_keys else table_changes.current_changes
-    rows = current(changes.frame, plan).where(F.col("batch") > since)
+    if has_other_keys:
+        rows = table_changes.changes_with_current_key(changes.frame, plan).where(F.col("batch") > since)
+    else:
+        rows = table_changes.current_changes(changes.after(since), plan)
     return bad_values.list_faults(rows, plan.layout, has_other_keys=has_other_keys)
 
 
@@ -149,7 +151,7 @@ def plan_task(
     lake: Lakehouse,
     task: Task,
     schemas: Mapping[str, Sequence[SchemaColumn]],
-    cached: pa.Table | None = None,
+    cached: CachedChanges | None = None,
 ) -> tuple[TableChanges, Plan | None]:
     """The changes of silver up to the task's batch, and the plan for them; writes nothing.
 
@@ -158,7 +160,7 @@ def plan_task(
     """
     refuse_rival(task)
     refuse_statements(task)
-    changes = TableChanges(changes_of(spark, lake, task, cached), few_changes_of(task, cached))
+    changes = table_changes_of(spark, lake, task, cached)
     return changes, make_plan(spark, lake, changes, task, schemas)
 
 

@@ -1,4 +1,4 @@
-"""The changes of small tables, read once for a whole run instead of several times for each table."""
+"""The changes of small runs, read once for a whole run instead of several times for each table."""
 
 from __future__ import annotations
 
@@ -12,55 +12,71 @@ from pyspark.sql import functions as F
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
-from gold.changes.few_changes import FewChange, row_changes
+from gold.changes.few_changes import TableChanges, row_changes
+from gold.planning.knowledge import CachedChanges, table_names
 from gold.planning.task import Task
 
 MAX_CACHED_ROWS = 5_000
 MAX_CACHED_CHARACTERS = 16_000_000
 
 
-def cache_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -> pa.Table | None:
-    """The row changes of these tables up to their batches; None if they are too many or too large."""
-    if sum(task.rows for task in tasks) > MAX_CACHED_ROWS:
+def cache_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -> CachedChanges | None:
+    """The row changes of these tables up to their batches: all of them, or the new ones where all are many.
+
+    None where the new ones are too many or too large, too.
+    """
+    if sum(task.rows for task in tasks) <= MAX_CACHED_ROWS:
+        since = -1
+    elif sum(task.new_rows for task in tasks) <= MAX_CACHED_ROWS:
+        since = min((task.first_new for task in tasks if task.first_new is not None), default=0) - 1
+    else:
         return None
-    names = {name for task in tasks for name in _names(task)}
+    names = {name for task in tasks for name in table_names(task)}
     mine = (
         F.col("source").isin({task.source for task in tasks})
         & F.col("table").isin(names)
         & (F.col("kind") == "row")
     )
     changes = lake.read(spark, CHANGES_TABLE).where(
-        mine & (F.col("batch") <= max(task.top for task in tasks))
+        mine & (F.col("batch") <= max(task.top for task in tasks)) & (F.col("batch") > since)
     )
     sizes = [F.coalesce(F.length(F.to_json(image)), F.lit(0)) for image in ("before", "after")]
     size = changes.agg(F.count("*"), F.coalesce(F.sum(sizes[0] + sizes[1]), F.lit(0))).collect()[0]
-    return changes.toArrow() if size[0] <= MAX_CACHED_ROWS and size[1] <= MAX_CACHED_CHARACTERS else None
+    if size[0] > MAX_CACHED_ROWS or size[1] > MAX_CACHED_CHARACTERS:
+        return None
+    return CachedChanges(changes.toArrow(), since)
 
 
-def changes_of(spark: SparkSession, lake: Lakehouse, task: Task, cached: pa.Table | None) -> DataFrame:
-    """The changes of silver up to the task's batch; from the cache, if there is one, those of its tables."""
-    if cached is None:
+def changes_of(spark: SparkSession, lake: Lakehouse, task: Task, cached: CachedChanges | None) -> DataFrame:
+    """The changes of silver up to the task's batch; those of its tables where the cache has all of them."""
+    if cached is None or cached.since >= 0:
         changes = lake.read(spark, CHANGES_TABLE)
     else:
-        rows = _rows_of(task, cached)
-        # without a row, the filtered table has no chunk, and Spark makes no frame of it
-        changes = spark.createDataFrame(rows if rows.num_rows else cached.schema.empty_table(), CHANGES)
+        changes = _frame_of(spark, cached.of(task))
     return changes.where(F.col("batch") <= task.top)
 
 
-def few_changes_of(task: Task, cached: pa.Table | None) -> list[FewChange] | None:
-    """The row changes of the task's table up to its batch, in this process; None where nothing is cached."""
+def table_changes_of(
+    spark: SparkSession, lake: Lakehouse, task: Task, cached: CachedChanges | None
+) -> TableChanges:
+    """The changes of silver up to the task's batch, and the new ones from the cache where it has them."""
+    frame = changes_of(spark, lake, task, cached)
     if cached is None:
-        return None
-    changes = row_changes(_rows_of(task, cached), task.source, task.lineage)
-    return [change for change in changes if change.batch <= task.top]
+        return TableChanges(frame)
+    mine = cached.of(task)
+    few = [change for change in row_changes(mine, task.source, task.lineage) if change.batch <= task.top]
+    if cached.since < 0:
+        return TableChanges(frame, few)
+    applied = task.state.batch
+    new = mine.filter(pc.greater(mine["batch"], pa.scalar(applied, pa.int64())))
+    return TableChanges(
+        frame,
+        [change for change in few if change.batch > applied],
+        applied,
+        _frame_of(spark, new).where(F.col("batch") <= task.top),
+    )
 
 
-def _rows_of(task: Task, cached: pa.Table) -> pa.Table:
-    """The cached rows with one of the names that the task's table has had."""
-    names = pa.array(sorted(_names(task)), pa.string())
-    return cached.filter(pc.is_in(cached["table"], value_set=names))
-
-
-def _names(task: Task) -> frozenset[str]:
-    return frozenset(segment.table.table for segment in task.lineage.segments)
+def _frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    # without a row, the filtered table has no chunk, and Spark makes no frame of it
+    return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), CHANGES)

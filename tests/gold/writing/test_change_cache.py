@@ -1,7 +1,8 @@
-"""The cache of changes has what silver has, cell by cell, or is empty."""
+"""The cache of changes has what silver has, cell by cell, or is empty; and it changes no result."""
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -13,9 +14,21 @@ from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.pipeline.layer import Run
 from gold.planning.discovery import all_tasks
+from gold.planning.knowledge import CachedChanges
+from gold.planning.table_state import State
+from gold.planning.task import Task
 from gold.writing import change_cache
-from gold.writing.change_cache import cache_changes, changes_of
-from tests.gold.silver_builder import GoldPipeline, ddl, delete, insert, row, update
+from gold.writing.change_cache import cache_changes, changes_of, table_changes_of
+from tests.gold.silver_builder import (
+    ChangeSpec,
+    GoldPipeline,
+    ddl,
+    delete,
+    insert,
+    row,
+    truncate,
+    update,
+)
 
 STRANGE = row(1, text="it's 数 \x00 \u2028 🙂", empty="", nothing=None, large="1" + "0" * 400)
 
@@ -43,9 +56,9 @@ def test_changes_are_cached_as_they_are_within_limits(
 
     both = cache_changes(spark, gold.lake, all_tasks(Run(spark, gold.lake, gold.config, "test")))
     assert both is not None
-    assert both.num_rows == 4
+    assert (both.rows.num_rows, both.since) == (4, -1)
     assert changes_of(spark, gold.lake, tasks[0], both).count() == 3
-    assert changes_of(spark, gold.lake, tasks[0], both.slice(0, 0)).isEmpty()
+    assert changes_of(spark, gold.lake, tasks[0], CachedChanges(both.rows.slice(0, 0))).isEmpty()
     assert changes_of(spark, gold.lake, silent, both).isEmpty()
 
     monkeypatch.setattr(change_cache, "MAX_CACHED_CHARACTERS", 400)
@@ -53,3 +66,128 @@ def test_changes_are_cached_as_they_are_within_limits(
     monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 2)
     assert cache_changes(spark, gold.lake, tasks) is None
     assert changes_of(spark, gold.lake, tasks[0], None).count() == 6
+
+
+def _tasks(gold: GoldPipeline) -> dict[str, Task]:
+    return {task.name.table: task for task in all_tasks(Run(gold.spark, gold.lake, gold.config, "test"))}
+
+
+@pytest.mark.usefixtures("with_cache")
+def test_the_new_changes_alone_are_cached_where_all_are_many(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 3)
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(*(insert("t", n, row(n)) for n in range(5)), insert("quiet", 6, row(1)))
+    assert cache_changes(spark, gold.lake, list(_tasks(gold).values())) is None
+    gold.apply()
+    gold.add_batch(update("t", 7, row(1), row(1, text="b")))
+    gold.add_batch(insert("t", 8, row(9)), insert("quiet", 9, row(2)))
+
+    tasks = _tasks(gold)
+    assert {name: (task.new_rows, task.first_new) for name, task in tasks.items()} == {
+        "t": (2, 1),
+        "quiet": (1, 2),
+    }
+    found = cache_changes(spark, gold.lake, list(tasks.values()))
+    assert found is not None
+    assert (found.since, sorted(found.rows["sequence"].to_pylist())) == (
+        0,
+        sorted(insert("t", at, row(1)).sequence for at in (7, 8, 9)),
+    )
+    changes = table_changes_of(spark, gold.lake, tasks["t"], found)
+    assert changes.few_after(-1) is None
+    assert sorted(change.batch for change in changes.few_after(0) or ()) == [1, 2]
+    assert [change.batch for change in changes.few_after(1) or ()] == [2]
+    assert changes.after(0).count() == 2
+    assert changes.after(-1).where("`table` = 't'").count() == 7
+    applied = gold.apply()
+    assert {name: (one.applied, one.notes) for name, one in applied.items()} == {
+        "t": (2, ()),
+        "quiet": (1, ()),
+    }
+    assert [one["id"] for one in gold.rows("t")] == [0, 1, 2, 3, 4, 9]
+    gold.add_batch(insert("quiet", 10, row(3)))
+    assert {name: (task.new_rows, task.first_new) for name, task in _tasks(gold).items()} == {
+        "t": (0, None),
+        "quiet": (1, 3),
+    }
+
+
+@pytest.mark.usefixtures("with_cache")
+def test_what_came_while_a_table_was_parked_is_new(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 4)
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(*(insert("t", n, row(n)) for n in range(5)), insert("other", 6, row(1)))
+    gold.apply()
+    gold.configure("  - match: db.t\n    columns: {n: {type: int}}\n    bad_values: park\n")
+    gold.add_batch(insert("t", 7, row(7, n="no number")), insert("other", 8, row(2)))
+    assert gold.apply()["t"].state.state is State.PARKED
+    gold.add_batch(insert("t", 9, row(9)), insert("other", 10, row(3)))
+    assert _tasks(gold)["t"].new_rows == 7
+    gold.configure("")
+    gold.apply()
+    assert [one["id"] for one in gold.rows("t")] == [0, 1, 2, 3, 4, 7, 9]
+
+
+def _random_batches(source: random.Random) -> list[list[ChangeSpec]]:
+    """Changes of two tables, some late, some with another key, some partial; now and then a statement."""
+    batches, place = [], 100
+    for number in range(4):
+        events: list[ChangeSpec] = []
+        for _ in range(8 if number < 2 else source.randint(1, 4)):
+            place += 1
+            table, at = source.choice("ab"), place - source.choice((0, 0, 0, 50)) * (number > 1)
+            key, other = source.randrange(5), source.randrange(5)
+            kind = source.choice(
+                ("insert", "update", "update", "key", "partial", "delete", "ddl", "truncate")
+            )
+            new = row(key, n=str(place), text=source.choice(("x", None)))
+            if kind == "insert":
+                events.append(insert(table, at, new))
+            elif kind == "delete":
+                events.append(delete(table, at, row(key)))
+            elif kind == "partial":
+                events.append(update(table, at, None, row(key, n=str(place)), partial=True))
+            elif kind in ("update", "key"):
+                old = row(key if kind == "update" else other, n="0", text="old")
+                events.append(update(table, at, old, new))
+            elif kind == "ddl" and number > 1 and source.random() < 0.3:
+                events.append(ddl(table, place, AddColumn(f"c{place}", "int", "int")))
+            elif kind == "truncate" and source.random() < 0.2:
+                events.append(truncate(table, place))
+        batches.append(events)
+    return [events for events in batches if events]
+
+
+@pytest.mark.usefixtures("with_cache")
+@pytest.mark.parametrize("seed", range(2))
+def test_random_changes_lead_to_the_same_tables_with_any_cache(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    source = random.Random(seed)
+    tables = source.choice(
+        ("", "  - match: db.a\n    history: true\n", "  - match: '*.*'\n    deletes: soft\n")
+    )
+    batches = _random_batches(source)
+    found = []
+    for limit in (-1, 6, 5_000):
+        monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", limit)
+        gold = GoldPipeline(spark, tmp_path / str(limit), tables)
+        said = []
+        for events in batches:
+            gold.add_batch(*events)
+            applied = gold.apply()
+            said.append(
+                {
+                    name: (one.applied, one.late, one.ops, one.notes, one.faults, one.state.collisions)
+                    for name, one in applied.items()
+                }
+            )
+        tops = {"_cdc_sequence", "_cdc_change_id"}
+        rows = {name: gold.rows(name, *tops) for name in said[-1] | said[0]}
+        found.append((said, rows, gold.history("a") if "history" in tables and "a" in rows else None))
+    assert found[1] == found[0]
+    assert found[2] == found[0]
