@@ -21,10 +21,11 @@ from framework.pipeline.layer import Run
 from framework.spark.session import worker_sessions
 from framework.spark.tuning import tune_for_rows
 from gold.changes.profile import SchemaColumn
-from gold.planning.discovery import all_tasks, known_schemas, named_tasks, waiting_tasks
+from gold.planning.discovery import all_tasks, named_tasks, waiting_tasks
 from gold.planning.gates import GateFailed
 from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.rebuild import FAILED_REBUILD
+from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, append_states, read_states
 from gold.planning.task import Task
 from gold.writing.apply import Applied, apply_table
@@ -88,7 +89,10 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
         return GoldResult(())
     lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
     cached = cache_changes(spark, lake, tasks)
-    applied = _in_threads(run, tasks, known_schemas(spark, lake), cached)
+    wanted = (
+        None if cached is None else {text for text in cached.rows["schema_id"].unique().to_pylist() if text}
+    )
+    applied = _in_threads(run, tasks, StoredSchemas(spark, lake, wanted), cached)
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)
     crash_point("gold.between_bad_values_and_states")

@@ -26,8 +26,9 @@ from gold.operations.source_messages import (
     row_statements,
     without_content,
 )
-from gold.planning.discovery import all_tasks, known_schemas, named_tasks
+from gold.planning.discovery import all_tasks, named_tasks
 from gold.planning.plan import Plan, make_plan
+from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, TableState, read_states
 from gold.planning.task import Task
 from gold.schema.layout import Layout
@@ -49,7 +50,7 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     """
     task = named_tasks(all_tasks(run), table)[0]
     changes = run.lake.read(run.spark, CHANGES_TABLE)
-    plan = make_plan(run.spark, run.lake, TableChanges(changes), task, known_schemas(run.spark, run.lake))
+    plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:
         raise _nothing_to_forget(task, key)
     _check_key(plan, key)

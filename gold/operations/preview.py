@@ -13,9 +13,10 @@ from framework.errors import brief
 from framework.pipeline.layer import Preview, Run
 from framework.spark.tuning import tune_for_rows
 from gold.changes.profile import SchemaColumn
-from gold.planning.discovery import all_tasks, known_schemas, waiting_tasks
+from gold.planning.discovery import all_tasks, waiting_tasks
 from gold.planning.plan import Plan
 from gold.planning.rebuild import RebuildReason
+from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State
 from gold.planning.task import Task, folder_of
 from gold.writing.apply import plan_task
@@ -28,7 +29,7 @@ def preview(run: Run) -> Preview:
     if not run.lake.exists(run.spark, BATCHES_TABLE):
         return Preview({"tables": []})
     tasks = waiting_tasks(run, all_tasks(run))
-    schemas = known_schemas(run.spark, run.lake) if tasks else {}
+    schemas = StoredSchemas(run.spark, run.lake) if tasks else {}
     return Preview({"tables": [_entry(run, task, schemas) for task in tasks]})
 
 

@@ -19,8 +19,9 @@ from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
 from gold.changes.few_changes import TableChanges
 from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of, landings
-from gold.planning.discovery import all_tasks, known_schemas, named_tasks
+from gold.planning.discovery import all_tasks, named_tasks
 from gold.planning.plan import Plan, make_plan
+from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.task import Task
 from gold.writing import table_changes
 
@@ -48,7 +49,7 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     """
     task = named_tasks(all_tasks(run), table)[0]
     changes = run.lake.read(run.spark, CHANGES_TABLE)
-    plan = make_plan(run.spark, run.lake, TableChanges(changes), task, known_schemas(run.spark, run.lake))
+    plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:
         return {"table": task.name.dotted, "key": dict(key), "row": None, "changes": []}
     _check_columns(plan, key)

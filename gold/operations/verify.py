@@ -17,8 +17,9 @@ from gold.changes.effects import key_names, table_rows, with_current_names
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
 from gold.operations.key_comparison import newest_keys
-from gold.planning.discovery import all_tasks, known_schemas
+from gold.planning.discovery import all_tasks
 from gold.planning.plan import Plan, make_plan, policy_of
+from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State
 from gold.planning.task import Task, folder_of
 from gold.writing import replica, table_changes
@@ -29,7 +30,7 @@ def verify(run: Run) -> Sequence[Check]:
     try:
         known = all_tasks(run)
         tasks = [task for task in known if _is_up_to_date(task)]
-        schemas = known_schemas(run.spark, run.lake) if tasks else {}
+        schemas = StoredSchemas(run.spark, run.lake) if tasks else {}
         changes = run.lake.read(run.spark, CHANGES_TABLE) if tasks else None
     except Exception as error:  # a missing table of silver or ops is a result as well
         found = (

@@ -8,7 +8,6 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
@@ -19,14 +18,11 @@ from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
     REPAIRS_TABLE,
-    SCHEMAS_TABLE,
     STATEMENTS_TABLE,
 )
 from framework.errors import ConfigurationError, nearest
-from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from framework.quality.rules import configured, rule_of, unique_by_name
-from gold.changes.profile import SchemaColumn
 from gold.planning.rebuild import is_behind
 from gold.planning.table_state import State, TableState, read_states
 from gold.planning.task import Task, folder_of
@@ -272,9 +268,3 @@ def _statements(run: Run, source: str) -> tuple[list[Statement], dict[str, tuple
         )
         times[row["change_id"]] = (row["event_time"], row["batch"])
     return statements, times
-
-
-def known_schemas(spark: SparkSession, lake: Lakehouse) -> dict[str, tuple[SchemaColumn, ...]]:
-    """The columns of every schema that changes name."""
-    rows = lake.read(spark, SCHEMAS_TABLE).select("schema_id", "columns").collect()
-    return {row["schema_id"]: tuple(SchemaColumn(*column) for column in row["columns"]) for row in rows}

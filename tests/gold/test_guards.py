@@ -9,7 +9,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from framework.pipeline.layer import Run
-from gold.planning.discovery import all_tasks, known_schemas, waiting_tasks
+from gold.planning.discovery import all_tasks, waiting_tasks
+from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State
 from gold.writing.apply import apply_table
 from tests.gold.silver_builder import GoldPipeline, Image, delete, insert, row, truncate, update
@@ -54,7 +55,7 @@ def test_old_work_late_changes_and_odd_keys_do_no_harm(spark: SparkSession, tmp_
     )
     gold.apply()
 
-    apply_table(spark, gold.lake, old, known_schemas(spark, gold.lake))
+    apply_table(spark, gold.lake, old, StoredSchemas(spark, gold.lake))
 
     assert gold.rows("overtaken", "_cdc_sequence") == [
         {"id": 1, "a": "third", "_cdc_sequence": gold.state("overtaken").sequence}
