@@ -15,7 +15,6 @@ from framework.lakehouse.lakehouse import Lakehouse, read_table, rows_written
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.session import refuse_references
 from framework.text.formatting import quantity
-from gold.changes import key_changes
 from gold.changes.effects import effects, key_names
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
@@ -25,12 +24,13 @@ from gold.planning.plan import Plan, make_plan, policy_of, refuse_rival, refuse_
 from gold.planning.rebuild import RebuildReason, settings_fingerprint
 from gold.planning.table_state import Collisions, State, TableState
 from gold.planning.task import Task, folder_of
-from gold.schema.layout import Layout
 from gold.writing import append, bad_values, history, merge, replica, table_changes
 from gold.writing.bad_values import Faults
 from gold.writing.certain_fit import certainly_fit
 from gold.writing.change_cache import table_changes_of
 from gold.writing.collisions import count_collisions
+from gold.writing.key_bounds import key_bounds
+from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
 
 _FIRST_BUILDS = (RebuildReason.NEW_TABLE, RebuildReason.FIRST_ROWS)
 FEW_CHANGES = 100_000
@@ -126,7 +126,8 @@ def apply_table(
         )
     else:
         _change_columns(spark, plan, target)
-        met = _merge(changes, new, plan, target, _truncates(spark, task, after=task.state.batch))
+        truncates = _truncates(spark, task, after=task.state.batch)
+        met = _merge(found, new, plan, target, truncates)
     crash_point("gold.after_table")
     return _applied(_list_faults(found, plan), plan, target, met)
 
@@ -233,7 +234,7 @@ def _truncate_times(plan: Plan) -> list[tuple[str, Any]]:
 
 
 def _merge(
-    changes: DataFrame, new: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
+    changes: TableChanges, new: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
 ) -> Collisions:
     """Merges the new changes.
 
@@ -253,78 +254,40 @@ def _merge(
         append.append(new, truncates, target.replica, layout)
         return Collisions()
     keys = key_names(len(layout.keys))
-    everything = table_changes.current_changes(changes, plan)
+    everything = table_changes.current_changes(changes.frame, plan)
     policy = policy_of(plan.task, plan.profile)
-    if target.history is not None or plan.batch_profile.has_key_changes or _is_late(plan):
+    if target.history is not None or plan.batch_profile.has_key_changes or is_late(plan):
         everything = table_changes.complete_changes(everything, plan)
         new = everything.where(F.col("batch") > task.state.batch)
-    late = _late_keys(new, everything, plan)
+    late = late_keys(new, everything, plan)
     states = replica.newest_states(effects(new, layout.key_columns), layout, plan.profile, policy).withColumn(
         "is_forced", F.lit(False)
     )
     if late is not None:
         refolded = replica.newest_states(
-            _with_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, policy
+            with_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, policy
         )
-        states = _with_keys(states, late, keys, without=True).unionByName(
+        states = with_keys(states, late, keys, without=True).unionByName(
             refolded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True
         )
     refuse_failing_rows(states, layout, task.gates, task.name.table)
-    merged = replica.merge_rows(states, target.replica, layout, policy)
+    bounds = key_bounds(changes.few_after(task.state.batch), plan) if late is None else None
+    merged = replica.merge_rows(states, target.replica, layout, policy, bounds)
     met = count_collisions(new, everything, plan, target.replica, added=merged.inserted)
     crash_point("gold.between_replica_and_history")
     if target.history is not None:
         touched = effects(new, layout.key_columns).select(*keys)
         touched = (touched if late is None else touched.union(late)).distinct()
-        rows = _changes_of_keys(everything, layout, touched, keys)
+        rows = changes_of_keys(everything, layout, touched, keys)
         frame = history.versions(
             rows, plan.history_layout, plan.profile, _truncate_times(plan), task.settings.track
         )
-        frame = _with_keys(frame, touched, keys)
+        frame = with_keys(frame, touched, keys)
         are_few = plan.batch_profile.rows <= FEW_CHANGES and (
             late is None or not plan.profile.has_partial_key_changes
         )
         history.merge_keys(frame, touched, target.history, plan.history_layout, are_few=are_few)
     return met
-
-
-def _is_late(plan: Plan) -> bool:
-    """Whether a change of the batch does not come after all applied changes."""
-    top, low = plan.task.state.sequence, plan.batch_profile.min_sequence
-    return top is not None and low is not None and low <= top
-
-
-def _late_keys(new: DataFrame, everything: DataFrame, plan: Plan) -> DataFrame | None:
-    """The keys that must be folded again from silver: those of late changes, and old keys of key changes.
-
-    What a late change says of a row is also part of the rows that later partial key changes made of it.
-    """
-    is_late = _is_late(plan)
-    if not is_late and not plan.batch_profile.has_key_changes:
-        return None
-    columns, keys = plan.layout.key_columns, key_names(len(plan.layout.keys))
-    test = F.col("is_key_change") & ~F.col("is_upsert")
-    if is_late:
-        test = test | (F.col("sequence") <= F.lit(plan.task.state.sequence))
-    late_keys = effects(new, columns).where(test).select(*keys)
-    if is_late and plan.profile.has_partial_key_changes:
-        late_keys = late_keys.union(
-            key_changes.keys_reached(everything, columns, plan.batch_profile.min_sequence or "")
-        )
-    return late_keys.distinct()
-
-
-def _with_keys(frame: DataFrame, wanted: DataFrame, keys: Sequence[str], without: bool = False) -> DataFrame:
-    renamed = wanted.select(*(F.col(k).alias(f"_{k}") for k in keys))
-    same = F.lit(True)
-    for key in keys:
-        same = same & F.col(key).eqNullSafe(F.col(f"_{key}"))
-    return frame.join(renamed, same, "left_anti" if without else "left_semi")
-
-
-def _changes_of_keys(rows: DataFrame, layout: Layout, wanted: DataFrame, keys: Sequence[str]) -> DataFrame:
-    ids = _with_keys(effects(rows, layout.key_columns), wanted, keys).select("change_id").distinct()
-    return rows.join(ids, "change_id", "left_semi")
 
 
 def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -151,7 +151,13 @@ def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequenc
                 spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {name}{comment}")
 
 
-def merge_latest(rows: DataFrame, path: str, layout: Layout, policy: MergePolicy) -> Merged:
+def merge_latest(
+    rows: DataFrame,
+    path: str,
+    layout: Layout,
+    policy: MergePolicy,
+    bounds: Mapping[str, tuple[str, str]] | None = None,
+) -> Merged:
     """Merges one row for each key into a replica.
 
     Args:
@@ -161,10 +167,15 @@ def merge_latest(rows: DataFrame, path: str, layout: Layout, policy: MergePolicy
         path: The replica.
         layout: The replica's columns.
         policy: How deletes, truncates and partial images are treated.
+        bounds: Between which values, as SQL, the key columns of the rows are, none of which is null; None
+            where that is unknown.
     """
     names = layout.gold_names
     gold = [f"t.{quoted(names[c.name])}" for c in layout.columns]
-    on = " AND ".join(f"t.{quoted(names[k])} <=> s.k{i}" for i, k in enumerate(layout.keys))
+    same = "<=>" if bounds is None else "="
+    on = " AND ".join(f"t.{quoted(names[k])} {same} s.k{i}" for i, k in enumerate(layout.keys))
+    for key, (low, high) in (bounds or {}).items():
+        on += f" AND t.{quoted(names[key])} BETWEEN {low} AND {high}"
     newer = "s._cdc_sequence > t._cdc_sequence"
     if policy.has_partials:
         values = [_partial_value(i, name, policy) for i, name in enumerate(gold)]

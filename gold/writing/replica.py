@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -97,9 +99,15 @@ def _known() -> Column:
     return F.when(is_unknown, overlay(F.col("before"), F.col("after"))).otherwise(F.col("after"))
 
 
-def merge_rows(states: DataFrame, path: str, layout: Layout, policy: MergePolicy) -> Merged:
-    """Merges newest states (with `is_forced`) into the replica."""
-    return merge_latest(typed_rows(states, layout, "is_forced"), path, layout, policy)
+def merge_rows(
+    states: DataFrame,
+    path: str,
+    layout: Layout,
+    policy: MergePolicy,
+    bounds: Mapping[str, tuple[str, str]] | None = None,
+) -> Merged:
+    """Merges newest states (with `is_forced`) into the replica; `bounds` as `key_bounds` returns them."""
+    return merge_latest(typed_rows(states, layout, "is_forced"), path, layout, policy, bounds)
 
 
 def rewrite(rows: DataFrame, path: str, layout: Layout, profile: Profile, policy: MergePolicy) -> None:

@@ -1,0 +1,45 @@
+"""The range of keys that few changes touch: a merge then reads only the files that can have one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from framework.naming import text_literal
+from gold.changes.few_changes import FewChange
+from gold.planning.plan import Plan
+from gold.schema.type_inference import INTEGERS
+from gold.writing.certain_fit import certainly_fits
+
+_LONGEST = 200
+"""Characters of the longest key whose range is named in a statement."""
+
+
+def key_bounds(few: Sequence[FewChange] | None, plan: Plan) -> Mapping[str, tuple[str, str]] | None:
+    """The lowest and the highest value of each key column in these changes, as SQL, by the column's name.
+
+    Key columns of other types than whole numbers and texts are left out.
+
+    Args:
+        few: All changes that a merge applies; None where they are too many.
+        plan: The plan, whose changes keep the keys of their rows.
+
+    Returns:
+        None where a key may be null, or where the texts do not surely show it; then nothing is known.
+    """
+    is_renamed = any(naming.names or naming.defaults for naming in plan.namings)
+    if not few or is_renamed or plan.former_keys is not None or plan.batch_profile.has_key_changes:
+        return None
+    found: dict[str, tuple[str, str]] = {}
+    for column in plan.layout.key_columns:
+        texts: set[str] = set()
+        for change in few:
+            text = None if change.image is None else change.image.get(column.name)
+            if text is None or not certainly_fits(text, column.type):
+                return None
+            texts.add(text)
+        if column.type in INTEGERS:
+            numbers = [int(text) for text in texts]
+            found[column.name] = (str(min(numbers)), str(max(numbers)))
+        elif column.type == "string" and max(map(len, texts)) <= _LONGEST:
+            found[column.name] = (text_literal(min(texts)), text_literal(max(texts)))
+    return found
