@@ -1,24 +1,33 @@
-"""Bronze as a layer of the pipeline: what it does in each command."""
+"""Bronze as a layer of the pipeline: what it does in each command.
+
+Each function imports what it needs, so that commands which run nothing do not wait for Spark.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from bronze.files.peek import peek_messages
-from bronze.job import SourceResult, run_bronze
-from bronze.operations.expectations import expectations
-from bronze.operations.forget import erase
-from bronze.operations.preview import preview
-from bronze.operations.verify import verify
-from bronze.seed import seed
-from bronze.sources.topic_sample import sample_topics
-from framework.config.sources import Source
 from framework.contracts.table_names import MESSAGES_TABLE
-from framework.pipeline.layer import LANDED, Layer, LayerReport, Run
+from framework.pipeline.layer import LANDED, Layer, LayerReport, Preview, ResolvedSeed, Run, View
 from framework.text.formatting import one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from bronze.job import SourceResult
+    from framework.config.sources import Kafka, Source
+    from framework.contracts.erasure import Erasure
+    from framework.contracts.expectations import CheckTarget, PreviousResults
+    from framework.contracts.file_messages import FiledMessage, Sample
+    from framework.pipeline.checks import Check
 
 
 def _run(run: Run) -> LayerReport:
+    from bronze.job import run_bronze
+
     result = run_bronze(run.spark, run.lake, run.config, run.run_id, run.progress)
     run.memo[LANDED] = result.messages
     counts = {"landed": result.messages, "files": sum(source.files for source in result.sources)}
@@ -47,21 +56,61 @@ def _and_more(names: Sequence[str]) -> str:
     return f" and {len(names) - 1} more" if len(names) > 1 else ""
 
 
-def _status(run: Run) -> dict[str, int]:
-    if not run.lake.exists(run.spark, MESSAGES_TABLE):
-        return {"messages": 0}
-    return {"messages": run.lake.read(run.spark, MESSAGES_TABLE).count()}
+def _status(view: View) -> dict[str, int]:
+    return {"messages": view.tables.count(view.lake.location(MESSAGES_TABLE))}
+
+
+def _verify(run: Run) -> Sequence[Check]:
+    from bronze.operations.verify import verify
+
+    return verify(run)
+
+
+def _read_messages(path: Path, sample: Sample) -> Iterator[FiledMessage]:
+    from bronze.files.peek import peek_messages
+
+    return peek_messages(path, sample)
+
+
+def _read_topics(spark: SparkSession, kafka: Kafka, sample: Sample) -> Iterator[FiledMessage]:
+    from bronze.sources.topic_sample import sample_topics
+
+    return sample_topics(spark, kafka, sample)
+
+
+def _plan(run: Run) -> Preview:
+    from bronze.operations.preview import preview
+
+    return preview(run)
+
+
+def _erase(run: Run, erasure: Erasure) -> Mapping[str, int]:
+    from bronze.operations.forget import erase
+
+    return erase(run, erasure)
+
+
+def _seed(run: Run, seed: ResolvedSeed, path: str) -> LayerReport:
+    from bronze.seed import seed as land
+
+    return land(run, seed, path)
+
+
+def _expectations(run: Run, previous: PreviousResults) -> Sequence[CheckTarget]:
+    from bronze.operations.expectations import expectations
+
+    return expectations(run, previous)
 
 
 LAYER = Layer(
     name="bronze",
     run=_run,
-    verify=verify,
+    verify=_verify,
     status=_status,
-    read_messages=peek_messages,
-    read_topics=sample_topics,
-    plan=preview,
-    erase=erase,
-    seed=seed,
-    expectations=expectations,
+    read_messages=_read_messages,
+    read_topics=_read_topics,
+    plan=_plan,
+    erase=_erase,
+    seed=_seed,
+    expectations=_expectations,
 )

@@ -1,4 +1,4 @@
-"""What the commands do with a pipeline, as functions. Each one imports Spark when it is called."""
+"""What the commands do with a pipeline, as functions. Spark is imported by those that need it."""
 
 from __future__ import annotations
 
@@ -142,15 +142,15 @@ def run(
 
 
 def status(config: Config | str | os.PathLike[str]) -> dict[str, Any]:
-    """The tables of a pipeline and the outcome of every message, as `mainstem status --json` prints them."""
-    _require_spark()
-    from framework.pipeline.layer import Run
-    from framework.pipeline.session import open_pipeline
+    """The tables of a pipeline and the outcome of every message, as `mainstem status --json` prints them.
+
+    A local lakehouse is read without Spark.
+    """
+    from framework.pipeline.session import open_tables
     from framework.pipeline.status import read_status
 
-    checked = checked_config(config)
-    with open_pipeline(checked, is_exclusive=False) as (lake, spark):
-        return read_status(Run(spark, lake, checked, "status"))
+    with open_tables(checked_config(config)) as tables:
+        return read_status(tables)
 
 
 def verify(config: Config | str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -195,9 +195,8 @@ def query(config: Config | str | os.PathLike[str], sql: str, *, limit: int = 100
 def report(config: Config | str | os.PathLike[str]) -> Page:
     """The report on a pipeline: a notebook shows it; `html` is the page, `data` the same as values of JSON.
 
-    On Databricks: `displayHTML(mainstem.report(config).html)`.
+    A local lakehouse is read without Spark. On Databricks: `displayHTML(mainstem.report(config).html)`.
     """
-    _require_spark()
     from framework.report.notebook import report_on
 
     return report_on(checked_config(config))

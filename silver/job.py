@@ -34,7 +34,7 @@ from silver.batches.landings import (
     outcomes_in_epochs,
     upgrade_table,
 )
-from silver.batches.run_state import BATCH_ID_STEP, RunState
+from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
 from silver.operations.late_definitions import decode_redefined
@@ -61,6 +61,7 @@ from silver.stream.resume import (
     without_outcome,
 )
 from silver.stream.source_isolation import errors_of, process_with_isolation
+from silver.values.batch_ids import BATCH_ID_STEP
 
 _WAIT_FOR_PARTNERS = (str(Reason.UNPAIRED_BEFORE_IMAGE),)
 

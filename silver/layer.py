@@ -1,63 +1,64 @@
-"""Silver as the command line sees it: runs, its part of `status`, and the formats that it knows."""
+"""Silver as the command line sees it: runs, its part of `status`, and the formats that it knows.
+
+Each function imports what it needs, so that commands which run nothing do not wait for Spark.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-from framework.contracts.events import KINDS_OF_PAIRS
-from framework.contracts.table_names import (
-    BATCHES_TABLE,
-    CHANGES_TABLE,
-    MESSAGES_TABLE,
-    PENDING_TABLE,
-    QUARANTINE_TABLE,
-    STATEMENTS_TABLE,
+from framework.contracts.table_names import PENDING_TABLE
+from framework.pipeline.layer import (
+    LANDED,
+    DecodingRequest,
+    Layer,
+    LayerReport,
+    MaintainedTable,
+    Preview,
+    ResolvedSeed,
+    Run,
+    SeedRequest,
+    View,
 )
-from framework.contracts.table_schemas import CHANGES, MESSAGES, QUARANTINE
-from framework.demo.feeds import sample
-from framework.pipeline.layer import LANDED, Layer, LayerReport, Run
-from framework.pipeline.message_counts import accounts
 from framework.text.formatting import quantity
-from silver.batches.batch_counts import COUNTS_SCHEMA
-from silver.batches.changes_table import STATEMENTS
-from silver.batches.seed_plans import resolve_seed
-from silver.detection.detect import detect
-from silver.epochs.history import read_history
-from silver.formats import FORMATS, format_rows
-from silver.job import SilverResult, rebuild_silver, replay_silver, run_silver
-from silver.operations.events import describe_events
-from silver.operations.expectations import expectations
-from silver.operations.forget import erase
-from silver.operations.late_snapshots import late_snapshots
-from silver.operations.maintain import tables_to_maintain
-from silver.operations.preview import preview
-from silver.operations.setting_hints import hints
-from silver.operations.verify import verify
-from silver.stream.checkpoint import counted_from
+from silver.operations.status import left_out_note
 
-CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pyspark.sql.types import StructType
+
+    from framework.contracts.erasure import Erasure
+    from framework.contracts.expectations import CheckTarget, PreviousResults
+    from framework.contracts.file_messages import FiledMessage
+    from framework.pipeline.checks import Check
+    from silver.job import SilverResult
 
 
 def _run(run: Run) -> LayerReport:
+    from silver.job import run_silver
+
     if run.memo.get(LANDED):
         run.progress.expect("messages", run.memo[LANDED])
     return _report(run, run_silver(run.spark, run.lake, run.config, run.progress))
 
 
 def _replay(run: Run) -> LayerReport:
+    from silver.job import replay_silver
+
     return _report(run, replay_silver(run.spark, run.lake, run.config))
 
 
 def _redecode(run: Run, table: str) -> LayerReport:
+    from silver.job import rebuild_silver
+
     return _report(run, rebuild_silver(run.spark, run.lake, run.config, table))
 
 
 def _report(run: Run, result: SilverResult) -> LayerReport:
+    from silver.operations.setting_hints import hints
+
     counts: dict[str, int] = {}
     if result.counts:
         by_kind: Counter[str] = Counter()
@@ -74,7 +75,7 @@ def _report(run: Run, result: SilverResult) -> LayerReport:
     notes = (
         *result.restored,
         *result.redefined,
-        *(_left_out_note(source) for source in result.left_out),
+        *(left_out_note(source) for source in result.left_out),
         *hints(run, result.counts),
     )
     if result.kept:
@@ -85,118 +86,101 @@ def _report(run: Run, result: SilverResult) -> LayerReport:
     return LayerReport("silver", {"messages": result.messages, **counts}, errors=result.errors, notes=notes)
 
 
-def _left_out_note(source: str) -> str:
-    return (
-        f"source {source}: messages of it have landed, and the configuration does not name it: they have no"
-        " outcome; give a source this name (again) and run: they are decoded then"
-    )
-
-
 def _waiting(run: Run) -> int:
-    return run.lake.rows(run.spark, PENDING_TABLE, CHANGES).count()
+    return run.tables.count(run.lake.location(PENDING_TABLE))
 
 
-def _status(run: Run) -> dict[str, Any]:
-    history = read_history(run.spark, run.lake)
-    left_out = history.left_out(run.config.sources)
-    found: dict[str, Any] = {
-        "late_snapshots": [],
-        "changes": 0,
-        "control_events": 0,
-        "duplicates": 0,
-        "excluded": 0,
-        "quarantined": {},
-        "pending_halves": _waiting(run),
-        "merged_halves": 0,
-        "key_change_halves": 0,
-        "further_rows": 0,
-        "without_fate": 0,
-        "stopped": [
-            {
-                "source": stopped.source,
-                "epoch": stopped.epoch,
-                "reason": stopped.stops[0].reason,
-                "detail": stopped.stops[0].detail,
-            }
-            for stopped in history.stopped_sources().values()
-        ],
-        "left_out": [
-            {"source": source, "messages": _messages_of(run, source), "note": _left_out_note(source)}
-            for source in left_out
-        ],
-    }
-    if not run.lake.exists(run.spark, BATCHES_TABLE):
-        return {**found, "without_fate": _messages(run).count()}
-    names = {
-        "row": "changes",
-        "duplicate": "duplicates",
-        "excluded": "excluded",
-        **dict.fromkeys(CONTROL_KINDS, "control_events"),
-    }
-    live = run.lake.read(run.spark, BATCHES_TABLE).where(F.col("batch") >= counted_from(run.spark, run.lake))
-    found["late_snapshots"] = late_snapshots(live)
-    counts = (
-        live.groupBy("kind")
-        .agg(F.sum("rows"), F.sum(F.when(F.col("kind").isin(*KINDS_OF_PAIRS), F.col("merged"))))
-        .collect()
-    )
-    for kind, rows, merged in counts:
-        found["merged_halves"] += merged or 0
-        if kind in names:
-            found[names[kind]] += rows
-    open_rows = run.lake.rows(run.spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
-    found["quarantined"] = {row[0]: row[1] for row in open_rows.groupBy("reason").count().collect()}
-    return {**found, **_accounted(run, found)}
+def _status(view: View) -> Mapping[str, Any]:
+    from silver.operations.status import status
+
+    return status(view)
 
 
-def _accounted(run: Run, found: Mapping[str, Any]) -> dict[str, int]:
-    """Other reasons for the number of messages, so that all numbers add up.
+def _formats() -> Sequence[Mapping[str, str]]:
+    from silver.formats import format_rows
 
-    Read only if something is missing.
-    """
-    outcomes = ("changes", "control_events", "duplicates", "excluded", "pending_halves", "merged_halves")
-    missing = (
-        _messages(run).count() - sum(found[name] for name in outcomes) - sum(found["quarantined"].values())
-    )
-    row = (
-        accounts(run.lake.rows(run.spark, CHANGES_TABLE, CHANGES))
-        .agg(F.sum("key_halves"), F.sum("further"))
-        .first()
-        if missing
-        else None
-    )
-    key_halves, further = (row[0] or 0, row[1] or 0) if row is not None else (0, 0)
-    return {
-        "key_change_halves": key_halves,
-        "further_rows": further,
-        "without_fate": max(missing - key_halves + further, 0),
-    }
+    return format_rows()
 
 
-def _messages_of(run: Run, source: str) -> int:
-    return _messages(run).where(F.col("source") == source).count()
+def _options() -> Mapping[str, type[BaseModel]]:
+    from silver.formats import FORMATS
+
+    return {name: f.options for name, f in FORMATS.items()}
 
 
-def _messages(run: Run) -> DataFrame:
-    """All messages of bronze; none where the table is gone."""
-    return run.lake.rows(run.spark, MESSAGES_TABLE, MESSAGES)
+def _verify(run: Run) -> Sequence[Check]:
+    from silver.operations.verify import verify
+
+    return verify(run)
+
+
+def _erase(run: Run, erasure: Erasure) -> Mapping[str, int]:
+    from silver.operations.forget import erase
+
+    return erase(run, erasure)
+
+
+def _resolve_seed(run: Run, request: SeedRequest) -> ResolvedSeed:
+    from silver.batches.seed_plans import resolve_seed
+
+    return resolve_seed(run, request)
+
+
+def _plan(run: Run) -> Preview:
+    from silver.operations.preview import preview
+
+    return preview(run)
+
+
+def _tables_to_maintain(run: Run) -> Iterable[MaintainedTable]:
+    from silver.operations.maintain import tables_to_maintain
+
+    return tables_to_maintain(run)
+
+
+def _detect(messages: Iterable[FiledMessage], source: str) -> Mapping[str, Any]:
+    from framework.demo.feeds import sample
+    from silver.detection.detect import detect
+    from silver.formats import FORMATS
+
+    return detect(messages, FORMATS, source, sample)
+
+
+def _events(messages: Iterable[FiledMessage], request: DecodingRequest) -> Iterator[Mapping[str, Any]]:
+    from silver.operations.events import describe_events
+
+    return describe_events(messages, request)
+
+
+def _expectations(run: Run, previous: PreviousResults) -> Sequence[CheckTarget]:
+    from silver.operations.expectations import expectations
+
+    return expectations(run, previous)
+
+
+def _logs() -> Mapping[str, StructType | str]:
+    from framework.contracts.table_names import BATCHES_TABLE, STATEMENTS_TABLE
+    from silver.batches.batch_counts import COUNTS_SCHEMA
+    from silver.batches.changes_table import STATEMENTS
+
+    return {BATCHES_TABLE: COUNTS_SCHEMA, STATEMENTS_TABLE: STATEMENTS}
 
 
 LAYER = Layer(
     name="silver",
     run=_run,
-    verify=verify,
+    verify=_verify,
     status=_status,
     replay=_replay,
     redecode=_redecode,
-    formats=format_rows,
-    options=lambda: {name: f.options for name, f in FORMATS.items()},
-    erase=erase,
-    resolve_seed=resolve_seed,
-    plan=preview,
-    tables_to_maintain=tables_to_maintain,
-    detect=lambda messages, source: detect(messages, FORMATS, source, sample),
-    events=describe_events,
-    expectations=expectations,
-    logs=lambda: {BATCHES_TABLE: COUNTS_SCHEMA, STATEMENTS_TABLE: STATEMENTS},
+    formats=_formats,
+    options=_options,
+    erase=_erase,
+    resolve_seed=_resolve_seed,
+    plan=_plan,
+    tables_to_maintain=_tables_to_maintain,
+    detect=_detect,
+    events=_events,
+    expectations=_expectations,
+    logs=_logs,
 )

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Protocol
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.quality import QualityResult, Severity
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 Bound = int | float | str
 """A bound of a range."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from framework.config.model import Catalog, LayerSchema, Privilege
 from framework.contracts.table_comments import LAYERS
 from framework.lakehouse.lakehouse import Lakehouse, sql_text
 from framework.naming import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def prepare_catalog(spark: SparkSession, lake: Lakehouse, catalog: Catalog) -> None:

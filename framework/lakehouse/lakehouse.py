@@ -7,16 +7,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from typing import TYPE_CHECKING, Any
 
 from framework.config.model import Catalog, Config
 from framework.contracts.table_comments import description
 from framework.naming import catalog_table, quoted
+
+if TYPE_CHECKING:  # the names of tables and places are also asked by commands that need no Spark
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NO_TABLE = (
@@ -135,6 +134,8 @@ class Lakehouse:
     def add_columns(self, spark: SparkSession, name: str, schema: StructType) -> None:
         """Add the columns of the schema that a table of an earlier release lacks, null in its rows."""
         present = set(self.read(spark, name).columns)
+        from pyspark.sql.types import StructType
+
         lacking = StructType([column for column in schema if column.name not in present])
         if len(lacking):
             columns = _column_list(lacking)
@@ -149,6 +150,8 @@ class Lakehouse:
 
         Columns of the schema that a table of an earlier release lacks are null.
         """
+        from pyspark.sql import functions as F
+
         if not self.exists(spark, name):
             return spark.createDataFrame([], schema)
         rows = self.read(spark, name)
@@ -233,9 +236,10 @@ def is_table(spark: SparkSession, location: str) -> bool:
     """Whether there is a Delta table at a location."""
     if not is_path(location):
         return spark.catalog.tableExists(location)
-    log = _local_log(location)
-    if log is not None:
-        return log.is_dir() and any(file.suffix in (".json", ".parquet") for file in log.iterdir())
+    if _local_log(location) is not None:
+        return local_table(location) is not None
+    from pyspark.errors import AnalysisException
+
     try:
         read_table(spark, location).schema  # noqa: B018 - on Spark Connect nothing is looked up before the schema is asked for
     except AnalysisException as error:
@@ -243,6 +247,14 @@ def is_table(spark: SparkSession, location: str) -> bool:
             return False
         raise
     return True
+
+
+def local_table(location: str) -> Path | None:
+    """The folder of the Delta table at a location of a local file system; None where there is no table."""
+    log = _local_log(location)
+    if log is None or not log.is_dir():
+        return None
+    return log.parent if any(file.suffix in (".json", ".parquet") for file in log.iterdir()) else None
 
 
 def table_version(spark: SparkSession, location: str) -> int | None:
@@ -302,7 +314,7 @@ def rows_written(spark: SparkSession, location: str) -> int | None:
         found = [
             row[0]
             for row in _history(spark, location, _LAST)
-            .orderBy(F.desc("version"))
+            .orderBy("version", ascending=False)
             .select("operationMetrics")
             .collect()
         ]
@@ -340,6 +352,8 @@ def _local_log(location: str) -> Path | None:
 
 def _nullable(schema: StructType) -> StructType:
     """The columns, nullable: a column that the first rows all have may be null in later ones."""
+    from pyspark.sql.types import StructField, StructType
+
     return StructType(
         [StructField(column.name, column.dataType, metadata=column.metadata) for column in schema]
     )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING
 
 from framework.lakehouse.lakehouse import sql_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True, slots=True)

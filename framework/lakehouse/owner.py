@@ -7,13 +7,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.small_files import read_note, write_note
 from framework.private_files import open_lock_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def claim(spark: SparkSession, lake: Lakehouse, pipeline: str) -> None:
@@ -44,8 +46,11 @@ def _one_at_a_time(lake: Lakehouse) -> Iterator[None]:
         os.close(descriptor)
 
 
-def check_owner(spark: SparkSession, lake: Lakehouse, pipeline: str) -> None:
-    """Raises MainstemError LAKEHOUSE_TAKEN where another pipeline owns the lakehouse."""
+def check_owner(spark: SparkSession | None, lake: Lakehouse, pipeline: str) -> None:
+    """Raises MainstemError LAKEHOUSE_TAKEN where another pipeline owns the lakehouse.
+
+    A lakehouse on a local file system needs no session.
+    """
     path = _path(lake)
     owner = read_note(spark, path)
     if owner is not None and owner.strip() not in ("", pipeline):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePath
-
-from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from framework.private_files import replace_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _GLOB = frozenset("*?[]{}\\")
 
@@ -23,16 +24,25 @@ def without_glob(path: str) -> str:
     return "".join(f"\\{character}" if character in _GLOB else character for character in path)
 
 
-def read_note(spark: SparkSession, path: str) -> str | None:
-    """The text at `path`, None where there is none."""
+def read_note(spark: SparkSession | None, path: str) -> str | None:
+    """The text at `path`, None where there is none. A local path needs no session."""
     if is_local(path):
-        file = Path(path)
-        return file.read_text(encoding="utf-8") if file.is_file() else None
+        return read_local_note(path)
+    if spark is None:
+        raise ValueError("a path that is not local is read by a session")
+    from pyspark.errors import AnalysisException
+
     try:
         row = spark.read.text(without_glob(path), wholetext=True).first()
     except AnalysisException:
         return None
     return None if row is None else str(row[0])
+
+
+def read_local_note(path: str) -> str | None:
+    """The text at a path of a local file system, None where there is none."""
+    file = Path(path)
+    return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
 def write_note(spark: SparkSession, path: str, text: str) -> None:
@@ -49,6 +59,8 @@ def is_there(spark: SparkSession, path: str) -> bool:
     """Whether there is a file or folder at `path`."""
     if is_local(path):
         return os.path.exists(path)
+    from pyspark.errors import AnalysisException
+
     try:
         return not spark.read.format("binaryFile").load(without_glob(path)).select("path").isEmpty()
     except AnalysisException:

@@ -13,10 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
-
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any
 
 from framework.config.alerts import Alert, Style
 from framework.config.model import Config
@@ -26,6 +23,9 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.naming import dotted_name
 from framework.pipeline.layer import LayerReport, Run
 from framework.text.formatting import one_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ALERTS_SCHEMA = (
     "run_id string, sent_at timestamp, host string, exit_code int, problems int, digest string, "
@@ -120,6 +120,8 @@ def send_alerts(work: Run, reports: Sequence[LayerReport], exit_code: int) -> li
         (message.run_id, None, host, exit_code, len(message.problems), message.digest, failure)
         for host, failure in sent
     ]
+    from pyspark.sql import functions as F
+
     frame = work.spark.createDataFrame(rows, ALERTS_SCHEMA).withColumn("sent_at", F.current_timestamp())
     work.lake.create(work.spark, ALERTS_TABLE, ALERTS_SCHEMA)
     work.lake.append(frame.coalesce(1), ALERTS_TABLE)
@@ -178,6 +180,8 @@ def _body(style: Style, message: AlertMessage) -> dict[str, Any]:
 
 def _last_digest(spark: SparkSession, lake: Lakehouse) -> str | None:
     """The digest of the last alert that reached a webhook, None if none ever did."""
+    from pyspark.sql import functions as F
+
     if not lake.exists(spark, ALERTS_TABLE):
         return None
     row = lake.read(spark, ALERTS_TABLE).where("failure IS NULL").agg(F.max_by("digest", "sent_at")).first()

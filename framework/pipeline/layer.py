@@ -6,27 +6,55 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from pydantic import BaseModel
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+if TYPE_CHECKING:  # slow to import, and needed by few commands
+    from pydantic import BaseModel
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
-from framework.config.model import Config
-from framework.config.sources import Kafka
-from framework.contracts.erasure import Erasure
-from framework.contracts.expectations import CheckTarget, PreviousResults
-from framework.contracts.file_messages import FiledMessage, Sample
-from framework.contracts.quality import QualityResult
-from framework.contracts.seed import Seed
-from framework.lakehouse.lakehouse import Lakehouse
-from framework.pipeline.checks import Check
+    from framework.config.model import Config
+    from framework.config.sources import Kafka
+    from framework.contracts.erasure import Erasure
+    from framework.contracts.expectations import CheckTarget, PreviousResults
+    from framework.contracts.file_messages import FiledMessage, Sample
+    from framework.contracts.quality import QualityResult
+    from framework.contracts.seed import Seed
+    from framework.lakehouse.lakehouse import Lakehouse
+    from framework.lakehouse.table_reader import TableReader
+    from framework.pipeline.checks import Check
+
 from framework.pipeline.progress import Progress
 
 GROUP = "mainstem.layers"
 ORDER = ("bronze", "silver", "gold", "quality")
 LANDED = "landed"
 """The key in `Run.memo` of the number of messages that have landed in the run."""
+
+
+class View(Protocol):
+    """A pipeline whose tables are only read, with Spark or without."""
+
+    @property
+    def lake(self) -> Lakehouse:
+        """Where the tables are."""
+
+    @property
+    def config(self) -> Config:
+        """The configuration."""
+
+    @property
+    def tables(self) -> TableReader:
+        """Reads the tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The tables of a pipeline, open for reading."""
+
+    lake: Lakehouse
+    config: Config
+    tables: TableReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +75,13 @@ class Run:
     scratch: str = ""
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
+
+    @property
+    def tables(self) -> TableReader:
+        """Reads the tables with the run's session."""
+        from framework.lakehouse.spark_reader import SparkReader
+
+        return SparkReader(self.spark, self.lake)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +221,7 @@ class Layer:
 
     name: str
     run: Callable[[Run], LayerReport]
-    status: Callable[[Run], Mapping[str, Any]]
+    status: Callable[[View], Mapping[str, Any]]
     formats: Callable[[], Sequence[Mapping[str, str]]] = _no_formats
     options: Callable[[], Mapping[str, type[BaseModel]]] = _no_models
     replay: Callable[[Run], LayerReport] | None = None

@@ -9,35 +9,44 @@ first of its message, or a change that was written before its other half arrived
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from collections import Counter
+from dataclasses import dataclass
 
-_IS_ROW = "kind = 'row'"
+from framework.contracts.table_names import CHANGES_TABLE
+from framework.lakehouse.table_reader import Query, TableReader
+
+_LACKING = {"half": "string"}
+_COUNTS = Query(
+    CHANGES_TABLE,
+    "SELECT `source`, count(*) FILTER (WHERE `kind` = 'half' AND `half` IS NULL) AS `key_halves`, "
+    "count(*) FILTER (WHERE `ordinal` > 0 AND `kind` NOT IN ('half', 'quarantined')) AS `further` "
+    "FROM {rows} GROUP BY `source`",
+    _LACKING,
+)
+_COMPLETED = Query(
+    CHANGES_TABLE,
+    "SELECT c.`source`, count(*) AS `further` FROM {rows} AS c LEFT SEMI JOIN "
+    "(SELECT `source`, `topic`, `partition`, `offset` FROM {rows} "
+    "WHERE `kind` = 'row' AND `half` IS NOT NULL) AS r ON c.`source` = r.`source` "
+    "AND c.`topic` = r.`topic` AND c.`partition` = r.`partition` AND c.`offset` = r.`offset` "
+    "WHERE c.`kind` = 'row' AND c.`half` IS NULL AND c.`paired_with` IS NOT NULL GROUP BY c.`source`",
+    _LACKING,
+)
 
 
-def accounts(changes: DataFrame) -> DataFrame:
-    """Counts, for each source of the change table, what messages need beside the counts of their outcomes.
+@dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """Of one source: the delete halves of key changes, and the further rows."""
 
-    Args:
-        changes: Rows of `silver/changes`.
+    source: str
+    key_halves: int
+    further: int
 
-    Returns:
-        `source`, `key_halves` (the delete halves of key changes) and `further` (the further rows).
-    """
-    counted = changes.groupBy("source").agg(
-        F.count_if(F.expr("kind = 'half' AND half IS NULL")).alias("key_halves"),
-        F.count_if(F.expr("ordinal > 0 AND kind NOT IN ('half', 'quarantined')")).alias("further"),
-    )
-    at = ["source", "topic", "partition", "offset"]
-    released = changes.where(f"{_IS_ROW} AND half IS NOT NULL").select(*at).distinct()
-    completed = changes.where(f"{_IS_ROW} AND half IS NULL AND paired_with IS NOT NULL").join(
-        released, at, "left_semi"
-    )
-    again = completed.groupBy("source").agg(
-        F.lit(0).cast("long").alias("key_halves"), F.count("*").alias("further")
-    )
-    return (
-        counted.unionByName(again)
-        .groupBy("source")
-        .agg(F.sum("key_halves").alias("key_halves"), F.sum("further").alias("further"))
-    )
+
+def accounts(tables: TableReader) -> list[SourceCounts]:
+    """What the messages of each source need beside the counts of their outcomes, by `silver/changes`."""
+    again = Counter({row["source"]: row["further"] for row in tables.rows(_COMPLETED)})
+    return [
+        SourceCounts(row["source"], row["key_halves"], row["further"] + again[row["source"]])
+        for row in tables.rows(_COUNTS)
+    ]

@@ -17,8 +17,6 @@ from framework.pipeline.progress import Progress
 from framework.pipeline.run_history import append_run
 from framework.pipeline.session import Notify, ignore_notes, open_pipeline
 from framework.pipeline.step_log import log_step
-from framework.spark.running_tasks import running_tasks
-from framework.spark.session import release_streams
 
 
 def new_run_id() -> str:
@@ -76,6 +74,9 @@ def run_layers(
 
     `started` is a time of `time.monotonic()`. The run history and the alerts are written, too.
     """
+    from framework.spark.running_tasks import running_tasks
+    from framework.spark.session import release_streams
+
     reports = []
     work.progress.watch_tasks(partial(running_tasks, work.spark))
     for layer in installed_layers():

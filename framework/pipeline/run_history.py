@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from framework.contracts.table_names import RUNS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 RUNS_SCHEMA = (
     "run_id string, finished_at timestamp, counts string, tables string, errors string, seconds double, "
@@ -40,6 +41,8 @@ def append_run(
             {report.layer: round(report.seconds, 3) for report in reports if report.seconds is not None}
         ),
     )
+    from pyspark.sql import functions as F
+
     frame = spark.createDataFrame([row], RUNS_SCHEMA).withColumn("finished_at", F.current_timestamp())
     # tables of earlier releases have no columns `seconds` and `steps`
     lake.append(frame.coalesce(1), RUNS_TABLE, properties={"mergeSchema": "true"})

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-
-from pydantic import BaseModel
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from framework.config.model import Catalog, Config, load_config
 from framework.contracts.table_names import MESSAGES_TABLE, RUNS_TABLE
-from framework.lakehouse.catalog import prepare_catalog
 from framework.lakehouse.lakehouse import Lakehouse, lakehouse_of
 from framework.lakehouse.lease import hold_lease
 from framework.lakehouse.owner import check_owner, claim
+from framework.lakehouse.spark_reader import SparkReader
+from framework.lakehouse.table_reader import TableReader
 from framework.pipeline.erasure import finish
-from framework.pipeline.layer import Run, installed_layers
+from framework.pipeline.layer import Reading, Run, installed_layers
 from framework.pipeline.lost_logs import describe_losses, note_histories
 from framework.pipeline.run_history import RUNS_SCHEMA
-from framework.spark.session import close_session, jvm_process, open_session
+from framework.spark.startup_errors import spark_missing
+
+if TYPE_CHECKING:  # slow to import, and the tables of a local lakehouse are read without it
+    from pydantic import BaseModel
+    from pyspark.sql import SparkSession
 
 Notify = Callable[[Iterable[str]], None]
 """Receives notes for people."""
@@ -51,6 +56,9 @@ def open_pipeline(
         finishes: An exclusive command first finishes a `forget` that was interrupted.
         notify: Receives a note for each log of the pipeline that is lost.
     """
+    from framework.lakehouse.catalog import prepare_catalog
+    from framework.spark.session import close_session, jvm_process, open_session
+
     lake = lakehouse_of(config)
     if not is_exclusive:
         spark = open_session(config)
@@ -92,3 +100,37 @@ def _prepare_logs(spark: SparkSession, lake: Lakehouse) -> None:
         }
         for name, schema in logs.items():
             lake.create(spark, name, schema)
+
+
+@contextmanager
+def open_tables(config: Config) -> Iterator[Reading]:
+    """Open the tables of a pipeline for reading. A session starts only when a table cannot be read without.
+
+    The tables of a local lakehouse are read in this process. Those of a catalog, of an object store and of
+    Spark Connect are read by Spark.
+
+    Raises:
+        MainstemError: LAKEHOUSE_TAKEN, where another pipeline owns the lakehouse.
+    """
+    lake = lakehouse_of(config)
+    with ExitStack() as opened:
+
+        def open_spark() -> TableReader:
+            if find_spec("pyspark") is None:
+                raise spark_missing()
+            _, spark = opened.enter_context(open_pipeline(config, is_exclusive=False))
+            return SparkReader(spark, lake)
+
+        if not _is_read_locally(lake):
+            yield Reading(lake, config, open_spark())
+            return
+        from framework.lakehouse.local_reader import LocalFirst, LocalReader
+
+        check_owner(None, lake, config.pipeline)
+        yield Reading(lake, config, LocalFirst(LocalReader(lake), open_spark))
+
+
+def _is_read_locally(lake: Lakehouse) -> bool:
+    is_elsewhere = lake.catalog is not None or lake.local_root is None
+    is_given = any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE"))
+    return not is_elsewhere and not is_given and find_spec("deltalake") is not None

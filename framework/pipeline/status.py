@@ -6,14 +6,14 @@ from typing import Any
 
 from framework.pipeline import lost_logs
 from framework.pipeline.checks import Check
-from framework.pipeline.layer import Run, installed_layers
+from framework.pipeline.layer import Run, View, installed_layers
 
 
-def read_status(run: Run) -> dict[str, Any]:
+def read_status(view: View) -> dict[str, Any]:
     """The status of a pipeline: what each layer adds to it."""
-    status: dict[str, Any] = {"pipeline": run.config.pipeline}
+    status: dict[str, Any] = {"pipeline": view.config.pipeline}
     for layer in installed_layers():
-        status.update(layer.status(run))
+        status.update(layer.status(view))
     return status
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from framework.contracts.table_names import ALERTS_TABLE, QUALITY_RESULTS_TABLE, RUNS_TABLE
-from framework.contracts.table_schemas import QUALITY_RESULTS
 from framework.errors import MainstemError, brief
-from framework.pipeline.layer import Layer, LayerReport, MaintainedTable, Run, installed_layers
-from framework.quality.availability import judgeable
-from framework.quality.erasure import erase
-from framework.quality.job import judge
-from framework.quality.unchanged import is_unchanged, note_unchanged
+from framework.pipeline.layer import Layer, LayerReport, MaintainedTable, Run, View, installed_layers
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from framework.contracts.erasure import Erasure
 
 
 def _run(run: Run) -> LayerReport:
+    from framework.quality.availability import judgeable
+    from framework.quality.job import judge
+    from framework.quality.unchanged import is_unchanged, note_unchanged
+
     if not run.config.is_judged or is_unchanged(run):
         return LayerReport("quality")
     try:
@@ -47,8 +51,14 @@ def _unjudged(error: Exception) -> MainstemError:
     )
 
 
-def _status(run: Run) -> dict[str, Any]:
+def _status(view: View) -> dict[str, Any]:
     return {}
+
+
+def _erase(run: Run, erasure: Erasure) -> Mapping[str, int]:
+    from framework.quality.erasure import erase
+
+    return erase(run, erasure)
 
 
 def _tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
@@ -58,11 +68,17 @@ def _tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
             yield MaintainedTable(name)
 
 
+def _logs() -> Mapping[str, StructType | str]:
+    from framework.contracts.table_schemas import QUALITY_RESULTS
+
+    return {QUALITY_RESULTS_TABLE: QUALITY_RESULTS}
+
+
 LAYER = Layer(
     name="quality",
     run=_run,
     status=_status,
     tables_to_maintain=_tables_to_maintain,
-    erase=erase,
-    logs=lambda: {QUALITY_RESULTS_TABLE: QUALITY_RESULTS},
+    erase=_erase,
+    logs=_logs,
 )

@@ -7,33 +7,25 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version as installed_version
-from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as F
-
 from framework.config.model import Config
-from framework.contracts.table_names import (
-    CHANGES_TABLE,
-    MESSAGES_TABLE,
-    PARTITIONS_TABLE,
-    QUALITY_RESULTS_TABLE,
-)
-from framework.lakehouse.lakehouse import Lakehouse, is_path
+from framework.contracts.table_names import MESSAGES_TABLE, QUALITY_RESULTS_TABLE
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.table_reader import Query, Row, TableReader
+from framework.pipeline.layer import View
 from framework.pipeline.message_counts import accounts
 from framework.report import queries, row_mapping
-from framework.report.delta_row_count import rows_by_log
 from framework.report.model import PartitionOffset, Report, Source, Table
 from framework.report.summary import unaccounted
 
 _THREADS = 4
-_MESSAGES, _CHANGES = MESSAGES_TABLE, CHANGES_TABLE
 
 
-def collect(spark: SparkSession, lake: Lakehouse, config: Config) -> Report:
+def collect(view: View) -> Report:
     """The report on a pipeline as it is now. It writes nothing, and reads no secret of the configuration."""
-    found = _read_all(spark, lake)
+    lake, config, tables = view.lake, view.config, view.tables
+    found = _read_all(tables)
     changes = sorted(
         [
             *map(row_mapping.statement, found["statements"]),
@@ -52,10 +44,12 @@ def collect(spark: SparkSession, lake: Lakehouse, config: Config) -> Report:
         version=installed_version("mainstem"),
         generated_at=datetime.now(UTC),
         sources=tuple(_source(name, config) for name in sorted(config.sources)),
-        messages=_row_count(lake.location(_MESSAGES)) if found["runs"] or found["outcomes"] else 0,
+        messages=tables.logged_count(lake.location(MESSAGES_TABLE))
+        if found["runs"] or found["outcomes"]
+        else 0,
         runs=tuple(map(row_mapping.past_run, found["runs"])),
-        outcomes=tuple(map(row_mapping.outcome, found["outcomes"])),
-        tables=tuple(_counted(row_mapping.table(row)) for row in found["tables"]),
+        outcomes=row_mapping.outcomes(found["outcomes"], found["outcome_batches"]),
+        tables=tuple(_counted(row_mapping.table(row), tables) for row in found["tables"]),
         waiting=tuple(map(row_mapping.waiting, found["waiting"])),
         stops=row_mapping.open_stops(found["epochs"]),
         refusals=tuple(map(row_mapping.refusal, found["refusals"])),
@@ -63,35 +57,26 @@ def collect(spark: SparkSession, lake: Lakehouse, config: Config) -> Report:
         schema_changes=tuple(changes[: queries.MAX_CHANGES]),
         bad_values=tuple(map(row_mapping.bad_values, found["bad_values"])),
         batches=tuple(map(row_mapping.batch, found["batches"])),
-        checks=tuple(map(row_mapping.check, checks)) if lake.exists(spark, QUALITY_RESULTS_TABLE) else None,
+        checks=tuple(map(row_mapping.check, checks)) if tables.exists(QUALITY_RESULTS_TABLE) else None,
         verdicts=tuple(map(row_mapping.verdict, found["verdicts"])),
     )
-    if not unaccounted(report) or not lake.exists(spark, _CHANGES):
+    if not unaccounted(report):
         return report
-    return replace(
-        report, accounts=tuple(map(row_mapping.account, accounts(lake.read(spark, _CHANGES)).collect()))
+    return replace(report, accounts=tuple(map(row_mapping.account, accounts(tables))))
+
+
+def partition_offsets(tables: TableReader) -> tuple[PartitionOffset, ...]:
+    """How far each partition has come, of sources that the order in the partition orders."""
+    return tuple(
+        PartitionOffset(row["source"], row["topic"], row["partition"], row["last_offset"])
+        for row in tables.rows(queries.PARTITIONS)
     )
 
 
-def partition_offsets(spark: SparkSession, lake: Lakehouse) -> tuple[PartitionOffset, ...]:
-    """How far each partition has come, of sources that the order in the partition orders."""
-    if not lake.exists(spark, PARTITIONS_TABLE):
-        return ()
-    newest = F.max_by("last_offset", F.struct("epoch", "batch", "last_offset"))
-    found = lake.read(spark, PARTITIONS_TABLE).groupBy("source", "topic", "partition")
-    rows = found.agg(newest.alias("last_offset")).orderBy("source", "topic", "partition").collect()
-    return tuple(PartitionOffset(*row) for row in rows)
-
-
-def _read_all(spark: SparkSession, lake: Lakehouse) -> dict[str, Sequence[Row]]:
-    def one(query: queries.Query) -> Sequence[Row]:
-        return query.rows(lake.read(spark, query.table)).collect() if lake.exists(spark, query.table) else ()
-
-    run: Callable[[queries.Query], Sequence[Row]] = one
+def _read_all(tables: TableReader) -> dict[str, Sequence[Row]]:
+    read: Callable[[Query], Sequence[Row]] = tables.rows
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
-        return dict(
-            zip((query.name for query in queries.QUERIES), pool.map(run, queries.QUERIES), strict=True)
-        )
+        return dict(zip(queries.QUERIES, pool.map(read, queries.QUERIES.values()), strict=True))
 
 
 def _source(name: str, config: Config) -> Source:
@@ -100,12 +85,8 @@ def _source(name: str, config: Config) -> Source:
     return Source(name, source.format, kind, source.epoch)
 
 
-def _counted(table: Table) -> Table:
-    return table if table.replica is None else replace(table, rows=_row_count(table.replica))
-
-
-def _row_count(place: str) -> int | None:
-    return rows_by_log(Path(place)) if is_path(place) and "://" not in place else None
+def _counted(table: Table, tables: TableReader) -> Table:
+    return table if table.replica is None else replace(table, rows=tables.logged_count(table.replica))
 
 
 def describe_lakehouse(lake: Lakehouse) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from framework.config.model import Config
-from framework.pipeline.session import open_pipeline, read_config
+from framework.pipeline.session import open_tables, read_config
 from framework.report.collect import collect
 from framework.report.html_page import html
 from framework.report.json_document import document
@@ -29,12 +29,15 @@ class Page:
 
 
 def report(config: str | Path = "mainstem.yml") -> Page:
-    """The report on the pipeline of a configuration. An active Spark session is used, and stays open."""
+    """The report on the pipeline of a configuration; see `report_on`."""
     return report_on(read_config(str(config)))
 
 
 def report_on(config: Config) -> Page:
-    """The report on a pipeline. An active Spark session is used, and stays open."""
-    with open_pipeline(config, is_exclusive=False) as (lake, spark):
-        collected = collect(spark, lake, config)
+    """The report on a pipeline.
+
+    A local lakehouse is read without Spark. Else an active session is used, and stays open.
+    """
+    with open_tables(config) as tables:
+        collected = collect(tables)
     return Page(html(collected), document(collected))

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
-
 from framework.contracts.table_names import (
     BAD_VALUES_TABLE,
     BATCHES_TABLE,
     EPOCHS_TABLE,
+    PARTITIONS_TABLE,
     PENDING_TABLE,
     QUALITY_RESULTS_TABLE,
     QUARANTINE_TABLE,
@@ -19,173 +14,143 @@ from framework.contracts.table_names import (
     STATEMENTS_TABLE,
     TABLES_TABLE,
 )
+from framework.lakehouse.table_reader import Query
 
-MAX_RUNS = 50
 MAX_CHANGES = 300
+MAX_TEXT = 500
+"""How many characters of a text are shown."""
 
-_MAX_BATCHES = 50
-_MAX_GROUPS = 500
-_MAX_CHECKS = 5_000
-_MAX_NEWEST_BATCHES = 1_000
-_SAMPLES_EACH, _MAX_SAMPLES = 5, 60
 _EXCERPT_BYTES = 4_000
-_TEXT = 500
-_PLACE = ("source", "database", "schema", "table")
 
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query of one table; `rows` returns few of its rows."""
-
-    name: str
-    table: str
-    rows: Callable[[DataFrame], DataFrame]
-
-
-def _runs(table: DataFrame) -> DataFrame:
-    seconds = F.col("seconds") if "seconds" in table.columns else F.lit(None).cast("double")
-    steps = F.col("steps") if "steps" in table.columns else F.lit(None).cast("string")
-    newest = table.orderBy(F.desc("finished_at")).limit(MAX_RUNS)
-    measured = (seconds.alias("seconds"), steps.alias("steps"))
-    return newest.select("run_id", "finished_at", *measured, "counts", "tables", "errors")
-
-
-def _outcomes(table: DataFrame) -> DataFrame:
-    newest = F.slice(F.reverse(F.sort_array(F.collect_set("batch"))), 1, _MAX_NEWEST_BATCHES)
-    return table.groupBy(*_PLACE, "kind").agg(
-        F.sum("rows").alias("rows"),
-        F.sum("merged").alias("merged"),
-        F.max("max_event_time").alias("event_time"),
-        F.max("max_ingested_at").alias("ingested_at"),
-        newest.alias("batches"),
-    )
-
-
-def _batches(table: DataFrame) -> DataFrame:
-    each = table.groupBy("batch").agg(
-        F.sum("rows").alias("rows"),
-        F.max("max_event_time").alias("event_time"),
-        F.max("max_ingested_at").alias("ingested_at"),
-    )
-    return each.orderBy(F.desc("batch")).limit(_MAX_BATCHES)
-
-
-def _tables(table: DataFrame) -> DataFrame:
-    newest = Window.partitionBy(*_PLACE).orderBy(F.desc("revision"))
-    return (
-        table.withColumn("n", F.row_number().over(newest))
-        .where("n = 1")
-        .select(
-            *_PLACE,
-            "state",
-            "reason",
-            "replica",
-            "history",
-            "keys",
-            "columns",
-            "batch",
-            "event_time",
-            "changes_applied",
-            "late",
-        )
-    )
-
-
-def _column_changes(table: DataFrame) -> DataFrame:
-    order = Window.partitionBy(*_PLACE).orderBy("revision")
-    seen = table.select(*_PLACE, "recorded_at", "columns", F.lag("columns").over(order).alias("former"))
-    return (
-        seen.where("former <> '[]' AND columns <> former").orderBy(F.desc("recorded_at")).limit(MAX_CHANGES)
-    )
-
-
-def _statements(table: DataFrame) -> DataFrame:
-    chosen = table.select(
-        *_PLACE,
-        "kind",
-        "event_time",
-        F.substring("statement", 1, _TEXT).alias("statement"),
-        "actions",
-        "batch",
-    )
-    return chosen.orderBy(F.desc_nulls_last("event_time"), F.desc("batch")).limit(MAX_CHANGES)
-
-
-def _waiting(table: DataFrame) -> DataFrame:
-    return table.groupBy(*_PLACE).agg(F.count("*").alias("rows"), F.min("event_time").alias("oldest"))
-
-
-def _refusals(table: DataFrame) -> DataFrame:
-    counts = table.where("NOT is_resolved").groupBy("source", "format", "reason")
-    return counts.agg(
-        F.count("*").alias("rows"), F.min("first_seen_at").alias("first"), F.max("last_seen_at").alias("last")
-    )
-
-
-def _refused(table: DataFrame) -> DataFrame:
-    newest = Window.partitionBy("source", "reason").orderBy(
-        F.desc("last_seen_at"), F.desc("batch"), "topic", "partition", "offset"
-    )
-    chosen = table.where("NOT is_resolved").select(
-        "source", "format", "topic", "partition", "offset", "reason",
-        F.substring("detail", 1, _TEXT).alias("detail"), "first_seen_at",
-        *(F.substring(name, 1, _EXCERPT_BYTES).alias(name) for name in ("key", "value")),
-        *(F.length(name).alias(f"{name}_bytes") for name in ("key", "value")),
-        F.row_number().over(newest).alias("n"),
-    )  # fmt: skip
-    return chosen.where(F.col("n") <= _SAMPLES_EACH).orderBy("n", "source", "reason").limit(_MAX_SAMPLES)
-
-
-def _bad_values(table: DataFrame) -> DataFrame:
-    newest = F.max_by(F.struct(F.substring("text", 1, _TEXT).alias("text"), "change_id"), "sequence")
-    count = F.when(F.col("reason") == "not_listed", F.col("text").try_cast("bigint")).otherwise(F.lit(1))
-    named = table.withColumns({"rows": count, "column": F.coalesce("column", F.lit("several columns"))})
-    groups = named.groupBy(*_PLACE, "column", "reason").agg(
-        F.sum("rows").alias("rows"), newest.alias("newest")
-    )
-    return groups.orderBy(F.desc("rows"), *_PLACE, "column").limit(_MAX_GROUPS)
-
-
-def _checks(table: DataFrame) -> DataFrame:
-    """The newest result of each rule that the table has now."""
-    subject = (*_PLACE, "layer")
-    of_rule = Window.partitionBy(*subject, "rule").orderBy(F.desc("checked_at"))
-    of_table = Window.partitionBy(*subject).orderBy(F.desc("checked_at"))
-    newest = table.withColumn("n", F.row_number().over(of_rule)).withColumn(
-        "newest_suite", F.first("suite").over(of_table)
-    )
-    cut = {
-        **{name: F.substring(name, 1, _TEXT) for name in ("expected", "observed", "detail")},
-        "failing_keys": F.transform("failing_keys", lambda key: F.substring(key, 1, _TEXT)),
-    }
-    kept = newest.where("n = 1 AND suite = newest_suite").withColumns(cut)
-    return kept.orderBy("success", "severity", *subject, "rule").limit(_MAX_CHECKS)
-
-
-def _verdicts(table: DataFrame) -> DataFrame:
-    def failed(severity: str) -> Column:
-        return F.sum((~F.col("success") & (F.col("severity") == severity)).cast("int"))
-
-    runs = table.groupBy("run_id").agg(
-        F.min("started_at").alias("started_at"),
-        failed("error").alias("errors"),
-        failed("warn").alias("warnings"),
-    )
-    return runs.orderBy(F.desc("started_at")).limit(MAX_RUNS)
-
-
-QUERIES = (
-    Query("runs", RUNS_TABLE, _runs),
-    Query("outcomes", BATCHES_TABLE, _outcomes),
-    Query("batches", BATCHES_TABLE, _batches),
-    Query("tables", TABLES_TABLE, _tables),
-    Query("column_changes", TABLES_TABLE, _column_changes),
-    Query("statements", STATEMENTS_TABLE, _statements),
-    Query("waiting", PENDING_TABLE, _waiting),
-    Query("epochs", EPOCHS_TABLE, lambda table: table),
-    Query("refusals", QUARANTINE_TABLE, _refusals),
-    Query("refused", QUARANTINE_TABLE, _refused),
-    Query("bad_values", BAD_VALUES_TABLE, _bad_values),
-    Query("checks", QUALITY_RESULTS_TABLE, _checks),
-    Query("verdicts", QUALITY_RESULTS_TABLE, _verdicts),
+_RUNS = Query(
+    RUNS_TABLE,
+    "SELECT `run_id`, `finished_at`, `seconds`, `steps`, `counts`, `tables`, `errors` FROM {rows} "
+    "ORDER BY `finished_at` DESC NULLS LAST LIMIT 50",
+    {"seconds": "double", "steps": "string"},
 )
+_OUTCOMES = Query(
+    BATCHES_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `kind`, sum(`rows`) AS `rows`, "
+    "sum(`merged`) AS `merged`, max(`max_event_time`) AS `event_time`, "
+    "max(`max_ingested_at`) AS `ingested_at` FROM {rows} "
+    "GROUP BY `source`, `database`, `schema`, `table`, `kind` "
+    "ORDER BY `source` NULLS FIRST, `database` NULLS FIRST, `schema` NULLS FIRST, `table` NULLS FIRST, "
+    "`kind`",
+)
+_OUTCOME_BATCHES = Query(
+    BATCHES_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `kind`, `batch` FROM (SELECT *, row_number() OVER "
+    "(PARTITION BY `source`, `database`, `schema`, `table`, `kind` ORDER BY `batch` DESC) AS `n` FROM "
+    "(SELECT DISTINCT `source`, `database`, `schema`, `table`, `kind`, `batch` FROM {rows}) AS batches) "
+    "AS numbered WHERE `n` <= 1000",
+)
+_BATCHES = Query(
+    BATCHES_TABLE,
+    "SELECT `batch`, sum(`rows`) AS `rows`, max(`max_event_time`) AS `event_time`, "
+    "max(`max_ingested_at`) AS `ingested_at` FROM {rows} GROUP BY `batch` "
+    "ORDER BY `batch` DESC NULLS LAST LIMIT 50",
+)
+_TABLES = Query(
+    TABLES_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `state`, `reason`, `replica`, `history`, `keys`, "
+    "`columns`, `batch`, `event_time`, `changes_applied`, `late` FROM (SELECT *, row_number() OVER "
+    "(PARTITION BY `source`, `database`, `schema`, `table` ORDER BY `revision` DESC) AS `n` FROM {rows}) "
+    "AS numbered WHERE `n` = 1 "
+    "ORDER BY `source` NULLS FIRST, `database` NULLS FIRST, `schema` NULLS FIRST, `table` NULLS FIRST",
+)
+_COLUMN_CHANGES = Query(
+    TABLES_TABLE,
+    "SELECT * FROM (SELECT `source`, `database`, `schema`, `table`, `recorded_at`, `columns`, "
+    "lag(`columns`) OVER (PARTITION BY `source`, `database`, `schema`, `table` ORDER BY `revision`) "
+    "AS `former` FROM {rows}) AS seen WHERE `former` <> '[]' AND `columns` <> `former` "
+    "ORDER BY `recorded_at` DESC NULLS LAST, `source`, `table` LIMIT 300",
+)
+_STATEMENTS = Query(
+    STATEMENTS_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `kind`, `event_time`, "
+    "substr(`statement`, 1, 500) AS `statement`, `actions`, `batch` FROM {rows} "
+    "ORDER BY `event_time` DESC NULLS LAST, `batch` DESC NULLS LAST, `sequence` DESC NULLS LAST LIMIT 300",
+)
+_WAITING = Query(
+    PENDING_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, count(*) AS `rows`, min(`event_time`) AS `oldest` "
+    "FROM {rows} GROUP BY `source`, `database`, `schema`, `table` "
+    "ORDER BY `source` NULLS FIRST, `database` NULLS FIRST, `schema` NULLS FIRST, `table` NULLS FIRST",
+)
+_REFUSALS = Query(
+    QUARANTINE_TABLE,
+    "SELECT `source`, `format`, `reason`, count(*) AS `rows`, min(`first_seen_at`) AS `first`, "
+    "max(`last_seen_at`) AS `last` FROM {rows} WHERE NOT `is_resolved` "
+    "GROUP BY `source`, `format`, `reason` "
+    "ORDER BY `source` NULLS FIRST, `format` NULLS FIRST, `reason` NULLS FIRST",
+)
+_REFUSED = Query(
+    QUARANTINE_TABLE,
+    "SELECT `source`, `format`, `topic`, `partition`, `offset`, `reason`, "
+    "substr(`detail`, 1, 500) AS `detail`, `first_seen_at`, `key`, `value` FROM (SELECT *, row_number() OVER "
+    "(PARTITION BY `source`, `reason` ORDER BY `last_seen_at` DESC NULLS LAST, `batch` DESC NULLS LAST, "
+    "`topic` NULLS FIRST, `partition` NULLS FIRST, `offset` NULLS FIRST) AS `n` FROM {rows} "
+    "WHERE NOT `is_resolved`) AS numbered WHERE `n` <= 5 "
+    "ORDER BY `n`, `source` NULLS FIRST, `reason` NULLS FIRST LIMIT 60",
+    starts={"key": _EXCERPT_BYTES, "value": _EXCERPT_BYTES},
+)
+_BAD_VALUES = Query(
+    BAD_VALUES_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `column`, `reason`, sum(`cells`) AS `rows`, "
+    "max(CASE WHEN `n` = 1 THEN substr(`text`, 1, 500) END) AS `text`, "
+    "max(CASE WHEN `n` = 1 THEN `change_id` END) AS `change_id` FROM (SELECT *, row_number() OVER "
+    "(PARTITION BY `source`, `database`, `schema`, `table`, `column`, `reason` "
+    "ORDER BY `sequence` DESC NULLS LAST, `change_id` DESC NULLS LAST) AS `n` FROM "
+    "(SELECT `source`, `database`, `schema`, `table`, coalesce(`column`, 'several columns') AS `column`, "
+    "`reason`, `text`, `change_id`, `sequence`, "
+    "CASE WHEN `reason` = 'not_listed' THEN try_cast(`text` AS bigint) ELSE 1 END AS `cells` "
+    "FROM {rows}) AS named) AS numbered "
+    "GROUP BY `source`, `database`, `schema`, `table`, `column`, `reason` "
+    "ORDER BY `rows` DESC NULLS LAST, `source` NULLS FIRST, `database` NULLS FIRST, `schema` NULLS FIRST, "
+    "`table` NULLS FIRST, `column`, `reason` NULLS FIRST LIMIT 500",
+)
+_CHECKS = Query(
+    QUALITY_RESULTS_TABLE,
+    "SELECT `run_id`, `started_at`, `checked_at`, `layer`, `source`, `database`, `schema`, `table`, `rule`, "
+    "`kind`, `columns`, `severity`, `success`, substr(`expected`, 1, 500) AS `expected`, "
+    "substr(`observed`, 1, 500) AS `observed`, `checked_count`, `failed_count`, `failing_keys`, "
+    "substr(`detail`, 1, 500) AS `detail`, `is_gate`, `engine`, `version`, `batch`, `suite` "
+    "FROM (SELECT *, row_number() OVER (PARTITION BY `source`, `database`, `schema`, `table`, `layer`, "
+    "`rule` ORDER BY `checked_at` DESC) AS `n`, first_value(`suite`) OVER (PARTITION BY `source`, "
+    "`database`, `schema`, `table`, `layer` ORDER BY `checked_at` DESC) AS `newest_suite` FROM {rows}) "
+    "AS numbered WHERE `n` = 1 AND `suite` = `newest_suite` "
+    "ORDER BY `success` NULLS FIRST, `severity` NULLS FIRST, `source` NULLS FIRST, `database` NULLS FIRST, "
+    "`schema` NULLS FIRST, `table` NULLS FIRST, `layer` NULLS FIRST, `rule` LIMIT 5000",
+)
+"""The newest result of each rule that a table has now."""
+_VERDICTS = Query(
+    QUALITY_RESULTS_TABLE,
+    "SELECT `run_id`, min(`started_at`) AS `started_at`, "
+    "count(*) FILTER (WHERE NOT `success` AND `severity` = 'error') AS `errors`, "
+    "count(*) FILTER (WHERE NOT `success` AND `severity` = 'warn') AS `warnings` FROM {rows} "
+    "GROUP BY `run_id` ORDER BY `started_at` DESC NULLS LAST LIMIT 50",
+)
+PARTITIONS = Query(
+    PARTITIONS_TABLE,
+    "SELECT `source`, `topic`, `partition`, `last_offset` FROM (SELECT *, row_number() OVER "
+    "(PARTITION BY `source`, `topic`, `partition` ORDER BY `epoch` DESC NULLS LAST, "
+    "`batch` DESC NULLS LAST, `last_offset` DESC NULLS LAST) AS `n` FROM {rows}) AS numbered WHERE `n` = 1 "
+    "ORDER BY `source` NULLS FIRST, `topic` NULLS FIRST, `partition` NULLS FIRST",
+)
+QUERIES = {
+    "runs": _RUNS,
+    "outcomes": _OUTCOMES,
+    "outcome_batches": _OUTCOME_BATCHES,
+    "batches": _BATCHES,
+    "tables": _TABLES,
+    "column_changes": _COLUMN_CHANGES,
+    "statements": _STATEMENTS,
+    "waiting": _WAITING,
+    "epochs": Query(EPOCHS_TABLE, "SELECT * FROM {rows}"),
+    "refusals": _REFUSALS,
+    "refused": _REFUSED,
+    "bad_values": _BAD_VALUES,
+    "checks": _CHECKS,
+    "verdicts": _VERDICTS,
+}
+"""The queries by the names under which `collect` uses their rows."""

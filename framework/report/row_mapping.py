@@ -8,10 +8,10 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from pyspark.sql import Row
-
 from framework.contracts.ddl_actions import actions_of
 from framework.contracts.quality import QualityResult
+from framework.lakehouse.table_reader import Row
+from framework.pipeline.message_counts import SourceCounts
 from framework.report.excerpts import excerpt
 from framework.report.model import (
     Account,
@@ -29,6 +29,7 @@ from framework.report.model import (
     Verdict,
     Waiting,
 )
+from framework.report.queries import MAX_TEXT
 from framework.report.schema_text import column_difference, describe_actions
 
 _KEY_COLUMNS = ("source", "database", "schema", "table")
@@ -52,11 +53,22 @@ def _table_result(values: list[Any]) -> TableResult:
     return TableResult(name, state, inserted, updated, deleted, late, tuple(notes))
 
 
-def outcome(row: Row) -> OutcomeCount:
-    """The rows of one kind in one place."""
-    times = _time(row["event_time"]), _time(row["ingested_at"])
-    return OutcomeCount(
-        _table_key(row), row["kind"], row["rows"], row["merged"] or 0, *times, tuple(row["batches"])
+def outcomes(rows: Iterable[Row], batches: Iterable[Row]) -> tuple[OutcomeCount, ...]:
+    """The rows of each kind in each place, with the newest batches of each, the newest one first."""
+    newest: dict[tuple[TableKey, str], list[int]] = {}
+    for row in batches:
+        newest.setdefault((_table_key(row), row["kind"]), []).append(row["batch"])
+    return tuple(
+        OutcomeCount(
+            table_key=_table_key(row),
+            kind=row["kind"],
+            rows=row["rows"],
+            merged=row["merged"] or 0,
+            newest_event_at=_time(row["event_time"]),
+            newest_ingest_at=_time(row["ingested_at"]),
+            batches=tuple(sorted(newest.get((_table_key(row), row["kind"]), ()), reverse=True)),
+        )
+        for row in rows
     )
 
 
@@ -99,9 +111,9 @@ def waiting(row: Row) -> Waiting:
     return Waiting(_table_key(row), row["rows"], _time(row["oldest"]))
 
 
-def account(row: Row) -> Account:
+def account(counts: SourceCounts) -> Account:
     """Why the messages and the changes of one source differ."""
-    return Account(row["source"], row["key_halves"] or 0, row["further"] or 0)
+    return Account(counts.source, counts.key_halves, counts.further)
 
 
 def open_stops(rows: Iterable[Row]) -> tuple[Stop, ...]:
@@ -139,8 +151,7 @@ def refused(row: Row) -> Refused:
 
 def bad_values(row: Row) -> BadValues:
     """Bad cells of one column and reason."""
-    newest = row["newest"]
-    sample = (newest["text"], newest["change_id"]) if newest is not None else (None, None)
+    sample = (row["text"], row["change_id"])
     return BadValues(_table_key(row), row["column"], row["reason"], row["rows"], *sample)
 
 
@@ -148,7 +159,7 @@ def check(row: Row) -> QualityResult:
     """The newest result of one quality rule."""
     found = {field.name: row[field.name] for field in fields(QualityResult)}
     times = {name: _time(found[name]) for name in ("started_at", "checked_at")}
-    lists = {name: tuple(found[name] or ()) for name in ("columns", "failing_keys")}
+    lists = {"columns": tuple(found["columns"] or ()), "failing_keys": _cut(found["failing_keys"])}
     return QualityResult(**{**found, **times, **lists})
 
 
@@ -164,6 +175,9 @@ def _table_key(row: Row) -> TableKey:
     return TableKey(*(row[name] for name in _KEY_COLUMNS))
 
 
+def _cut(texts: Iterable[str] | None) -> tuple[str, ...]:
+    return tuple(text[:MAX_TEXT] for text in texts or ())
+
+
 def _time(moment: datetime | None) -> datetime | None:
-    """A time in UTC, from Spark's driver, which returns it in this machine's zone without naming it."""
     return None if moment is None else moment.astimezone(UTC)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from math import floor
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import CheckTarget, Finding, Rule
-from framework.contracts.table_names import BATCHES_TABLE
 from framework.pipeline.layer import Run
 from framework.quality.rules import configured, digest, rule_of, unique_by_name
 from framework.text.formatting import quantity
-from gold.planning.table_state import State, TableState, counts_with_progress
+from gold.planning.table_state import State, TableState, silver_extents, table_id, waiting_batches
 
 APPLIED = Rule("applied", "applied")
 GATE = Rule("applied", "gate", is_gate=True)
@@ -36,15 +35,15 @@ class Clock:
     __slots__ = ("_of",)
 
     def __init__(self, run: Run, states: Mapping[tuple[str, TableName], TableState]) -> None:
-        counts = counts_with_progress(run.lake.read(run.spark, BATCHES_TABLE), states.values())
-        rows = counts.groupBy("source", "database", "schema", "table")
-        newest = F.max("max_event_time")
-        age = F.unix_timestamp(F.current_timestamp()) - F.unix_timestamp(newest)
-        batches = F.count_distinct(F.when(F.col("is_waiting"), F.col("batch")))
-        self._of = {
-            (r[0], TableName(r[1], r[2], r[3]) if r[3] is not None else None): _Extent(r[4], r[5], r[6])
-            for r in rows.agg(batches, newest.cast("string"), age).collect()
-        }
+        extents = silver_extents(run.tables)
+        behind = waiting_batches(run.tables, states.values(), extents)
+        now = int(datetime.now(UTC).timestamp())
+        self._of: dict[tuple[str, TableName | None], _Extent] = {}
+        for row in extents:
+            place = (row["source"], None if row["table"] is None else table_id(row)[1])
+            newest = row["newest"]
+            age = None if newest is None else now - floor(newest.timestamp())
+            self._of[place] = _Extent(behind.get(table_id(row), 0), _utc_text(newest), age)
 
     def table(self, state: TableState) -> _Extent:
         """How many batches the table has not applied, and its newest event."""
@@ -126,6 +125,14 @@ def _fresh(rule: Rule, state: TableState, extent: _Extent, clock: Clock) -> Find
         f"newest event {extent.newest} UTC",
         f"the source is {timedelta(seconds=age)} behind the clock",
     )
+
+
+def _utc_text(moment: datetime | None) -> str | None:
+    """A time in UTC as Spark writes it, without zeros at the end of its digits."""
+    if moment is None:
+        return None
+    plain = moment.astimezone(UTC).replace(tzinfo=None)
+    return plain.isoformat(sep=" ", timespec="microseconds").rstrip("0").rstrip(".")
 
 
 def _format_moment(moment: datetime | None) -> str:

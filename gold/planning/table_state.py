@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
-
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING, Any
 
 from framework.contracts.ddl_actions import TableName
-from framework.contracts.table_names import TABLES_TABLE
+from framework.contracts.table_names import BATCHES_TABLE, TABLES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.spark_reader import SparkReader
+from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.text.formatting import quantity
 from gold.changes.profile import Profile
 from gold.schema.columns import ColumnOrder, TableColumn
 from gold.schema.type_inference import ColumnEvidence
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TableId = tuple[str, TableName]
+"""A source and one of its tables."""
 SCHEMA = (
     "revision bigint, run_id string, recorded_at timestamp, "
     "source string, database string, schema string, `table` string, "
@@ -36,6 +41,24 @@ GATE_KEYS = "gate_keys"
 """The member of the column `profile` with the keys of rows that break a gate."""
 _OLDER_GATE, _IN_BRACKETS = "GATE_FAILED", re.compile(r"\[([^\]]*)\]")
 """Earlier releases wrote those keys into `reason`, each in brackets."""
+
+
+_NEWEST_STATES = Query(
+    TABLES_TABLE,
+    "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY `source`, `database`, `schema`, `table` "
+    "ORDER BY `revision` DESC) AS `n` FROM {rows}) AS numbered WHERE `n` = 1",
+)
+_EXTENTS = Query(
+    BATCHES_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, max(`max_event_time`) AS `newest`, "
+    "max(CASE WHEN `kind` IN ('row', 'ddl', 'truncate') THEN `batch` END) AS `last_batch` FROM {rows} "
+    "GROUP BY `source`, `database`, `schema`, `table`",
+)
+_BATCHES_SINCE = Query(
+    BATCHES_TABLE,
+    "SELECT DISTINCT `source`, `database`, `schema`, `table`, `batch` FROM {rows} "
+    "WHERE `kind` IN ('row', 'ddl', 'truncate') AND `table` IS NOT NULL AND `batch` >= {first}",
+)
 
 
 class State(StrEnum):
@@ -125,43 +148,50 @@ class TableState:
     is_unlisted: bool = False
 
 
-def read_states(spark: SparkSession, lake: Lakehouse) -> dict[tuple[str, TableName], TableState]:
+def read_states(spark: SparkSession, lake: Lakehouse) -> dict[TableId, TableState]:
     """The newest state of each table of the pipeline."""
-    if not lake.exists(spark, TABLES_TABLE):
-        return {}
-    place = ("source", "database", "schema", "table")
-    newest = Window.partitionBy(*place).orderBy(F.desc("revision"))
-    rows = (
-        lake.read(spark, TABLES_TABLE).withColumn("n", F.row_number().over(newest)).where("n = 1").collect()
-    )
-    states = [_state(row.asDict()) for row in rows]
+    return states_of(SparkReader(spark, lake))
+
+
+def states_of(tables: TableReader) -> dict[TableId, TableState]:
+    """The newest state of each table of the pipeline, read with any reader."""
+    states = [_state(row) for row in tables.rows(_NEWEST_STATES)]
     return {(state.source, state.name): state for state in states}
 
 
-def counts_with_progress(counts: DataFrame, states: Iterable[TableState]) -> DataFrame:
-    """Adds `is_waiting` to rows of `ops/batches`: whether their table has not applied their changes yet.
+def silver_extents(tables: TableReader) -> Sequence[Row]:
+    """How far silver has come with each table, and with what belongs to no table, whose `table` is null.
 
-    A table without a state has applied nothing. `counts` need `source`, `database`, `schema`, `table`,
-    `kind`, `batch`.
+    `last_batch` is the last batch with changes of the table, `newest` its newest event time.
     """
-    rows = [
-        (state.source, state.name.database, state.name.schema, state.name.table, state.batch)
-        for state in states
-    ]
-    schema = "source string, database string, schema string, `table` string, applied bigint"
-    progress = counts.sparkSession.createDataFrame(rows, schema)
-    mine = [counts[name].eqNullSafe(progress[name]) for name in ("source", "database", "schema", "table")]
-    is_waiting = F.col("kind").isin("row", "ddl", "truncate") & (
-        F.col("batch") > F.coalesce("applied", F.lit(-1))
-    )
-    joined = counts.join(F.broadcast(progress), mine, "left")
-    return joined.select(*(counts[name] for name in counts.columns), is_waiting.alias("is_waiting"))
+    return tables.rows(_EXTENTS)
+
+
+def waiting_batches(
+    tables: TableReader, states: Collection[TableState], extents: Iterable[Row]
+) -> dict[TableId, int]:
+    """How many batches of silver have changes of each table that the table has not applied."""
+    applied = {(state.source, state.name): state.batch for state in states}
+    last = {table_id(row): row["last_batch"] for row in extents if row["last_batch"] is not None}
+    behind = {place: batch for place, batch in applied.items() if last.get(place, batch) > batch}
+    if not behind:
+        return {}
+    waiting = tables.rows(_BATCHES_SINCE, first=min(behind.values()) + 1)
+    found = ((table_id(row), row["batch"]) for row in waiting)
+    return Counter(place for place, batch in found if place in behind and batch > behind[place])
+
+
+def table_id(row: Row) -> TableId:
+    """The table that a row of a log belongs to."""
+    return row["source"], TableName(row["database"], row["schema"], row["table"])
 
 
 def append_states(spark: SparkSession, lake: Lakehouse, states: Iterable[TableState], run_id: str) -> None:
     """Appends new states to `ops/tables`, in one commit."""
     rows = [_row(replace(state, revision=state.revision + 1), run_id) for state in states]
     if rows:
+        from pyspark.sql import functions as F
+
         frame = spark.createDataFrame(rows, SCHEMA)
         names = frame.columns
         stamped = frame.withColumn("recorded_at", F.current_timestamp())
@@ -222,8 +252,10 @@ def _profile_values(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _state(row: dict[str, Any]) -> TableState:
+def _state(row: Row) -> TableState:
     profile = json.loads(row["profile"] or "{}")
+    moment = row["event_time"]
+    event_time = None if moment is None else moment.astimezone(UTC).replace(tzinfo=None)
     return TableState(
         source=row["source"],
         name=TableName(row["database"], row["schema"], row["table"]),
@@ -238,11 +270,11 @@ def _state(row: dict[str, Any]) -> TableState:
         lineage=row["lineage"] or "",
         batch=row["batch"],
         sequence=row["sequence"],
-        event_time=row["event_time"],
+        event_time=event_time,
         changes_applied=row["changes_applied"] or 0,
         late=row["late"] or 0,
         bad_values=row["bad_values"] or 0,
-        profile=_profile(profile, row["event_time"]),
+        profile=_profile(profile, event_time),
         built_with=profile.get("made_as"),
         repair=profile.get("repair"),
         collisions=Collisions(profile.get("inserts_met", 0), profile.get("loads_met", 0)),

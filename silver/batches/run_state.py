@@ -33,10 +33,9 @@ from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import EpochPosition, TableDefinitions, TableKey
 from silver.epochs import history as epochs
 from silver.epochs import resets
+from silver.values.batch_ids import BATCH_ID_STEP as BATCH_ID_STEP
 from silver.values.sequence import epoch_position_of
 
-BATCH_ID_STEP = 1_000
-"""The distance between batches of the stream. Messages that are decoded again get numbers in between."""
 MOST_REMEMBERED = 100_000
 """How many partitions, and how many schemas, a run remembers; it looks others up again."""
 _Moment = TypeVar("_Moment", str, datetime)

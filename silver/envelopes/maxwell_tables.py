@@ -29,7 +29,6 @@ from framework.contracts.ddl_actions import (
     Unsupported,
 )
 from framework.contracts.events import Column, Token
-from silver.ddl.parser import parse_ddl
 from silver.values.declared_types import type_of_declaration
 
 
@@ -111,6 +110,8 @@ def _declared(column: ColumnDefinition) -> str:
 
 def _text_actions(table: TableName, text: str) -> tuple[Action, ...]:
     """The column actions of the text for this table; none if any part of it is not understood."""
+    from silver.ddl.parser import parse_ddl  # slow to import, and few messages have statements
+
     statements = [s for s in parse_ddl(text, dialect="mysql", table=table) if s.table == table]
     actions = tuple(action for statement in statements for action in statement.actions)
     if any(isinstance(action, Unsupported) for action in actions):

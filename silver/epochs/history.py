@@ -12,17 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import Any, NamedTuple
-
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framework.contracts.table_names import EPOCHS_TABLE
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from framework.lakehouse.local_tables import in_micros, local_table, read_files
-from silver.epochs.resets import FOLLOWS, OLDER_TOPIC, UNDECIDED, UNKNOWN_TOPIC, Landing, StopPoint
+from framework.lakehouse.spark_reader import SparkReader
+from framework.lakehouse.table_reader import Query, TableReader
+from silver.epochs.stop_points import FOLLOWS, OLDER_TOPIC, UNDECIDED, UNKNOWN_TOPIC, Landing, StopPoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _ROW = (
     "source string, epoch int, state string, topic string, `partition` int, offset bigint, "
@@ -30,9 +31,22 @@ _ROW = (
     "first_offset bigint, first_time bigint, earlier_time bigint"
 )
 _TIMES = ("landed_at", "first_time", "earlier_time")
+_ROWS = Query(
+    EPOCHS_TABLE,
+    "SELECT * FROM {rows}",
+    {
+        "landed_at": "timestamp",
+        "file": "string",
+        "line": "bigint",
+        "first_offset": "bigint",
+        "first_time": "timestamp",
+        "earlier_time": "timestamp",
+    },
+)
 _STOPPED, _BEGUN, _RESUMED, _LEFT_OUT = "stopped", "begun", "resumed", "left_out"
 _WITHDRAWN = "withdrawn"
 _FAILED = "failed"
+_FIRST, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 class TopicStart(NamedTuple):
@@ -252,17 +266,16 @@ def advice(stop: StopPoint, epoch: int) -> str:
 
 def read_history(spark: SparkSession, lake: Lakehouse) -> History:
     """Read `ops/epochs`."""
-    if not lake.exists(spark, EPOCHS_TABLE):
-        return History()
     few = _few_rows(spark, lake)
     if few is not None:
         return History(tuple(EpochRow(*row.values()) for row in few))
-    rows = lake.rows(spark, EPOCHS_TABLE, _schema()).withColumns({t: F.unix_micros(t) for t in _TIMES})
+    return history_of(SparkReader(spark, lake))
+
+
+def history_of(tables: TableReader) -> History:
+    """The rows of `ops/epochs`, read with any reader."""
     return History(
-        tuple(
-            EpochRow(*row)
-            for row in rows.select(*(F.col(f"`{name}`") for name in EpochRow.__slots__)).collect()
-        )
+        tuple(EpochRow(*(_plain(row[name]) for name in EpochRow.__slots__)) for row in tables.rows(_ROWS))
     )
 
 
@@ -270,28 +283,24 @@ def _few_rows(spark: SparkSession, lake: Lakehouse) -> list[dict[str, Any]] | No
     """The rows of a local table, read in this process; None where Spark must read it."""
     if lake.local_root is None or lake.catalog is not None:
         return None
+    from framework.lakehouse.local_tables import in_micros, local_table, read_files
+
     table = local_table(lake.location(EPOCHS_TABLE), lake.version(spark, EPOCHS_TABLE))
     rows = None if table is None or not table.files else read_files(table.files, EpochRow.__slots__)
     return None if rows is None else in_micros(rows, _TIMES).to_pylist()
 
 
-def _schema() -> StructType:
-    return StructType(
-        [
-            StructField("landed_at", TimestampType()),
-            StructField("file", StringType()),
-            StructField("line", LongType()),
-            StructField("first_offset", LongType()),
-            StructField("first_time", TimestampType()),
-            StructField("earlier_time", TimestampType()),
-        ]
-    )
+def _plain(value: Any) -> Any:
+    """The value; a time as its microseconds since 1970."""
+    return (value - _FIRST) // _MICROSECOND if isinstance(value, datetime) else value
 
 
 def append_rows(
     spark: SparkSession, lake: Lakehouse, rows: Iterable[EpochRow], transaction: Transaction | None = None
 ) -> None:
     """Append rows to `ops/epochs`; with a transaction, only once."""
+    from pyspark.sql import functions as F
+
     frame = spark.createDataFrame([astuple(row) for row in rows], _ROW).withColumns(
         {t: F.timestamp_micros(t) for t in _TIMES}
     )

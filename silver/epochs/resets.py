@@ -20,7 +20,6 @@ source waits (UNDECIDED).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Window
@@ -28,7 +27,32 @@ from pyspark.sql import functions as F
 
 from framework.spark.columns import by_source
 from silver.decoding.format import Format
+from silver.epochs.stop_points import (
+    FOLLOWS,
+    OLDER_TOPIC,
+    SERVER_CHANGED,
+    UNDECIDED,
+    UNKNOWN_TOPIC,
+    Landing,
+    StopPoint,
+)
 from silver.values.sequence import epoch_part_sql, is_snapshot_sql
+
+__all__ = [
+    "EXTENTS",
+    "FOLLOWS",
+    "OLDER_TOPIC",
+    "SERVER_CHANGED",
+    "UNDECIDED",
+    "UNKNOWN_TOPIC",
+    "Landing",
+    "StopPoint",
+    "drop_behind_stops",
+    "find_stop_points",
+    "may_show_reset",
+    "spread_stop_points",
+    "suspect_sources",
+]
 
 _SHORTEST = timedelta(seconds=1)
 _TABLE = ("source", "database", "schema", "table")
@@ -39,44 +63,7 @@ EXTENTS = (
     "source string, database string, schema string, `table` string, top string, newest timestamp, "
     "server string, servers array<string>"
 )
-SERVER_CHANGED = "server_changed"
-"""The reason of a stop at the first message of another server."""
-FOLLOWS = "follows"
-"""The reason of a stop in a partition without its own sign: its messages are later than a sign elsewhere."""
-UNDECIDED = "position_below"
-"""The reason of a stop at a transaction that no other one follows: it may be a long one."""
-OLDER_TOPIC = "older_topic"
-"""The reason of a stop at messages that are older than those of the same offsets that landed before."""
-UNKNOWN_TOPIC = "unknown_topic"
-"""The reason of a stop at messages that may be of a topic or of the one of its name before it."""
 _WITHOUT_EPOCH = (OLDER_TOPIC, UNKNOWN_TOPIC)
-
-
-Landing = tuple[int, str, int]
-"""When a message landed (microseconds), and its file and line; empty and 0 if it did not come from a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class StopPoint:
-    """The first message of a partition that belongs to another epoch than the messages before it.
-
-    `restart` counts how often the partition's offsets had started again in the batch before it. `landed` is
-    the landing of the message, where offsets may have started again.
-    """
-
-    source: str
-    topic: str
-    partition: int
-    offset: int
-    reason: str
-    detail: str
-    restart: int = 0
-    landed: Landing | None = None
-
-    @property
-    def at(self) -> tuple[int, int]:
-        """Where the stop is among the messages of its partition."""
-        return self.restart, self.offset
 
 
 def suspect_sources(rows: DataFrame, extents: DataFrame, waits: Mapping[str, timedelta]) -> set[str]:

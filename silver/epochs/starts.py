@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from silver.epochs.assignment import landing_order
 from silver.epochs.history import PartitionStart, TopicStart
-from silver.epochs.resets import StopPoint
+from silver.epochs.stop_points import StopPoint
 
 _PARTITION = ("source", "topic", "partition")
 _NO_OFFSET = 2**63 - 1

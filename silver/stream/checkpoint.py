@@ -27,8 +27,10 @@ from framework.errors import MainstemError
 from framework.lakehouse.checkpoint_files import check_files
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.lakehouse.small_files import is_local, is_there, read_note, write_note
-from silver.batches.run_state import BATCH_ID_STEP
+from framework.lakehouse.spark_reader import SparkReader
 from silver.epochs.history import read_history
+from silver.stream.generation import first_counted
+from silver.values.batch_ids import BATCH_ID_STEP
 
 _NUMBERED = (
     CHANGES_TABLE,
@@ -97,8 +99,7 @@ def counted_from(spark: SparkSession, lake: Lakehouse) -> int:
 
     Of earlier batches, lost with the table, only the counts remain.
     """
-    note = json.loads(read_note(spark, f"{lake.checkpoints}/silver.generation") or "{}")
-    return int(note.get("counted_from", 0)) * BATCH_ID_STEP
+    return first_counted(SparkReader(spark, lake), lake)
 
 
 def has_checkpoint(spark: SparkSession, lake: Lakehouse) -> bool:

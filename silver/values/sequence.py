@@ -175,6 +175,16 @@ def is_snapshot_sql(column: str) -> str:
     return f"(`{column}` RLIKE '{SNAPSHOT_ROW}')"
 
 
+def parts_sql(column: str) -> str:
+    """The epoch and the snapshot mark as the sequence writes them, as two columns `epoch` and `mark`."""
+    return f"split_part(`{column}`, '.', 1) AS `epoch`, split_part(`{column}`, '.', 2) AS `mark`"
+
+
+def is_snapshot_mark(mark: str) -> bool:
+    """Whether a mark is that of snapshot rows without a position."""
+    return mark == _SNAPSHOT
+
+
 def tie_sql(column: str) -> str:
     """The tie-breaker, with the point before it; empty where the position identifies the change.
 

@@ -12,9 +12,8 @@ from framework.cli.progress import show_progress
 from framework.cli.terminal import say, say_json, say_line, say_note
 from framework.config.model import Config
 from framework.demo import feeds
-from framework.pipeline.layer import Run
 from framework.pipeline.run import apply_waiting, exit_code
-from framework.pipeline.session import open_pipeline, read_config
+from framework.pipeline.session import open_tables, read_config
 from framework.pipeline.status import read_status
 from framework.pipeline.step_log import show_steps
 from framework.spark.session import shared_session
@@ -60,12 +59,12 @@ def _run_parts(folder: Path, config: Config, *, is_json: bool) -> int:
 
 
 def _write_report(config: Config, page: Path) -> dict[str, Any]:
-    """Write the report; returns the status, read in the same session."""
+    """Write the report; returns the status."""
     from framework.report.collect import collect  # slow to import, as the templates are
     from framework.report.files import write_report
 
-    with open_pipeline(config, is_exclusive=False) as (lake, spark):
-        status = read_status(Run(spark, lake, config, "status"))
-        report = collect(spark, lake, config)
+    with open_tables(config) as tables:
+        status = read_status(tables)
+        report = collect(tables)
     write_report(report, page)
     return status

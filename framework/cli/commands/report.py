@@ -9,7 +9,7 @@ from pathlib import Path
 
 from framework.cli.options import Options
 from framework.cli.terminal import say, say_json
-from framework.pipeline.session import open_pipeline, read_config
+from framework.pipeline.session import open_tables, read_config
 from framework.report import DEFAULT_PAGE
 
 
@@ -26,8 +26,8 @@ def run(options: Options) -> int:
         .expanduser()
         .absolute()
     )
-    with open_pipeline(config, is_exclusive=False) as (lake, spark):
-        report = collect(spark, lake, config)
+    with open_tables(config) as tables:
+        report = collect(tables)
     data = write_report(report, page)
     if options.json:
         say_json({**document(report), "files": {"html": str(page), "json": str(data)}})

@@ -15,6 +15,7 @@ from framework.contracts.ddl_actions import TableName
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
+from framework.quality import job
 from framework.quality import layer as quality_step
 from framework.quality.rules import configured, default_rules, rule_of, unique_by_name
 from silver.layer import LAYER as SILVER
@@ -101,7 +102,7 @@ def test_an_error_of_the_quality_step_is_reported_beside_those_of_the_layers(
     def broken(run: Run, layers: object) -> None:
         raise OSError("a file of ops/tables is gone")
 
-    monkeypatch.setattr(quality_step, "judge", broken)
+    monkeypatch.setattr(job, "judge", broken)
     (tmp_path / "mainstem.yml").write_text(HEAD.replace("quality:\n", ""), encoding="utf-8")
     config = load_config(tmp_path / "mainstem.yml", formats=SILVER.options())
     (error,) = quality_step.LAYER.run(Run(None, Lakehouse(config.root), config, "run")).errors  # type: ignore[arg-type]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from deltalake import write_deltalake
 
 from framework.cli.output import account_line
+from framework.contracts.table_names import CHANGES_TABLE
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.local_reader import LocalReader
 from framework.pipeline.message_counts import accounts
 
-_COLUMNS = (
-    "source string, topic string, `partition` int, offset bigint, ordinal int, kind string, half "
-    "string, paired_with struct<offset: bigint>"
-)
+_COLUMNS = ("source", "topic", "partition", "offset", "ordinal", "kind", "half", "paired_with")
 BASE = {"messages": 196, "changes": 136, "control_events": 29, "duplicates": 7, "quarantined": {"empty": 2}}
 
 
@@ -38,7 +40,7 @@ def test_the_line_names_every_part_of_the_messages(more: dict[str, Any], end: st
     assert line.endswith(end)
 
 
-def test_halves_of_key_changes_and_further_rows_are_counted_by_source(spark: SparkSession) -> None:
+def test_halves_of_key_changes_and_further_rows_are_counted_by_source(tmp_path: Path) -> None:
     rows: list[tuple[Any, ...]] = [
         ("crm", "t", 0, 1, 0, "half", None, None),  # the delete half of a key change
         ("crm", "t", 0, 2, 0, "row", None, None),
@@ -47,13 +49,13 @@ def test_halves_of_key_changes_and_further_rows_are_counted_by_source(spark: Spa
         ("crm", "t", 0, 3, 2, "duplicate", None, None),
         ("crm", "t", 0, 4, 1, "quarantined", None, None),
         ("dh", "t", 0, 1, 0, "half", "before", None),  # waits, or has met its partner
-        ("dh", "t", 0, 2, 0, "row", None, (1,)),
+        ("dh", "t", 0, 2, 0, "row", None, {"offset": 1}),
         ("dh", "t", 0, 3, 0, "row", "after", None),  # released before its partner came
-        ("dh", "t", 0, 3, 0, "row", None, (4,)),  # and written again when it did
+        ("dh", "t", 0, 3, 0, "row", None, {"offset": 4}),  # and written again when it did
         ("dh", "t", 0, 5, 0, "row", "after", None),  # released, and its partner never came
     ]
-    found = {
-        row["source"]: (row["key_halves"], row["further"])
-        for row in accounts(spark.createDataFrame(rows, _COLUMNS)).collect()
-    }
+    lake = Lakehouse(str(tmp_path))
+    columns = zip(_COLUMNS, zip(*rows, strict=True), strict=True)
+    write_deltalake(lake.location(CHANGES_TABLE), pa.table({name: list(values) for name, values in columns}))
+    found = {each.source: (each.key_halves, each.further) for each in accounts(LocalReader(lake))}
     assert found == {"crm": (1, 2), "dh": (0, 1)}

@@ -11,8 +11,7 @@ from framework.cli.terminal import say_json, say_text
 from framework.config.value_types import parse_duration
 from framework.errors import ConfigurationError
 from framework.exports.dbt_sources import MARK, Replica, dbt_document, dbt_text
-from framework.pipeline.layer import Run
-from framework.pipeline.session import open_pipeline, read_config
+from framework.pipeline.session import open_tables, read_config
 from framework.pipeline.status import read_status
 
 
@@ -20,8 +19,8 @@ def run(options: Options) -> int:
     """Print the sources as YAML, or write them into a file."""
     config = read_config(options.config)
     default = _age(options.error_after)
-    with open_pipeline(config, is_exclusive=False) as (lake, spark):
-        tables = read_status(Run(spark, lake, config, "dbt-sources")).get("tables", ())
+    with open_tables(config) as view:
+        tables = read_status(view).get("tables", ())
     replicas = [
         Replica(
             parts=tuple(part for part in (t["database"], t["schema"], t["table"]) if part is not None),

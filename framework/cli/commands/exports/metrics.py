@@ -7,7 +7,7 @@ from pathlib import Path
 from framework.cli.commands.exports.own_file import write_own_file
 from framework.cli.options import Options
 from framework.cli.terminal import say_json, say_text
-from framework.pipeline.session import open_pipeline, read_config
+from framework.pipeline.session import open_tables, read_config
 
 _MARK = "# HELP mainstem_"
 
@@ -18,9 +18,9 @@ def run(options: Options) -> int:
     from framework.report.collect import collect, partition_offsets
 
     config = read_config(options.config)
-    with open_pipeline(config, is_exclusive=False) as (lake, spark):
-        report = collect(spark, lake, config)
-        offsets = partition_offsets(spark, lake)
+    with open_tables(config) as view:
+        report = collect(view)
+        offsets = partition_offsets(view.tables)
     if options.file:
         write_own_file(Path(options.file).expanduser(), metrics_text(report, offsets), _MARK)
     if options.json:

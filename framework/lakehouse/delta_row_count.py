@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pyarrow import parquet
-
 _File = tuple[str, str]
 
 
@@ -38,6 +36,8 @@ def _checkpoint(log: Path) -> tuple[int, dict[_File, int | None]]:
             log / f"{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
             for part in range(1, parts + 1)
         ]
+    from pyarrow import parquet  # slow to import, and most tables have no checkpoint
+
     live: dict[_File, int | None] = {}
     for file in files:
         for row in parquet.ParquetFile(file).read(columns=["add"]).column("add").to_pylist():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from framework.report.delta_row_count import rows_by_log
+from framework.lakehouse.delta_row_count import rows_by_log
 
 
 def numbers(*values: int) -> pa.Table:

@@ -1,0 +1,65 @@
+"""Queries that read the tables of a lakehouse, and what answers them: Spark, or a local reader without a JVM.
+
+A query is SQL that both engines read in the same way, so that there is one text of each. That means: names in
+backticks, NULLS FIRST or NULLS LAST wherever a column of an ORDER BY may be null, brackets around IS NOT
+DISTINCT FROM, LIMIT only after ORDER BY, no division, no regular expressions, and no functions but those that
+the tests of both readers cover.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Row = Mapping[str, Any]
+"""A row by column name. Times are in UTC and say so, maps are dictionaries, binary values are bytes."""
+Value = str | int
+"""The value of a parameter; a text has letters, digits, `_`, `.` and `-` alone."""
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query of one table.
+
+    Attributes:
+        table: The table's name in the lakehouse, as in `ops/tables`, or the location of a replica.
+        sql: The query. `{rows}` is the table, `{name}` the value of a parameter.
+        lacking: The columns, with their types, that tables of earlier releases lack: they are null there.
+        starts: Binary columns of the answer of which only so many bytes are read. The whole length of a value
+            is the column `<name>_bytes`. Such a query has a LIMIT, which also keeps its order.
+    """
+
+    table: str
+    sql: str
+    lacking: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[str, int] = field(default_factory=dict)
+
+
+def checked(values: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The values of a query's parameters. Raises ValueError for a text that SQL could take for more."""
+    for name, value in values.items():
+        if isinstance(value, str) and not _PLAIN.fullmatch(value):
+            raise ValueError(f"the parameter {name} is no plain text")
+    return values
+
+
+class TableReader(Protocol):
+    """Reads the newest versions of a lakehouse's tables. It writes nothing."""
+
+    def exists(self, table: str) -> bool:
+        """Whether there is a Delta table of this name now."""
+
+    def count(self, location: str) -> int:
+        """The number of rows of the table at a location; 0 where there is no table."""
+
+    def logged_count(self, location: str) -> int | None:
+        """The same count where the table's log has it, so that it is cheap; None elsewhere."""
+
+    def rows(self, query: Query, **values: Value) -> Sequence[Row]:
+        """The answer to a query; no rows where the table does not exist, also for a query of totals."""
+
+    def note(self, path: str) -> str | None:
+        """The text of a small file of the pipeline; None where there is none."""
