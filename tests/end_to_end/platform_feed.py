@@ -17,6 +17,7 @@ from typing import Any
 
 from framework.cli import main
 from framework.spark.session import local_settings, start_local, stop_session
+from tests import serverless
 
 ITEM = [
     {"name": "id", "type": "LONG"},
@@ -149,8 +150,9 @@ def _answer(folder: Path, command: Sequence[str]) -> tuple[int, Any]:
 
 
 if __name__ == "__main__":
+    serverless.forbid()
     session = start_local(
-        local_settings("platforms", cores=2)
+        local_settings("platforms", cores=2) | serverless.SETTINGS
     )  # one for all commands: each would start its own
     for answer in follow(Path(sys.argv[1]), {"all": ALL, "at once": AT_ONCE}[sys.argv[2]]):
         print(json.dumps(answer), flush=True)
