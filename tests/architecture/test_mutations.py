@@ -67,15 +67,15 @@ MUTATIONS = {
         ("tests/gold/changes/test_latest.py::test_histories_end_as_in_the_source",),
     ),
     "deleted stays deleted": Mutation(
-        "gold/writing/apply.py",
+        "gold/writing/late_changes.py",
         "return top is not None and low is not None and low <= top",
         "return False",
         (GUARDS, f"{TO_REPLICA}::test_late_changes_repeats_deletes_and_truncate_end_as_in_order"),
     ),
     "a key with a null part": Mutation(
         "gold/writing/merge.py",
-        'on = " AND ".join(f"t.{quoted(names[k])} <=> s.k{i}" for i, k in enumerate(layout.keys))\n    newer',
-        'on = " AND ".join(f"t.{quoted(names[k])} = s.k{i}" for i, k in enumerate(layout.keys))\n    newer',
+        'same = "<=>" if bounds is None else "="',
+        'same = "="',
         (GUARDS,),
     ),
     "the higher sequence wins": Mutation(
@@ -131,6 +131,26 @@ MUTATIONS = {
         'marked = counted.join(earlier, "change_id", "left").where(F.col("n").__gt__(1) | F.col("is_known"))',
         'marked = counted.join(earlier, "change_id", "left").where("n > 1")',
         (f"{TO_REPLICA}::test_late_changes_repeats_deletes_and_truncate_end_as_in_order",),
+    ),
+    "a change twice in Arrow batches that do not follow each other": Mutation(
+        "silver/batches/contents.py",
+        "if top and low <= top:",
+        "if False:",
+        (
+            "tests/silver/batches/test_contents.py::test_no_change_is_twice_in_a_batch_that_may_not_hold_repeats",
+        ),
+    ),
+    "a note on tables that have changed": Mutation(
+        "silver/stream/known_progress.py",
+        "if commit is not None and commit == commits[name]}",
+        "if commit is not None}",
+        ("tests/silver/stream/test_known_progress.py::test_a_note_of_another_lakehouse_is_not_used",),
+    ),
+    "the keys of a merge are not sure": Mutation(
+        "gold/writing/key_bounds.py",
+        "if text is None or not certainly_fits(text, column.type):",
+        "if text is None:",
+        ("tests/gold/writing/test_key_bounds.py::test_a_merge_whose_keys_are_not_sure_names_none",),
     ),
 }
 
