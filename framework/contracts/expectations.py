@@ -188,6 +188,18 @@ def _no_measurements(_: MeasurementContext) -> Sequence[Measurement]:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownFindings:
+    """What is known of a target without a Spark job, and what Spark measures of it; None for nothing more."""
+
+    findings: Sequence[Finding]
+    rest: CheckTarget | None = None
+
+
+def _nothing_known() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
 class CheckTarget:
     """What is checked: a table's rows against its rules, and what its layer measures by other means.
 
@@ -203,6 +215,9 @@ class CheckTarget:
         keys: The columns that name a row.
         measurements: What the layer counts together with the rules.
         own_findings: What the layer measures by other means.
+        known_findings: The findings that are known without a Spark job; None where Spark measures all.
+        reads: The tables of the lakehouse whose new rows the target judges: the id and version of each.
+        judged_rows: How many rows of the table `rows` leaves out: they hold the rules, as was found before.
         size: The number of rows to check, as far as it is known without reading them.
         version: The Delta version of the table; with `batch` and `suite` it shows whether the target has
             changed.
@@ -219,6 +234,9 @@ class CheckTarget:
     keys: tuple[str, ...] = ()
     measurements: Callable[[MeasurementContext], Sequence[Measurement]] = _no_measurements
     own_findings: Callable[[SparkSession], Sequence[Finding]] = _no_findings
+    known_findings: Callable[[], KnownFindings | None] = _nothing_known
+    reads: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    judged_rows: int = 0
     size: int = 0
     version: int | None = None
     batch: int | None = None

@@ -14,6 +14,7 @@ from framework.contracts.table_names import QUALITY_RESULTS_TABLE, RUNS_TABLE
 from framework.lakehouse.merge import Merge
 from framework.naming import dotted_name
 from framework.pipeline.layer import Run
+from framework.quality.memory import forget
 
 FORGOTTEN_KEYS = "[forgotten]"
 _KEYS = re.compile(r"\[.*\]", re.DOTALL)
@@ -25,6 +26,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     Verdicts and counts stay. A failing key is text as a rule wrote it, which can differ from the text in
     silver: so all keys of the table go. Returns the number of changed rows.
     """
+    forget(run)
     return {"quality_results": _erase_results(run, erasure), "runs": _erase_notes(run, erasure)}
 
 

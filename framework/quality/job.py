@@ -11,9 +11,11 @@ from framework.config.tables import matches
 from framework.contracts.expectations import CheckTarget, Finding, PreviousResults
 from framework.contracts.quality import QualityResult
 from framework.errors import nearest
+from framework.lakehouse.local_tables import Mark
 from framework.pipeline.layer import Layer, Run
 from framework.quality.great_expectations import SCANNED_KINDS, GreatExpectations, counted
-from framework.quality.results import append_results, read_previous_results
+from framework.quality.memory import keep, recall
+from framework.quality.results import append_results, by_target
 from framework.quality.runner import findings_of
 
 
@@ -41,7 +43,8 @@ def judge(run: Run, layers: Iterable[Layer]) -> QualityOutcome:
 
     A run without new verdicts writes none.
     """
-    previous = read_previous_results(run.spark, run.lake)
+    memory = recall(run)
+    previous = memory.previous
     targets = [
         target for layer in layers if layer.expectations for target in layer.expectations(run, previous)
     ]
@@ -57,8 +60,7 @@ def judge(run: Run, layers: Iterable[Layer]) -> QualityOutcome:
         if target.version is not None or _is_new(target, findings, previous)
     ]
     results = _results(run, news, judge) if news else ()
-    if results:
-        append_results(run.spark, run.lake, results)
+    commits = append_results(run.spark, run.lake, results) if results else 0
     mine = {target.id for target, _ in news}
     standing = [
         result
@@ -67,6 +69,12 @@ def judge(run: Run, layers: Iterable[Layer]) -> QualityOutcome:
         for result in previous.results.get(target.id, ())
     ]
     failures = tuple(result for result in (*results, *standing) if result.success is False)
+    for target in targets:
+        if target.reads and target.batch is not None:
+            memory.marks = {name: Mark(*mark) for name, mark in target.reads.items()}
+            memory.batch = target.batch
+    newest = {**previous.results, **by_target(results)}
+    keep(memory, [result for found in newest.values() for result in found], commits)
     notes = () if run.table else _unmatched(run.config.quality.rules, targets)
     holds = all(result.success for result in (*results, *standing)) and not notes
     return QualityOutcome(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from pyspark.sql import SparkSession, Window
+from pyspark.sql import Row, SparkSession, Window
 from pyspark.sql import functions as F
 
 from framework.contracts.expectations import PreviousResults, TargetId
@@ -30,26 +30,36 @@ def read_previous_results(spark: SparkSession, lake: Lakehouse) -> PreviousResul
         .drop("newest")
         .collect()
     )
+    return PreviousResults(by_target(map(_result, rows)))
+
+
+def by_target(results: Iterable[QualityResult]) -> dict[TargetId, list[QualityResult]]:
+    """The results by the target that they are about."""
     found: dict[TargetId, list[QualityResult]] = {}
-    for row in rows:
-        values: dict[str, Any] = {
-            **row.asDict(),
-            "columns": tuple(row["columns"] or ()),
-            "failing_keys": tuple(row["failing_keys"] or ()),
-        }
-        result = QualityResult(**values)
-        found.setdefault(
-            (result.layer, result.source, result.database, result.schema, result.table), []
-        ).append(result)
-    return PreviousResults(found)
+    for result in results:
+        target = (result.layer, result.source, result.database, result.schema, result.table)
+        found.setdefault(target, []).append(result)
+    return found
 
 
-def append_results(spark: SparkSession, lake: Lakehouse, results: Sequence[QualityResult]) -> None:
-    """Write the verdicts of a run in one commit."""
-    lake.create(spark, QUALITY_RESULTS_TABLE, QUALITY_RESULTS)
+def _result(row: Row) -> QualityResult:
+    values: dict[str, Any] = {
+        **row.asDict(),
+        "columns": tuple(row["columns"] or ()),
+        "failing_keys": tuple(row["failing_keys"] or ()),
+    }
+    return QualityResult(**values)
+
+
+def append_results(spark: SparkSession, lake: Lakehouse, results: Sequence[QualityResult]) -> int:
+    """Write the verdicts of a run in one commit; returns how many commits that took with a new table."""
+    is_new = not lake.exists(spark, QUALITY_RESULTS_TABLE)
+    if is_new:
+        lake.create(spark, QUALITY_RESULTS_TABLE, QUALITY_RESULTS)
     names = [field.name for field in fields(QualityResult)]
     rows = []
     for result in results:
         values = asdict(result)
         rows.append(tuple(list(values[n]) if isinstance(values[n], tuple) else values[n] for n in names))
     lake.append(spark.createDataFrame(rows, QUALITY_RESULTS).coalesce(1), QUALITY_RESULTS_TABLE)
+    return 2 if is_new else 1

@@ -62,8 +62,16 @@ def _finding(rows: DataFrame, rule: Rule, total: int, failed: int | None, keys: 
         missing = ", ".join(_missing(rows, rule))
         detail = f"it has {', '.join(rows.columns)}"[:500]
         return Finding(rule, total, 1, observed=f"no column {missing}", detail=detail, is_measured=False)
-    named = failing_keys(rows, rule, keys) if failed else ()
-    return Finding(rule, total, failed, named, f"{failed:,} of {quantity(total, 'row')}")
+    if not failed:
+        return passed(rule, total)
+    return Finding(
+        rule, total, failed, failing_keys(rows, rule, keys), f"{failed:,} of {quantity(total, 'row')}"
+    )
+
+
+def passed(rule: Rule, total: int) -> Finding:
+    """The finding of a rule that all rows hold."""
+    return Finding(rule, total, 0, (), f"0 of {quantity(total, 'row')}")
 
 
 def failing_keys(rows: DataFrame, rule: Rule, keys: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from framework.contracts.expectations import (
     CheckTarget,
     Finding,
+    KnownFindings,
     Measurement,
     MeasurementContext,
     PreviousResults,
@@ -34,7 +35,27 @@ _Task = Callable[[SparkSession], list[list[Finding]]]
 def findings_of(
     spark: SparkSession, targets: Sequence[CheckTarget], previous: PreviousResults
 ) -> list[list[Finding]]:
-    """The findings of each target; a rule that cannot be judged does not stop the others."""
+    """The findings of each target; a rule that cannot be judged does not stop the others.
+
+    Spark measures only those targets whose findings are not known without it.
+    """
+    known = [_known_findings(target) for target in targets]
+    unknown = [found.rest for found in known if found.rest is not None]
+    measured = iter(_measured_findings(spark, unknown, previous) if unknown else ())
+    return [[*found.findings, *(next(measured) if found.rest is not None else ())] for found in known]
+
+
+def _known_findings(target: CheckTarget) -> KnownFindings:
+    try:
+        found = target.known_findings()
+    except Exception:  # Spark measures the target then, and says what is wrong
+        found = None
+    return KnownFindings((), target) if found is None else found
+
+
+def _measured_findings(
+    spark: SparkSession, targets: Sequence[CheckTarget], previous: PreviousResults
+) -> list[list[Finding]]:
     tables = [i for i, target in enumerate(targets) if target.rows is not None]
     small = [i for i in tables if targets[i].size <= SMALL_ROWS]
     large = [i for i in tables if targets[i].size > SMALL_ROWS]
@@ -110,7 +131,16 @@ def _measurements(
             counted,
             replace(row_measurement(rows, (), target.keys, context), rules=tuple(changes), answer=judged),
         )
-    return [counted, *found]
+    return [_with_judged_rows(counted, target.judged_rows), *found]
+
+
+def _with_judged_rows(measurement: Measurement, judged: int) -> Measurement:
+    """The measurement of some rows of a table, whose findings are about these and the judged ones."""
+    return replace(
+        measurement,
+        answer=lambda counts: measurement.answer([counts[0] + judged, *counts[1:]]),
+        parts=tuple(_with_judged_rows(part, judged) for part in measurement.parts),
+    )
 
 
 def _both(measurement: Measurement, other: Measurement) -> Measurement:

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import (
     CheckTarget,
     Finding,
+    KnownFindings,
     Measurement,
     MeasurementContext,
     PreviousResults,
@@ -24,12 +26,14 @@ from framework.contracts.expectations import (
 from framework.contracts.quality import MOST_KEYS, Severity
 from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.lakehouse.lakehouse import operations, read_table, table_version
+from framework.lakehouse.local_tables import local_table
 from framework.pipeline.layer import Run
 from framework.quality.row_checks import key_text
 from framework.quality.rules import configured, default_rules, digest, rule_of, unique_by_name
 from framework.quality.table_checks import check_relationship, compare_snapshot, read_snapshot
 from framework.text.formatting import noun_for, quantity
 from gold.operations.key_comparison import ImpliedKeys, KeyRules
+from gold.operations.new_rows import new_rows
 from gold.operations.progress import Clock, progress_target
 from gold.planning.knowledge import remembered
 from gold.planning.table_state import State, TableState, read_states
@@ -42,7 +46,6 @@ BAD_VALUES = Rule("bad_values", "bad_values", severity=Severity.WARN)
 INSERTS_MET = Rule("inserts_met", "inserts_met", severity=Severity.WARN)
 IMPLIED_KEYS = Rule("implied_keys", "implied_keys")
 _THREADS = 8
-KEY_KINDS = ("not_null", "unique", IMPLIED_KEYS.kind)
 FOREIGN = frozenset({"WRITE", "DELETE", "UPDATE", "RESTORE", "COPY INTO", "STREAMING UPDATE", "TRUNCATE"})
 """The operations of Delta with which gold never changes a replica."""
 
@@ -149,25 +152,50 @@ def _replica(table: _Table, implied: ImpliedKeys, previous: PreviousResults) -> 
         batch=state.batch,
         suite=suite,
         replica=path,
+        size=state.changes_applied,
     )
 
     def measurements(context: MeasurementContext) -> Sequence[Measurement]:
         return (
-            [implied.measurement(context, shared, state, _since(run, target, path, previous))]
+            [implied.measurement(context, shared, state, _since(run, target, shared, path, previous))]
             if shared is not None
             else []
         )
 
-    def own_findings(spark: SparkSession) -> Sequence[Finding]:
+    def known_findings() -> KnownFindings | None:
+        stored = local_table(path, version)
+        found: Sequence[Finding] | None = ()
+        if stored is not None and shared is not None:
+            found = implied.known_findings(shared, state, _since(run, target, shared, path, previous), stored)
+        if stored is None or found is None:
+            return None
+        if quality.defaults:
+            found = [*found, _types(StructType.fromJson(dict(stored.schema)), table), *_by_state(state)]
+        is_measured = any(rule.kind != "freshness" for rule in rules)
+        if not is_measured and not (quality.defaults and state.bad_values):
+            return KnownFindings(found)
+        rest, new = replace(target, own_findings=unknown_findings), new_rows(target, stored, previous)
+        if new is not None:
+            rest = replace(rest, rows=new.rows, judged_rows=new.judged, size=new.count)
+        return KnownFindings(found, rest)
+
+    def unknown_findings(spark: SparkSession) -> Sequence[Finding]:
         found = [check(spark) for check in _table_checks(table)]
-        return (
-            [*found, _types(spark, table), _bad_values(spark, table), *_collisions(state)]
-            if quality.defaults
-            else found
-        )
+        return [*found, _bad_values(spark, table)] if quality.defaults and state.bad_values else found
+
+    def own_findings(spark: SparkSession) -> Sequence[Finding]:
+        found = unknown_findings(spark)
+        if not quality.defaults:
+            return found
+        return [*found, _types(table.rows(spark).schema, table), *_by_state(state)]
 
     return (
-        replace(target, measurements=measurements, own_findings=own_findings, size=state.changes_applied),
+        replace(
+            target,
+            measurements=measurements,
+            own_findings=own_findings,
+            known_findings=known_findings,
+        ),
     )
 
 
@@ -177,7 +205,7 @@ def _key_rules(table: _Table) -> KeyRules:
     return KeyRules(defaults.get("not_null"), defaults.get("unique"), IMPLIED_KEYS)
 
 
-def _since(run: Run, target: CheckTarget, path: str, previous: PreviousResults) -> int:
+def _since(run: Run, target: CheckTarget, rules: KeyRules, path: str, previous: PreviousResults) -> int:
     """The silver batch after which keys are compared.
 
     All keys are compared where they differed the last time, and where something else has written to the
@@ -185,8 +213,9 @@ def _since(run: Run, target: CheckTarget, path: str, previous: PreviousResults) 
     """
     since, last = previous.batch(target.id), previous.of(target.id, IMPLIED_KEYS.name)
     version = previous.version(target.id)
+    names = {rule.name for rule in rules.all}
     has_failed = any(
-        not result.success for result in previous.results.get(target.id, ()) if result.kind in KEY_KINDS
+        not result.success for result in previous.results.get(target.id, ()) if result.rule in names
     )
     if last is None or has_failed or since == target.batch or version is None:
         return -1
@@ -273,9 +302,9 @@ def _against_snapshot(spark: SparkSession, *, table: _Table, rule: Rule) -> Find
     return compare_snapshot(table.rows(spark), read_snapshot(spark, rule.snapshot), rule, table.keys)
 
 
-def _types(spark: SparkSession, table: _Table) -> Finding:
+def _types(columns: StructType, table: _Table) -> Finding:
     """The replica's columns in Delta compared with those that were applied; runs no job."""
-    have = {field.name: field.dataType.simpleString() for field in table.rows(spark).schema.fields}
+    have = {field.name: field.dataType.simpleString() for field in columns.fields}
     wanted = {table.names[column.name]: column.type for column in table.state.columns}
     wrong = [
         f"{name}: {have.get(name, 'missing')}, applied as {kind}"
@@ -291,34 +320,27 @@ def _types(spark: SparkSession, table: _Table) -> Finding:
     )
 
 
-def _collisions(state: TableState) -> Sequence[Finding]:
-    """Whether added rows met existing ones; from the state alone."""
+def _by_state(state: TableState) -> Sequence[Finding]:
+    """What the state alone tells: that no cell is bad, and whether added rows met existing ones."""
+    found = [] if state.bad_values else [Finding(BAD_VALUES, state.changes_applied, 0, (), "none")]
     if not state.keys:
-        return ()
+        return found
     detail = (
         f"is the key {', '.join(state.keys)} too narrow? "
         "Name all its columns: tables: - match: … keys: […], then `rebuild`"
         if state.collisions.total
         else None
     )
-    return (
-        Finding(
-            INSERTS_MET,
-            state.changes_applied,
-            state.collisions.total,
-            (),
-            str(state.collisions),
-            detail,
-        ),
-    )
+    total = state.collisions.total
+    return [
+        *found,
+        Finding(INSERTS_MET, state.changes_applied, total, (), str(state.collisions), detail),
+    ]
 
 
 def _bad_values(spark: SparkSession, table: _Table) -> Finding:
     """The cells that are null or truncated in existing rows, and the changes whose key does not fit."""
-    state = table.state
-    if not state.bad_values:
-        return Finding(BAD_VALUES, state.changes_applied, 0, (), "none")
-    name = state.name
+    state, name = table.state, table.state.name
     mine = (F.col("source") == state.source) & F.col("database").eqNullSafe(F.lit(name.database))
     mine = mine & F.col("schema").eqNullSafe(F.lit(name.schema)) & (F.col("table") == name.table)
     listed = table.run.lake.read(spark, BAD_VALUES_TABLE).where(mine)

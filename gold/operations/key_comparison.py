@@ -7,21 +7,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import Finding, Measurement, MeasurementContext, Rule
 from framework.contracts.quality import MOST_KEYS
+from framework.contracts.table_names import CHANGES_TABLE
+from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import read_table
+from framework.lakehouse.local_tables import LocalTable
 from framework.pipeline.layer import Run
+from framework.quality.batch_log import batch_log
 from framework.quality.measurement import measure
+from framework.quality.memory import memory_of
 from framework.quality.row_checks import key_text
 from framework.text.formatting import quantity
 from gold.changes.effects import effects, key_names, table_rows, with_current_names
 from gold.changes.former_keys import former_keys, with_current_key
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile, namings_for
+from gold.operations.new_keys import NotTold, rows_as_implied
 from gold.planning.discovery import all_tasks
 from gold.planning.knowledge import CachedChanges, remembered
 from gold.planning.plan import policy_of
@@ -44,6 +51,11 @@ class KeyRules:
     unique: Rule | None
     implied: Rule
 
+    @property
+    def all(self) -> tuple[Rule, ...]:
+        """Those of the three that there are."""
+        return tuple(rule for rule in (self.not_null, self.unique, self.implied) if rule is not None)
+
 
 class ImpliedKeys:
     """Compares keys of tables.
@@ -57,6 +69,9 @@ class ImpliedKeys:
         self._lock = threading.Lock()
         self._tasks: dict[tuple[str, TableName], Task] | None = None
         self._cached: CachedChanges | None = None
+        self._is_cached = False
+        self._new: pa.Table | None = None
+        self._is_read = False
 
     def measurement(
         self, context: MeasurementContext, rules: KeyRules, state: TableState, since: int
@@ -65,10 +80,8 @@ class ImpliedKeys:
 
         If new keys seem to fail, all keys are compared, so that a late change causes no false alarm.
         """
-        measured_rules = tuple(
-            rule for rule in (rules.not_null, rules.unique, rules.implied) if rule is not None
-        )
-        task = self._task(state)
+        measured_rules = rules.all
+        task = self._tasks_by_place().get((state.source, state.name))
         if task is None or task.lineage.is_dropped:
             unknown = [
                 Finding(rule, 0, 0, (), "silver shows no such table", is_judged=False)
@@ -85,20 +98,60 @@ class ImpliedKeys:
             lambda counts: comparison.findings(context, counts, comparison_of_all),
         )
 
-    def _task(self, state: TableState) -> Task | None:
+    def known_findings(
+        self, rules: KeyRules, state: TableState, since: int, stored: LocalTable | None
+    ) -> Sequence[Finding] | None:
+        """The findings where this process can tell that new keys are as implied; None where Spark must look.
+
+        `stored` is the replica.
+        """
+        known = remembered(self._run)
+        task = None if known is None else self._tasks_by_place().get((state.source, state.name))
+        changes = None if task is None else self._new_changes()
+        if task is None or task.lineage.is_dropped or stored is None or changes is None:
+            return None
+        if not 0 <= memory_of(self._run).batch <= since:
+            return None
+        try:
+            rows = rows_as_implied(task, state, changes, since, stored)
+        except NotTold:
+            return None
+        return _all_implied(rules, state, rows, since)
+
+    def _new_changes(self) -> pa.Table | None:
+        """The changes that came after those of earlier runs; None where not all of them are counted."""
+        with self._lock:
+            if not self._is_read:
+                memory, self._is_read = memory_of(self._run), True
+                log = batch_log(memory)
+                new = memory.new_rows(CHANGES_TABLE, memory.marks.get(CHANGES_TABLE), CHANGES.names)
+                if new is not None and log is not None:
+                    is_all = log.has_counted(new["batch"].to_pylist(), memory.batch)
+                    self._new = new if is_all else None
+        return self._new
+
+    def _tasks_by_place(self) -> Mapping[tuple[str, TableName], Task]:
         with self._lock:
             if self._tasks is None:
-                run, known = self._run, remembered(self._run)
-                tasks = all_tasks(run, self._states) if known is None else known.tasks
+                known = remembered(self._run)
+                tasks = all_tasks(self._run, self._states) if known is None else known.tasks
                 self._tasks = {(task.source, task.name): task for task in tasks}
-                if known is not None and known.places >= self._tasks.keys():
+        return self._tasks
+
+    def _cached_changes(self) -> CachedChanges | None:
+        tasks = self._tasks_by_place()
+        with self._lock:
+            if not self._is_cached:
+                run, known = self._run, remembered(self._run)
+                if known is not None and known.places >= tasks.keys():
                     self._cached = known.changes
-                else:
-                    self._cached = cache_changes(run.spark, run.lake, tasks) if tasks else None
-        return self._tasks.get((state.source, state.name))
+                elif tasks:
+                    self._cached = cache_changes(run.spark, run.lake, list(tasks.values()))
+                self._is_cached = True
+        return self._cached
 
     def _changes(self, context: MeasurementContext, task: Task, state: TableState, since: int) -> DataFrame:
-        changes = changes_of(context.spark, self._run.lake, task, self._cached)
+        changes = changes_of(context.spark, self._run.lake, task, self._cached_changes())
         return changes.where((F.col("batch") <= state.batch) & (F.col("batch") > since))
 
 
@@ -143,36 +196,15 @@ class _Comparison:
         ):
             if rule is not None:
                 named = self._examples(context, which, F.col("key")) if failed else ()
-                found.append(
-                    Finding(
-                        rule,
-                        rows,
-                        failed,
-                        named,
-                        f"{failed:,} of {quantity(rows, 'new row' if self.since >= 0 else 'row')}",
-                    )
-                )
-        return [*found, self._implied(context, differing)]
-
-    def _implied(self, context: MeasurementContext, differing: int) -> Finding:
-        state = self.state
-        through = f"verified through {state.sequence} at {state.event_time} UTC"
-        detail = f"mainstem rebuild {state.name.dotted}" if differing else None
-        observed = (
-            quantity(differing, "key differs", "keys differ")
-            if differing
-            else f"{self._which} keys as implied, {through}"
-        )
-        named = (
-            self._examples(context, "difference IS NOT NULL", F.concat("key", F.lit(": "), "difference"))
-            if differing
-            else ()
-        )
-        return Finding(self.rules.implied, state.changes_applied, differing, named, observed, detail)
-
-    @property
-    def _which(self) -> str:
-        return "new" if self.since >= 0 else "all"
+                found.append(Finding(rule, rows, failed, named, _observed(failed, rows, self.since)))
+        if not differing:
+            return [*found, _implied(self.rules, self.state, self.since)]
+        text = F.concat("key", F.lit(": "), "difference")
+        named = self._examples(context, "difference IS NOT NULL", text)
+        told = quantity(differing, "key differs", "keys differ")
+        detail = f"mainstem rebuild {self.state.name.dotted}"
+        implied = Finding(self.rules.implied, self.state.changes_applied, differing, named, told, detail)
+        return [*found, implied]
 
     @property
     def _keys(self) -> tuple[str, ...]:
@@ -222,6 +254,22 @@ class _Comparison:
         both = _joined(newest, stored, self._keys, "full_outer" if self.since < 0 else "left")
         keys = [F.coalesce(F.col(f"g.{key}"), F.col(f"c.{key}")).alias(key) for key in self._keys]
         return both.select(*keys, "n", _difference(is_all=self.since < 0).alias("difference"))
+
+
+def _all_implied(rules: KeyRules, state: TableState, rows: int, since: int) -> list[Finding]:
+    """The findings where so many rows have a key, each one of its own, and all keys are as implied."""
+    found = [Finding(rule, rows, 0, (), _observed(0, rows, since)) for rule in rules.all[:-1]]
+    return [*found, _implied(rules, state, since)]
+
+
+def _observed(failed: int, rows: int, since: int) -> str:
+    return f"{failed:,} of {quantity(rows, 'new row' if since >= 0 else 'row')}"
+
+
+def _implied(rules: KeyRules, state: TableState, since: int) -> Finding:
+    which = "new" if since >= 0 else "all"
+    through = f"verified through {state.sequence} at {state.event_time} UTC"
+    return Finding(rules.implied, state.changes_applied, 0, (), f"{which} keys as implied, {through}")
 
 
 def _joined(left: DataFrame, right: DataFrame, keys: Sequence[str], how: str) -> DataFrame:

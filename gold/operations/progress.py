@@ -2,58 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from math import floor
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
-from framework.contracts.expectations import CheckTarget, Finding, Rule
+from framework.contracts.expectations import CheckTarget, Finding, KnownFindings, Rule
+from framework.contracts.table_names import BATCHES_TABLE
 from framework.pipeline.layer import Run
+from framework.quality.batch_log import (
+    APPLIED_KINDS,
+    Extent,
+    Place,
+    age,
+    batch_log,
+    keep_batches,
+    moment_text,
+)
+from framework.quality.memory import memory_of
 from framework.quality.rules import configured, digest, rule_of, unique_by_name
 from framework.text.formatting import quantity
-from gold.planning.table_state import State, TableState, silver_extents, table_id, waiting_batches
+from gold.planning.table_state import State, TableState
 
 APPLIED = Rule("applied", "applied")
 GATE = Rule("applied", "gate", is_gate=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Extent:
-    """Of one table: how many batches wait, its newest event time (text), and the age of that in seconds."""
-
-    behind: int
-    newest: str | None
-    age: int | None
-
-
 class Clock:
-    """How far silver has come, by table and by source, heartbeats included; one job for a run."""
+    """How far silver has come, by table and by source, heartbeats included; one job for a run at most."""
 
-    __slots__ = ("_of",)
+    __slots__ = ("_now", "_of")
 
     def __init__(self, run: Run, states: Mapping[tuple[str, TableName], TableState]) -> None:
-        extents = silver_extents(run.tables)
-        behind = waiting_batches(run.tables, states.values(), extents)
-        now = int(datetime.now(UTC).timestamp())
-        self._of: dict[tuple[str, TableName | None], _Extent] = {}
-        for row in extents:
-            place = (row["source"], None if row["table"] is None else table_id(row)[1])
-            newest = row["newest"]
-            age = None if newest is None else now - floor(newest.timestamp())
-            self._of[place] = _Extent(behind.get(table_id(row), 0), _utc_text(newest), age)
+        memory = memory_of(run)
+        log = batch_log(memory)
+        applied: dict[Place, int] = {place: state.batch for place, state in states.items()}
+        found = log.with_progress(applied) if log is not None else None
+        if found is None or log is None:
+            found, top, rows = _read_extents(run, states)
+            keep_batches(memory, top, rows, found)
+        else:
+            keep_batches(memory, log.top, log.rows, found)
+        self._of, self._now = found, datetime.now(UTC)
 
-    def table(self, state: TableState) -> _Extent:
+    def table(self, state: TableState) -> Extent:
         """How many batches the table has not applied, and its newest event."""
-        return self._of.get((state.source, state.name), _Extent(0, None, None))
+        return self._of.get((state.source, state.name), Extent())
+
+    def age(self, extent: Extent) -> int | None:
+        """The age of the newest event in seconds."""
+        return None if extent.newest is None else age(extent.newest, self._now)
 
     def source_age(self, source: str) -> int | None:
         """The age of the source's newest event of any table, in seconds."""
-        return min(
-            (e.age for (name, _), e in self._of.items() if name == source and e.age is not None), default=None
-        )
+        ages = (self.age(extent) for (name, _), extent in self._of.items() if name == source)
+        return min((found for found in ages if found is not None), default=None)
+
+
+def _read_extents(
+    run: Run, states: Mapping[tuple[str, TableName], TableState]
+) -> tuple[dict[Place, Extent], int, int]:
+    """The extent of each table by all of `ops/batches`, the newest batch, and the rows of all batches."""
+    counts = _with_progress(run.lake.read(run.spark, BATCHES_TABLE), states.values())
+    waiting = F.when(F.col("is_waiting"), F.col("batch"))
+    grouped = counts.groupBy("source", "database", "schema", "table").agg(
+        F.unix_micros(F.max("max_event_time")),
+        F.count_distinct(waiting),
+        F.coalesce(F.max(waiting), F.lit(-1)),
+        F.max("batch"),
+        F.sum("rows"),
+    )
+    found: dict[Place, Extent] = {}
+    top, total = -1, 0
+    for source, database, schema, table, newest, behind, last, batch, rows in grouped.collect():
+        name = TableName(database, schema, table) if table is not None else None
+        state = states.get((source, name)) if name else None
+        found[(source, name)] = Extent(newest, state.batch if state else -1, behind, last)
+        top, total = max(top, batch), total + rows
+    return found, top, total
+
+
+def _with_progress(counts: DataFrame, states: Iterable[TableState]) -> DataFrame:
+    """Adds `is_waiting` to rows of `ops/batches`: whether their table has not applied their changes yet.
+
+    A table without a state has applied nothing.
+    """
+    rows = [
+        (state.source, state.name.database, state.name.schema, state.name.table, state.batch)
+        for state in states
+    ]
+    schema = "source string, database string, schema string, `table` string, applied bigint"
+    progress = counts.sparkSession.createDataFrame(rows, schema)
+    mine = [counts[name].eqNullSafe(progress[name]) for name in ("source", "database", "schema", "table")]
+    is_waiting = F.col("kind").isin(*APPLIED_KINDS) & (F.col("batch") > F.coalesce("applied", F.lit(-1)))
+    joined = counts.join(F.broadcast(progress), mine, "left")
+    return joined.select(*(counts[name] for name in counts.columns), is_waiting.alias("is_waiting"))
 
 
 def progress_target(run: Run, state: TableState, clock: Clock) -> CheckTarget:
@@ -64,13 +109,18 @@ def progress_target(run: Run, state: TableState, clock: Clock) -> CheckTarget:
     rules = (APPLIED, *unique_by_name(entries))
     extent = clock.table(state)
 
-    def own_findings(_: SparkSession) -> Sequence[Finding]:
-        return [
-            _applied(state, extent.behind),
-            *(_fresh(rule, state, extent, clock) for rule in unique_by_name(entries)),
-        ]
+    def findings() -> list[Finding]:
+        fresh = (_fresh(rule, state, extent, clock) for rule in unique_by_name(entries))
+        return [_applied(state, extent.behind), *fresh]
 
-    return CheckTarget("source", state.source, state.name, own_findings=own_findings, suite=digest(rules))
+    return CheckTarget(
+        "source",
+        state.source,
+        state.name,
+        own_findings=lambda _: findings(),
+        known_findings=lambda: KnownFindings(findings()),
+        suite=digest(rules),
+    )
 
 
 def _applied(state: TableState, behind: int) -> Finding:
@@ -109,30 +159,22 @@ def _applied(state: TableState, behind: int) -> Finding:
     )
 
 
-def _fresh(rule: Rule, state: TableState, extent: _Extent, clock: Clock) -> Finding:
+def _fresh(rule: Rule, state: TableState, extent: Extent, clock: Clock) -> Finding:
     """A table without changes is as fresh as its source, unless it has not applied what silver has."""
-    ages = [extent.age] if extent.behind else [extent.age, clock.source_age(state.source)]
-    age = min((a for a in ages if a is not None), default=None)
-    if age is None or rule.limit is None:
+    ages = [clock.age(extent), *(() if extent.behind else (clock.source_age(state.source),))]
+    seconds = min((a for a in ages if a is not None), default=None)
+    if seconds is None or rule.limit is None:
         return Finding(rule, 0, 1, (state.name.dotted,), "no event yet")
-    failed = int(age > rule.limit.total_seconds())
+    failed = int(seconds > rule.limit.total_seconds())
     keys = (state.name.dotted,) if failed else ()
     return Finding(
         rule,
         1,
         failed,
         keys,
-        f"newest event {extent.newest} UTC",
-        f"the source is {timedelta(seconds=age)} behind the clock",
+        f"newest event {moment_text(extent.newest) if extent.newest is not None else None} UTC",
+        f"the source is {timedelta(seconds=seconds)} behind the clock",
     )
-
-
-def _utc_text(moment: datetime | None) -> str | None:
-    """A time in UTC as Spark writes it, without zeros at the end of its digits."""
-    if moment is None:
-        return None
-    plain = moment.astimezone(UTC).replace(tzinfo=None)
-    return plain.isoformat(sep=" ", timespec="microseconds").rstrip("0").rstrip(".")
 
 
 def _format_moment(moment: datetime | None) -> str:

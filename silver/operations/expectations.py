@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.quality import OnChange
 from framework.contracts.ddl_actions import TableName
-from framework.contracts.expectations import CheckTarget, Finding, PreviousResults, Rule
+from framework.contracts.expectations import CheckTarget, Finding, KnownFindings, PreviousResults, Rule
 from framework.contracts.quality import MOST_KEYS, Severity
 from framework.contracts.table_names import (
     BATCHES_TABLE,
@@ -22,12 +22,15 @@ from framework.contracts.table_names import (
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, QUARANTINE
 from framework.pipeline.layer import Run
+from framework.quality.batch_log import BatchLog, age, batch_log, keep_batches, moment_text
+from framework.quality.memory import memory_of
 from framework.quality.rules import digest, rule_of, unique_by_name
 from framework.text.formatting import quantity
 from silver.batches import quality_rules
 from silver.batches.batch_counts import COUNTS_SCHEMA
 from silver.batches.landings import SourceEpochs, read_source_epochs
 from silver.epochs.history import StoppedSource
+from silver.operations.new_outcomes import known_findings
 from silver.operations.reconciliation import Ledger, place_text, reconciled
 
 KINDS = (
@@ -55,21 +58,23 @@ def expectations(run: Run, past: PreviousResults) -> Sequence[CheckTarget]:
     if version is None:
         return ()
     quality = run.config.quality
-    known = read_source_epochs(run.spark, run.lake, run.config)
+    known, log = read_source_epochs(run.spark, run.lake, run.config), batch_log(memory_of(run))
     stopped_sources = known.history.stopped_sources()
     found = [
-        _source(run, name, stopped_sources.get(name))
+        _source(run, name, stopped_sources.get(name), log)
         for name in sorted(run.config.sources)
         if quality.defaults or name in quality.sources
     ]
     if quality.defaults or quality.reconciliation or quality_rules.change_rules(quality, OnChange.WARN):
-        found += [_changes(run, past, version, known)]
+        found += [_changes(run, past, version, known, log)]
     if quality.defaults:
         found += [_quarantine(run), _pending(run)]
     return found
 
 
-def _changes(run: Run, past: PreviousResults, version: int, known: SourceEpochs) -> CheckTarget:
+def _changes(
+    run: Run, past: PreviousResults, version: int, known: SourceEpochs, log: BatchLog | None
+) -> CheckTarget:
     lake, name = run.lake, TableName(None, None, "changes")
     quality = run.config.quality
     warnings = quality_rules.change_rules(quality, OnChange.WARN)
@@ -87,9 +92,10 @@ def _changes(run: Run, past: PreviousResults, version: int, known: SourceEpochs)
     shape = {rule.name for rule in RULES}
     has_failed = any(r.success is False and r.rule in shape for r in past.results.get(plain.id, ()))
     since = -1 if has_failed else past.batch(plain.id)
-    new = F.sum(F.when(F.col("batch") > since, F.col("rows")))
-    top = lake.rows(run.spark, BATCHES_TABLE, COUNTS_SCHEMA).agg(F.max("batch"), new).first()
-    batch, size = (int(top[0]), int(top[1] or 0)) if top and top[0] is not None else (-1, 0)
+    memory = memory_of(run)
+    batch, size = _extent(run, since, log)
+    marks = {table: memory.table(table) for table in (MESSAGES_TABLE, CHANGES_TABLE)}
+    reads = {table: found.mark for table, found in marks.items() if found is not None}
 
     def rows(spark: SparkSession) -> DataFrame:
         changes = lake.read(spark, CHANGES_TABLE).where(F.col("batch") > since)
@@ -100,7 +106,7 @@ def _changes(run: Run, past: PreviousResults, version: int, known: SourceEpochs)
     def measured(spark: SparkSession) -> Sequence[Finding]:
         return reconciled(Ledger(spark, run, past, plain, since, known)) if quality.reconciliation else ()
 
-    return CheckTarget(
+    target = CheckTarget(
         "silver",
         None,
         name,
@@ -108,67 +114,79 @@ def _changes(run: Run, past: PreviousResults, version: int, known: SourceEpochs)
         rows,
         (*MESSAGE_AT, "kind"),
         own_findings=measured,
+        reads=reads if len(reads) == len(marks) else {},
         size=size,
         version=version,
         batch=batch,
         suite=suite,
     )
 
+    def known_of_all() -> KnownFindings | None:
+        findings = known_findings(memory, target, known, log, RULES if since >= 0 else ())
+        return None if findings is None else KnownFindings(findings)
+
+    return replace(target, known_findings=known_of_all)
+
+
+def _extent(run: Run, since: int, log: BatchLog | None) -> tuple[int, int]:
+    """The newest batch, and how many rows of the change table are after the batch `since`, or about that."""
+    if log is None:
+        new = F.sum(F.when(F.col("batch") > since, F.col("rows")))
+        counts = run.lake.rows(run.spark, BATCHES_TABLE, COUNTS_SCHEMA)
+        top = counts.agg(F.max("batch"), new, F.sum("rows")).first()
+        if top is None or top[0] is None:
+            return -1, 0
+        keep_batches(memory_of(run), int(top[0]), int(top[2]))
+        return int(top[0]), int(top[1] or 0)
+    if log.extents is None:
+        keep_batches(memory_of(run), log.top, log.rows)
+    return log.top, log.rows if since < 0 else sum(row["rows"] for row in log.new if row["batch"] > since)
+
 
 def _quarantine(run: Run) -> CheckTarget:
+    name = TableName(None, None, "quarantine")
+    version = run.lake.version(run.spark, QUARANTINE_TABLE)
+    target = CheckTarget("silver", None, name, version=version, suite=digest((QUARANTINED,)))
+    if version is None:
+        return replace(target, known_findings=lambda: KnownFindings([_quarantined({}, ())]))
+
     def measured(spark: SparkSession) -> Sequence[Finding]:
         open_rows = run.lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
         reasons = {row[0]: row[1] for row in open_rows.groupBy("reason").count().collect()}
-        failed = sum(reasons.values())
         place = F.concat(place_text(), F.lit(": "), F.col("reason"))
-        rows = (
-            open_rows.select(place.alias("key")).orderBy("key").limit(MOST_KEYS).collect() if failed else []
-        )
-        observed = ", ".join(f"{reason}: {count:,}" for reason, count in sorted(reasons.items())) or "none"
-        return (
-            Finding(
-                QUARANTINED,
-                failed,
-                failed,
-                tuple(row[0] for row in rows),
-                observed,
-                "mainstem replay" if failed else None,
-            ),
-        )
+        keys = open_rows.select(place.alias("key")).orderBy("key").limit(MOST_KEYS)
+        return [_quarantined(reasons, [row[0] for row in keys.collect()] if reasons else ())]
 
-    name = TableName(None, None, "quarantine")
-    version = run.lake.version(run.spark, QUARANTINE_TABLE)
-    return CheckTarget(
-        "silver", None, name, own_findings=measured, version=version, suite=digest((QUARANTINED,))
-    )
+    return replace(target, own_findings=measured)
+
+
+def _quarantined(reasons: Mapping[str, int], keys: Sequence[str]) -> Finding:
+    failed = sum(reasons.values())
+    observed = ", ".join(f"{reason}: {count:,}" for reason, count in sorted(reasons.items())) or "none"
+    return Finding(QUARANTINED, failed, failed, tuple(keys), observed, "mainstem replay" if failed else None)
 
 
 def _pending(run: Run) -> CheckTarget:
-    def measured(spark: SparkSession) -> Sequence[Finding]:
-        age = F.max("event_time").cast("long") - F.min("event_time").cast("long")
-        row = (
-            run.lake.rows(spark, PENDING_TABLE, CHANGES)
-            .agg(F.count("*"), age, F.min("event_time").cast("string"))
-            .first()
-        )
-        count, oldest = (int(row[0]), row[2]) if row else (0, None)
-        return (
-            Finding(
-                WAITING,
-                count,
-                0,
-                (),
-                quantity(count, "half waits", "halves wait")
-                + (f", the oldest of {oldest} UTC" if count else ""),
-            ),
-        )
-
     name = TableName(None, None, "pending")
     version = run.lake.version(run.spark, PENDING_TABLE)
-    return CheckTarget("silver", None, name, own_findings=measured, version=version, suite=digest((WAITING,)))
+    target = CheckTarget("silver", None, name, version=version, suite=digest((WAITING,)))
+    if version is None:
+        return replace(target, known_findings=lambda: KnownFindings([_waiting(0, None)]))
+
+    def measured(spark: SparkSession) -> Sequence[Finding]:
+        halves = run.lake.rows(spark, PENDING_TABLE, CHANGES)
+        row = halves.agg(F.count("*"), F.min("event_time").cast("string")).first()
+        return [_waiting(int(row[0]), row[1]) if row else _waiting(0, None)]
+
+    return replace(target, own_findings=measured)
 
 
-def _source(run: Run, source: str, stopped: StoppedSource | None) -> CheckTarget:
+def _waiting(count: int, oldest: str | None) -> Finding:
+    since = f", the oldest of {oldest} UTC" if count else ""
+    return Finding(WAITING, count, 0, (), quantity(count, "half waits", "halves wait") + since)
+
+
+def _source(run: Run, source: str, stopped: StoppedSource | None, log: BatchLog | None) -> CheckTarget:
     """Whether the source goes on, and how new its newest event is.
 
     Heartbeats count, so an idle source is not stale.
@@ -177,12 +195,22 @@ def _source(run: Run, source: str, stopped: StoppedSource | None) -> CheckTarget
     fresh = Rule("freshness", "freshness", limit=limit)
     rules = (*((POSITIONS,) if run.config.quality.defaults else ()), *((fresh,) if limit else ()))
 
-    def measured(spark: SparkSession) -> Sequence[Finding]:
-        return [
-            _positions(stopped) if rule is POSITIONS else _fresh(spark, run, source, rule) for rule in rules
-        ]
+    def found(newest: int | None) -> list[Finding]:
+        return [_positions(stopped) if rule is POSITIONS else _fresh(newest, source, rule) for rule in rules]
 
-    return CheckTarget("source", source, None, own_findings=measured, suite=digest(rules))
+    def known() -> KnownFindings | None:
+        if limit and (log is None or log.extents is None):
+            return None
+        return KnownFindings(found(log.newest_event(source) if limit and log else None))
+
+    def measured(_: SparkSession) -> list[Finding]:
+        counts = run.lake.rows(run.spark, BATCHES_TABLE, COUNTS_SCHEMA).where(F.col("source") == source)
+        row = counts.agg(F.unix_micros(F.max("max_event_time"))).first()
+        return found(row[0] if row else None)
+
+    return CheckTarget(
+        "source", source, None, own_findings=measured, known_findings=known, suite=digest(rules)
+    )
 
 
 def _positions(stopped: StoppedSource | None) -> Finding:
@@ -197,14 +225,11 @@ def _positions(stopped: StoppedSource | None) -> Finding:
     )
 
 
-def _fresh(spark: SparkSession, run: Run, source: str, rule: Rule) -> Finding:
-    counts = run.lake.rows(spark, BATCHES_TABLE, COUNTS_SCHEMA).where(F.col("source") == source)
-    age = F.unix_timestamp(F.current_timestamp()) - F.unix_timestamp(F.max("max_event_time"))
-    row = counts.agg(age, F.max("max_event_time").cast("string")).first()
-    if row is None or row[0] is None or rule.limit is None:
+def _fresh(newest: int | None, source: str, rule: Rule) -> Finding:
+    if newest is None or rule.limit is None:
         return Finding(rule, 0, 1, (source,), "no event yet")
-    failed = int(row[0] > rule.limit.total_seconds())
+    seconds = age(newest, datetime.now(UTC))
+    failed = int(seconds > rule.limit.total_seconds())
     keys = (source,) if failed else ()
-    return Finding(
-        rule, 1, failed, keys, f"newest event {row[1]} UTC", f"{timedelta(seconds=int(row[0]))} old"
-    )
+    observed = f"newest event {moment_text(newest)} UTC"
+    return Finding(rule, 1, failed, keys, observed, f"{timedelta(seconds=seconds)} old")

@@ -5,32 +5,43 @@ Offsets and transactions are complete.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config.model import Layout
+from framework.config.model import Config, Layout
 from framework.contracts.expectations import CheckTarget, Finding, PreviousResults, Rule
 from framework.contracts.quality import MOST_KEYS, Severity
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.pipeline.layer import Run
+from framework.quality.memory import memory_of
 from framework.spark.comparison import compare
 from framework.text.formatting import quantity
 from silver.batches.batch_counts import COUNTS_SCHEMA
 from silver.batches.landings import SourceEpochs, before_halves_of, identify, identify_all, outcomes_in_epochs
+from silver.operations.offset_spans import (
+    GAPS,
+    NO_BROKER,
+    PARTITION,
+    Partition,
+    Span,
+    brokers,
+    joined_spans,
+    keep_spans,
+    kept_spans,
+    told,
+)
 from silver.stream.checkpoint import counted_from
 
 ACCOUNTED = Rule("every_message_has_a_fate", "accounted")
 TRACEABLE = Rule("every_fate_has_its_message", "traceable")
 ONCE = Rule("every_message_once", "accounted")
-GAPS = Rule("offsets_without_gaps", "offset_gaps", severity=Severity.WARN)
 TRANSACTIONS = Rule("transactions_complete", "transactions", severity=Severity.WARN)
 _MOST_TOPICS = 50
-_PARTITION = ("source", "topic", "partition", "epoch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,30 +123,46 @@ def _compared(ledger: Ledger, messages: DataFrame, total: int) -> list[Finding]:
         unknown_rows = unknown_rows.join(_near(everything, unknown_rows), list(MESSAGE_ID), "left_anti")
         unknown_count = unknown_rows.count()
     return [
-        Finding(
-            ACCOUNTED,
+        *_told(
             total,
-            lost_count,
-            _coordinates(lost_rows, lost_count),
-            f"{quantity(seen, 'message')}, {lost_count:,} without an outcome",
-        ),
-        Finding(
-            TRACEABLE,
             seen,
-            unknown_count,
-            _coordinates(unknown_rows, unknown_count),
-            f"{quantity(unknown_count, 'outcome')} without a message",
-        ),
-        Finding(
-            ONCE,
-            seen,
-            twice_count,
-            _coordinates(both.where(_is_twice(ledger)), twice_count),
-            f"{quantity(twice_count, 'pair of coordinates', 'pairs of coordinates')} landed twice",
+            (lost_count, _coordinates(lost_rows, lost_count)),
+            (unknown_count, _coordinates(unknown_rows, unknown_count)),
+            (twice_count, _coordinates(both.where(_is_twice(ledger)), twice_count)),
         ),
         _gaps(messages, ledger),
         *_transactions(ledger),
     ]
+
+
+_Failed = tuple[int, tuple[str, ...]]
+"""How many messages break a rule, and some of their coordinates."""
+
+
+def _told(total: int, seen: int, lost: _Failed, unknown: _Failed, twice: _Failed) -> Iterator[Finding]:
+    """The findings for so many messages, of which some break a rule; `seen` of all are compared."""
+    observed = f"{quantity(seen, 'message')}, {lost[0]:,} without an outcome"
+    yield Finding(ACCOUNTED, total, *lost, observed)
+    yield Finding(TRACEABLE, seen, *unknown, f"{quantity(unknown[0], 'outcome')} without a message")
+    places = quantity(twice[0], "pair of coordinates", "pairs of coordinates")
+    yield Finding(ONCE, seen, *twice, f"{places} landed twice")
+
+
+def all_accounted(total: int, seen: int) -> list[Finding]:
+    """The findings where all messages have an outcome, all outcomes a message, and none landed twice."""
+    return list(_told(total, seen, (0, ()), (0, ()), (0, ())))
+
+
+def transactions_told(count: int, failed: int = 0, keys: tuple[str, ...] = ()) -> Finding:
+    """The finding for so many transactions, of which some lack changes."""
+    lack = quantity(failed, "transaction lacks changes", "transactions lack changes")
+    return Finding(TRANSACTIONS, count, failed, keys, lack)
+
+
+def may_land_twice(config: Config, source: str) -> bool:
+    """Whether coordinates of a source may land more than once: in dumps that overlap, or in a later epoch."""
+    found = config.sources[source]
+    return found.layout is Layout.KCAT or found.epoch > 1
 
 
 def _near(messages: DataFrame, wanted: DataFrame) -> DataFrame:
@@ -161,50 +188,44 @@ def _is_twice(ledger: Ledger) -> Column:
     Dumps of layout `kcat` may overlap, and a source in a later epoch may number its messages from the start
     again.
     """
-    exempt = [
-        name
-        for name, source in ledger.run.config.sources.items()
-        if source.layout is Layout.KCAT or source.epoch > 1
-    ]
+    config = ledger.run.config
+    exempt = [name for name in config.sources if may_land_twice(config, name)]
     return (F.col("expected") > 1) & ~F.col("source").isin(*exempt)
 
 
 def _gaps(messages: DataFrame, ledger: Ledger) -> Finding:
     """Missing offsets of a broker's partitions. In files, an empty line has a number and is no message."""
-    kafka = [name for name, source in ledger.run.config.sources.items() if source.kafka is not None]
+    kafka = brokers(ledger.run.config)
     if not kafka:
-        return Finding(GAPS, 0, 0, (), "no source has a broker's offsets")
+        return NO_BROKER
+    memory = memory_of(ledger.run)
     last = ledger.past.of(ledger.subject.id, GAPS.name)
     everything = ledger.messages().where(F.col("source").isin(*kafka))
-    if ledger.since < 0 or last is None or last.failed_count:
-        spans = _spans(everything)
-    else:
-        fresh = _spans(messages.where(F.col("source").isin(*kafka)).select(*MESSAGE_ID).distinct())
-        spans = [*(s for s in fresh if s["gap"] == 0), *_beside(everything, fresh)]
-    failed = sum(max(row["gap"], 0) for row in spans)
-    keys = tuple(
-        sorted(f"{r['source']}/{r['topic']}/{r['partition']}: {r['gap']}" for r in spans if r["gap"] > 0)
-    )[:MOST_KEYS]
-    detail = "compacted topics and transactions of producers leave gaps too" if failed else None
-    return Finding(
-        GAPS,
-        sum(row["n"] for row in spans),
-        failed,
-        keys,
-        f"{quantity(failed, 'offset')} without a message",
-        detail,
-    )
+    if ledger.since >= 0 and last is not None and not (last.failed_count and not memory.is_kept):
+        rows = _spans(messages.where(F.col("source").isin(*kafka)).select(*MESSAGE_ID).distinct())
+        if not memory.is_kept:
+            rows = [*(row for row in rows if row["gap"] == 0), *_beside(everything, rows)]
+            return told(_by_partition(rows), sum(row["n"] for row in rows))
+        kept = kept_spans(memory, ledger.epochs)
+        found = None if kept is None else joined_spans(kept, _by_partition(rows))
+        if found is not None:
+            keep_spans(memory, ledger.epochs, found)
+            return told(found, sum(row["n"] for row in rows))
+    rows = _spans(everything)
+    keep_spans(memory, ledger.epochs, _by_partition(rows))
+    return told(_by_partition(rows), sum(row["n"] for row in rows))
 
 
 def _spans(messages: DataFrame) -> list[Row]:
-    """For each partition its lowest offset, and how many offsets up to the highest have no message."""
+    """For each partition its lowest and highest offset, and how many offsets between have no message."""
     offset = F.col("offset")
     missing = F.max(offset) - F.min(offset) + 1 - F.count_distinct(offset)
-    return (
-        messages.groupBy(*_PARTITION)
-        .agg(missing.alias("gap"), F.count("*").alias("n"), F.min(offset).alias("low"))
-        .collect()
-    )
+    span = (missing.alias("gap"), F.count("*").alias("n"), F.min(offset).alias("low"))
+    return messages.groupBy(*PARTITION).agg(*span, F.max(offset).alias("high")).collect()
+
+
+def _by_partition(rows: Sequence[Row]) -> dict[Partition, Span]:
+    return {_partition_of(row): Span(row["low"], row["high"], row["gap"]) for row in rows}
 
 
 def _beside(messages: DataFrame, fresh: Sequence[Row]) -> list[Row]:
@@ -215,7 +236,7 @@ def _beside(messages: DataFrame, fresh: Sequence[Row]) -> list[Row]:
     """
     behind = (
         messages.where(F.col("offset").isin(*(row["low"] - 1 for row in fresh)))
-        .select(*_PARTITION, "offset")
+        .select(*PARTITION, "offset")
         .distinct()
         .collect()
     )
@@ -228,8 +249,8 @@ def _beside(messages: DataFrame, fresh: Sequence[Row]) -> list[Row]:
     return [row for row in _spans(topics) if _partition_of(row) in mine]
 
 
-def _partition_of(row: Row) -> tuple[object, ...]:
-    return tuple(row[name] for name in _PARTITION)
+def _partition_of(row: Row) -> Partition:
+    return row["source"], row["topic"], row["partition"], row["epoch"]
 
 
 def _transactions(ledger: Ledger) -> list[Finding]:
@@ -261,15 +282,7 @@ def _transactions(ledger: Ledger) -> list[Finding]:
     failed = open_rows.count()
     rows = open_rows.orderBy("source", "transaction_id").limit(MOST_KEYS).collect() if failed else []
     keys = tuple(f"{row['source']}/{row['transaction_id']}: {row['n']} of {row['announced']}" for row in rows)
-    return [
-        Finding(
-            TRANSACTIONS,
-            announced.count(),
-            failed,
-            keys,
-            quantity(failed, "transaction lacks changes", "transactions lack changes"),
-        )
-    ]
+    return [transactions_told(announced.count(), failed, keys)]
 
 
 def _short(announced: DataFrame, changes: DataFrame) -> DataFrame:
