@@ -16,6 +16,7 @@ from bronze.source import Feed
 from framework.config.sources import Source
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.progress import Progress
 
 Drop = Callable[..., Path]
 Landed = Callable[..., list[tuple[object, ...]]]
@@ -28,7 +29,7 @@ class NoOptions(BaseModel):
 
 def run_source(spark: SparkSession, feed: Feed) -> SourceResult:
     """Lands what is new in one source."""
-    return land_sources(spark, [feed]).sources[0]
+    return land_sources(spark, [feed], Progress()).sources[0]
 
 
 @pytest.fixture
