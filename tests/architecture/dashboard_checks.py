@@ -75,7 +75,9 @@ def _query_problems(query: str) -> Iterator[str]:
 
 
 def _columns(query: str) -> set[str]:
-    return set(sqlglot.parse_one(query, read="databricks").named_selects)
+    parsed = sqlglot.parse_one(query, read="databricks")
+    assert isinstance(parsed, sqlglot.exp.Query), query
+    return set(parsed.named_selects)
 
 
 def _tile_problems(widget: Mapping[str, Any], columns: Mapping[str, set[str]]) -> Iterator[str]:

@@ -42,8 +42,9 @@ def uses(source: str) -> Iterator[tuple[int, str]]:
         for node in ast.walk(function)
     }
     for node in ast.walk(tree):
-        is_forbidden = isinstance(node, ast.Attribute) and node.attr in FORBIDDEN and not _is_functools(node)
-        if is_forbidden and id(node) not in guarded:
+        if not isinstance(node, ast.Attribute) or node.attr not in FORBIDDEN:
+            continue
+        if not _is_functools(node) and id(node) not in guarded:
             yield node.lineno, node.attr
 
 

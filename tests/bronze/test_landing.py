@@ -17,13 +17,13 @@ from bronze.files import sections
 from bronze.files.file_log import log_table
 from bronze.files.listing import Clock
 from bronze.job import SourceResult, run_bronze
-from bronze.landing import as_raised, batch_lander, count_landed
+from bronze.landing import batch_lander, count_landed
 from bronze.source import Feed
 from bronze.sources.files import KIND, discover, parts
 from framework.config.model import load_config
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
-from framework.errors import MainstemError
+from framework.errors import MainstemError, as_raised
 from tests.bronze.conftest import run_source
 
 Drop = Callable[..., Path]

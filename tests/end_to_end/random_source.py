@@ -357,10 +357,10 @@ class RandomSource:
     def _tell(self, table: RandomTable, op: str, before: Row | None, after: Row | None) -> None:
         self.number += 1
         logged = self._as_logged(table)
-        images = [
+        was, now = (
             None if row is None else {name: row[name] for name in table.kinds} for row in (before, after)
-        ]
-        change = Change(logged, op, *images, logged.types, self.number, self.now, 1)
+        )
+        change = Change(logged, op, was, now, logged.types, self.number, self.now, 1)
         previous = self.logged[-1] if self.logged else None
         is_tied = previous is not None and previous.event.at == self.now
         if is_tied and previous is not None:

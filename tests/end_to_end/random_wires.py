@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from random import Random
 
 from tests.end_to_end.random_statements import RandomTable
@@ -239,7 +239,7 @@ def ogg(event: Event) -> list[str]:
 
 def dms(event: Event) -> list[str]:
     assert event.table is not None
-    moment = f"{datetime.fromtimestamp(event.at / 1000, wires.UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
+    moment = f"{datetime.fromtimestamp(event.at / 1000, UTC):%Y-%m-%dT%H:%M:%S.%f}Z"
     metadata = {
         "timestamp": moment,
         "record-type": "data" if isinstance(event, Change) else "control",

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from bronze.layer import LAYER as BRONZE
 from framework.config.model import load_config
+from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport, Run
 from gold.layer import LAYER as GOLD
@@ -102,10 +103,10 @@ def test_hostile_sources_of_every_format_do_not_touch_a_healthy_one(
 
     with bounded():
         lake, (landed, read, applied) = run_layers(spark, tmp_path, sources)
-        assert [(error.condition, "source broken" in error.where) for error in landed.errors] == [
-            ("FILE_CORRUPT", True)
-        ]
-        assert {error.condition for error in read.errors} <= {"SOURCE_RESET", "ENCODING_UNKNOWN"}
+        assert [
+            (named(error).condition, "source broken" in named(error).where) for error in landed.errors
+        ] == [("FILE_CORRUPT", True)]
+        assert {named(error).condition for error in read.errors} <= {"SOURCE_RESET", "ENCODING_UNKNOWN"}
         assert not any("source shop" in str(error) for error in (*read.errors, *applied.errors))
         assert {line.name: line.state for line in applied.tables}["shop.item"] == "ok"
         table = spark.read.format("delta").load(f"{lake.root}/gold/shop/item")
@@ -129,6 +130,12 @@ def test_hostile_sources_of_every_format_do_not_touch_a_healthy_one(
         left = without_outcome(spark, lake)
         assert all(first[name] not in left.get(name, ()) for name in first)
         assert all(set(left.get(name, ())) <= set(waiting[name]) for name in left)
+
+
+def named(error: Exception) -> MainstemError:
+    """An error of the pipeline's own; any other is a fault of the test."""
+    assert isinstance(error, MainstemError), repr(error)
+    return error
 
 
 def run_layers(

@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 import gold.job
 from framework.cli import main
+from gold.writing.apply import apply_table
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_crashes import ROOT
 from tests.end_to_end.test_repair import command
@@ -97,7 +98,7 @@ def test_a_message_of_500_mb_is_quarantined_and_one_of_60_is_a_row(
 def test_fifty_new_tables_beside_a_busy_one_are_all_right_in_bounded_threads(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop, apply, at_once, most = Shop(spark, tmp_path), gold.job.apply_table, list[int](), list[int]()
+    shop, apply, at_once, most = Shop(spark, tmp_path), apply_table, list[int](), list[int]()
     guard = threading.Lock()
 
     def counted(*words: Any, **more: Any) -> Any:

@@ -182,7 +182,7 @@ def test_a_gate_holds_back_a_batch_and_broken_changes_wait_in_quarantine(
     with webhook() as (address, received):
         _check_gate(Shop(spark, tmp_path, f"{BEFORE_APPLYING}alerts: [{{webhook: '{address}'}}]\n"), capsys)
     assert [(sent["exit_code"], sent["problems"] == []) for sent in received] == [(3, False), (0, True)]
-    assert received[1]["text"].startswith("mainstem shop: all is well again")
+    assert str(received[1]["text"]).startswith("mainstem shop: all is well again")
 
 
 def _check_gate(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:

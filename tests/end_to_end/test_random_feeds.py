@@ -260,8 +260,8 @@ def test_changes_hold_each_change_once_with_both_images(pipeline: Pipeline) -> N
     whole = [row for row in found if row["half"] is None]
     expected: Counter[tuple[str, str, str]] = Counter()
     for name, (_, source) in pipeline.feeds.items():
-        changes = (change for change in source.changes() if not pipeline.repairs.is_forgotten(change))
-        expected.update((name, change.table.name, change.op) for change in changes)
+        kept = (change for change in source.changes() if not pipeline.repairs.is_forgotten(change))
+        expected.update((name, change.table.name, change.op) for change in kept)
     assert Counter((row["source"], row["table"], row["op"]) for row in whole) == expected, (
         f"MAINSTEM_SEED={pipeline.seed}"
     )

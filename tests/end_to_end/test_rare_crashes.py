@@ -20,9 +20,10 @@ from pyspark.sql import SparkSession
 from framework.cli import main
 from framework.pipeline.fault_injection import VARIABLE
 from tests.end_to_end.test_blob_to_replica import item, message
-from tests.end_to_end.test_crashes import CHAOS, RARE, ROOT, Place, compare, ended
+from tests.end_to_end.test_crashes import CHAOS, RARE, ROOT, Place, compare
 from tests.end_to_end.test_kills import CONFIG, land
 from tests.end_to_end.test_repair import later
+from tests.processes import ended
 
 DUMP = "id,name,price\n1,of the dump,0.5\n7,box,7.0\n"
 AGAIN, EPOCH = ("rebuild", "shop.item", "--from", "bronze"), ("run", "--through", "gold")

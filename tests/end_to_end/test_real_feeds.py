@@ -184,7 +184,7 @@ def test_feeds_of_other_writers_reach_their_replicas_and_the_counts_add_up(work:
         "t1": "dropped",
     }
 
-    report = collect(work.spark, work.lake, work.config)
+    report = collect(work)
     sums = totals(report)
     assert (sums.messages, sums.without_fate, sums.further_rows) == (16, 0, 1)
     assert parts(report).total() - sums.further_rows == 16

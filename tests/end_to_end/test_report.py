@@ -144,7 +144,9 @@ def test_the_dashboard_asks_the_operational_tables_what_they_hold(shop: Shop, sp
     try:
         for name, query in queries(text).items():
             answer = spark.sql(query)
-            assert set(answer.columns) == set(sqlglot.parse_one(query, read="databricks").named_selects), name
+            parsed = sqlglot.parse_one(query, read="databricks")
+            assert isinstance(parsed, sqlglot.exp.Query), name
+            assert set(answer.columns) == set(parsed.named_selects), name
             found[name] = [row.asDict() for row in answer.collect()]
     finally:
         for name in TABLES:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from framework.naming import text_literal
 from gold.writing import replica
+from gold.writing.merge import merge_latest
 from tests.gold.silver_builder import ChangeSpec, GoldPipeline, delete, insert, row, update
 
 Bounds = Mapping[str, tuple[str, str]] | None
@@ -21,7 +22,7 @@ TEXT = {"id": "string"}
 def bounds(monkeypatch: pytest.MonkeyPatch) -> list[Bounds]:
     """The bounds of each merge, in order."""
     found: list[Bounds] = []
-    merge = replica.merge_latest
+    merge = merge_latest
 
     def record(*given: Any) -> Any:
         found.append(given[-1])

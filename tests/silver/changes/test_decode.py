@@ -86,8 +86,8 @@ def message(
     op: str,
     seq: int,
     *,
-    before: object = None,
-    after: object = None,
+    before: dict[str, object] | None = None,
+    after: dict[str, object] | None = None,
     table: str = "orders",
     keys: object = ("id",),
 ) -> bytes:

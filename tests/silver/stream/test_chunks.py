@@ -16,6 +16,7 @@ from framework.config.model import Config, load_config
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse
+from silver.batches.process import process_batch
 from silver.batches.run_state import BATCH_ID_STEP
 from silver.job import replay_silver, run_silver
 from silver.layer import LAYER
@@ -49,7 +50,7 @@ def test_a_backlog_is_taken_up_in_portions(
     lake.append(spark.createDataFrame(bronze, MESSAGES), MESSAGES_TABLE)
     assert run_silver(spark, lake, configured(tmp_path, "other")).left_out == ("feed",)
     monkeypatch.setattr(chunks, "PORTION_BYTES", sum(map(len, texts)) // 3)
-    done, normalize = [], resume.process_batch
+    done, normalize = [], process_batch
 
     def dies_before_the_third(*arguments: object, **options: object) -> int:
         done.append(arguments)
