@@ -103,16 +103,18 @@ def _land_source(
 ) -> _SourceRun:
     discovery = Discovery(is_idle=True)
     try:
-        kind = kind_of(feed.source)
-        state = load_state(spark, feed)
-        discovery = kind.discover(spark, feed, state)
-        if not discovery.is_idle:
-            if discovery.files:
-                progress.expect("files", discovery.files)
-                progress.expect("bytes", discovery.size)
-            land(spark, feed, kind, landed_sources, progress)
-        if discovery.state != state:
-            save_state(spark, feed, discovery.state)
+        with progress.step("source", feed.name) as facts:
+            kind = kind_of(feed.source)
+            state = load_state(spark, feed)
+            discovery = kind.discover(spark, feed, state)
+            facts |= {"files": discovery.files, "bytes": discovery.size}
+            if not discovery.is_idle:
+                if discovery.files:
+                    progress.expect("files", discovery.files)
+                    progress.expect("bytes", discovery.size)
+                land(spark, feed, kind, landed_sources, progress)
+            if discovery.state != state:
+                save_state(spark, feed, discovery.state)
     except Exception as error:
         stopped = SourceResult(
             feed.name,

@@ -16,6 +16,7 @@ from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE
 from framework.errors import brief
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
+from framework.observability.steps import StepEnd
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import Run
 from framework.spark.session import worker_sessions
@@ -134,12 +135,13 @@ def _in_threads(
     run.progress.expect("tables", len(tasks))
 
     def one(task: Task) -> Applied:
-        session, started = sessions.get(), time.monotonic()
+        session, started, failure = sessions.get(), time.monotonic(), None
         run.progress.start_table(task.name.dotted)
         try:
             tune_for_rows(session, task.rows)
             applied = apply_table(session, run.lake, task, schemas, cached)
         except Exception as error:  # one table's failure parks that table alone
+            failure = error
             built_with = FAILED_REBUILD if task.is_rebuild else task.state.built_with
             applied = Applied(
                 replace(
@@ -153,7 +155,8 @@ def _in_threads(
         finally:
             sessions.put(session)
         is_parked = applied.state.state is State.PARKED
-        run.progress.end_table(task.name.dotted, "PARKED" if is_parked else "ok")
+        end = StepEnd({"applied": applied.applied, "late": applied.late, **applied.ops}, failure, is_parked)
+        run.progress.end_table(task.name.dotted, "PARKED" if is_parked else "ok", end)
         run.progress.advance("tables")
         return replace(applied, seconds=time.monotonic() - started)
 

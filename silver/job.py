@@ -149,8 +149,10 @@ def _read_stream(
             batch, before = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP, state.messages
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
             only_new = _only_without_outcome(messages, fresh, state) if has_gaps else nullcontext(fresh)
-            with only_new as new, located(f"batch {batch} ({_names_of(state.plans)})"):
+            step = (progress or Progress()).step("batch", str(batch))
+            with step as facts, only_new as new, located(f"batch {batch} ({_names_of(state.plans)})"):
                 stopped.update(dict.fromkeys(process_with_isolation(new, batch, state), batch))
+                facts["messages"] = state.messages - before
             stopped.update(
                 {
                     name: source.batch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from framework.explanations import command_line, configuration, layers, machine, sources
+from framework.explanations import command_line, configuration, layers, machine, observability, sources
 from framework.explanations.explanation import Explanation
 
 __all__ = ["CHAPTERS", "EXPLANATIONS", "Explanation"]
@@ -13,6 +13,7 @@ CHAPTERS = {
     "Machine, Spark and lakehouse": machine.EXPLANATIONS,
     "Sources and dumps": sources.EXPLANATIONS,
     "Changes, tables and checks": layers.EXPLANATIONS,
+    "Traces, lineage and alerts": observability.EXPLANATIONS,
 }
 """The explanations by the part of Mainstem that raises the error."""
 

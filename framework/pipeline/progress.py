@@ -3,14 +3,20 @@
 Layers report while they work, from any thread; a display reads snapshots in a thread of its own. Counts are
 never wrong by design, but may be missing: on Spark Connect batches run in other processes, which report
 nothing.
+
+Who observes the run is told of the same steps as they begin and end (`framework.observability`).
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from framework.observability.observers import Observers
+from framework.observability.steps import Fact, Kind, Step, StepEnd
 
 Clock = Callable[[], float]
 Probe = Callable[[], tuple[int, int] | None]
@@ -66,6 +72,8 @@ class _Layer:
     probes: dict[str, list[Probe]] = field(default_factory=dict)
     active: dict[str, float] = field(default_factory=dict)
     ended: list[TableEnd] = field(default_factory=list)
+    step: Step | None = None
+    table_steps: dict[str, Step] = field(default_factory=dict)
 
 
 class Progress:
@@ -76,6 +84,8 @@ class Progress:
         self._lock = threading.Lock()
         self._layers: list[_Layer] = []
         self._tasks: Probe | None = None
+        self._observers = Observers()
+        self._run: Step | None = None
         self.began = clock()
 
     @property
@@ -83,18 +93,44 @@ class Progress:
         """How long the run has worked."""
         return self._clock() - self.began
 
+    def observe(self, observers: Observers, run: Step) -> None:
+        """Tell observers the steps from now on, as parts of a run."""
+        self._observers, self._run = observers, run
+
     def begin(self, layer: str) -> None:
         """A layer begins; what is reported from now on is about it."""
+        step = Step("layer", layer, self._run)
         with self._lock:
-            self._layers.append(_Layer(layer, self._clock()))
+            self._layers.append(_Layer(layer, self._clock(), step=step))
+        self._observers.begin(step)
 
-    def end(self) -> None:
-        """The layer has ended."""
+    def end(self, end: StepEnd | None = None) -> None:
+        """The layer has ended; `end` is for observers."""
+        ended = []
         with self._lock:
             for layer in self._layers[-1:]:
                 layer.end = self._clock()
                 layer.probes.clear()
                 layer.active.clear()
+                ended = [*layer.table_steps.values(), *([layer.step] if layer.step else ())]
+                layer.table_steps.clear()
+                layer.step = None
+        for step in ended:
+            self._observers.end(step, end or StepEnd())
+
+    @contextmanager
+    def step(self, kind: Kind, name: str) -> Iterator[dict[str, Fact]]:
+        """A part of the layer, for observers; what is written into the mapping are its facts."""
+        with self._lock:
+            step = Step(kind, name, next((layer.step for layer in self._layers[-1:]), None))
+        facts: dict[str, Fact] = {}
+        self._observers.begin(step)
+        try:
+            yield facts
+        except BaseException as error:
+            self._observers.end(step, StepEnd(facts, error))
+            raise
+        self._observers.end(step, StepEnd(facts))
 
     def expect(self, unit: str, count: int) -> None:
         """The layer has so much more to do."""
@@ -113,16 +149,24 @@ class Progress:
 
     def start_table(self, name: str) -> None:
         """The layer begins with a table."""
+        step = None
         with self._lock:
             for layer in self._layers[-1:]:
                 layer.active[name] = self._clock()
+                layer.table_steps[name] = step = Step("table", name, layer.step)
+        if step is not None:
+            self._observers.begin(step)
 
-    def end_table(self, name: str, state: str) -> None:
-        """The layer has ended with a table; `state` is ok, PARKED or FAILED."""
+    def end_table(self, name: str, state: str, end: StepEnd | None = None) -> None:
+        """The layer has ended with a table; `state` is ok, PARKED or FAILED, and `end` is for observers."""
+        step = None
         with self._lock:
             for layer in self._layers[-1:]:
                 began = layer.active.pop(name, self._clock())
                 layer.ended.append(TableEnd(name, state, self._clock() - began))
+                step = layer.table_steps.pop(name, None)
+        if step is not None:
+            self._observers.end(step, end or StepEnd(is_parked=state == "PARKED"))
 
     def watch(self, unit: str, probe: Probe) -> None:
         """Ask `probe` for a part of the counts of a unit at each snapshot, until the layer ends."""

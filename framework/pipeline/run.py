@@ -6,11 +6,13 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from framework.config.model import Config
 from framework.errors import located
+from framework.observability.observers import observers_of
+from framework.observability.steps import RunFacts, Step, StepEnd
 from framework.pipeline.alerts import send_alerts, send_failure_alerts
 from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
 from framework.pipeline.progress import Progress
@@ -58,9 +60,16 @@ def apply_waiting(
         The report of each layer, and the seconds that the run took, with the start of the session.
     """
     started = time.monotonic()
-    with open_pipeline(config, is_exclusive=True, notify=notify) as (lake, spark):
-        work = Run(spark, lake, config, new_run_id(), table, progress=progress or Progress())
-        return run_layers(work, through, started, notify=notify)
+    run = RunFacts(config.pipeline, new_run_id(), through, table)
+    progress = progress or Progress()
+    with (
+        _observed(run, progress, started, notify) as outcome,
+        open_pipeline(config, is_exclusive=True, notify=notify) as (lake, spark),
+    ):
+        work = Run(spark, lake, config, run.run_id, table, progress=progress)
+        reports, seconds = _run_layers(work, through, started, notify)
+        outcome.end = _end_of(reports)
+    return reports, seconds
 
 
 def run_layers(
@@ -74,6 +83,14 @@ def run_layers(
 
     `started` is a time of `time.monotonic()`. The run history and the alerts are written, too.
     """
+    run = RunFacts(work.config.pipeline, work.run_id, through, work.table)
+    with _observed(run, work.progress, started, notify) as outcome:
+        reports, seconds = _run_layers(work, through, started, notify)
+        outcome.end = _end_of(reports)
+    return reports, seconds
+
+
+def _run_layers(work: Run, through: str, started: float, notify: Notify) -> tuple[list[LayerReport], float]:
     from framework.spark.running_tasks import running_tasks
     from framework.spark.session import release_streams
 
@@ -88,14 +105,45 @@ def run_layers(
         try:
             with located(f"layer {layer.name}"):
                 report = layer.run(work)
-            reports.append(replace(report, seconds=time.monotonic() - began))
-        finally:
-            work.progress.end()
+        except BaseException as error:
+            work.progress.end(StepEnd(error=error))
+            raise
+        work.progress.end(StepEnd(report.counts, next(iter(report.errors), None)))
+        reports.append(replace(report, seconds=time.monotonic() - began))
     release_streams(work.spark)
     seconds = time.monotonic() - started
     append_run(work.spark, work.lake, work.run_id, reports, seconds)
     notify(send_alerts(work, reports, exit_code(reports)))
     return reports, seconds
+
+
+@dataclass(slots=True)
+class _Outcome:
+    end: StepEnd = field(default_factory=StepEnd)
+
+
+@contextmanager
+def _observed(run: RunFacts, progress: Progress, started: float, notify: Notify) -> Iterator[_Outcome]:
+    """Tell the configured observers of a run, and how it ends; notes say which of them could not be told."""
+    observers = observers_of(run)
+    step = Step("run", run.pipeline, seconds_ago=time.monotonic() - started)
+    progress.observe(observers, step)
+    outcome = _Outcome()
+    observers.begin(step)
+    try:
+        yield outcome
+    except BaseException as error:
+        outcome.end = StepEnd(error=error)
+        raise
+    finally:
+        observers.end(step, outcome.end)
+        notify(observers.send())
+
+
+def _end_of(reports: Sequence[LayerReport]) -> StepEnd:
+    counts = {name: count for report in reports for name, count in report.counts.items()}
+    errors = (error for report in reports for error in report.errors)
+    return StepEnd({**counts, "exit_code": exit_code(reports)}, next(errors, None))
 
 
 def exit_code(reports: Sequence[LayerReport]) -> int:

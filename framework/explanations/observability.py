@@ -1,0 +1,23 @@
+"""Warnings about traces, lineage events and alerts: the run itself is not affected."""
+
+from framework.explanations.explanation import Explanation
+
+EXPLANATIONS = (
+    Explanation(
+        "OPENTELEMETRY_MISSING",
+        "An endpoint for traces is configured, and OpenTelemetry is not installed. The run goes on without.",
+        "`OTEL_EXPORTER_OTLP_ENDPOINT` is set, and Mainstem is installed without its extra `otel`.",
+        "Install the extra, or set `OTEL_SDK_DISABLED=true`.",
+        "Do: `pip install 'opentelemetry-sdk>=1.30,<2' 'opentelemetry-exporter-otlp-proto-http>=1.30,<2'` "
+        "in the environment of Mainstem.",
+    ),
+    Explanation(
+        "TRACES_NOT_SENT",
+        "The trace of a run, or a part of it, did not reach the collector. The run is not affected.",
+        "The collector is down or slow, refuses the request, or does not speak OTLP over HTTP.",
+        "Check the address and the headers (`OTEL_EXPORTER_OTLP_HEADERS`). The HTTP port is often 4318; "
+        "4317 is the one for gRPC, which Mainstem does not speak.",
+        "Found: HTTP 401. Do: `export OTEL_EXPORTER_OTLP_HEADERS=authorization=Bearer%20…`.",
+    ),
+)
+"""In the order of the alphabet."""

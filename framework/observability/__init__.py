@@ -1,0 +1,1 @@
+"""What runs tell other systems while they work: traces and lineage events, where a receiver is configured."""
