@@ -131,11 +131,11 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     },
     names.ALERTS_TABLE: {
         "sent_at": "when the alert was sent",
-        "host": "the host of the webhook; the whole address is a secret",
+        "host": "the host of a webhook, or the service of another address; the whole address is a secret",
         "exit_code": "the exit code of the run",
         "problems": "how many problems the alert named",
-        "digest": "a digest of the problems: the same problems are reported once",
-        "failure": "why the webhook could not be reached; null if it was",
+        "digest": "a digest of what the alert says",
+        "failure": "why the receiver could not be reached; null if it was",
     },
 }
 """The meanings of columns by table; `SHARED` has those that are the same everywhere."""

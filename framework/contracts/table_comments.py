@@ -35,7 +35,7 @@ _TABLES = {
     PENDING_TABLE: "Halves of updates that wait for their partner.",
     QUARANTINE_TABLE: "Messages that could not be read, with their bytes and the reason.",
     BATCHES_TABLE: "What each batch of silver held, by table and kind.",
-    ALERTS_TABLE: "What webhooks were told of runs, and which could not be reached.",
+    ALERTS_TABLE: "What receivers of alerts were told of runs, and which could not be reached.",
     BAD_VALUES_TABLE: "Cells whose text is no value of their type.",
     ENCODINGS_TABLE: "How sources write values whose messages do not say it, as far as values have shown it.",
     EPOCHS_TABLE: "Where the epochs of a source begin.",

@@ -4,6 +4,15 @@ from framework.explanations.explanation import Explanation
 
 EXPLANATIONS = (
     Explanation(
+        "ALERT_NOT_SENT",
+        "A receiver of alerts was not told of a problem, or of its end. The run is not affected.",
+        "The address is wrong or does not answer, or it is one for Apprise, which is not installed.",
+        "Try it with `mainstem alerts --test`. For `url:` install the extra `alerts`. The next run sends it "
+        "again.",
+        "Found: the alert to slack was not sent: HTTP 403. Do: make a new address in Slack, and set the "
+        "variable that `alerts:` names.",
+    ),
+    Explanation(
         "OPENTELEMETRY_MISSING",
         "An endpoint for traces is configured, and OpenTelemetry is not installed. The run goes on without.",
         "`OTEL_EXPORTER_OTLP_ENDPOINT` is set, and Mainstem is installed without its extra `otel`.",

@@ -1,28 +1,37 @@
-"""Alerts: webhooks receive the problems of a run once, and a message when they are over.
+"""Alerts: receivers are told of each problem of a run once, and when it is over.
 
-An alert has names of tables, rules and counts, and no key or value of a row. A webhook that cannot be reached
-does not change the exit code.
+An alert has names of tables, rules and counts, and no key or value of a row. A receiver that cannot be
+reached does not change the exit code; the next run tells it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import threading
-import urllib.error
-import urllib.request
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+import os
+import re
+import time
+from collections.abc import Callable, Container, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from framework.config.alerts import Alert, Style
+from framework.config.alerts import Alert, Topic
 from framework.config.model import Config
 from framework.contracts.table_names import ALERTS_TABLE
-from framework.errors import MainstemError, brief
-from framework.lakehouse.lakehouse import Lakehouse
+from framework.errors import MainstemError, brief, place_of
+from framework.lakehouse.lakehouse import Lakehouse, lakehouse_of
+from framework.lakehouse.small_files import is_local, read_local_note, read_note, write_note
 from framework.naming import dotted_name
+from framework.observability.alert_memory import AlertMemory, Receiver, memory_of
+from framework.observability.alert_message import AlertMessage, Problem
+from framework.observability.delivery import not_sent, send_all
+from framework.observability.observers import note_of
+from framework.observability.steps import type_of
 from framework.pipeline.layer import LayerReport, Run
-from framework.text.formatting import one_line
+from framework.private_files import replace_text
+from framework.text.formatting import one_line, quantity
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,158 +40,212 @@ ALERTS_SCHEMA = (
     "run_id string, sent_at timestamp, host string, exit_code int, problems int, digest string, "
     "failure string"
 )
-_SECONDS = 10
-_SHOWN = 10
+_NOTE = "alerts.memory"
+_now = time.time
+_LAYER = re.compile(r"layer (\w+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One problem: `kind` is error, parked or rule; `table` is None where it concerns no one table.
-
-    `ops/alerts` holds a digest of the text of problems: a new name of this class or of a field changes it.
-    """
-
-    kind: str
-    table: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class AlertMessage:
-    """The content of an alert; `run_id` is None for a run that failed before it had one."""
-
-    pipeline: str
-    run_id: str | None
-    exit_code: int
-    problems: tuple[Problem, ...]
-
-    @property
-    def digest(self) -> str:
-        """A short text that changes with the problems."""
-        return hashlib.sha256(repr((self.exit_code, sorted(map(repr, self.problems)))).encode()).hexdigest()[
-            :16
-        ]
-
-    @property
-    def text(self) -> str:
-        """The alert for people, one line for each problem."""
-        head = {0: "all is well again", 1: "failed", 3: "ran, and found what is wrong"}.get(
-            self.exit_code, "failed"
-        )
-        lines = [
-            f"• {problem.table + ': ' if problem.table else ''}{problem.text}"
-            for problem in self.problems[:_SHOWN]
-        ]
-        more = [f"… and {len(self.problems) - _SHOWN:,} more"] if len(self.problems) > _SHOWN else []
-        run = f" (run {self.run_id})" if self.run_id else ""
-        return "\n".join([f"mainstem {self.pipeline}: {head}{run}", *lines, *more])
-
-
-def message_of(pipeline: str, run_id: str, reports: Sequence[LayerReport], exit_code: int) -> AlertMessage:
+def problems_of(reports: Sequence[LayerReport]) -> list[Problem]:
     """The problems in the reports of the layers: errors, parked tables, failed rules of severity error."""
-    errors = [Problem("error", None, one_line(str(error))) for report in reports for error in report.errors]
+    errors = [_problem_of(error, report.layer) for report in reports for error in report.errors]
     parked = [
-        Problem("parked", line.name, "parked")
+        Problem(Topic.PARKED, line.name, "parked", f"{line.name}: parked", report.layer)
         for report in reports
         for line in report.tables
         if line.state == "PARKED"
     ]
     # a parked table also breaks the rule that the table is applied: it counts once
     stopped = {problem.table for problem in parked}
-    broken = [
-        Problem(
-            "rule",
-            dotted_name(r.database, r.schema, r.table) or r.source or r.layer,
-            f"{r.rule} ({r.failed_count:,} fail)",
-        )
-        for report in reports
-        for r in report.failures
-        if r.is_error and not (r.rule == "applied" and dotted_name(r.database, r.schema, r.table) in stopped)
-    ]
-    return AlertMessage(pipeline, run_id, exit_code, (*errors, *parked, *broken))
+    broken = []
+    for report in reports:
+        for result in report.failures:
+            table = dotted_name(result.database, result.schema, result.table)
+            if result.is_error and not (result.rule == "applied" and table in stopped):
+                subject = table or result.source or result.layer
+                text, name = f"{result.rule} ({result.failed_count:,} fail)", f"{subject}: {result.rule}"
+                broken.append(Problem(Topic.QUALITY, subject, text, name, report.layer))
+    return [*errors, *parked, *broken]
+
+
+def _problem_of(error: Exception, layer: str | None) -> Problem:
+    """The problem that an error is; one of bronze or silver that did not end the run stops a source."""
+    kind = Topic.STOPPED if layer in ("bronze", "silver") else Topic.FAILED
+    text = one_line(str(error) if isinstance(error, MainstemError) else brief(error))
+    place = error.where if isinstance(error, MainstemError) else place_of(error)
+    return Problem(kind, None, text, f"{type_of(error)}{f' ({one_line(place)})' if place else ''}", layer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What one receiver is to be told, and what is noted once it knows."""
+
+    at: int
+    alert: Alert
+    message: AlertMessage
+    note: Callable[[], None]
 
 
 def send_alerts(work: Run, reports: Sequence[LayerReport], exit_code: int) -> list[str]:
-    """Send the problems of a run, unless the last alert was the same, and once that they are over.
+    """Tell each receiver what it does not know of a run: problems that are new, and those that are over.
 
-    Only a run of all layers and tables knows that. Returns a note for each webhook that could not be reached.
+    A problem is over when a run of all tables has passed its layer and does not find it. A run of one table
+    tells errors alone. Returns a note for each receiver that could not be reached.
     """
-    alerts = work.config.alerts
-    is_whole = bool(reports) and reports[-1].layer == "quality" and work.table is None
-    if not alerts or not (is_whole or exit_code == 1):
+    alerts, lake = work.config.alerts, work.lake
+    if not alerts:
         return []
-    message = message_of(work.config.pipeline, work.run_id, reports, exit_code)
-    last = _last_digest(work.spark, work.lake)
-    if message.digest == last or (last is None and not exit_code):
+    problems = problems_of(reports)
+    layers: set[str | None] = {None}
+    if work.table is None:
+        layers |= {report.layer for report in reports}
+    else:
+        problems = [one for one in problems if one.kind in (Topic.FAILED, Topic.STOPPED)]
+    count = sum(report.counts.get("quarantined", 0) for report in reports)
+    path = f"{lake.checkpoints}/{_NOTE}"
+    kept, failures = _kept(work, path), _failure_note(work.config, lake)
+    memory, failed = memory_of(kept), memory_of(_read(failures))
+    if not problems and not count and memory.is_empty and failed.is_empty:
         return []
-    sent = [(alert.host, send(alert, message)) for alert in alerts]
-    rows = [
-        (message.run_id, None, host, exit_code, len(message.problems), message.digest, failure)
-        for host, failure in sent
-    ]
-    from pyspark.sql import functions as F
-
-    frame = work.spark.createDataFrame(rows, ALERTS_SCHEMA).withColumn("sent_at", F.current_timestamp())
-    work.lake.create(work.spark, ALERTS_TABLE, ALERTS_SCHEMA)
-    work.lake.append(frame.coalesce(1), ALERTS_TABLE)
+    drafts = []
+    for at, alert in enumerate(alerts):
+        message = AlertMessage(work.config.pipeline, work.run_id, exit_code, ())
+        known = (memory.receiver(alert), failed.receiver(alert))
+        known[0].keep_topics(set(alert.about) - (set() if work.config.is_judged else {Topic.QUALITY}))
+        if Topic.QUARANTINE in alert.about:
+            known[0].quarantined += count
+        draft = _draft((at, alert, message), known, problems, layers)
+        drafts += [] if draft is None else [draft]
+    sent = _deliver(drafts)
+    if memory.text() != kept and not (kept is None and memory.is_empty):
+        write_note(work.spark, path, memory.text())
+    _write(failures, failed)
+    _log(work.spark, lake, sent)
     return _notes(sent)
 
 
+def _draft(
+    to: tuple[int, Alert, AlertMessage],
+    known: tuple[Receiver, Receiver],
+    problems: Sequence[Problem],
+    layers: Container[str | None],
+) -> _Draft | None:
+    """What a receiver is to be told; None where it knows everything.
+
+    It knows of problems of runs that came to their end, and of runs that failed before.
+    """
+    (at, alert, message), (receiver, failures), now = to, known, _now()
+    mine = [problem for problem in problems if problem.kind in alert.about]
+    over = receiver.over(problems, layers) | failures.over((), layers)
+    is_due = receiver.is_due(now)
+    if not (receiver.news(mine) or over or is_due):
+        return None
+    quarantined = f"{quantity(receiver.quarantined, 'message', 'messages')} more in quarantine"
+    others = [Problem(Topic.QUARANTINE, None, quarantined, "quarantine")] if is_due else []
+    names = tuple(dict.fromkeys(told.name for told in over.values()))
+
+    def note() -> None:
+        receiver.note(mine, over)
+        failures.note((), over)
+        if is_due:
+            receiver.quarantined, receiver.quarantine_told = 0, now
+
+    return _Draft(at, alert, replace(message, problems=(*mine, *others), over=names), note)
+
+
 def send_failure_alerts(config: Config, error: Exception) -> list[str]:
-    """Send that a run has failed before its end; returns notes as `send_alerts` does."""
-    text = one_line(str(error) if isinstance(error, MainstemError) else brief(error))
+    """Tell that a run has failed before its end, once for the same error until a run comes to its end.
+
+    Returns notes as `send_alerts` does.
+    """
+    if not config.alerts:
+        return []
+    layer = _LAYER.match(place_of(error) or "")
+    problem = replace(_problem_of(error, None), layer=layer[1] if layer else None)
     code = error.exit_code if isinstance(error, MainstemError) else 1
-    message = AlertMessage(config.pipeline, None, code, (Problem("error", None, text),))
-    return _notes([(alert.host, send(alert, message)) for alert in config.alerts])
+    path = _failure_note(config, lakehouse_of(config))
+    failed, drafts = memory_of(_read(path)), []
+    for at, alert in enumerate(config.alerts):
+        receiver = failed.receiver(alert)
+        if Topic.FAILED in alert.about and receiver.news([problem]):
+            message = AlertMessage(config.pipeline, None, code, (problem,))
+            drafts.append(_Draft(at, alert, message, partial(receiver.note, [problem], ())))
+    sent = _deliver(drafts)
+    _write(path, failed)
+    return _notes(sent)
 
 
-def send(alert: Alert, message: AlertMessage) -> str | None:
-    """Post an alert; returns why that failed, without the address, or None."""
-    body = json.dumps(_body(alert.style, message), ensure_ascii=False).encode()
-    request = urllib.request.Request(alert.webhook, body, {"Content-Type": "application/json; charset=utf-8"})
-    answers: list[str | None] = []
-    posting = threading.Thread(target=lambda: answers.append(_post(request)), name="alert", daemon=True)
-    posting.start()
-    posting.join(_SECONDS)  # the timeout of a connection starts again with each byte
-    return answers[0] if answers else f"no answer within {_SECONDS} s"
+def send_test_alerts(config: Config) -> list[tuple[Alert, MainstemError | None]]:
+    """Send each receiver a message that says it is a test; returns them with what failed, or None."""
+    text = "a test: whoever reads this is told of problems"
+    message = AlertMessage(config.pipeline, None, 0, (), test=text)
+    sent = _deliver([_Draft(at, alert, message, lambda: None) for at, alert in enumerate(config.alerts)])
+    return [(d.alert, None if failure is None else not_sent(d.alert, d.at, failure)) for d, failure in sent]
 
 
-def _post(request: urllib.request.Request) -> str | None:
-    try:
-        with _OPENER.open(request, timeout=_SECONDS):
-            return None
-    except urllib.error.HTTPError as error:
-        moved = ", the address leads to another one: write that" if 300 <= error.code < 400 else ""
-        return f"HTTP {error.code}{moved}"
-    except Exception as error:  # a webhook that does not answer must not fail a run
-        return type(error).__name__
+_Sent = Sequence[tuple[_Draft, str | None]]
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the redirected request would have no body, and count as sent."""
-
-    def redirect_request(self, *args: object, **kwargs: object) -> None:
-        """Returns None, so that the redirect is the answer."""
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects)
-
-
-def _notes(sent: Sequence[tuple[str, str | None]]) -> list[str]:
-    return [f"the alert to {host} was not sent: {failure}" for host, failure in sent if failure is not None]
+def _deliver(drafts: Sequence[_Draft]) -> _Sent:
+    """Send the messages; who has got one knows of it."""
+    failures = send_all([(draft.alert, draft.message) for draft in drafts])
+    for draft, failure in zip(drafts, failures, strict=True):
+        if failure is None:
+            draft.note()
+    return list(zip(drafts, failures, strict=True))
 
 
-def _body(style: Style, message: AlertMessage) -> dict[str, Any]:
-    if style is Style.SLACK:
-        return {"text": message.text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
-    return {**asdict(message), "text": message.text}
+def _notes(sent: _Sent) -> list[str]:
+    return [note_of(not_sent(d.alert, d.at, failure)) for d, failure in sent if failure is not None]
 
 
-def _last_digest(spark: SparkSession, lake: Lakehouse) -> str | None:
-    """The digest of the last alert that reached a webhook, None if none ever did."""
+def _log(spark: SparkSession, lake: Lakehouse, sent: _Sent) -> None:
+    """Write into `ops/alerts` what was sent."""
+    if not sent:
+        return
     from pyspark.sql import functions as F
 
-    if not lake.exists(spark, ALERTS_TABLE):
+    rows = [
+        (m.run_id, None, draft.alert.host, m.exit_code, len(m.problems), m.digest, failure)
+        for draft, failure in sent
+        for m in (draft.message,)
+    ]
+    frame = spark.createDataFrame(rows, ALERTS_SCHEMA).withColumn("sent_at", F.current_timestamp())
+    lake.create(spark, ALERTS_TABLE, ALERTS_SCHEMA)
+    lake.append(frame.coalesce(1), ALERTS_TABLE)
+
+
+def _failure_note(config: Config, lake: Lakehouse) -> Path:
+    """The file with what receivers know of runs that failed before their end.
+
+    Such a run has no session and no lease, so the file is another one, and on this machine.
+    """
+    name = f"alerts-failed-{config.pipeline}.memory"
+    if is_local(lake.checkpoints):
+        return Path(lake.checkpoints, name)
+    place = hashlib.sha256(lake.checkpoints.encode()).hexdigest()[:16]
+    state = os.environ.get("XDG_STATE_HOME") or Path("~/.local/state").expanduser()
+    return Path(state, "mainstem", place, name)
+
+
+def _kept(work: Run, path: str) -> str | None:
+    try:
+        return read_note(work.spark, path)
+    except Exception:  # what cannot be read is as good as gone
         return None
-    row = lake.read(spark, ALERTS_TABLE).where("failure IS NULL").agg(F.max_by("digest", "sent_at")).first()
-    return str(row[0]) if row and row[0] is not None else None
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return read_local_note(str(path))
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _write(path: Path, memory: AlertMemory) -> None:
+    """Keep a memory, where the file can be written; without it, a failure is told again."""
+    with suppress(OSError):
+        if not memory.is_empty:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_text(path, memory.text())
+        elif path.exists():
+            path.unlink()

@@ -11,7 +11,7 @@ from framework.pipeline.layer import Run
 
 _LOST = {
     RUNS_TABLE: "what earlier runs did is not known any more",
-    ALERTS_TABLE: "what is wrong may be told to webhooks once more",
+    ALERTS_TABLE: "which alerts were sent is not known any more",
     QUALITY_RESULTS_TABLE: (
         "the verdicts of earlier runs are not known any more, and every table is judged anew"
     ),

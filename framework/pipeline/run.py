@@ -30,7 +30,7 @@ def new_run_id() -> str:
 def alert_on_failure(config: Config, notify: Notify = ignore_notes) -> Iterator[None]:
     """Send an alert where the run in this context fails before its end; the error goes on.
 
-    `notify` receives a note for each webhook that could not be reached.
+    `notify` receives a note for each receiver that could not be reached.
     """
     try:
         yield

@@ -101,6 +101,22 @@ def dbt_sources(
     """Print the replicas as sources of a dbt project, with freshness and tests of keys."""
 
 
+@command(LOOK, "exports.alerts:run", "mainstem alerts", "mainstem alerts --test")
+def alerts(
+    test: Annotated[
+        bool,
+        typer.Option(
+            "--test", metavar="", help="Send each of them a test; exit code 1 where one cannot be reached."
+        ),
+    ] = False,
+    config: Config = CONFIG,
+    env: Env = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show who is told of problems, and of which."""
+
+
 @command(LOOK, "sql:run", 'mainstem sql "SELECT status, count(*) FROM shop.orders GROUP BY status"')
 def sql(
     query: Annotated[

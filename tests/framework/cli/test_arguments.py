@@ -26,7 +26,7 @@ COMMANDS = command_line().commands
 @pytest.mark.parametrize(
     ("arguments", "found", "action"),
     [
-        (["sttus"], "no command 'sttus'", "did you mean 'status'? allowed: dbt-sources, demo, "),
+        (["sttus"], "no command 'sttus'", "did you mean 'status'? allowed: alerts, dbt-sources, demo, "),
         (["run", "--through", "slver"], "'slver' is unknown", "did you mean 'silver'? allowed: bronze, "),
         (
             ["run", "--throgh", "gold"],

@@ -22,7 +22,9 @@ ELSEWHERE = {"bundle", "targets", "resources", "include", "variables", "services
 def environment(text: str) -> dict[str, str]:
     """A value for each variable that a configuration names."""
     names = re.findall(r"\$\{env:(\w+)\}", text)
-    return {name: "https://host.example/x" if "WEBHOOK" in name else "shop_" for name in names}
+    return {
+        name: "https://host.example/x" if "WEBHOOK" in name or "ALERTS" in name else "shop_" for name in names
+    }
 
 
 def whole(part: dict[str, Any]) -> dict[str, Any]:

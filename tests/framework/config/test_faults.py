@@ -74,7 +74,7 @@ GOOD = "pipeline: shop\nlakehouse: ./lake\nsources:\n  a: {format: canal, files:
         ),
         # a key that is missing at the top has no place in the file
         (GOOD.replace("pipeline: shop\n", ""), [("CONFIG_MISSING_KEY", "pipeline")]),
-        (GOOD + "alerts: [{}]\n", [("CONFIG_MISSING_KEY", "alerts[0].webhook (line 5, column 10)")]),
+        (GOOD + "alerts: [{}]\n", [("CONFIG_BAD_VALUE", "alerts[0] (line 5, column 10)")]),
         (
             GOOD.replace("format: canal, ", ""),
             [("CONFIG_MISSING_KEY", "sources.a.format (line 4, column 3)")],

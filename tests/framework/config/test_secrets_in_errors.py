@@ -54,6 +54,7 @@ DOCUMENT: dict[str, Any] = {
     "alerts": [
         {"webhook": f"https://hooks.example/{CANARY}"},
         {"webhook": "https://hooks.example/${env:SECRET}", "style": "slack"},
+        {"url": f"slack://{CANARY}/b/c", "about": ["parked"]},
     ],
 }
 
