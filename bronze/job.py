@@ -112,7 +112,8 @@ def _land_source(
                 if discovery.files:
                     progress.expect("files", discovery.files)
                     progress.expect("bytes", discovery.size)
-                land(spark, feed, kind, landed_sources, progress)
+                topics = land(spark, feed, kind, landed_sources, progress)
+                facts |= {"topics": ", ".join(topics)} if topics else {}
             if discovery.state != state:
                 save_state(spark, feed, discovery.state)
     except Exception as error:

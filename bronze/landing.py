@@ -36,10 +36,11 @@ def land(
     kind: SourceKind,
     landed_sources: SourcesWithMessages,
     progress: Progress | None = None,
-) -> None:
+) -> tuple[str, ...]:
     """Lands everything that the source's stream has now; raises MainstemError where a batch cannot land.
 
-    It reports to `progress`, except on Spark Connect, where the batches run in another process.
+    Returns the topics that it has read, as far as the stream's own reports name them. It reports to
+    `progress`, except on Spark Connect, where the batches run in another process.
     """
     report = None if progress is None or is_connect(spark) else progress
     checkpoint = open_checkpoint(spark, feed, landed_sources)
@@ -57,6 +58,7 @@ def land(
         query.awaitTermination()
     except PySparkException as error:
         raise as_raised(error) or error from None
+    return () if report is None else topics_read(query.recentProgress)
 
 
 def batch_lander(
@@ -96,10 +98,24 @@ def offsets_read(reports: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None
     return end - start, max(latest, end) - start
 
 
+def topics_read(reports: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The topics that a query of Kafka has read, by its progress reports; none of another query."""
+    offsets = [
+        source["endOffset"]
+        for report in reports
+        for source in report["sources"]
+        if "Kafka" in source["description"] and source["numInputRows"]
+    ]
+    return tuple(sorted({topic for each in offsets for topic in _offsets(each)}))
+
+
+def _offsets(offsets: Any) -> Mapping[str, Mapping[str, int]]:
+    """The offsets of all partitions by topic: from an object, its JSON text, or null."""
+    return (json.loads(offsets) if isinstance(offsets, str) else offsets) or {}
+
+
 def _offset_sum(offsets: Any) -> int:
-    """The sum of the offsets of all partitions: of an object, its JSON text, or null."""
-    found = json.loads(offsets) if isinstance(offsets, str) else offsets
-    return sum(offset for ends in (found or {}).values() for offset in ends.values())
+    return sum(offset for ends in _offsets(offsets).values() for offset in ends.values())
 
 
 def _prepare(session: SparkSession) -> None:

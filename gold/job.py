@@ -16,7 +16,7 @@ from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE
 from framework.errors import brief
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
-from framework.observability.steps import StepEnd
+from framework.observability.steps import StepEnd, WrittenTable
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import Run
 from framework.spark.session import worker_sessions
@@ -155,13 +155,24 @@ def _in_threads(
         finally:
             sessions.put(session)
         is_parked = applied.state.state is State.PARKED
-        end = StepEnd({"applied": applied.applied, "late": applied.late, **applied.ops}, failure, is_parked)
-        run.progress.end_table(task.name.dotted, "PARKED" if is_parked else "ok", end)
+        run.progress.end_table(task.name.dotted, "PARKED" if is_parked else "ok", _end_of(applied, failure))
         run.progress.advance("tables")
         return replace(applied, seconds=time.monotonic() - started)
 
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         return list(pool.map(one, tasks))
+
+
+def _end_of(applied: Applied, failure: Exception | None) -> StepEnd:
+    """What observers are told of a table."""
+    state, ops = applied.state, applied.ops
+    is_parked = state.state is State.PARKED
+    written = None
+    if applied.applied and not is_parked and state.replica is not None:
+        columns = tuple((column.name, column.type) for column in state.columns)
+        rows = sum(ops.get(op, 0) for op in ("insert", "read", "update"))
+        written = WrittenTable(state.replica, columns, rows)
+    return StepEnd({"applied": applied.applied, "late": applied.late, **ops}, failure, is_parked, written)
 
 
 def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Sequence[Applied], run_id: str) -> None:

@@ -13,6 +13,23 @@ EXPLANATIONS = (
         "variable that `alerts:` names.",
     ),
     Explanation(
+        "LINEAGE_NOT_SENT",
+        "The events of a run for OpenLineage, or one of them, did not reach their receiver. The run is not "
+        "affected.",
+        "The receiver is down or slow, or refuses the request, or `openlineage.yml` has a wrong setting.",
+        "Check the address (`OPENLINEAGE_URL`, or `transport` in `openlineage.yml`) and the key "
+        "(`OPENLINEAGE_API_KEY`).",
+        "Found: HTTP 401. Do: `export OPENLINEAGE_API_KEY=…`.",
+    ),
+    Explanation(
+        "OPENLINEAGE_MISSING",
+        "A receiver for lineage is configured, and OpenLineage is not installed. The run goes on without.",
+        "`OPENLINEAGE_URL` is set or `openlineage.yml` exists, and Mainstem is installed without its extra "
+        "`lineage`.",
+        "Install the extra, or set `OPENLINEAGE_DISABLED=true`.",
+        "Do: `pip install 'openlineage-python>=1.30,<2'` in the environment of Mainstem.",
+    ),
+    Explanation(
         "OPENTELEMETRY_MISSING",
         "An endpoint for traces is configured, and OpenTelemetry is not installed. The run goes on without.",
         "`OTEL_EXPORTER_OTLP_ENDPOINT` is set, and Mainstem is installed without its extra `otel`.",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from framework.errors import MainstemError
@@ -72,4 +73,38 @@ def _at_host(address: str) -> str:
     return f" at {host}" if host else ""
 
 
-EXTRAS = (Extra("framework.observability.traces", _wants_traces, _no_opentelemetry, _unsent_traces),)
+def _wants_lineage(environ: Environment) -> bool:
+    """Whether the library would find a receiver: in the environment, or in a file of its own."""
+    if environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":
+        return False
+    if environ.get("OPENLINEAGE_URL") or any(name.startswith("OPENLINEAGE__TRANSPORT__") for name in environ):
+        return True
+    home = Path("~/.openlineage/openlineage.yml").expanduser()
+    files = (environ.get("OPENLINEAGE_CONFIG"), "openlineage.yml", home)
+    return any(file and Path(file).is_file() for file in files)
+
+
+def _no_openlineage() -> MainstemError:
+    return MainstemError(
+        "OPENLINEAGE_MISSING",
+        found="a receiver for lineage is configured, and OpenLineage is not installed",
+        where="OPENLINEAGE_URL",
+        action="install Mainstem's extra `lineage`, for instance `pip install 'openlineage-python>=1.30,<2'` "
+        "beside it, or set OPENLINEAGE_DISABLED=true",
+    )
+
+
+def _unsent_lineage(environ: Environment) -> MainstemError:
+    host = _at_host(environ.get("OPENLINEAGE_URL", ""))
+    return MainstemError(
+        "LINEAGE_NOT_SENT",
+        found=f"the lineage of this run did not reach its receiver{host}",
+        where="OPENLINEAGE_URL, or the file openlineage.yml",
+        action="check that the receiver runs and takes events of OpenLineage; the run itself is not affected",
+    )
+
+
+EXTRAS = (
+    Extra("framework.observability.traces", _wants_traces, _no_opentelemetry, _unsent_traces),
+    Extra("framework.observability.lineage", _wants_lineage, _no_openlineage, _unsent_lineage),
+)

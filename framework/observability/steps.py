@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from framework.config.sources import Source
 from framework.errors import MainstemError
 
 Kind = Literal["run", "layer", "source", "batch", "table"]
@@ -30,6 +31,21 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenTable:
+    """A table that a step has brought up to date.
+
+    Attributes:
+        place: Its path, its URL, or its name in the catalog.
+        columns: Its columns with their types; empty where they are not known.
+        rows: How many rows were added or changed; null where that is not known.
+    """
+
+    place: str
+    columns: tuple[tuple[str, str], ...] = ()
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StepEnd:
     """How a step has ended.
 
@@ -37,21 +53,27 @@ class StepEnd:
         facts: Names and numbers, never keys, values of rows, payloads or secrets.
         error: Why it failed; null where it did not.
         is_parked: The table is parked.
+        written: The table that was written; null where none was.
     """
 
     facts: Mapping[str, Fact] = field(default_factory=dict)
     error: BaseException | None = None
     is_parked: bool = False
+    written: WrittenTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What observers know of a run before it begins; `table` is the one table to process, null for all."""
+    """What observers know of a run before it begins; `table` is the one table to process, null for all.
+
+    `sources` are those of the configuration, by name; they may hold secrets.
+    """
 
     pipeline: str
     run_id: str
     through: str
     table: str | None = None
+    sources: Mapping[str, Source] = field(default_factory=dict, repr=False)
 
 
 class Observer(Protocol):

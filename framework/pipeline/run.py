@@ -60,7 +60,7 @@ def apply_waiting(
         The report of each layer, and the seconds that the run took, with the start of the session.
     """
     started = time.monotonic()
-    run = RunFacts(config.pipeline, new_run_id(), through, table)
+    run = RunFacts(config.pipeline, new_run_id(), through, table, config.sources)
     progress = progress or Progress()
     with (
         _observed(run, progress, started, notify) as outcome,
@@ -83,7 +83,7 @@ def run_layers(
 
     `started` is a time of `time.monotonic()`. The run history and the alerts are written, too.
     """
-    run = RunFacts(work.config.pipeline, work.run_id, through, work.table)
+    run = RunFacts(work.config.pipeline, work.run_id, through, work.table, work.config.sources)
     with _observed(run, work.progress, started, notify) as outcome:
         reports, seconds = _run_layers(work, through, started, notify)
         outcome.end = _end_of(reports)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bronze.landing import offsets_read
+from bronze.landing import offsets_read, topics_read
 
 
 def report(
@@ -49,3 +49,16 @@ def report(
 )
 def test_offsets_are_counted_from_the_start_of_the_query(reports: list[Any], read: object) -> None:
     assert offsets_read(reports) == read
+
+
+def test_a_query_has_read_the_topics_that_gave_it_rows() -> None:
+    ends = {"shop.b": {"0": 5}, "shop.a": {"0": 1, "1": 2}}
+    assert topics_read(
+        [report(None, ends, ends, 3), report(None, json.dumps({"shop.c": {"0": 9}}), None, 1)]
+    ) == (
+        "shop.a",
+        "shop.b",
+        "shop.c",
+    )
+    assert topics_read([report(None, ends, ends, 0), {"sources": []}]) == ()
+    assert topics_read([report(None, {"v": 1}, None, 3, "DeltaSource[x]")]) == ()
