@@ -22,7 +22,7 @@ COPY framework ./framework
 COPY bronze ./bronze
 COPY silver ./silver
 COPY gold ./gold
-RUN uv sync --frozen --no-cache --no-default-groups --extra local --no-editable
+RUN uv sync --frozen --no-cache --no-default-groups --extra local --extra otel --extra lineage --extra alerts --no-editable
 COPY container/collect_jars.py ./
 RUN cd / && /opt/mainstem/venv/bin/python /build/collect_jars.py /opt/mainstem/jars
 

@@ -33,6 +33,8 @@ _TITLES: Mapping[Kind, str] = {
 }  # fmt: skip
 _STANDARD = {"messages": "messaging.batch.message_count"}
 """Facts of a batch that semantic conventions have a name for."""
+_PROVIDERS: dict[tuple[tuple[str, str], ...], TracerProvider] = {}
+_LOCK = threading.Lock()
 _STATUS = re.compile(r"\bcode: (\d{3})\b")
 
 
@@ -60,9 +62,7 @@ class Traces:
     def __init__(self, run: RunFacts, environ: Mapping[str, str]) -> None:
         self._run = run
         self._log = _Log()
-        self._provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
-        exporter = OTLPSpanExporter(timeout=min(_seconds(environ), _MOST_SECONDS))
-        self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._provider = _provider(environ)
         self._tracer = self._provider.get_tracer("mainstem", version("mainstem"))
         self._outer = _outer_context(environ)
         self._lock = threading.Lock()
@@ -94,7 +94,7 @@ class Traces:
     def send(self) -> str | None:
         """Send the spans that wait; returns why spans were not sent, now or before."""
         try:
-            self._provider.shutdown()
+            self._provider.force_flush()
         finally:
             self._log.close()
         return self._log.problem
@@ -121,6 +121,18 @@ def _name_of(step: Step, fact: str) -> str:
     if step.kind == "batch" and fact in _STANDARD:
         return _STANDARD[fact]
     return f"mainstem.{fact}"
+
+
+def _provider(environ: Mapping[str, str]) -> TracerProvider:
+    """The provider for these settings: the rounds of a process share it, as each has a thread of its own."""
+    settings = tuple(sorted((name, text) for name, text in environ.items() if name.startswith("OTEL_")))
+    with _LOCK:
+        if settings not in _PROVIDERS:
+            provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+            exporter = OTLPSpanExporter(timeout=min(_seconds(environ), _MOST_SECONDS))
+            provider.add_span_processor(BatchSpanProcessor(exporter))
+            _PROVIDERS[settings] = provider
+        return _PROVIDERS[settings]
 
 
 def _resource() -> Resource:

@@ -244,3 +244,17 @@ def test_an_observer_that_raises_ends_its_own_part_alone(monkeypatch: pytest.Mon
         (note,) = small_run(found)
     assert note.startswith("TRACES_NOT_SENT: ")
     assert note.count("KeyError") == 1
+
+
+def test_the_rounds_of_a_process_share_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    with receiver() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+        assert small_run(observers_of(RUN)) == []
+        threads = threading.active_count()
+        for _ in range(3):
+            assert small_run(observers_of(RUN)) == []
+        assert threading.active_count() == threads
+    messages = [ExportTraceServiceRequest.FromString(body) for _, body in collector.requests]
+    spans = [span for m in messages for r in m.resource_spans for s in r.scope_spans for span in s.spans]
+    assert len({span.trace_id for span in spans}) == 4
+    assert len(spans) == 4 * 8
