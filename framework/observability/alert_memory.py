@@ -1,8 +1,8 @@
 """What each receiver of alerts has been told, so that a problem is told once, and its end.
 
 It is a small file beside the checkpoints. Without it, problems are told again: its loss hides none. A
-receiver is known by a slow hash of its address, which is a secret; the address itself is not kept, and
-neither is the text of a problem.
+receiver is known by a slow hash of its entry in the configuration, for its address is a secret; neither the
+address nor the text of a problem is kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from framework.config.alerts import Alert, Topic
@@ -63,11 +63,9 @@ class Receiver:
         kept = {identity: told for identity, told in self.told.items() if identity not in over}
         self.told = kept | {one.identity: Told(str(one.kind), one.name, one.layer) for one in problems}
 
-    def keep_topics(self, topics: Container[Topic]) -> None:
-        """Forget what it was told of topics that are not among these any more."""
-        self.told = {key: told for key, told in self.told.items() if Topic(told.kind) in topics}
-        if Topic.QUARANTINE not in topics:
-            self.quarantined = 0
+    def forget(self, topic: Topic) -> None:
+        """Forget what it was told of a topic that nobody looks at any more."""
+        self.told = {key: told for key, told in self.told.items() if told.kind != topic}
 
     def is_due(self, now: float) -> bool:
         """Whether it should be told of messages in quarantine."""
@@ -82,9 +80,15 @@ class AlertMemory:
     receivers: dict[str, Receiver] = field(default_factory=dict)
 
     def receiver(self, alert: Alert) -> Receiver:
-        """What a receiver knows; nothing for a new one."""
-        slow = hashlib.pbkdf2_hmac("sha256", alert.address.encode(), bytes.fromhex(self.salt), _ROUNDS)
+        """What a receiver knows; nothing for a new one, and for one whose entry has changed."""
+        entry = repr((alert.address, alert.style, sorted(alert.about))).encode()
+        slow = hashlib.pbkdf2_hmac("sha256", entry, bytes.fromhex(self.salt), _ROUNDS)
         return self.receivers.setdefault(slow.hex()[:32], Receiver())
+
+    def keep(self, receivers: Sequence[Receiver]) -> None:
+        """Forget all other receivers: what they knew would be outdated when they come back."""
+        same = {id(one) for one in receivers}
+        self.receivers = {key: one for key, one in self.receivers.items() if id(one) in same}
 
     @property
     def is_empty(self) -> bool:

@@ -106,18 +106,22 @@ def send_alerts(work: Run, reports: Sequence[LayerReport], exit_code: int) -> li
     memory, failed = memory_of(kept), memory_of(_read(failures))
     if not problems and not count and memory.is_empty and failed.is_empty:
         return []
+    receivers = [memory.receiver(alert) for alert in alerts]
+    memory.keep(receivers)
     drafts = []
-    for at, alert in enumerate(alerts):
+    for at, (alert, receiver) in enumerate(zip(alerts, receivers, strict=True)):
         message = AlertMessage(work.config.pipeline, work.run_id, exit_code, ())
-        known = (memory.receiver(alert), failed.receiver(alert))
-        known[0].keep_topics(set(alert.about) - (set() if work.config.is_judged else {Topic.QUALITY}))
+        if not work.config.is_judged:
+            receiver.forget(Topic.QUALITY)
         if Topic.QUARANTINE in alert.about:
-            known[0].quarantined += count
-        draft = _draft((at, alert, message), known, problems, layers)
+            receiver.quarantined += count
+        before = Receiver() if failed.is_empty else failed.receiver(alert)
+        draft = _draft((at, alert, message), (receiver, before), problems, layers)
         drafts += [] if draft is None else [draft]
     sent = _deliver(drafts)
     if memory.text() != kept and not (kept is None and memory.is_empty):
-        write_note(work.spark, path, memory.text())
+        with suppress(Exception):  # without it, the next run tells again
+            write_note(work.spark, path, memory.text())
     _write(failures, failed)
     _log(work.spark, lake, sent)
     return _notes(sent)

@@ -301,6 +301,38 @@ def test_a_new_address_is_told_what_stands(tmp_path: Path, monkeypatch: pytest.M
     assert len(received) == 2
 
 
+def test_an_address_that_is_written_twice_is_told_both_parts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = LayerReport("quality", failures=(failed("unique(id)", "line"),))
+    with webhook() as (address, received):
+        parts = (f"webhook: '{address}', about: [parked]", f"webhook: '{address}', about: [quality]")
+        runs = Runs(tmp_path, monkeypatch, *parts)
+        for _ in range(3):
+            runs.end(gold("shop.item"), broken, code=3)
+    assert sorted(sent["problems"][0]["kind"] for sent in received) == ["parked", "quality"]
+
+
+def test_an_address_that_was_away_is_told_what_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with webhook() as (address, received), webhook() as (other, _):
+        Runs(tmp_path, monkeypatch, f"webhook: '{address}'").end(gold("shop.item"), code=3)
+        Runs(tmp_path, monkeypatch, f"webhook: '{other}'").end()
+        Runs(tmp_path, monkeypatch, f"webhook: '{address}'").end(gold("shop.item"), code=3)
+    assert len(received) == 2
+
+
+def test_a_memory_that_cannot_be_kept_fails_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lakehouse").mkdir()
+    (tmp_path / "lakehouse/_mainstem").touch()  # a file where the folder belongs
+    with webhook() as (address, received):
+        runs = Runs(tmp_path, monkeypatch, f"webhook: '{address}'")
+        assert runs.end(gold("shop.item"), code=3) == []
+        assert send_failure_alerts(runs.config, KeyError("x")) == []
+    assert len(received) == 2
+
+
 def test_only_a_run_that_looks_for_a_problem_knows_that_it_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
