@@ -38,6 +38,7 @@ def collect(view: View) -> Report:
         reverse=True,
     )
     checks = found["checks"]
+    formats = {name: source.format for name, source in config.sources.items()}
     report = Report(
         pipeline=config.pipeline,
         lakehouse=describe_lakehouse(lake),
@@ -49,7 +50,10 @@ def collect(view: View) -> Report:
         else 0,
         runs=tuple(map(row_mapping.past_run, found["runs"])),
         outcomes=row_mapping.outcomes(found["outcomes"], found["outcome_batches"]),
-        tables=tuple(_counted(row_mapping.table(row), tables) for row in found["tables"]),
+        tables=tuple(
+            _counted(row_mapping.table(row, formats.get(row["source"], "")), tables)
+            for row in found["tables"]
+        ),
         waiting=tuple(map(row_mapping.waiting, found["waiting"])),
         stops=row_mapping.open_stops(found["epochs"]),
         refusals=tuple(map(row_mapping.refusal, found["refusals"])),

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from framework.report.model import Report
 from framework.report.summary import parts, table_facts, totals
-from framework.text.formatting import noun_for, number, one_line, quantity, short_number
+from framework.text.formatting import number, one_line, quantity
 
-WIDTH = 960
+WIDTH = 1180
 _COLUMN = 14
-_LEFT, _MIDDLE, _RIGHT = 190, 470, 750
+_LEFT, _MIDDLE, _RIGHT = 330, 590, 850
 _TOP, _GAP, _LEAST = 46, 16, 3.0
 _TALLEST = 300
 _MOST_SOURCES, _MOST_TABLES = 14, 14
-_LONGEST = 26
+_LONGEST = 24
 
 _OUTCOMES = {
     "row": "changes",
@@ -39,7 +39,10 @@ _LOOKS = {"merged": "half merged", "waiting": "half waiting", "key": "half key"}
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A box: its position, the text beside it, and its kind (source, table, or an outcome)."""
+    """A box: its position, the text beside it, and its kind (source, table, or an outcome).
+
+    `share` is its part of the greatest box of its column, in percent.
+    """
 
     x: float
     y: float
@@ -48,6 +51,7 @@ class Node:
     label: str
     note: str
     title: str
+    share: float = 0.0
     width: float = _COLUMN
 
     @property
@@ -68,10 +72,14 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The drawing of the flow. `heads` are the titles of the three columns with their positions."""
+    """The drawing of the flow. `heads` are the titles of the three columns with their positions.
+
+    `balance` is the number of messages as the sum of their outcomes; empty where that is not known.
+    """
 
     width: float
     height: float
+    balance: str
     heads: tuple[tuple[float, str, str], ...]
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
@@ -109,14 +117,28 @@ def flow(report: Report) -> Flow | None:
     return Flow(
         WIDTH,
         height,
+        balance(report),
         _heads(report),
         (
             *_source_nodes(left, _further_rows(report, member)),
             *_outcome_nodes(middle),
-            *_table_nodes(report, right),
+            *_table_nodes(report, right, {name: some for name, _, some in tables}),
         ),
         (*first, *second),
     )
+
+
+def balance(report: Report) -> str:
+    """The messages as the sum of what became of them; empty where the number of messages is not known."""
+    if report.messages is None:
+        return ""
+    sums, by_kind = totals(report), _sums(parts(report), 1)
+    told = [f"{number(by_kind[kind])} {_OUTCOMES[kind]}" for kind in _OUTCOMES if by_kind[kind]]
+    if sums.without_fate:
+        told.append(f"{number(sums.without_fate)} without an outcome yet")
+    whole = f"{quantity(report.messages, 'message')} = {' + '.join(told) or '0'}"
+    more = sums.further_rows
+    return f"{whole} − {quantity(more, 'further row')} of messages with several rows" if more else whole
 
 
 def _further_rows(report: Report, member: dict[str, str]) -> Counter[str]:
@@ -152,13 +174,16 @@ class _Place:
     y: float
     height: float
     rows: int
+    share: float
 
 
 def _column(entries: Iterable[tuple[str, int]], scale: float) -> dict[str, _Place]:
     places, y = {}, float(_TOP)
-    for name, rows in entries:
+    listed = list(entries)
+    most = max((rows for _, rows in listed), default=1)
+    for name, rows in listed:
         height = max(rows * scale, _LEAST)
-        places[name] = _Place(y, height, rows)
+        places[name] = _Place(y, height, rows, round(100 * rows / max(most, 1), 1))
         y += height + _GAP
     return places
 
@@ -169,7 +194,7 @@ def _bottom(places: dict[str, _Place]) -> float:
 
 def _centred(places: dict[str, _Place], height: float) -> dict[str, _Place]:
     shift = (height - 14 - _bottom(places)) / 2
-    return {name: _Place(place.y + shift, place.height, place.rows) for name, place in places.items()}
+    return {name: replace(place, y=place.y + shift) for name, place in places.items()}
 
 
 def _links(
@@ -203,8 +228,6 @@ def _links(
 def _heads(report: Report) -> tuple[tuple[float, str, str], ...]:
     sums = totals(report)
     messages = "sources" if sums.messages is None else quantity(sums.messages, "message")
-    if sums.without_fate:
-        messages += f", {number(sums.without_fate)} without an outcome yet"
     rows = "tables" if sums.rows is None else quantity(sums.rows, "row")
     return (
         (_LEFT + _COLUMN / 2, messages, "bronze"),
@@ -220,10 +243,11 @@ def _source_nodes(places: dict[str, _Place], further: Counter[str]) -> list[Node
             p.y,
             p.height,
             "source",
-            one_line(name, _LONGEST),
-            f"{short_number(p.rows - further[name])} {noun_for(p.rows - further[name], 'message')}",
+            _label(name),
+            quantity(p.rows - further[name], "message"),
             f"{one_line(name)}: {quantity(p.rows - further[name], 'message')}"
             + (f" of {quantity(p.rows, 'row')}" if further[name] else ""),
+            p.share,
         )
         for name, p in places.items()
     ]
@@ -239,23 +263,41 @@ def _outcome_nodes(places: dict[str, _Place]) -> list[Node]:
             _OUTCOMES[kind],
             number(p.rows),
             f"{_OUTCOMES[kind]}: {number(p.rows)}",
+            p.share,
         )
         for kind, p in places.items()
     ]
 
 
-def _table_nodes(report: Report, places: dict[str, _Place]) -> list[Node]:
+def _label(name: str) -> str:
+    """A name on one line; the middle of a long one is left out, since names differ at their ends."""
+    flat = one_line(name)
+    return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST // 2 - 1]}…{flat[-_LONGEST // 2 :]}"
+
+
+def _table_nodes(
+    report: Report, places: dict[str, _Place], members: dict[str, tuple[str, ...]]
+) -> list[Node]:
     rows: dict[str, int | None] = {}
     for line in table_facts(report):
         name = line.table.table_key.name
         rows[name] = None if line.table.rows is None else (rows.get(name) or 0) + line.table.rows
-    return [
-        Node(
-            _RIGHT, p.y, p.height, "table", one_line(name, _LONGEST),
-            f"{short_number(rows[name] or 0)} {noun_for(rows[name], 'row')}"
-            if rows.get(name) is not None
-            else f"{short_number(p.rows)} {noun_for(p.rows, 'change')}",
-            f"{one_line(name)}: {quantity(p.rows, 'change')}, {quantity(rows.get(name), 'row')}",
+    counts = {name: [rows.get(member) for member in members[name]] for name in places}
+    sums = {name: None if None in some else sum(filter(None, some)) for name, some in counts.items()}
+    shown = {name: p.rows if sums[name] is None else sums[name] or 0 for name, p in places.items()}
+    nodes = []
+    for name, p in places.items():
+        count = sums[name]
+        nodes.append(
+            Node(
+                _RIGHT,
+                p.y,
+                p.height,
+                "table",
+                _label(name),
+                quantity(p.rows, "change") if count is None else quantity(count, "row"),
+                f"{one_line(name)}: {quantity(p.rows, 'change')}, {quantity(count, 'row')}",
+                round(100 * shown[name] / max(*shown.values(), 1), 1),
+            )
         )
-        for name, p in places.items()
-    ]  # fmt: skip
+    return nodes

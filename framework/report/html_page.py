@@ -16,11 +16,14 @@ from markupsafe import Markup, escape
 
 from framework.contracts.quality import QualityResult
 from framework.naming import dotted_name
+from framework.report.check_text import claim, failing_key, outcome
 from framework.report.flow_layout import flow
 from framework.report.model import Refused, Report
-from framework.report.summary import findings, level, source_facts, table_facts, totals
+from framework.report.summary import findings, level, source_facts, totals
+from framework.report.table_panels import shown_tables
 from framework.report.trend_layout import trends
 from framework.text import formatting
+from framework.text.positions import place_text
 
 _ASSETS = Path(__file__).resolve().parent / "assets"
 _VERDICTS = {
@@ -30,6 +33,7 @@ _VERDICTS = {
     "empty": "Nothing has run yet",
 }
 _PREVIEW = 220
+_MOST_CHECKS = 500
 GENERATOR = '<meta name="generator" content="Mainstem '
 """In the head of every page, so that a report differs from other files."""
 
@@ -42,7 +46,11 @@ def html(report: Report) -> str:
         "base-uri 'none'; form-action 'none'"
     )
     found = findings(report)
-    checks = report.checks or ()
+    failed = [check for check in report.checks or () if not check.success]
+    passed = sorted((check for check in report.checks or () if check.success), key=_order)
+    shown_of = shown_tables(report)
+    formats = {source.name: source.format for source in report.sources}
+    files = {source.name for source in report.sources if source.reads == "files"}
     return (
         _templates()
         .get_template("page.html.j2")
@@ -55,12 +63,22 @@ def html(report: Report) -> str:
             verdict=_VERDICTS[level(report)],
             findings=found,
             totals=totals(report),
-            tables=table_facts(report),
+            tables=shown_of.tables,
+            more_tables=shown_of.more,
+            table_count=len(report.tables),
+            panels=shown_of.panels,
+            anchors={(p.facts.table.table_key): p.anchor for p in shown_of.panels},
             sources=source_facts(report),
             flow=flow(report),
             trends=trends(report),
-            failed=_by_severity([check for check in checks if not check.success]),
-            passed=sorted((check for check in checks if check.success), key=_order),
+            failed=_by_severity(failed),
+            passed=passed[:_MOST_CHECKS],
+            failed_count=len(failed),
+            passed_count=len(passed),
+            outcome=lambda check: outcome(check, formats.get(check.source or "", "")),
+            place=lambda source, item: place_text(
+                item.topic, item.partition, item.offset, is_file=source in files
+            ),
             samples=_by_reason(report.refused),
             days=_by_day(report),
         )
@@ -99,7 +117,7 @@ def _by_severity(checks: Sequence[QualityResult]) -> list[tuple[str, list[Qualit
     order = sorted(
         checks, key=lambda c: (c.success is None, group(c) != "error", group(c), -c.failed_count, _order(c))
     )
-    return [(name, list(some)) for name, some in groupby(order, key=group)]
+    return [(name, list(some)) for name, some in groupby(order[:_MOST_CHECKS], key=group)]
 
 
 def _order(check: QualityResult) -> tuple[str, ...]:
@@ -109,6 +127,12 @@ def _order(check: QualityResult) -> tuple[str, ...]:
 def subject(check: QualityResult) -> str:
     """The target of a check: the table's dotted name, else its source."""
     return dotted_name(check.database, check.schema, check.table) or check.source or ""
+
+
+def sentence(check: QualityResult) -> str:
+    """What the rule of a check says, as the beginning of a sentence."""
+    text = claim(check)
+    return text if text.split(" ")[0] in check.columns else text[:1].upper() + text[1:]
 
 
 def _by_reason(samples: Sequence[Refused]) -> dict[tuple[str, str], list[Refused]]:
@@ -149,6 +173,9 @@ def _templates() -> Environment:
         raw=raw,
         preview=preview,
         subject=subject,
+        claim=claim,
+        sentence=sentence,
+        failing_key=failing_key,
         n=formatting.number,
         quantity=formatting.quantity,
         short=formatting.short_number,

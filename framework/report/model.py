@@ -79,8 +79,20 @@ class OutcomeCount:
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a replica, with its type in Spark's words."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """The state of one table in gold. `rows` is None where counting them is expensive."""
+    """The state of one table in gold.
+
+    `rows` is None where counting them is expensive. `position` is the newest one that was applied, as people
+    say it.
+    """
 
     table_key: TableKey
     state: str
@@ -94,6 +106,8 @@ class Table:
     changes_applied: int = 0
     late: int = 0
     rows: int | None = None
+    columns: tuple[Column, ...] = ()
+    position: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,9 +53,9 @@ _BATCHES = Query(
 _TABLES = Query(
     TABLES_TABLE,
     "SELECT `source`, `database`, `schema`, `table`, `state`, `reason`, `replica`, `history`, `keys`, "
-    "`columns`, `batch`, `event_time`, `changes_applied`, `late` FROM (SELECT *, row_number() OVER "
-    "(PARTITION BY `source`, `database`, `schema`, `table` ORDER BY `revision` DESC) AS `n` FROM {rows}) "
-    "AS numbered WHERE `n` = 1 "
+    "`columns`, `batch`, `sequence`, `event_time`, `changes_applied`, `late` FROM (SELECT *, "
+    "row_number() OVER (PARTITION BY `source`, `database`, `schema`, `table` ORDER BY `revision` DESC) "
+    "AS `n` FROM {rows}) AS numbered WHERE `n` = 1 "
     "ORDER BY `source` NULLS FIRST, `database` NULLS FIRST, `schema` NULLS FIRST, `table` NULLS FIRST",
 )
 _COLUMN_CHANGES = Query(

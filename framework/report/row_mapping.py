@@ -17,6 +17,7 @@ from framework.report.model import (
     Account,
     BadValues,
     Batch,
+    Column,
     OutcomeCount,
     PastRun,
     Refusal,
@@ -31,6 +32,7 @@ from framework.report.model import (
 )
 from framework.report.queries import MAX_TEXT
 from framework.report.schema_text import column_difference, describe_actions
+from framework.text.positions import position_text
 
 _KEY_COLUMNS = ("source", "database", "schema", "table")
 
@@ -77,8 +79,9 @@ def batch(row: Row) -> Batch:
     return Batch(row["batch"], _time(row["ingested_at"]) or _EPOCH, _time(row["event_time"]), row["rows"])
 
 
-def table(row: Row) -> Table:
-    """The newest state of one table."""
+def table(row: Row, format_name: str = "") -> Table:
+    """The newest state of one table, whose source has a format."""
+    columns = tuple(Column(name, kind) for name, kind, *_ in json.loads(row["columns"] or "[]"))
     return Table(
         table_key=_table_key(row),
         state=row["state"],
@@ -86,11 +89,13 @@ def table(row: Row) -> Table:
         replica=row["replica"],
         history=row["history"],
         keys=tuple(row["keys"] or ()),
-        column_count=len(json.loads(row["columns"] or "[]")),
+        column_count=len(columns),
         batch=row["batch"],
         event_time=_time(row["event_time"]),
         changes_applied=row["changes_applied"] or 0,
         late=row["late"] or 0,
+        columns=columns,
+        position=position_text(row["sequence"], format_name) if row["sequence"] else None,
     )
 
 

@@ -8,7 +8,7 @@
   const theme = remembered.read();
   if (theme === "light" || theme === "dark") root.dataset.theme = theme;
 
-  document.addEventListener("DOMContentLoaded", () => { themes(); filter(); document.querySelectorAll("table.data").forEach(sortable); });
+  document.addEventListener("DOMContentLoaded", () => { themes(); filter(); reveal(); document.querySelectorAll("table.data").forEach(sortable); });
 
   function themes() {
     const field = document.getElementById("theme");
@@ -31,13 +31,15 @@
         row.node.hidden = !fits;
         count += fits ? 1 : 0;
       }
-      root.classList.toggle("filtered", words.length > 0);
-      document.querySelectorAll(".data, .timeline").forEach((list) => {
-        list.classList.toggle("nothing", words.length > 0 && !list.querySelector("[data-row]:not([hidden])"));
-      });
-      document.querySelectorAll(".day").forEach((day) => { day.hidden = words.length > 0 && !day.querySelector("[data-row]:not([hidden])"); });
-      document.querySelectorAll("details.more").forEach((more) => {
-        if (words.length) more.open = Boolean(more.querySelector("[data-row]:not([hidden])"));
+      const isOn = words.length > 0, isEmpty = (node) => isOn && !node.querySelector("[data-row]:not([hidden])");
+      root.classList.toggle("filtered", isOn);
+      document.querySelectorAll(".scroll, [data-group], main > section:not(#summary)").forEach((node) => { node.hidden = isEmpty(node); });
+      document.querySelectorAll(".trends").forEach((node) => { node.hidden = isOn; });
+      document.querySelectorAll("nav.sections a").forEach((link) => { link.hidden = document.querySelector(link.hash).hidden; });
+      document.getElementById("no-match").hidden = !isOn || count > 0;
+      document.querySelectorAll("details.more[data-group]").forEach((more) => {
+        if (isOn) { more.dataset.was ??= more.open ? "open" : ""; more.open = true; }
+        else if (more.dataset.was !== undefined) { more.open = more.dataset.was === "open"; delete more.dataset.was; }
       });
       said.textContent = words.length ? `${count.toLocaleString("en")} of ${rows.length.toLocaleString("en")}` : "";
     };
@@ -54,6 +56,19 @@
         input.blur();
       }
     });
+  }
+
+  // the panel that the address names is open, and so are the folds around it
+  function reveal() {
+    const open = () => {
+      let node = null;
+      try { node = document.getElementById(decodeURIComponent(location.hash.slice(1))); } catch { /* no name */ }
+      for (let at = node; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+      if (node?.tagName === "DETAILS") node.scrollIntoView();
+    };
+    addEventListener("hashchange", open);
+    document.addEventListener("click", (event) => { if (event.target.closest?.("a")?.hash === location.hash) open(); });
+    open();
   }
 
   function sortable(table) {

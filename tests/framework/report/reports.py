@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from framework.contracts.quality import QualityResult
@@ -9,6 +10,7 @@ from framework.report.excerpts import excerpt
 from framework.report.model import (
     BadValues,
     Batch,
+    Column,
     OutcomeCount,
     PastRun,
     Refusal,
@@ -71,7 +73,7 @@ def busy() -> Report:
             Source("crm", "debezium", "kafka", 2),
             Source("stock", "canal", "files", 1),
         ),
-        messages=5_010,
+        messages=5_561,
         runs=tuple(_run(at) for at in range(24)),
         outcomes=(
             OutcomeCount(orders, "row", 1_532, 210, ago(minutes=4), ago(minutes=3), (9000, 8000, 7000)),
@@ -104,6 +106,8 @@ def busy() -> Report:
                 1_532,
                 6,
                 1_204,
+                (Column("id", "bigint"), Column("placed_at", "timestamp_ntz"), Column("gift_note", "string")),
+                "position 1709367960000000087",
             ),
             Table(
                 lines,
@@ -221,20 +225,23 @@ def busy() -> Report:
                 "shop.order_line",
                 "order_exists",
                 False,
+                kind="relationship",
+                columns=("order_id",),
                 failed=2,
                 keys=("order_id=917, line_no=1", "order_id=917, line_no=2"),
-                expected="order_id is an id of shop.orders",
+                expected="order_id in shop.orders",
                 observed="2 of 2,011 rows",
-                detail="mainstem trace shop.order_line order_id=917 line_no=1",
             ),
             check(
-                "crm.customer",
-                "accepted_values(country)",
+                "crm.public.customer",
+                "accepted(country)",
                 False,
+                source="crm",
+                columns=("country",),
                 severity="warn",
                 failed=14,
                 keys=("id=12", "id=77", "id=80"),
-                expected="one of DE, FR, NL",
+                expected="country one of DE, FR, NL",
                 observed="14 of 700 rows",
             ),
             check(
@@ -254,6 +261,9 @@ def check(
     rule: str,
     success: bool | None = True,
     *,
+    source: str = "orders",
+    kind: str | None = None,
+    columns: tuple[str, ...] = ("id",),
     severity: str = "error",
     failed: int = 0,
     keys: tuple[str, ...] = (),
@@ -261,19 +271,20 @@ def check(
     observed: str = "1,204 rows",
     detail: str | None = None,
 ) -> QualityResult:
-    database, name = table.split(".", 1) if table.count(".") == 1 else (table, table)
+    parts = table.split(".")
+    database, schema, name = parts if len(parts) == 3 else (parts[0], None, parts[-1])
     return QualityResult(
         "run",
         ago(minutes=2),
         ago(minutes=1),
         "gold",
-        "orders",
+        source,
         database,
-        None,
+        schema,
         name,
         rule,
-        rule.partition("(")[0],
-        ("id",),
+        kind or rule.partition("(")[0],
+        columns,
         severity,
         success,
         expected,
@@ -334,7 +345,7 @@ def harmful() -> Report:
             OutcomeCount(place, "row", 1, 0, ago(hours=1), ago(hours=1), (0,)) for place in places
         ),
         tables=tuple(
-            Table(p, "parked", t, "/r", None, (t,), 1, 0, ago(hours=1), 1, 1, 1)
+            Table(p, "parked", t, "/r", None, (t,), 1, 0, ago(hours=1), 1, 1, 1, (Column(t, t),), t)
             for p, t in zip(places, HARMFUL, strict=True)
         ),
         waiting=tuple(Waiting(place, 1, ago(hours=1)) for place in places),
@@ -363,7 +374,13 @@ def harmful() -> Report:
         ),
         batches=(Batch(0, ago(hours=1), ago(hours=1), 12),),
         checks=tuple(
-            check(t, t, passed, failed=3, keys=(t,), expected=t, observed=t, detail=t)
+            replace(
+                check(t, t, passed, failed=3, keys=(t,), expected=t, observed=t, detail=t),
+                source=t,
+                database=t,
+                schema=t,
+                table=t,
+            )
             for t in HARMFUL
             for passed in (False, True, None)
         ),
@@ -396,7 +413,21 @@ def great(table_count: int = 200, run_count: int = 50) -> Report:
             for kind in ("row", "duplicate")
         ),
         tables=tuple(
-            Table(p, "active", None, f"/r/{p.name}", None, ("id", "line"), 40, 9, ago(hours=1), 1_000, 3, 900)
+            Table(
+                p,
+                "active",
+                None,
+                f"/r/{p.name}",
+                None,
+                ("id", "line"),
+                40,
+                9,
+                ago(hours=1),
+                1_000,
+                3,
+                900,
+                tuple(Column(f"a_column_{at}", "decimal(38,10)") for at in range(40)),
+            )
             for p in places
         ),
         refusals=tuple(
@@ -433,7 +464,9 @@ def great(table_count: int = 200, run_count: int = 50) -> Report:
         ),
         batches=tuple(Batch(at, ago(hours=at), ago(hours=at + 1), 1_000) for at in range(50)),
         checks=tuple(
-            check(p.name, rule, at % 50 > 0, keys=("id=1", "id=2") * 10 if at % 50 == 0 else ())
+            check(
+                p.name, rule, at % 50 > 0, source=p.source, keys=("id=1", "id=2") * 10 if at % 50 == 0 else ()
+            )
             for at, p in enumerate(places)
             for rule in ("not_null", "unique", "freshness", "row_count")
         ),

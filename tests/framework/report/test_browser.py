@@ -26,8 +26,10 @@ pytestmark = pytest.mark.skipif(
 LOOKS = {
     "light": ("light", 1280),
     "dark": ("dark", 1280),
-    "phone": ("light", 390),
-    "dark phone": ("dark", 390),
+    "phone": ("light", 360),
+    "dark phone": ("dark", 360),
+    "tablet": ("light", 768),
+    "wide": ("light", 1920),
 }
 CONTRAST = """() => {
   const parse = (text) => { const n = text.match(/[\\d.]+/g).map(Number);
@@ -51,6 +53,32 @@ CONTRAST = """() => {
   }
   return bad;
 }"""
+SMALL_TEXT = """() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), small = [];
+  for (let text; (text = walker.nextNode()); ) {
+    const node = text.parentElement;
+    if (!text.data.trim() || !node.checkVisibility() || node.closest("title, script, style")) continue;
+    const drawing = node.closest("svg");
+    const scale = drawing ? drawing.getScreenCTM().d : 1;
+    const size = parseFloat(getComputedStyle(node).fontSize) * scale;
+    if (size < 11.99) small.push(`${size.toFixed(1)} ${node.tagName} ${text.data.trim().slice(0, 30)}`);
+  }
+  return small;
+}"""
+CUT = """() => [...document.querySelectorAll("main *, header *, footer *")].filter((node) => {
+  if (!node.checkVisibility() || node.matches(".hidden, .preview, .preview *, .link")) return false;
+  const box = node.getBoundingClientRect();
+  return box.width > 0 && (box.left < -0.5 || box.right > innerWidth + 0.5);
+}).map((node) => `${node.tagName} ${node.getAttribute("class")} ${node.textContent.trim().slice(0, 30)}`)"""
+TORN = """() => [...document.querySelectorAll(".key")]
+  .filter((node) => node.checkVisibility() && node.textContent.length < 30)
+  .filter((node) => node.getBoundingClientRect().height > 30).map((node) => node.textContent)"""
+EMPTY = """() => [...document.querySelectorAll("main > section, main h3, main table, main ul, main ol")]
+  .filter((node) => node.checkVisibility() && !node.closest("#summary"))
+  .map((node) => node.closest("section, [data-group], .scroll"))
+  .filter((node) => !node.querySelector("[data-row]:not([hidden])"))
+  .map((node) => node.outerHTML.slice(0, 80))"""
+OPEN_ALL = "document.querySelectorAll('details').forEach((d) => { d.open = true; })"
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +122,11 @@ def test_the_page_opens_without_network_and_reads_well(browser: Browser, tmp_pat
     assert opened.requests == [(tmp_path / "report.html").as_uri()]
     assert opened.complaints == []
     assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    opened.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    opened.page.evaluate(OPEN_ALL)
     assert opened.page.evaluate(CONTRAST) == []
+    assert opened.page.evaluate(SMALL_TEXT) == []
+    assert opened.page.evaluate(CUT) == []
+    assert opened.page.evaluate(TORN) == []
     kept = os.environ.get("MAINSTEM_SCREENSHOTS")
     if kept:
         opened.page.screenshot(path=Path(kept) / f"report-{look.replace(' ', '-')}.png", full_page=True)
@@ -166,3 +197,69 @@ def test_a_great_report_opens_at_once(browser: Browser, tmp_path: Path) -> None:
 def test_an_empty_report_opens(browser: Browser, tmp_path: Path) -> None:
     opened = Opened(browser, tmp_path / "report.html", nothing(), "phone")
     assert (opened.complaints, opened.page.title()) == ([], "shop · Mainstem report · Nothing has run yet")
+
+
+@pytest.mark.parametrize("look", ["light", "phone"])
+def test_long_names_and_wide_tables_are_not_cut(browser: Browser, tmp_path: Path, look: str) -> None:
+    page = Opened(browser, tmp_path / "report.html", great(30), look).page
+    page.evaluate(OPEN_ALL)
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(SMALL_TEXT) == []
+
+
+@pytest.mark.parametrize("choice", ["auto", "dark"])
+def test_a_dark_page_prints_dark_on_white(browser: Browser, tmp_path: Path, choice: str) -> None:
+    page = Opened(browser, tmp_path / "report.html", busy(), "dark").page
+    page.get_by_label(choice).check(force=True)
+    page.evaluate(OPEN_ALL)
+    page.set_viewport_size({"width": 718, "height": 1000})  # a sheet of A4 within its margins
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate(CONTRAST) == []
+    assert page.evaluate(CUT) == []
+    assert page.evaluate(SMALL_TEXT) == []
+    kept = os.environ.get("MAINSTEM_SCREENSHOTS")
+    if kept:
+        page.screenshot(path=Path(kept) / f"report-print-{choice}.png", full_page=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "sections"),
+    [
+        ("order_line", ["tables", "quality", "bad-values"]),
+        ("gift_note", ["tables", "schema"]),
+        ("502 gateway", ["quarantine"]),
+        ("no such thing", []),
+    ],
+)
+def test_a_filter_leaves_no_empty_section(
+    browser: Browser, tmp_path: Path, words: str, sections: list[str]
+) -> None:
+    page = Opened(browser, tmp_path / "report.html", busy()).page
+    page.get_by_role("searchbox").fill(words)
+    page.wait_for_function("document.getElementById('matches').textContent !== ''")
+    seen = "[...document.querySelectorAll('main > section:not(#summary)')].filter((s) => s.checkVisibility())"
+    assert page.evaluate(f"{seen}.map((s) => s.id)") == sections
+    assert page.evaluate(EMPTY) == []
+    assert page.locator("#no-match").is_visible() is (sections == [])
+    page.keyboard.press("Escape")
+    assert page.evaluate(f"{seen}.length") == 8
+    assert page.locator("#quality details").get_attribute("open") is None
+
+
+def test_a_link_opens_the_panel_of_its_table(browser: Browser, tmp_path: Path) -> None:
+    page = Opened(browser, tmp_path / "report.html", busy()).page
+    panel = page.locator('[id="table-shop.orders"]')
+    assert panel.get_attribute("open") is None
+    page.locator("#tables tbody").get_by_role("link", name="shop.orders").click()
+    page.wait_for_function("document.getElementById('table-shop.orders').open")
+    assert panel.get_by_text("mainstem trace shop.orders id=VALUE").is_visible()
+    page.goto(page.url.partition("#")[0] + "#table-shop.order_line")
+    page.wait_for_function("document.getElementById('table-shop.order_line').open")
+
+
+def test_a_trend_has_axes_with_values(browser: Browser, tmp_path: Path) -> None:
+    page = Opened(browser, tmp_path / "report.html", busy()).page
+    messages = page.locator("#runs .trend").first
+    assert messages.locator(".y").all_text_contents() == ["500", "250", "0"]
+    assert messages.locator(".x span").all_text_contents() == ["2024-03-01", "2024-03-02"]

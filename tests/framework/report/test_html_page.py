@@ -7,6 +7,7 @@ import pytest
 
 from framework.report.html_page import html, preview, raw, shown
 from framework.report.model import Report
+from framework.report.table_panels import MOST_PANELS
 from tests.framework.report.reports import HARMFUL, busy, great, harmful, nothing
 
 VOID = {"meta", "link", "input", "br"}
@@ -100,10 +101,11 @@ def test_only_the_page_s_own_script_and_style_may_run() -> None:
 def test_counts_states_reasons_and_failing_keys_are_shown() -> None:
     text = " ".join("".join(Reader(html(busy())).text).split())
     for expected in (
-        "Needs attention", "1 table parked: shop.price", "two rows of key 7", "5,010 messages",
-        "4,966 changes", "612 halves merged",
-        "order_id=917, line_no=2", "could not be judged", "502 Bad Gateway", "0000-00-00 00:00:00",
-        "ALTER TABLE orders ADD COLUMN gift_note", "KAFKA_UNREACHABLE", "stands still", "append-only",
+        "Needs attention", "1 table parked: shop.price", "two rows of key 7", "5,561 messages",
+        "4,966 changes", "306 merged from two halves",
+        "order_id=917, line_no=2", "could not be judged", "offset 9914", "502 Bad Gateway",
+        "0000-00-00 00:00:00", "ALTER TABLE orders ADD COLUMN gift_note", "KAFKA_UNREACHABLE", "stands still",
+        "append-only",
     ):  # fmt: skip
         assert expected in text, expected
 
@@ -121,3 +123,45 @@ def test_two_hundred_tables_and_fifty_runs_stay_below_five_megabytes() -> None:
     page = html(great())
     assert page.count("table_with_a_long_name_199") > 1
     assert len(page.encode()) < 5_000_000
+
+
+def words(report: Report) -> str:
+    return " ".join("".join(Reader(html(report)).text).split())
+
+
+def test_a_check_is_said_in_a_sentence() -> None:
+    text = words(busy())
+    assert "Expected that order_id is in shop.orders; found: 2 of 2,011 rows break it." in text
+    assert "Not known whether the replica equals the snapshot of the source: not judged." in text
+    assert "id is never null. 1,204 rows" in text
+
+
+def test_failed_checks_come_before_the_fold_of_those_that_hold() -> None:
+    page = html(busy())
+    quality = page[page.index('<section id="quality">') : page.index('<section id="quarantine">')]
+    assert quality.index("order_id is in shop.orders") < quality.index("<summary>2 checks hold")
+    assert quality.index("<details") < quality.index("id is never null")
+
+
+def test_the_name_of_a_table_leads_to_its_panel() -> None:
+    page = html(busy())
+    assert '<a href="#table-shop.orders"><bdi>shop.orders</bdi></a>' in page
+    panel = page[page.index('id="table-shop.orders"') :].partition("\n</div></div></details>")[0]
+    for expected in (
+        "gift_note", "timestamp_ntz", "2 checks hold", "40 inserted, 12 updated, 3 deleted",
+        "mainstem trace shop.orders id=VALUE", "column gift_note varchar added", "0000-00-00 00:00:00",
+        "Applied through <bdi>position 1709367960000000087</bdi>", "Rows changed by each run",
+    ):  # fmt: skip
+        assert expected in panel, expected
+
+
+def test_a_page_of_ten_thousand_tables_says_what_it_leaves_out() -> None:
+    report = great(10_000, 2)
+    page = html(report)
+    assert len(page.encode()) < 10_000_000
+    assert page.count('<details class="panel"') == MOST_PANELS
+    text = words(report)
+    assert "9,000 more tables: the report's JSON has them all." in text
+    assert "in 10,000 tables" in text
+    assert "300 more checks failed" in text
+    assert "and 38,700 more checks" in text

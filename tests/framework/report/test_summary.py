@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from framework.report.flow_layout import flow
+from framework.report.flow_layout import balance, flow
 from framework.report.json_document import document, json_text
 from framework.report.model import Account, OutcomeCount, Refusal, Report, Table, TableKey, Waiting
 from framework.report.summary import findings, level, source_facts, table_facts, totals
-from framework.report.trend_layout import trends
+from framework.report.trend_layout import axis_top, trends
 from tests.framework.report.reports import NOW, ago, busy, great, harmful, nothing
 
 
 def test_totals_are_sums_of_what_the_tables_hold() -> None:
     sums = totals(busy())
-    assert (sums.messages, sums.changes, sums.merged) == (5_010, 4_966, 612)
+    assert (sums.messages, sums.changes, sums.merged) == (5_561, 4_966, 612)
     assert (sums.control_events, sums.duplicates, sums.halves, sums.excluded) == (98, 61, 44, 120)
     assert (sums.waiting, sums.quarantined, sums.bad_values, sums.late) == (3, 7, 15, 8)
     assert (sums.checks_passed, sums.checks_failed, sums.checks_warned, sums.checks_unjudged) == (2, 1, 1, 1)
@@ -138,9 +138,41 @@ def test_the_flow_adds_up_to_the_messages_above_it(report: Report, without: int)
     middle = [int(node.note) for node in drawn.nodes if node.kind not in ("source", "table")]
     assert source.note == f"{(report.messages or 0) - without} messages"
     assert sum(middle) - sums.further_rows == (report.messages or 0) - without
-    assert drawn.heads[0][1] == f"{report.messages} messages" + (
-        f", {without} without an outcome yet" if without else ""
-    )
+    assert drawn.balance == balance(report)
+    assert drawn.heads[0][1] == f"{report.messages} messages"
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    list(
+        zip(
+            ADDING_UP,
+            (
+                "196 messages = 136 changes + 29 control events + 22 merged halves + 7 duplicates"
+                " + 2 quarantined",
+                "10 messages = 6 changes + 2 merged halves + 2 halves waiting",
+                "9 messages = 12 changes + 1 halves of key changes"
+                " − 4 further rows of messages with several rows",
+                "12 messages = 6 changes + 2 excluded + 4 without an outcome yet",
+                "4 messages = 1 changes + 2 merged halves + 1 duplicates",
+            ),
+            strict=True,
+        )
+    ),
+)
+def test_the_balance_is_a_sum_that_a_reader_can_check(report: Report, expected: str) -> None:
+    assert balance(report) == expected
+    assert balance(replace(report, messages=None)) == ""
+
+
+def test_the_rows_of_the_tables_in_the_drawing_add_up_to_the_rows_above_them() -> None:
+    drawn = flow(great())
+    assert drawn is not None
+    notes = [int(node.note.split()[0].replace(",", "")) for node in drawn.nodes if node.kind == "table"]
+    assert drawn.nodes[-1].share == 100
+    assert drawn.nodes[-2].share == 0.5
+    assert drawn.nodes[-2].label == "database_7.…ong_name_187"
+    assert drawn.heads[2][1] == f"{sum(notes):,} rows" == "180,000 rows"
 
 
 def test_trends_run_from_the_oldest_run_to_the_newest() -> None:
@@ -149,6 +181,24 @@ def test_trends_run_from_the_oldest_run_to_the_newest() -> None:
     assert messages.newest == "120"
     assert messages.bars[-1].title.startswith("2024-03-02 08:30:00")
     assert trends(nothing()) == []
+    assert (messages.top, messages.half, messages.first, messages.last) == (
+        "500",
+        "250",
+        "2024-03-01",
+        "2024-03-02",
+    )
+    assert messages.bars[0].x == 0
+    assert messages.bars[-1].x + messages.bars[-1].width == pytest.approx(100, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("greatest", "is_time", "expected"),
+    [(0, False, 1), (1, False, 1), (3, False, 4), (7, False, 10), (10, False, 10), (11, False, 20),
+     (486, False, 500), (4_100, False, 5_000), (0.4, True, 1), (13.2, True, 20), (86_400, True, 86_400),
+     (86_140_800, True, 86_400_000)],
+)  # fmt: skip
+def test_an_axis_ends_at_the_next_round_value(greatest: float, is_time: bool, expected: float) -> None:
+    assert axis_top(greatest, is_time=is_time) == expected
 
 
 def test_the_document_is_json_and_says_what_the_page_says() -> None:
