@@ -23,7 +23,7 @@ unexport PYTHONPATH
 FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-long test-format test-browser test-bundle test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark errors-page reference-pages docs
+.PHONY: help setup demo test test-long test-format test-browser report-picture test-bundle test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark errors-page reference-pages docs
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -32,6 +32,7 @@ help:
 	@echo "make test-long the tests that take minutes each"
 	@echo "make test-format FORMAT=NAME  what concerns one format: decoder, fixtures, broken messages, detection, registry"
 	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
+	@echo "make report-picture  the picture of the report in the docs, by Chromium from the report of make demo"
 	@echo "make test-connect  each command on a catalog and on Spark Connect, then the frame tests on Spark Connect"
 	@echo "make test-bundle  the Databricks bundle by the command line of this machine (or MAINSTEM_DATABRICKS names it)"
 	@echo "make test-wheel  the wheel alone in an empty environment: each task of the Databricks jobs, by its own command line"
@@ -80,6 +81,10 @@ test-format: $(READY)
 test-browser: $(READY)
 	$(UV) sync --frozen --quiet --group browser
 	MAINSTEM_BROWSER=1 $(BIN)/python -m pytest tests/framework/report/test_browser.py $(PYTEST_ARGS)
+
+report-picture: $(READY)
+	$(UV) sync --frozen --quiet --group browser
+	$(BIN)/python -m documentation.report_picture $(DEMO)/report.html docs/images/report.png
 
 # apart from `test`: it needs the Databricks command line, and is skipped without it
 test-bundle: $(READY)
