@@ -27,7 +27,7 @@ from tests.benchmarks.measure import Result, cpu_seconds, side_by_side
 from tests.end_to_end.random_wires import blob
 from tests.processes import memory_of
 
-_PAYLOAD = "struct<op:string,sequenceId:long,after:struct<dataColumn:map<string,string>>>"
+_PAYLOAD = "struct<op:string,sequenceId:string,after:struct<dataColumn:map<string,string>>>"
 LIMIT_BYTES = 4 * 1024**3
 
 
@@ -71,7 +71,9 @@ class Pipeline:
                 "m.payload.*"
             )
             newest = F.row_number().over(
-                Window.partitionBy(F.col("after.dataColumn.id")).orderBy(F.desc("sequenceId"))
+                Window.partitionBy(F.col("after.dataColumn.id")).orderBy(
+                    F.col("sequenceId").cast("bigint").desc()
+                )
             )
             cells = [
                 F.col(f"after.dataColumn.{name}").cast(kind).alias(name) for name, kind in feeds.TYPES.items()
@@ -79,7 +81,7 @@ class Pipeline:
             rows = (
                 parsed.withColumn("n", newest)
                 .where("n = 1")
-                .select(*cells, F.col("sequenceId").alias("_sequence"))
+                .select(*cells, F.col("sequenceId").cast("bigint").alias("_sequence"))
             )
             merge = (
                 DeltaTable.forPath(batch.sparkSession, target)
