@@ -23,7 +23,7 @@ unexport PYTHONPATH
 FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-long test-format test-browser report-picture test-bundle test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark errors-page reference-pages docs
+.PHONY: help setup demo test test-long test-format test-browser report-picture test-bundle test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark benchmark-versus errors-page reference-pages docs
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -44,6 +44,7 @@ help:
 	@echo "make mutations each guard against lost and doubled changes switched off in a copy: a named test fails"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
 	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); the table goes into README.md"
+	@echo "make benchmark-versus the same feed by a notebook, dlt and AUTO CDC (SCALE=0.01 only tries it)"
 	@echo "make errors-page  docs/errors.md from the explanations of the error codes"
 	@echo "make reference-pages  docs/reference from the configuration's models and the tables' schemas"
 	@echo "make docs     the documentation site into build/site; a dead link fails"
@@ -137,6 +138,10 @@ real: $(READY)
 benchmark: $(READY)
 	$(BIN)/python -m tests.benchmarks --scale $(SCALE) --into README.md
 
+# apart from `benchmark`: the other tools are installed into environments of their own, in .versus
+benchmark-versus: $(READY) | $(UV)
+	$(BIN)/python -m tests.benchmarks.versus --scale $(SCALE) --uv $(UV)
+
 errors-page: $(READY)
 	$(BIN)/python -m mainstem explain --markdown > docs/errors.md.new
 	mv docs/errors.md.new docs/errors.md
@@ -165,5 +170,5 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv .venv-tools .venv-docs .matrix .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse $(DEMO)
+	rm -rf .venv .venv-tools .venv-docs .matrix .versus .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist spark-warehouse $(DEMO)
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
