@@ -44,7 +44,7 @@ help:
 	@echo "make mutations each guard against lost and doubled changes switched off in a copy: a named test fails"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
 	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); the table goes into README.md"
-	@echo "make benchmark-versus the same feed by a notebook, dlt and AUTO CDC (SCALE=0.01 only tries it)"
+	@echo "make benchmark-versus the same feed by a notebook, dlt and AUTO CDC (SCALE=0.01 only tries it); into docs/performance.md"
 	@echo "make errors-page  docs/errors.md from the explanations of the error codes"
 	@echo "make reference-pages  docs/reference from the configuration's models and the tables' schemas"
 	@echo "make docs     the documentation site into build/site; a dead link fails"
@@ -140,7 +140,7 @@ benchmark: $(READY)
 
 # apart from `benchmark`: the other tools are installed into environments of their own, in .versus
 benchmark-versus: $(READY) | $(UV)
-	$(BIN)/python -m tests.benchmarks.versus --scale $(SCALE) --uv $(UV)
+	$(BIN)/python -m tests.benchmarks.versus --scale $(SCALE) --uv $(UV) --into docs/performance.md
 
 errors-page: $(READY)
 	$(BIN)/python -m mainstem explain --markdown > docs/errors.md.new
