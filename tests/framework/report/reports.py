@@ -100,7 +100,7 @@ def busy() -> Report:
                 "/r/orders",
                 "/r/orders__history",
                 ("id",),
-                9,
+                3,
                 9000,
                 ago(minutes=4),
                 1_532,
