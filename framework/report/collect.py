@@ -17,7 +17,7 @@ from framework.pipeline.layer import View
 from framework.pipeline.message_counts import accounts
 from framework.report import queries, row_mapping
 from framework.report.model import PartitionOffset, Report, Source, Table
-from framework.report.summary import unaccounted
+from framework.report.summary import APPLIED_KINDS, unaccounted
 
 _THREADS = 4
 
@@ -49,7 +49,7 @@ def collect(view: View) -> Report:
         if found["runs"] or found["outcomes"]
         else 0,
         runs=tuple(map(row_mapping.past_run, found["runs"])),
-        outcomes=row_mapping.outcomes(found["outcomes"], found["outcome_batches"]),
+        outcomes=row_mapping.outcomes(found["outcomes"], _batches_behind(found, tables)),
         tables=tuple(
             _counted(row_mapping.table(row, formats.get(row["source"], "")), tables)
             for row in found["tables"]
@@ -81,6 +81,19 @@ def _read_all(tables: TableReader) -> dict[str, Sequence[Row]]:
     read: Callable[[Query], Sequence[Row]] = tables.rows
     with ThreadPoolExecutor(max_workers=_THREADS) as pool:
         return dict(zip(queries.QUERIES, pool.map(read, queries.QUERIES.values()), strict=True))
+
+
+def _batches_behind(found: dict[str, Sequence[Row]], tables: TableReader) -> Sequence[Row]:
+    """The batches that a table may not have applied; nothing is asked where every table has applied all."""
+    applied = {row_mapping.table_key(row): row["batch"] for row in found["tables"]}
+    behind = [
+        batch
+        for row in found["outcomes"]
+        if row["kind"] in APPLIED_KINDS
+        and (batch := applied.get(row_mapping.table_key(row))) is not None
+        and row["newest_batch"] > batch
+    ]
+    return tables.rows(queries.BATCHES_AFTER, first=min(behind)) if behind else ()
 
 
 def _source(name: str, config: Config) -> Source:

@@ -67,7 +67,10 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True)
 class OutcomeCount:
-    """The rows of silver of one kind in one table: their number, their times, and their newest batches."""
+    """The rows of silver of one kind in one table: their number and times, and the newest of their batches.
+
+    `batches` has all that the table has not applied, up to 1,000, and may lack those that it has.
+    """
 
     table_key: TableKey
     kind: str

@@ -32,12 +32,21 @@ _OUTCOMES = Query(
     BATCHES_TABLE,
     "SELECT `source`, `database`, `schema`, `table`, `kind`, sum(`rows`) AS `rows`, "
     "sum(`merged`) AS `merged`, max(`max_event_time`) AS `event_time`, "
-    "max(`max_ingested_at`) AS `ingested_at` FROM {rows} "
+    "max(`max_ingested_at`) AS `ingested_at`, max(`batch`) AS `newest_batch` FROM {rows} "
     "GROUP BY `source`, `database`, `schema`, `table`, `kind` "
     "ORDER BY `source` NULLS FIRST, `database` NULLS FIRST, `schema` NULLS FIRST, `table` NULLS FIRST, "
     "`kind`",
 )
-_OUTCOME_BATCHES = Query(
+BATCHES_AFTER = Query(
+    BATCHES_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `kind`, `batch` FROM (SELECT *, row_number() OVER "
+    "(PARTITION BY `source`, `database`, `schema`, `table`, `kind` ORDER BY `batch` DESC) AS `n` FROM "
+    "(SELECT DISTINCT `source`, `database`, `schema`, `table`, `kind`, `batch` FROM {rows} "
+    "WHERE `kind` IN ('row', 'ddl', 'truncate') AND `batch` > {first}) AS batches) "
+    "AS numbered WHERE `n` <= 1000",
+)
+"""The newest batches of each table after one; asked only where a table is behind."""
+_BATCHES = Query(
     BATCHES_TABLE,
     "SELECT `source`, `database`, `schema`, `table`, `kind`, `batch` FROM (SELECT *, row_number() OVER "
     "(PARTITION BY `source`, `database`, `schema`, `table`, `kind` ORDER BY `batch` DESC) AS `n` FROM "
@@ -140,7 +149,6 @@ PARTITIONS = Query(
 QUERIES = {
     "runs": _RUNS,
     "outcomes": _OUTCOMES,
-    "outcome_batches": _OUTCOME_BATCHES,
     "batches": _BATCHES,
     "tables": _TABLES,
     "column_changes": _COLUMN_CHANGES,

@@ -56,19 +56,19 @@ def _table_result(values: list[Any]) -> TableResult:
 
 
 def outcomes(rows: Iterable[Row], batches: Iterable[Row]) -> tuple[OutcomeCount, ...]:
-    """The rows of each kind in each place, with the newest batches of each, the newest one first."""
+    """The rows of each kind in each place, with those of `batches` that hold them, the newest one first."""
     newest: dict[tuple[TableKey, str], list[int]] = {}
     for row in batches:
-        newest.setdefault((_table_key(row), row["kind"]), []).append(row["batch"])
+        newest.setdefault((table_key(row), row["kind"]), []).append(row["batch"])
     return tuple(
         OutcomeCount(
-            table_key=_table_key(row),
+            table_key=table_key(row),
             kind=row["kind"],
             rows=row["rows"],
             merged=row["merged"] or 0,
             newest_event_at=_time(row["event_time"]),
             newest_ingest_at=_time(row["ingested_at"]),
-            batches=tuple(sorted(newest.get((_table_key(row), row["kind"]), ()), reverse=True)),
+            batches=tuple(sorted(newest.get((table_key(row), row["kind"]), ()), reverse=True)),
         )
         for row in rows
     )
@@ -83,7 +83,7 @@ def table(row: Row, format_name: str = "") -> Table:
     """The newest state of one table, whose source has a format."""
     columns = tuple(Column(name, kind) for name, kind, *_ in json.loads(row["columns"] or "[]"))
     return Table(
-        table_key=_table_key(row),
+        table_key=table_key(row),
         state=row["state"],
         reason=row["reason"],
         replica=row["replica"],
@@ -102,18 +102,18 @@ def table(row: Row, format_name: str = "") -> Table:
 def statement(row: Row) -> SchemaChange:
     """A DDL or truncate of the source."""
     what = "truncated" if row["kind"] == "truncate" else describe_actions(actions_of(row["actions"]))
-    return SchemaChange(_table_key(row), "statement", _time(row["event_time"]), what, row["statement"])
+    return SchemaChange(table_key(row), "statement", _time(row["event_time"]), what, row["statement"])
 
 
 def column_change(row: Row) -> SchemaChange:
     """What a run changed in the columns of a replica."""
     former, now = ({name: kind for name, kind, *_ in json.loads(row[side])} for side in ("former", "columns"))
-    return SchemaChange(_table_key(row), "replica", _time(row["recorded_at"]), column_difference(former, now))
+    return SchemaChange(table_key(row), "replica", _time(row["recorded_at"]), column_difference(former, now))
 
 
 def waiting(row: Row) -> Waiting:
     """The halves of one table that wait."""
-    return Waiting(_table_key(row), row["rows"], _time(row["oldest"]))
+    return Waiting(table_key(row), row["rows"], _time(row["oldest"]))
 
 
 def account(counts: SourceCounts) -> Account:
@@ -157,7 +157,7 @@ def refused(row: Row) -> Refused:
 def bad_values(row: Row) -> BadValues:
     """Bad cells of one column and reason."""
     sample = (row["text"], row["change_id"])
-    return BadValues(_table_key(row), row["column"], row["reason"], row["rows"], *sample)
+    return BadValues(table_key(row), row["column"], row["reason"], row["rows"], *sample)
 
 
 def check(row: Row) -> QualityResult:
@@ -176,7 +176,8 @@ def verdict(row: Row) -> Verdict:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _table_key(row: Row) -> TableKey:
+def table_key(row: Row) -> TableKey:
+    """The table that a row is about."""
     return TableKey(*(row[name] for name in _KEY_COLUMNS))
 
 

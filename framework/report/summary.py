@@ -12,7 +12,7 @@ from framework.report.model import OutcomeCount, Report, Stop, Table, Waiting
 from framework.text.formatting import quantity
 
 CONTROL_KINDS = ("ddl", "truncate", "heartbeat", "transaction", "tombstone")
-_GOLD_KINDS = ("row", "ddl", "truncate")
+APPLIED_KINDS = ("row", "ddl", "truncate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def table_facts(report: Report) -> list[TableFacts]:
     lines = []
     for table in report.tables:
         mine = outcomes[table.table_key]
-        batches = {batch for outcome in mine if outcome.kind in _GOLD_KINDS for batch in outcome.batches}
+        batches = {batch for outcome in mine if outcome.kind in APPLIED_KINDS for batch in outcome.batches}
         lines.append(
             TableFacts(
                 table=table,
