@@ -154,6 +154,7 @@ def test_the_switch_of_colours_overrules_the_system(browser: Browser, tmp_path: 
         page.reload()
         if page.evaluate(ground) == dark:
             break
+        page.wait_for_timeout(100)
     assert page.evaluate(ground) == dark
     page.get_by_label("auto").check(force=True)
     assert page.evaluate(ground) == light
