@@ -14,6 +14,7 @@ from bronze.checkpoint import Checkpoint, SourcesWithMessages, open_checkpoint
 from bronze.source import COMMITS_PER_BATCH, Feed, Part, SourceKind
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.errors import as_raised
+from framework.lakehouse.commits import newest_commits
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.progress import Progress
@@ -140,12 +141,13 @@ def count_landed(spark: SparkSession, lake: Lakehouse, run_id: str) -> dict[str,
     if not lake.exists(spark, MESSAGES_TABLE):
         return {}
     counts: dict[str, tuple[int, int]] = {}
-    for row in lake.history(spark, MESSAGES_TABLE).select("userMetadata", "operationMetrics").collect():
-        note = json.loads(row["userMetadata"] or "{}")
-        if note.get("run_id") == run_id:
-            files, messages = counts.get(note["source"], (0, 0))
-            counts[note["source"]] = (
-                files + note["files"],
-                messages + int(row["operationMetrics"].get("numOutputRows", 0)),
-            )
+    for commit in newest_commits(spark, lake.location(MESSAGES_TABLE)):
+        note = json.loads(commit.get("userMetadata") or "{}")
+        if "run_id" not in note:
+            continue  # the upkeep of the table
+        if note["run_id"] != run_id:
+            break  # one run lands at a time
+        files, messages = counts.get(note["source"], (0, 0))
+        written = int(commit["operationMetrics"].get("numOutputRows", 0))
+        counts[note["source"]] = (files + note["files"], messages + written)
     return counts

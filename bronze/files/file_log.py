@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -13,8 +14,10 @@ from pyspark.sql import types as T
 from bronze.files.listing import ListedFile
 from bronze.source import Feed
 from framework.contracts.table_names import MESSAGES_TABLE
+from framework.lakehouse.newest_tables import newest_tables
+from framework.lakehouse.table_reader import Query
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 LOG = T.StructType(
     [
         T.StructField("source", T.StringType()),
@@ -56,9 +59,22 @@ def log_table(source: str) -> str:
     return f"ops/files/{source}"
 
 
+def _entries(source: str) -> Query:
+    """The entries of a source's log from a sequence on."""
+    return Query(
+        log_table(source),
+        "SELECT `file`, `path`, `size`, `modified_at`, `discovered_at`, `sequence` FROM {rows} "
+        "WHERE `sequence` >= {least}",
+    )
+
+
 def read_log(spark: SparkSession, feed: Feed) -> dict[str, LoggedFile]:
     """The newest entry of each file."""
-    entries = read_entries(feed.lake.read(spark, log_table(feed.name)))
+    rows = newest_tables(spark, feed.lake).rows(_entries(feed.name), least=0)
+    entries = sorted(
+        (_logged(row, (row["discovered_at"] - EPOCH) // _MICROSECOND) for row in rows),
+        key=lambda entry: entry.sequence,
+    )
     return {entry.listed.file: entry for entry in entries}
 
 
@@ -66,7 +82,9 @@ def read_entries(rows: DataFrame) -> list[LoggedFile]:
     """Rows of the log as entries, in the order of landing."""
     discovered_at = F.unix_micros("discovered_at").alias("discovered_at")
     columns = rows.select("file", "path", "size", "modified_at", discovered_at, "sequence")
-    return sorted((_logged(row) for row in columns.collect()), key=lambda entry: entry.sequence)
+    return sorted(
+        (_logged(row, row["discovered_at"]) for row in columns.collect()), key=lambda entry: entry.sequence
+    )
 
 
 def append_log(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> None:
@@ -81,12 +99,10 @@ def superseded_sequences(spark: SparkSession, feed: Feed, entries: Sequence[Logg
     """The sequences of the entries whose file has a newer entry, because it was replaced before it landed."""
     if feed.lake.local_root is not None and feed.lake.version(spark, log_table(feed.name)) == 0:
         return frozenset()  # the log has one commit, from one listing: it has each file once
-    later = feed.lake.read(spark, log_table(feed.name)).where(
-        F.col("sequence") > min(entry.sequence for entry in entries)
-    )
+    least = min(entry.sequence for entry in entries)
     newest: dict[str, int] = {}
-    for file, sequence in later.select("file", "sequence").collect():
-        newest[file] = max(sequence, newest.get(file, 0))
+    for row in newest_tables(spark, feed.lake).rows(_entries(feed.name), least=least):
+        newest[row["file"]] = max(row["sequence"], newest.get(row["file"], 0))
     return frozenset(entry.sequence for entry in entries if newest.get(entry.listed.file, 0) > entry.sequence)
 
 
@@ -117,9 +133,9 @@ def _row(feed: Feed, entry: LoggedFile) -> tuple[object, ...]:
     )
 
 
-def _logged(row: Row) -> LoggedFile:
+def _logged(row: Row | Mapping[str, Any], discovered_at: int) -> LoggedFile:
     return LoggedFile(
         ListedFile(row["file"], row["path"], row["size"], row["modified_at"]),
-        row["discovered_at"],
+        discovered_at,
         row["sequence"],
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ _NO_TABLE = (
     "TABLE_OR_VIEW_NOT_FOUND",
 )
 
-_LAST = 3
 ALL_COMMITS = 1_000_000
 """As the limit of `Lakehouse.history`: more commits than a table keeps."""
 
@@ -112,7 +110,7 @@ class Lakehouse:
 
     def has_first_version(self, name: str) -> bool:
         """Whether the table's log still has its first commit; False where only Spark can read the log."""
-        log = _local_log(self.location(name))
+        log = local_log(self.location(name))
         return log is not None and (log / f"{0:020d}.json").is_file()
 
     def create(
@@ -143,7 +141,7 @@ class Lakehouse:
 
     def history(self, spark: SparkSession, name: str, limit: int = 1_000) -> DataFrame:
         """The table's newest commits, newest first."""
-        return _history(spark, self.location(name), limit)
+        return read_commits(spark, self.location(name), limit)
 
     def rows(self, spark: SparkSession, name: str, schema: StructType | str) -> DataFrame:
         """The table's newest version, or no rows of this schema where the table does not exist.
@@ -236,7 +234,7 @@ def is_table(spark: SparkSession, location: str) -> bool:
     """Whether there is a Delta table at a location."""
     if not is_path(location):
         return spark.catalog.tableExists(location)
-    if _local_log(location) is not None:
+    if local_log(location) is not None:
         return local_table(location) is not None
     from pyspark.errors import AnalysisException
 
@@ -251,7 +249,7 @@ def is_table(spark: SparkSession, location: str) -> bool:
 
 def local_table(location: str) -> Path | None:
     """The folder of the Delta table at a location of a local file system; None where there is no table."""
-    log = _local_log(location)
+    log = local_log(location)
     if log is None or not log.is_dir():
         return None
     return log.parent if any(file.suffix in (".json", ".parquet") for file in log.iterdir()) else None
@@ -259,9 +257,11 @@ def local_table(location: str) -> Path | None:
 
 def table_version(spark: SparkSession, location: str) -> int | None:
     """The number of a table's newest version, None without a table; without a Spark job on local disks."""
-    log = _local_log(location)
+    log = local_log(location)
     if log is None:
-        row = _history(spark, location, 1).select("version").first() if is_table(spark, location) else None
+        row = (
+            read_commits(spark, location, 1).select("version").first() if is_table(spark, location) else None
+        )
         return None if row is None else int(row[0])
     found = (
         [int(file.name.split(".")[0]) for file in log.glob("*.json") if file.name.split(".")[0].isdigit()]
@@ -273,11 +273,11 @@ def table_version(spark: SparkSession, location: str) -> int | None:
 
 def table_commit(spark: SparkSession, location: str) -> str | None:
     """A text that identifies a table's newest commit, also from that of a table that was there before."""
-    version, log = table_version(spark, location), _local_log(location)
+    version, log = table_version(spark, location), local_log(location)
     if version is None:
         return None
     if log is None:
-        row = _history(spark, location, 1).select("version", "timestamp").first()
+        row = read_commits(spark, location, 1).select("version", "timestamp").first()
         return None if row is None else f"{row[0]} {row[1]}"
     try:
         found = (log / f"{version:020d}.json").stat()
@@ -286,66 +286,18 @@ def table_commit(spark: SparkSession, location: str) -> str | None:
     return f"{version} {found.st_mtime_ns} {found.st_size} {found.st_ino}"
 
 
-def operations(spark: SparkSession, location: str, since: int) -> set[str] | None:
-    """The operations of the commits after a version, as Delta names them; None if the log lacks some."""
-    newest, log = table_version(spark, location), _local_log(location)
-    if newest is None:
-        return None
-    if log is None:
-        rows = (
-            _history(spark, location, newest - since).select("operation").collect() if newest > since else []
-        )
-        return {row[0] for row in rows} if len(rows) == max(0, newest - since) else None
-    found = set()
-    for version in range(since + 1, newest + 1):
-        told = _commits(log, version)
-        if not told:
-            return None
-        found.add(str(told[0].get("operation")))
-    return found
-
-
-def rows_written(spark: SparkSession, location: str) -> int | None:
-    """The number of rows in the newest commit that wrote any; None if the newest commits do not say."""
-    newest, log = table_version(spark, location), _local_log(location)
-    if newest is None:
-        return None
-    if log is None:
-        found = [
-            row[0]
-            for row in _history(spark, location, _LAST)
-            .orderBy("version", ascending=False)
-            .select("operationMetrics")
-            .collect()
-        ]
-    else:
-        found = [
-            commit.get("operationMetrics")
-            for version in range(newest, newest - _LAST, -1)
-            for commit in _commits(log, version)
-        ]
-    counts = [metrics["numOutputRows"] for metrics in found if metrics and "numOutputRows" in metrics]
-    return int(counts[0]) if counts else None
-
-
-def _commits(log: Path, version: int) -> list[dict[str, Any]]:
-    """The `commitInfo` of a version's file in the log; empty where the file is missing."""
-    file = log / f"{version:020d}.json"
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return [json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"')]
-
-
 def table_properties(spark: SparkSession, location: str) -> dict[str, str]:
     """The properties of the table at a location."""
     rows = spark.sql(f"SHOW TBLPROPERTIES {sql_name(location)}").collect()
     return {str(row["key"]): str(row["value"]) for row in rows}
 
 
-def _history(spark: SparkSession, location: str, limit: int) -> DataFrame:
+def read_commits(spark: SparkSession, location: str, limit: int) -> DataFrame:
+    """The newest commits of a table, as DESCRIBE HISTORY shows them."""
     return spark.sql(f"DESCRIBE HISTORY {sql_name(location)} LIMIT {limit}")
 
 
-def _local_log(location: str) -> Path | None:
+def local_log(location: str) -> Path | None:
     """The folder of the table's log if Python can list it; None for an object store and a catalog's table."""
     return Path(location) / "_delta_log" if is_path(location) and "://" not in location else None
 

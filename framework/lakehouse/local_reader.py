@@ -48,7 +48,7 @@ class LocalReader:
         if path is None:
             return 0
         try:
-            return int(_answer(_opened(location), _COUNT, {})[0]["rows"])
+            return int(_answer(open_local(location), _COUNT, {})[0]["rows"])
         except Exception as error:
             logged = rows_by_log(path)  # it knows features that the package does not
             if logged is None:
@@ -65,13 +65,13 @@ class LocalReader:
     def rows(self, query: Query, **values: Value) -> Sequence[Row]:
         """See `TableReader`. Raises Unreadable."""
         location = self.lake.location(query.table)
-        return self._answer(location, query, checked(values)) if self.exists(query.table) else []
+        return self._answer(location, *checked(query, values)) if self.exists(query.table) else []
 
     def note(self, path: str) -> str | None:
         """See `TableReader`."""
         return read_local_note(path)
 
-    def _answer(self, location: str, query: Query, values: Mapping[str, Value]) -> Sequence[Row]:
+    def _answer(self, location: str, query: Query, values: Mapping[str, str | int]) -> Sequence[Row]:
         try:
             return _answer(self._table(location), query, values)
         except Unreadable:
@@ -81,21 +81,21 @@ class LocalReader:
 
     def _table(self, location: str) -> DeltaTable:
         if location not in self._tables:
-            table = _opened(location)
+            table = open_local(location)
             if sum(table.get_add_actions().column("size_bytes").to_pylist()) > self.most_bytes:
                 raise Unreadable(location)
             self._tables[location] = table
         return self._tables[location]
 
 
-def _opened(location: str) -> DeltaTable:
+def open_local(location: str) -> DeltaTable:
     """The table. The package takes some characters of a path for others, and would open another table."""
     if any(character in location for character in _MISREAD):
         raise Unreadable(location)
     return DeltaTable(location)
 
 
-def _answer(table: DeltaTable, query: Query, values: Mapping[str, Value]) -> Sequence[Row]:
+def _answer(table: DeltaTable, query: Query, values: Mapping[str, str | int]) -> Sequence[Row]:
     columns = {column.name for column in table.schema().fields}
     lacking = {name: kind for name, kind in query.lacking.items() if name not in columns}
     answer = QueryBuilder().register(_STORED, table).execute(sql_text(query, lacking, values)).read_all()
@@ -107,7 +107,7 @@ def _answer(table: DeltaTable, query: Query, values: Mapping[str, Value]) -> Seq
     return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
 
 
-def sql_text(query: Query, lacking: Mapping[str, str], values: Mapping[str, Value]) -> str:
+def sql_text(query: Query, lacking: Mapping[str, str], values: Mapping[str, str | int]) -> str:
     """A query as DataFusion reads it: with its names in double quotes, and its values as literals.
 
     Args:
@@ -131,7 +131,7 @@ def sql_text(query: Query, lacking: Mapping[str, str], values: Mapping[str, Valu
     return text
 
 
-def _literal(value: Value) -> str:
+def _literal(value: str | int) -> str:
     return str(value) if isinstance(value, int) else f"'{value}'"
 
 

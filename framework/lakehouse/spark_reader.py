@@ -40,7 +40,8 @@ class SparkReader:
         """See `TableReader`."""
         if not self.exists(query.table):
             return []
-        arguments: dict[str, Any] = {"rows": self._table(query), **checked(values)}
+        query, plain = checked(query, values)
+        arguments: dict[str, Any] = {"rows": self._table(query), **plain}
         frame = self.spark.sql(query.sql, **arguments)
         return _rows_of(_with_starts(frame, query).toArrow())
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 Row = Mapping[str, Any]
 """A row by column name. Times are in UTC and say so, maps are dictionaries, binary values are bytes."""
-Value = str | int
-"""The value of a parameter; a text has letters, digits, `_`, `.` and `-` alone."""
+Value = str | int | tuple[str, ...]
+"""The value of a parameter; a text has letters, digits, `_`, `.` and `-` alone. Texts are a list for IN."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]*")
 
 
@@ -38,12 +38,26 @@ class Query:
     starts: Mapping[str, int] = field(default_factory=dict)
 
 
-def checked(values: Mapping[str, Value]) -> Mapping[str, Value]:
-    """The values of a query's parameters. Raises ValueError for a text that SQL could take for more."""
+def checked(query: Query, values: Mapping[str, Value]) -> tuple[Query, Mapping[str, str | int]]:
+    """The query and the values of its parameters, of which a list is one for each text.
+
+    Raises:
+        ValueError: For a text that SQL could take for more, and for a list without a text.
+    """
+    sql, found = query.sql, dict[str, str | int]()
     for name, value in values.items():
-        if isinstance(value, str) and not _PLAIN.fullmatch(value):
+        if isinstance(value, tuple):
+            if not value:
+                raise ValueError(f"the parameter {name} is an empty list")
+            each = {f"{name}_{number}": text for number, text in enumerate(value)}
+            sql = sql.replace(f"{{{name}}}", ", ".join(f"{{{one}}}" for one in each))
+            found.update(each)
+        else:
+            found[name] = value
+    for name, one in found.items():
+        if isinstance(one, str) and not _PLAIN.fullmatch(one):
             raise ValueError(f"the parameter {name} is no plain text")
-    return values
+    return replace(query, sql=sql), found
 
 
 class TableReader(Protocol):

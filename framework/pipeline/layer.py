@@ -78,10 +78,10 @@ class Run:
 
     @property
     def tables(self) -> TableReader:
-        """Reads the tables with the run's session."""
-        from framework.lakehouse.spark_reader import SparkReader
+        """Reads each table in the version that is its newest when this reader is first asked for it."""
+        from framework.lakehouse.newest_tables import newest_tables
 
-        return SparkReader(self.spark, self.lake)
+        return newest_tables(self.spark, self.lake)
 
 
 @dataclass(frozen=True, slots=True)

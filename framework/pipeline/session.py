@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from framework.config.model import Catalog, Config, load_config
 from framework.contracts.table_names import MESSAGES_TABLE, RUNS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, lakehouse_of
 from framework.lakehouse.lease import hold_lease
+from framework.lakehouse.newest_tables import is_read_locally
 from framework.lakehouse.owner import check_owner, claim
 from framework.lakehouse.spark_reader import SparkReader
 from framework.lakehouse.table_reader import TableReader
@@ -121,16 +121,10 @@ def open_tables(config: Config) -> Iterator[Reading]:
             _, spark = opened.enter_context(open_pipeline(config, is_exclusive=False))
             return SparkReader(spark, lake)
 
-        if not _is_read_locally(lake):
+        if not is_read_locally(lake):
             yield Reading(lake, config, open_spark())
             return
         from framework.lakehouse.local_reader import LocalFirst, LocalReader
 
         check_owner(None, lake, config.pipeline)
         yield Reading(lake, config, LocalFirst(LocalReader(lake), open_spark))
-
-
-def _is_read_locally(lake: Lakehouse) -> bool:
-    is_elsewhere = lake.catalog is not None or lake.local_root is None
-    is_given = any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE"))
-    return not is_elsewhere and not is_given and find_spec("deltalake") is not None

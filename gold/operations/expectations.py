@@ -25,7 +25,8 @@ from framework.contracts.expectations import (
 )
 from framework.contracts.quality import MOST_KEYS, Severity
 from framework.contracts.table_names import BAD_VALUES_TABLE
-from framework.lakehouse.lakehouse import operations, read_table, table_version
+from framework.lakehouse.commits import operations
+from framework.lakehouse.lakehouse import read_table, table_version
 from framework.lakehouse.local_tables import local_table
 from framework.pipeline.layer import Run
 from framework.quality.row_checks import key_text

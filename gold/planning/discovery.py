@@ -8,8 +8,6 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from pyspark.sql import functions as F
-
 from framework.config.model import Config
 from framework.contracts.ddl_actions import TableName, Unsupported, actions_of, has_effect
 from framework.contracts.erasure import FORGOTTEN
@@ -21,12 +19,35 @@ from framework.contracts.table_names import (
     STATEMENTS_TABLE,
 )
 from framework.errors import ConfigurationError, nearest
+from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.pipeline.layer import Run
 from framework.quality.rules import configured, rule_of, unique_by_name
 from gold.planning.rebuild import is_behind
-from gold.planning.table_state import State, TableState, read_states
+from gold.planning.table_state import State, TableId, TableState, states_of, table_id
 from gold.planning.task import Task, folder_of
 from gold.schema.lineage import START, Statement, trace_tables
+
+_REPAIRS = Query(
+    REPAIRS_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `number`, `repair` FROM {rows} "
+    "WHERE `state` = 'begun' AND `table` IS NOT NULL",
+)
+_EXTENTS = Query(
+    BATCHES_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `kind`, max(`batch`) AS `last`, sum(`rows`) AS `rows`, "
+    "max(`max_sequence`) AS `sequence`, sum(CASE WHEN `batch` > {applied} THEN `rows` END) AS `new`, "
+    "min(CASE WHEN `batch` > {applied} THEN `batch` END) AS `first`, "
+    "max(CASE WHEN `batch` <= {applied} THEN `batch` END) AS `before` FROM {rows} "
+    "WHERE `kind` IN ('row', 'ddl', 'truncate', 'excluded') AND `table` IS NOT NULL "
+    "AND NOT (`reason` IS NOT DISTINCT FROM {forgotten}) "
+    "GROUP BY `source`, `database`, `schema`, `table`, `kind`",
+)
+_STATEMENTS = Query(
+    STATEMENTS_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `sequence`, `change_id`, `batch`, `actions`, "
+    "`statement`, `ordinal`, `topic`, `partition`, `offset`, `event_time` FROM {rows} "
+    "WHERE `table` IS NOT NULL",
+)
 
 
 def waiting_tasks(run: Run, tasks: Sequence[Task]) -> list[Task]:
@@ -73,40 +94,39 @@ def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:
     )
 
 
-def all_tasks(run: Run, known: Mapping[tuple[str, TableName], TableState] | None = None) -> list[Task]:
+def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> list[Task]:
     """Every table of the configured sources that silver knows, whether it is behind or not.
 
     `known` has the states of the tables if they have been read already.
     """
     if not run.lake.exists(run.spark, BATCHES_TABLE):
         return []
-    states = read_states(run.spark, run.lake) if known is None else known
-    extents = _extents(run, max((state.batch for state in states.values()), default=-1))
-    repairs = _repairs(run)
+    tables = run.tables
+    states = states_of(tables) if known is None else known
+    extents = _extents(tables, max((state.batch for state in states.values()), default=-1))
+    repairs = _repairs(tables)
+    _add_statements(tables, extents)
     top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
     return _with_rivals(
         [
             task
             for source, extent in sorted(extents.items())
             if source in run.config.sources
-            for task in _with_repairs(_source_tasks(run, source, extent, states, top), repairs)
+            for task in _with_repairs(_source_tasks(run.config, source, extent, states, top), repairs)
         ]
     )
 
 
-def _repairs(run: Run) -> dict[tuple[str, TableName], tuple[int, str]]:
+def _repairs(tables: TableReader) -> dict[TableId, tuple[int, str]]:
     """The newest repair of each table, and its number."""
-    if not run.lake.exists(run.spark, REPAIRS_TABLE):
-        return {}
-    begun = run.lake.read(run.spark, REPAIRS_TABLE).where("state = 'begun' AND `table` IS NOT NULL")
-    newest = F.max(F.struct("number", "repair")).alias("newest")
-    rows = begun.groupBy("source", "database", "schema", "table").agg(newest).collect()
-    return {(r[0], TableName(r[1], r[2], r[3])): (r["newest"]["number"], r["newest"]["repair"]) for r in rows}
+    found: dict[TableId, tuple[int, str]] = {}
+    for row in tables.rows(_REPAIRS):
+        repair, place = (row["number"], row["repair"]), table_id(row)
+        found[place] = max(repair, found.get(place, repair))
+    return found
 
 
-def _with_repairs(
-    tasks: Iterable[Task], repairs: Mapping[tuple[str, TableName], tuple[int, str]]
-) -> Iterator[Task]:
+def _with_repairs(tasks: Iterable[Task], repairs: Mapping[TableId, tuple[int, str]]) -> Iterator[Task]:
     """Adds to each task the newest repair of the tables that its table was."""
     for task in tasks:
         names = {task.name, *(segment.table for segment in task.lineage.segments)}
@@ -160,6 +180,7 @@ class _Extent:
         newest_rows: The highest sequence of a row change.
         excluded: How many messages came while the table was excluded.
         has_statements: Whether any table of the source has statements.
+        statements: The rows of `ops/statements` of its tables, if it has any.
     """
 
     batches: dict[TableName, int] = field(default_factory=dict)
@@ -168,49 +189,41 @@ class _Extent:
     newest_rows: dict[TableName, str] = field(default_factory=dict)
     excluded: dict[TableName, int] = field(default_factory=dict)
     has_statements: bool = False
+    statements: list[Row] = field(default_factory=list)
 
 
-def _extents(run: Run, applied: int) -> dict[str, _Extent]:
+def _extents(tables: TableReader, applied: int) -> dict[str, _Extent]:
     """What silver has of each source; `applied` is the newest batch that gold has applied to any table."""
-    counts = run.lake.read(run.spark, BATCHES_TABLE).where(
-        "kind in ('row', 'ddl', 'truncate', 'excluded') and `table` is not null"
-    )
-    counts = counts.where(~F.col("reason").eqNullSafe(FORGOTTEN))
-    grouped = counts.groupBy("source", "database", "schema", "table", "kind").agg(
-        F.max("batch"), F.sum("rows"), F.max("max_sequence"),
-        F.sum(F.when(F.col("batch") > applied, F.col("rows"))),
-        F.min(F.when(F.col("batch") > applied, F.col("batch"))),
-        F.max(F.when(F.col("batch") <= applied, F.col("batch"))),
-    )  # fmt: skip
     found: dict[str, _Extent] = {}
-    for source, database, schema, table, kind, batch, rows, sequence, new, first, before in grouped.collect():
-        extent, name = found.setdefault(source, _Extent()), TableName(database, schema, table)
-        if kind == "excluded":
-            extent.excluded[name] = rows
+    for row in tables.rows(_EXTENTS, applied=applied, forgotten=FORGOTTEN):
+        source, name = table_id(row)
+        extent = found.setdefault(source, _Extent())
+        if row["kind"] == "excluded":
+            extent.excluded[name] = row["rows"]
             continue
-        extent.batches[name] = max(batch, extent.batches.get(name, -1))
-        extent.rows[name] = rows + extent.rows.get(name, 0)
-        news = _News(new or 0, first, -1 if before is None else before)
+        extent.batches[name] = max(row["last"], extent.batches.get(name, -1))
+        extent.rows[name] = row["rows"] + extent.rows.get(name, 0)
+        news = _News(row["new"] or 0, row["first"], -1 if row["before"] is None else row["before"])
         extent.news[name] = news | extent.news.get(name, _News())
-        if kind == "row":
-            extent.newest_rows[name] = sequence
+        if row["kind"] == "row":
+            extent.newest_rows[name] = row["sequence"]
         else:
             extent.has_statements = True
     return found
 
 
 def _source_tasks(
-    run: Run,
+    config: Config,
     source: str,
     extent: _Extent,
-    states: Mapping[tuple[str, TableName], TableState],
+    states: Mapping[TableId, TableState],
     top: int,
 ) -> list[Task]:
-    statements, times = _statements(run, source) if extent.has_statements else ([], {})
+    statements, times = _read_statements(extent.statements)
     lineages = trace_tables(statements, extent.newest_rows)
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
-        settings = run.config.settings(name.database, name.schema, name.table)
+        settings = config.settings(name.database, name.schema, name.table)
         state = states.get((source, name), TableState(source, name, State.ACTIVE))
         newest = max((extent.batches.get(segment.table, -1) for segment in lineage.segments), default=-1)
         newest = max([newest, *(s.batch for s in statements if s.table == name)])
@@ -231,7 +244,7 @@ def _source_tasks(
                 rows,
                 mine,
                 missed=missed,
-                gates=_gates(run.config, name),
+                gates=_gates(config, name),
                 new_rows=news.rows if is_known else rows,
                 first_new=news.first if is_known else state.batch + 1,
             )
@@ -245,11 +258,19 @@ def _gates(config: Config, name: TableName) -> tuple[Rule, ...]:
     return unique_by_name(rule_of(entry) for entry in configured(config.quality.rules, name) if entry.gate)
 
 
-def _statements(run: Run, source: str) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:
-    rows = run.lake.read(run.spark, STATEMENTS_TABLE).where(F.col("source") == source).collect()
+def _add_statements(tables: TableReader, extents: Mapping[str, _Extent]) -> None:
+    """Adds to each source that has statements its rows of `ops/statements`."""
+    wanted = {source for source, extent in extents.items() if extent.has_statements}
+    for row in tables.rows(_STATEMENTS) if wanted else ():
+        if row["source"] in wanted:
+            extents[row["source"]].statements.append(row)
+
+
+def _read_statements(rows: Iterable[Row]) -> tuple[list[Statement], dict[str, tuple[Any, int]]]:
+    """The statements of these rows, each once, and the time and batch of each by its change."""
     statements, times = [], {}
     for row in rows:
-        if row["table"] is None or row["change_id"] in times:
+        if row["change_id"] in times:
             continue
         name, actions = TableName(row["database"], row["schema"], row["table"]), actions_of(row["actions"])
         if row["sequence"] is None and has_effect(actions):

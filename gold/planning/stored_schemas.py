@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from framework.contracts.table_names import SCHEMAS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.spark.columns import with_one_of
+from framework.lakehouse.newest_tables import newest_tables
+from framework.lakehouse.table_reader import Query, Row
 from gold.changes.profile import SchemaColumn
+
+_EVERY = Query(SCHEMAS_TABLE, "SELECT `schema_id`, `columns` FROM {rows}")
+_WANTED = Query(SCHEMAS_TABLE, "SELECT `schema_id`, `columns` FROM {rows} WHERE `schema_id` IN ({ids})")
+_AT_ONCE = 500
+"""How many ids a query names at most."""
 
 
 class StoredSchemas(Mapping[str, tuple[SchemaColumn, ...]]):
@@ -22,9 +28,8 @@ class StoredSchemas(Mapping[str, tuple[SchemaColumn, ...]]):
 
     def __init__(self, spark: SparkSession, lake: Lakehouse, wanted: Collection[str] | None = None) -> None:
         self._spark, self._lake, self._lock = spark, lake, threading.Lock()
-        rows = lake.read(spark, SCHEMAS_TABLE)
         self._is_complete = wanted is None
-        self._found = _columns(rows if wanted is None else with_one_of(rows, "schema_id", wanted))
+        self._found = self._all() if wanted is None else self._some(sorted(wanted))
 
     def __getitem__(self, schema_id: str) -> tuple[SchemaColumn, ...]:
         if schema_id and schema_id not in self._found:
@@ -42,10 +47,17 @@ class StoredSchemas(Mapping[str, tuple[SchemaColumn, ...]]):
     def _complete(self) -> None:
         with self._lock:
             if not self._is_complete:
-                self._found = _columns(self._lake.read(self._spark, SCHEMAS_TABLE))
+                self._found = self._all()
                 self._is_complete = True
 
+    def _all(self) -> dict[str, tuple[SchemaColumn, ...]]:
+        return _columns(newest_tables(self._spark, self._lake).rows(_EVERY))
 
-def _columns(rows: DataFrame) -> dict[str, tuple[SchemaColumn, ...]]:
-    found = rows.select("schema_id", "columns").collect()
-    return {row["schema_id"]: tuple(SchemaColumn(*column) for column in row["columns"]) for row in found}
+    def _some(self, wanted: list[str]) -> dict[str, tuple[SchemaColumn, ...]]:
+        tables = newest_tables(self._spark, self._lake)
+        portions = (tuple(wanted[at : at + _AT_ONCE]) for at in range(0, len(wanted), _AT_ONCE))
+        return _columns(row for ids in portions for row in tables.rows(_WANTED, ids=ids))
+
+
+def _columns(rows: Iterable[Row]) -> dict[str, tuple[SchemaColumn, ...]]:
+    return {row["schema_id"]: tuple(SchemaColumn(**column) for column in row["columns"]) for row in rows}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import BATCHES_TABLE, TABLES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.lakehouse.spark_reader import SparkReader
+from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.text.formatting import quantity
 from gold.changes.profile import Profile
@@ -150,7 +150,7 @@ class TableState:
 
 def read_states(spark: SparkSession, lake: Lakehouse) -> dict[TableId, TableState]:
     """The newest state of each table of the pipeline."""
-    return states_of(SparkReader(spark, lake))
+    return states_of(newest_tables(spark, lake))
 
 
 def states_of(tables: TableReader) -> dict[TableId, TableState]:

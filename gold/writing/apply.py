@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from framework.config.tables import BadValues
 from framework.contracts.table_names import BAD_VALUES_TABLE
-from framework.lakehouse.lakehouse import Lakehouse, read_table, rows_written
+from framework.lakehouse.commits import rows_written
+from framework.lakehouse.lakehouse import Lakehouse, read_table
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.session import refuse_references
 from framework.text.formatting import quantity

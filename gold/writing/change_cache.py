@@ -12,12 +12,15 @@ from pyspark.sql import functions as F
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.recent_rows import rows_above
 from gold.changes.few_changes import TableChanges, row_changes
 from gold.planning.knowledge import CachedChanges, table_names
 from gold.planning.task import Task
 
 MAX_CACHED_ROWS = 5_000
 MAX_CACHED_CHARACTERS = 16_000_000
+_FILES_ROWS, _FILES_BYTES = 20_000, 32_000_000
+"""How many rows and bytes of `silver/changes` are read in this process to find the changes of the tables."""
 
 
 def cache_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -> CachedChanges | None:
@@ -32,19 +35,30 @@ def cache_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -
     else:
         return None
     names = {name for task in tasks for name in table_names(task)}
-    mine = (
-        F.col("source").isin({task.source for task in tasks})
-        & F.col("table").isin(names)
-        & (F.col("kind") == "row")
-    )
-    changes = lake.read(spark, CHANGES_TABLE).where(
-        mine & (F.col("batch") <= max(task.top for task in tasks)) & (F.col("batch") > since)
-    )
+    sources, top = {task.source for task in tasks}, max(task.top for task in tasks)
+    most = (_FILES_ROWS, _FILES_BYTES)
+    near = rows_above(lake, CHANGES_TABLE, ("batch", since), CHANGES, most)
+    if near is not None:
+        found = near.filter(
+            pc.field("source").isin(sorted(sources))
+            & pc.field("table").isin(sorted(names))
+            & (pc.field("kind") == "row")
+            & (pc.field("batch") <= top)
+        )
+        is_small = found.num_rows <= MAX_CACHED_ROWS and _size(found) <= MAX_CACHED_CHARACTERS
+        return CachedChanges(found, since) if is_small else None
+    mine = F.col("source").isin(sources) & F.col("table").isin(names) & (F.col("kind") == "row")
+    changes = lake.read(spark, CHANGES_TABLE).where(mine & (F.col("batch") <= top) & (F.col("batch") > since))
     sizes = [F.coalesce(F.length(F.to_json(image)), F.lit(0)) for image in ("before", "after")]
     size = changes.agg(F.count("*"), F.coalesce(F.sum(sizes[0] + sizes[1]), F.lit(0))).collect()[0]
     if size[0] > MAX_CACHED_ROWS or size[1] > MAX_CACHED_CHARACTERS:
         return None
     return CachedChanges(changes.toArrow(), since)
+
+
+def _size(changes: pa.Table) -> int:
+    """How many characters the images have, about."""
+    return sum(changes[image].get_total_buffer_size() for image in ("before", "after"))
 
 
 def changes_of(spark: SparkSession, lake: Lakehouse, task: Task, cached: CachedChanges | None) -> DataFrame:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from framework.contracts.table_names import EPOCHS_TABLE
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from framework.lakehouse.spark_reader import SparkReader
+from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, TableReader
 from silver.epochs.stop_points import FOLLOWS, OLDER_TOPIC, UNDECIDED, UNKNOWN_TOPIC, Landing, StopPoint
 
@@ -266,10 +266,7 @@ def advice(stop: StopPoint, epoch: int) -> str:
 
 def read_history(spark: SparkSession, lake: Lakehouse) -> History:
     """Read `ops/epochs`."""
-    few = _few_rows(spark, lake)
-    if few is not None:
-        return History(tuple(EpochRow(*row.values()) for row in few))
-    return history_of(SparkReader(spark, lake))
+    return history_of(newest_tables(spark, lake))
 
 
 def history_of(tables: TableReader) -> History:
@@ -277,17 +274,6 @@ def history_of(tables: TableReader) -> History:
     return History(
         tuple(EpochRow(*(_plain(row[name]) for name in EpochRow.__slots__)) for row in tables.rows(_ROWS))
     )
-
-
-def _few_rows(spark: SparkSession, lake: Lakehouse) -> list[dict[str, Any]] | None:
-    """The rows of a local table, read in this process; None where Spark must read it."""
-    if lake.local_root is None or lake.catalog is not None:
-        return None
-    from framework.lakehouse.local_tables import in_micros, local_table, read_files
-
-    table = local_table(lake.location(EPOCHS_TABLE), lake.version(spark, EPOCHS_TABLE))
-    rows = None if table is None or not table.files else read_files(table.files, EpochRow.__slots__)
-    return None if rows is None else in_micros(rows, _TIMES).to_pylist()
 
 
 def _plain(value: Any) -> Any:

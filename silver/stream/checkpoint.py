@@ -26,8 +26,8 @@ from framework.contracts.table_names import (
 from framework.errors import MainstemError
 from framework.lakehouse.checkpoint_files import check_files
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.small_files import is_local, is_there, read_note, write_note
-from framework.lakehouse.spark_reader import SparkReader
 from silver.epochs.history import read_history
 from silver.stream.generation import first_counted
 from silver.values.batch_ids import BATCH_ID_STEP
@@ -99,7 +99,7 @@ def counted_from(spark: SparkSession, lake: Lakehouse) -> int:
 
     Of earlier batches, lost with the table, only the counts remain.
     """
-    return first_counted(SparkReader(spark, lake), lake)
+    return first_counted(newest_tables(spark, lake), lake)
 
 
 def has_checkpoint(spark: SparkSession, lake: Lakehouse) -> bool:

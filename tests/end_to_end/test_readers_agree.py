@@ -33,7 +33,13 @@ from framework.report.json_document import document
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.test_without_java import ARCHIVE, ROOT
 
-VALUES: dict[str, Any] = {"first": 0, "source": "shop", "forgotten": FORGOTTEN}
+VALUES: dict[str, Any] = {
+    "first": 0,
+    "applied": 0,
+    "ids": ("a", "b"),
+    "source": "shop",
+    "forgotten": FORGOTTEN,
+}
 """A value for each parameter of any query."""
 
 

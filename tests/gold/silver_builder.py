@@ -4,6 +4,7 @@ without any format or message.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -130,7 +131,7 @@ class GoldPipeline:
         image = event.after or event.before or {}
         columns = tuple((name, event.types.get(name, TYPES.get(name, "string"))) for name in image)
         if event.kind == "row":
-            self.schemas[repr(columns)] = columns
+            self.schemas[_schema_id(columns)] = columns
         return {
             **dict.fromkeys(CHANGES.names),
             "change_id": f"{event.table}-{event.at}-{event.op or event.kind}",
@@ -140,7 +141,7 @@ class GoldPipeline:
             "event_time": START + timedelta(seconds=event.at if event.moment is None else event.moment),
             "ordinal": 0, "keys": list(event.keys) if event.keys else None,
             "before": event.before, "after": event.after, "partial": event.partial,
-            "schema_id": repr(columns),
+            "schema_id": _schema_id(columns),
             "actions": actions_text(event.actions) if event.actions else None,
             "statement": "told" if event.actions else None,
         }  # fmt: skip
@@ -230,3 +231,7 @@ _COUNTED = [part.split()[0].strip("`") for part in COUNTS_SCHEMA.split(", ")]
 def copied(events: Sequence[ChangeSpec], table: str) -> list[ChangeSpec]:
     """The same events of another table."""
     return [replace(event, table=table) for event in events]
+
+
+def _schema_id(columns: tuple[tuple[str, str], ...]) -> str:
+    return hashlib.sha256(repr(columns).encode()).hexdigest()

@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from framework.lakehouse.lakehouse import Lakehouse, is_table, operations, table_version
+from framework.lakehouse.commits import operations
+from framework.lakehouse.lakehouse import Lakehouse, is_table, table_version
 
 
 def test_a_url_is_a_table_once_a_delta_table_is_there(spark: SparkSession, tmp_path: Path) -> None:

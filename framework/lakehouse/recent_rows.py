@@ -1,0 +1,71 @@
+"""The newest rows of a large table on a local file system, read in this process without a Spark job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.local_tables import DataFile, read_files
+from framework.lakehouse.newest_tables import is_read_locally
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_READ_BY_ALL = 1
+"""The protocol of tables whose files are their rows: without deletion vectors and column mapping."""
+
+
+def rows_above(
+    lake: Lakehouse, table: str, least: tuple[str, int], schema: StructType, most: tuple[int, int]
+) -> pa.Table | None:
+    """The rows of a table with a number above another, by the statistics of its files.
+
+    Args:
+        lake: The lakehouse.
+        table: The table.
+        least: The column of the numbers, and the number that theirs are above.
+        schema: The table's columns, which the answer has.
+        most: How many rows and bytes the files with such rows may have.
+
+    Returns:
+        The rows; None where Spark must read them: the files have more rows or bytes than that, or are not
+        read in this process, or lack a column or their statistics.
+    """
+    if lake.added or not is_read_locally(lake):
+        return None
+    try:
+        return _rows_above(lake.location(table), least, schema, most)
+    except Exception:  # Spark says what is wrong, if anything is
+        return None
+
+
+def _rows_above(
+    location: str, least: tuple[str, int], schema: StructType, most: tuple[int, int]
+) -> pa.Table | None:
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    from framework.lakehouse.local_reader import open_local  # the package takes long to load
+
+    (column, number), kinds = least, to_arrow_schema(schema)
+    opened = open_local(location)
+    if opened.protocol().min_reader_version != _READ_BY_ALL or opened.metadata().partition_columns:
+        return None
+    actions = pa.table(opened.get_add_actions(flatten=True)).select(
+        ["path", "size_bytes", "num_records", f"max.{column}"]
+    )
+    files = [
+        DataFile(Path(location) / unquote(path), rows, size)
+        for path, size, rows, highest in zip(*(one.to_pylist() for one in actions.columns), strict=True)
+        if highest is None or highest > number
+    ]
+    if sum(file.rows for file in files) > most[0] or sum(file.size for file in files) > most[1]:
+        return None
+    if not files:
+        return kinds.empty_table()
+    found = read_files(files, kinds.names)
+    return None if found is None else found.filter(pc.field(column) > number).cast(kinds)

@@ -1,0 +1,83 @@
+"""The newest rows of a table without a Spark job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from framework.contracts.table_names import CHANGES_TABLE
+from framework.contracts.table_schemas import CHANGES
+from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.lakehouse.recent_rows import rows_above
+
+MANY = (100, 10_000_000)
+
+
+def changes(spark: SparkSession, batch: int, *ids: int) -> DataFrame:
+    known = {
+        "change_id": "string(id)",
+        "source": "'shop'",
+        "batch": f"bigint({batch})",
+        "event_time": "timestamp_micros(1700000000000001 + id)",
+        "keys": "array('id', null)",
+        "after": "map('id', string(id), 'a.b', null, 'name', 'ä')",
+        "paired_with": "struct('t', 0, id)",
+    }
+    rows = spark.createDataFrame([(n,) for n in ids], "id bigint")
+    names = [field.name for field in CHANGES]
+    kinds = {field.name: field.dataType.simpleString() for field in CHANGES}
+    return rows.selectExpr(
+        *(f"cast({known.get(name, 'null')} as {kinds[name]}) as `{name}`" for name in names)
+    )
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lakehouse:
+    """Batches 0, 1 and 2 with three, two and one changes, and one commit with rows of two batches."""
+    lake = Lakehouse(str(tmp_path))
+    for batch, ids in enumerate([(1, 2, 3), (4, 5), (6,)]):
+        lake.append(changes(spark, batch, *ids).coalesce(1), CHANGES_TABLE)
+    both = changes(spark, 0, 7).unionByName(changes(spark, 2, 8)).coalesce(1)
+    lake.append(both, CHANGES_TABLE)
+    return lake
+
+
+def test_rows_above_a_batch_are_those_that_spark_reads(spark: SparkSession, lake: Lakehouse) -> None:
+    for batch, ids in ((-1, "12345678"), (0, "4568"), (1, "68"), (2, "")):
+        found = rows_above(lake, CHANGES_TABLE, ("batch", batch), CHANGES, MANY)
+        expected = lake.read(spark, CHANGES_TABLE).where(f"batch > {batch}").toArrow()
+        assert found is not None
+        assert found.schema == expected.schema
+        assert sorted(found.to_pylist(), key=str) == sorted(expected.to_pylist(), key=str)
+        assert "".join(sorted(found["change_id"].to_pylist())) == ids
+
+
+def test_many_rows_are_left_to_spark(lake: Lakehouse) -> None:
+    rows = {
+        batch: rows_above(lake, CHANGES_TABLE, ("batch", batch), CHANGES, (3, 10_000_000)) for batch in (0, 1)
+    }
+    assert rows[0] is None  # its files have five rows
+    assert rows[1] is not None
+    assert rows_above(lake, CHANGES_TABLE, ("batch", 1), CHANGES, (100, 1_000)) is None
+
+
+def test_what_files_alone_do_not_say_is_left_to_spark(spark: SparkSession, lake: Lakehouse) -> None:
+    assert rows_above(lake, "silver/none", ("batch", 0), CHANGES, MANY) is None
+    assert rows_above(lake, CHANGES_TABLE, ("op", 0), CHANGES, MANY) is None  # a column without statistics
+    name = sql_name(lake.location(CHANGES_TABLE))
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.sql(f"DELETE FROM {name} WHERE change_id = '8'")
+    assert rows_above(lake, CHANGES_TABLE, ("batch", 1), CHANGES, MANY) is None
+
+
+def test_rows_that_a_plan_expects_are_left_to_spark(spark: SparkSession, lake: Lakehouse) -> None:
+    planned = Lakehouse(lake.root, added={CHANGES_TABLE: changes(spark, 3, 9)})
+    assert rows_above(planned, CHANGES_TABLE, ("batch", 1), CHANGES, MANY) is None
+
+
+def test_a_server_or_a_catalog_is_asked_by_spark(lake: Lakehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rows_above(Lakehouse(lake.root, "main"), CHANGES_TABLE, ("batch", 1), CHANGES, MANY) is None
+    monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
+    assert rows_above(lake, CHANGES_TABLE, ("batch", 1), CHANGES, MANY) is None
