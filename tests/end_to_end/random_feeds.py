@@ -329,6 +329,7 @@ _TRANSACTIONS = {
     "oms_shareplex": [('"trans":"tx-{}"', '"trans":"t{}"')],
     "oms_default": [('"uniqueId":"{:08d}"', '"uniqueId":"t{}"')],
     "oms_default_extend": [('"uniqueId":"{:08d}"', '"uniqueId":"t{}"')],
+    "debezium": [('"txId":{},', '"txId":{},')],
     "maxwell": [('"xid":{},', '"xid":{},')],
     "ogg": [('"TK-XID":"x{}"', '"TK-XID":"t{}"')],
     "dms": [('"transaction-id":{},', '"transaction-id":{},')],
