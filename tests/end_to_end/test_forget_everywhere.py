@@ -55,6 +55,7 @@ def test_no_file_holds_a_forgotten_row(
         "silver",
         "gold",
         "ops",
+        "_mainstem",  # what the quality step keeps
     }
 
     for table in ("shop.item", "shop.gated"):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
@@ -12,7 +13,7 @@ from silver.batches.process import process_batch
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
-from silver.job import run_silver
+from silver.job import _gone_file, run_silver
 from silver.layer import LAYER
 
 
@@ -31,3 +32,22 @@ def test_a_run_that_finds_nothing_landed_does_not_stand_in_the_way_of_the_next(
     state = RunState(lake, config, source_plans(config, FORMATS))
     assert process_batch(spark.createDataFrame([], MESSAGES), BATCH_ID_STEP, state) == 0
     assert lake.exists(spark, CHANGES_TABLE)
+
+
+@pytest.mark.parametrize(
+    ("error", "named"),
+    [
+        (
+            "[FAILED_READ_FILE] reading file file:/lake/part-0.snappy.parquet.",
+            "file:/lake/part-0.snappy.parquet",
+        ),
+        (
+            "while calling o4752.parquet.\n: reading file s3://lake/part-0.parquet.",
+            "s3://lake/part-0.parquet",
+        ),
+        ("DELTA_LOG_FILE_NOT_FOUND: /lake/_delta_log/01.json is gone", "/lake/_delta_log/01.json"),
+        ("while calling o12.parquet.", "which, the table's log tells"),
+    ],
+)
+def test_an_error_names_the_file_that_is_gone(error: str, named: str) -> None:
+    assert _gone_file(error) == named
