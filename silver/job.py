@@ -328,7 +328,7 @@ def _is_of_gone_files(error: Exception) -> bool:
 
 def _gone_file(text: str) -> str:
     """The file that an error names: not `o12.parquet` in "while calling o12.parquet", which is no file."""
-    found = re.search(r"(?<!calling )\b\S+\.(?:parquet|json)\b", text)
+    found = re.search(r"(?<!\S)(?<!calling )\S+\.(?:parquet|json)\b", text)
     return found[0] if found else "which, the table's log tells"
 
 
