@@ -24,8 +24,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="behind one that warms up")
     parser.add_argument(
         "--only",
+        nargs="+",
         choices=("silver", "gold", "tables", "whole", "idle", "quality", "memory"),
-        help="one group of goals",
+        help="some groups of goals",
     )
     parser.add_argument("--into", metavar="FILE", help="write the table between the markers in a file")
     options = parser.parse_args()
@@ -43,7 +44,7 @@ def main() -> None:
             "memory": lambda: whole_goals.memory(folder, max(int(1024**3 * scale), 1024**2)),
         }
         for group, work in groups.items():
-            if options.only in (None, group):
+            if options.only is None or group in options.only:
                 if group == "memory":
                     spark.stop()
                 for result in work():
