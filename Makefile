@@ -43,7 +43,7 @@ help:
 	@echo "make limits   a message of 500 MB, fifty new tables beside a busy one: memory and threads stay bounded"
 	@echo "make mutations each guard against lost and doubled changes switched off in a copy: a named test fails"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
-	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); the table goes into README.md"
+	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); into docs/performance.md"
 	@echo "make benchmark-versus the same feed by a notebook, dlt and AUTO CDC (SCALE=0.01 only tries it); into docs/performance.md"
 	@echo "make errors-page  docs/errors.md from the explanations of the error codes"
 	@echo "make reference-pages  docs/reference from the configuration's models and the tables' schemas"
@@ -136,7 +136,7 @@ real: $(READY)
 	MAINSTEM_SEED=$(SEED) $(BIN)/python -m pytest -s -m real tests/real $(PYTEST_ARGS)
 
 benchmark: $(READY)
-	$(BIN)/python -m tests.benchmarks --scale $(SCALE) --into README.md
+	$(BIN)/python -m tests.benchmarks --scale $(SCALE) --into docs/performance.md
 
 # apart from `benchmark`: the other tools are installed into environments of their own, in .versus
 benchmark-versus: $(READY) | $(UV)
