@@ -22,6 +22,7 @@ from framework.contracts.table_names import (
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
 from framework.errors import MainstemError, as_raised, cause_of, located
+from framework.lakehouse.commits import newest_commits
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.progress import Progress
@@ -213,8 +214,8 @@ def _messages_since(spark: SparkSession, lake: Lakehouse, batch: int) -> int:
     """How many messages the batches after this one had, by the notes of their commits."""
     if not lake.exists(spark, CHANGES_TABLE):
         return 0
-    commits = lake.history(spark, CHANGES_TABLE).select("userMetadata").collect()
-    notes = [json.loads(row[0] or "{}") for row in commits]
+    commits = newest_commits(spark, lake.location(CHANGES_TABLE))
+    notes = [json.loads(commit.get("userMetadata") or "{}") for commit in commits]
     return sum(note["messages"] for note in notes if note.get("batch", -1) > batch)
 
 

@@ -21,13 +21,13 @@ from bronze.files.errors import (
     file_unreadable,
     file_vanished,
 )
-from bronze.files.file_log import EPOCH
 from bronze.files.gzip_members import InflatedError, unpacked
 from bronze.files.line_parser import LAYOUTS, Messages, group_lines, split_lines
 from bronze.files.listing import ListedFile
 from bronze.files.local_files import open_file
 from bronze.files.sections import Section
 from bronze.files.zeros import MOST_ZEROS, ZerosError, check_holes, without_long_zeros
+from framework.text.times import EPOCH
 
 CHUNK = 4 * 1024 * 1024
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -16,8 +16,8 @@ from bronze.source import Feed
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query
+from framework.text.times import EPOCH, micros_of
 
-EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 LOG = T.StructType(
     [
         T.StructField("source", T.StringType()),
@@ -72,7 +72,7 @@ def read_log(spark: SparkSession, feed: Feed) -> dict[str, LoggedFile]:
     """The newest entry of each file."""
     rows = newest_tables(spark, feed.lake).rows(_entries(feed.name), least=0)
     entries = sorted(
-        (_logged(row, (row["discovered_at"] - EPOCH) // _MICROSECOND) for row in rows),
+        (_logged(row, micros_of(row["discovered_at"])) for row in rows),
         key=lambda entry: entry.sequence,
     )
     return {entry.listed.file: entry for entry in entries}

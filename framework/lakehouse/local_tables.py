@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from framework.lakehouse.lakehouse import is_path
 
-_READ_BY_ALL = 1
+READ_BY_ALL = 1
 """The protocol of tables whose files are their rows: without deletion vectors and column mapping."""
 _REWRITES = ("remove", "metaData", "protocol")
 _FAULTS = (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException)
@@ -64,7 +64,7 @@ def local_table(location: str, version: int | None) -> LocalTable | None:
     try:
         said = json.loads((_log(location) / f"{version:020d}.crc").read_text(encoding="utf-8"))
         metadata, protocol = said["metadata"], said["protocol"]
-        if protocol["minReaderVersion"] != _READ_BY_ALL or metadata["partitionColumns"]:
+        if protocol["minReaderVersion"] != READ_BY_ALL or metadata["partitionColumns"]:
             return None
         files = _files(location, said["allFiles"]) if said.get("allFiles") is not None else None
         if files is not None and (len(files), sum(file.size for file in files)) != (

@@ -10,14 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.lakehouse.local_tables import DataFile, read_files
+from framework.lakehouse.local_tables import READ_BY_ALL, DataFile, read_files
 from framework.lakehouse.newest_tables import is_read_locally
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
-
-_READ_BY_ALL = 1
-"""The protocol of tables whose files are their rows: without deletion vectors and column mapping."""
 
 
 def rows_above(
@@ -53,7 +50,7 @@ def _rows_above(
 
     (column, number), kinds = least, to_arrow_schema(schema)
     opened = open_local(location)
-    if opened.protocol().min_reader_version != _READ_BY_ALL or opened.metadata().partition_columns:
+    if opened.protocol().min_reader_version != READ_BY_ALL or opened.metadata().partition_columns:
         return None
     actions = pa.table(opened.get_add_actions(flatten=True)).select(
         ["path", "size_bytes", "num_records", f"max.{column}"]

@@ -10,10 +10,12 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from functools import partial
 
 from framework.config.alerts import Alert
 from framework.errors import MainstemError
 from framework.observability.alert_message import AlertMessage
+from framework.observability.in_time import answers_in_time
 
 MOST_SECONDS = 20.0
 """How long all receivers together may hold a run, with all repetitions."""
@@ -31,22 +33,9 @@ class _Refused(Exception):
 
 def send_all(messages: Sequence[tuple[Alert, AlertMessage]]) -> list[str | None]:
     """Send each receiver its message; returns in their order why that failed (no address), or None."""
-    answers: list[str | None] = [f"no answer within {MOST_SECONDS:g} s"] * len(messages)
     limit = time.monotonic() + MOST_SECONDS
-
-    def deliver(at: int) -> None:
-        alert, message = messages[at]
-        answers[at] = _repeated(alert, message, limit)
-
-    # a thread may be given up: the time limit of a connection starts again with each byte
-    threads = [
-        threading.Thread(target=deliver, args=(at,), name="alert", daemon=True) for at in range(len(messages))
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(limit - time.monotonic(), 0))
-    return list(answers)
+    sends = [partial(_repeated, alert, message, limit) for alert, message in messages]
+    return answers_in_time(sends, MOST_SECONDS, "alert")
 
 
 def not_sent(alert: Alert, at: int, failure: str) -> MainstemError:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
 from framework.errors import MainstemError
 from framework.observability.extras import EXTRAS
+from framework.observability.in_time import answers_in_time
 from framework.observability.steps import Observer, RunFacts, Step, StepEnd, type_of
 
 MOST_SECONDS = 5.0
@@ -32,11 +31,11 @@ class _Guarded:
             except Exception as error:
                 self.failure = type_of(error)
 
-    def send(self, answers: dict[int, str | None]) -> None:
+    def send(self) -> str | None:
         try:
-            answers[id(self)] = self.observer.send()
+            return self.observer.send()
         except Exception as error:
-            answers[id(self)] = type_of(error)
+            return type_of(error)
 
 
 @dataclass(slots=True)
@@ -61,22 +60,11 @@ class Observers:
 
         What is not sent by then is given up.
         """
-        answers: dict[int, str | None] = {}
-        threads = [
-            threading.Thread(target=each.send, args=(answers,), name="observer", daemon=True)
-            for each in self._all
-            if each.failure is None
-        ]
-        limit = time.monotonic() + MOST_SECONDS
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(max(limit - time.monotonic(), 0))
-        late = f"no answer within {MOST_SECONDS:g} s"
-        for each in self._all:
-            failure = each.failure or answers.get(id(each), late)
-            if failure is not None:
-                self._notes.append(note_of(each.unsent, failure))
+        working = [each for each in self._all if each.failure is None]
+        answers = answers_in_time([each.send for each in working], MOST_SECONDS, "observer")
+        for each, answer in zip(working, answers, strict=True):
+            each.failure = answer
+        self._notes += [note_of(each.unsent, each.failure) for each in self._all if each.failure is not None]
         return self._notes
 
 

@@ -1,1 +1,1 @@
-"""Numbers, times and tables as text for people. Pure."""
+"""Numbers, times and tables as text for people, and times as numbers. Pure."""

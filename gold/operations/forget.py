@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -17,6 +16,7 @@ from framework.lakehouse.merge import Merge
 from framework.naming import quoted
 from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
+from framework.text.times import micros_of
 from gold.changes.few_changes import TableChanges
 from gold.operations.row_search import RowKey, changes_of_table, changes_with_keys, rows_with_keys
 from gold.operations.source_messages import (
@@ -85,8 +85,7 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
 
 def _landing(row: Row) -> tuple[int, str, int]:
     """When a message landed (in microseconds), and from which file and line."""
-    moment = row["ingested_at"].astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return moment // timedelta(microseconds=1), row["file"] or "", row["line"] or 0
+    return micros_of(row["ingested_at"]), row["file"] or "", row["line"] or 0
 
 
 def erase(run: Run, erasure: Erasure) -> dict[str, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framework.contracts.table_names import EPOCHS_TABLE
@@ -20,6 +20,7 @@ from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, TableReader
+from framework.text.times import micros_of
 from silver.epochs.stop_points import FOLLOWS, OLDER_TOPIC, UNDECIDED, UNKNOWN_TOPIC, Landing, StopPoint
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ _ROWS = Query(
 _STOPPED, _BEGUN, _RESUMED, _LEFT_OUT = "stopped", "begun", "resumed", "left_out"
 _WITHDRAWN = "withdrawn"
 _FAILED = "failed"
-_FIRST, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 class TopicStart(NamedTuple):
@@ -278,7 +278,7 @@ def history_of(tables: TableReader) -> History:
 
 def _plain(value: Any) -> Any:
     """The value; a time as its microseconds since 1970."""
-    return (value - _FIRST) // _MICROSECOND if isinstance(value, datetime) else value
+    return micros_of(value) if isinstance(value, datetime) else value
 
 
 def append_rows(

@@ -30,6 +30,7 @@ from framework.contracts.table_names import (
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGES
 from framework.errors import MainstemError
+from framework.lakehouse.commits import newest_commits
 from framework.lakehouse.inventory import Inventory, read_inventory, those_there, write_inventory
 from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
 from framework.lakehouse.small_files import is_there, write_note
@@ -225,10 +226,9 @@ def _check_is_new(spark: SparkSession, lake: Lakehouse, sources: Sequence[str]) 
 
 def _landing_runs(spark: SparkSession, lake: Lakehouse) -> int:
     """How many runs have landed messages, as far as the commits of bronze say."""
-    commits = (
-        lake.history(spark, MESSAGES_TABLE).where("userMetadata IS NOT NULL").select("userMetadata").collect()
-    )
-    return len({json.loads(row[0]).get("run_id") for row in commits} - {None})
+    commits = newest_commits(spark, lake.location(MESSAGES_TABLE))
+    notes = (json.loads(commit.get("userMetadata") or "{}") for commit in commits)
+    return len({note.get("run_id") for note in notes} - {None})
 
 
 def _schemas_lost(lake: Lakehouse) -> MainstemError:
