@@ -53,13 +53,12 @@ class SparkReader:
         from pyspark.sql import functions as F
 
         frame = self.lake.read(self.spark, query.table)
-        return frame.withColumns(
-            {
-                name: F.lit(None).cast(kind)
-                for name, kind in query.lacking.items()
-                if name not in frame.columns
-            }
-        )
+        lacking = {
+            name: F.lit(None).cast(kind)
+            for name, kind in query.lacking.items()
+            if name not in frame.columns
+        }
+        return frame.withColumns(lacking) if lacking else frame  # Spark Connect refuses to add no column
 
 
 def _rows_of(answer: pa.Table) -> Sequence[Row]:
@@ -77,6 +76,8 @@ def _rows_of(answer: pa.Table) -> Sequence[Row]:
 def _with_starts(frame: DataFrame, query: Query) -> DataFrame:
     from pyspark.sql import functions as F
 
+    if not query.starts:
+        return frame
     lengths = {f"{name}_bytes": F.length(name) for name in query.starts}
     starts = {name: F.substring(name, 1, length) for name, length in query.starts.items()}
     return frame.withColumns(lengths).withColumns(starts)
