@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from framework.contracts.erasure import FORGOTTEN, Erasure
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import HEADERS
+from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.lakehouse import sql_name
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.small_files import write_note
@@ -46,6 +47,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
         Merge(run.lake.location(MESSAGES_TABLE), rows, is_same).update(
             {"key": "null", "value": "null", "headers": "s.headers"}
         ).execute()
+        purge_marked_rows(run.spark, run.lake.location(MESSAGES_TABLE))
     finally:
         _set_append_only(run, "true")
         run.spark.conf.unset(_NOTE)

@@ -54,9 +54,7 @@ class SparkReader:
 
         frame = self.lake.read(self.spark, query.table)
         lacking = {
-            name: F.lit(None).cast(kind)
-            for name, kind in query.lacking.items()
-            if name not in frame.columns
+            name: F.lit(None).cast(kind) for name, kind in query.lacking.items() if name not in frame.columns
         }
         return frame.withColumns(lacking) if lacking else frame  # Spark Connect refuses to add no column
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.erasure import Erasure
 from framework.contracts.table_names import QUALITY_RESULTS_TABLE, RUNS_TABLE
+from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.merge import Merge
 from framework.naming import dotted_name
 from framework.pipeline.layer import Run
@@ -51,6 +52,7 @@ def _erase_results(run: Run, erasure: Erasure) -> int:
     if count:
         blank = {"failing_keys": "array()", "detail": "null"}
         Merge(run.lake.location(QUALITY_RESULTS_TABLE), names, of_table).update(blank, has_keys).execute()
+        purge_marked_rows(run.spark, run.lake.location(QUALITY_RESULTS_TABLE))
     return count
 
 
@@ -70,6 +72,7 @@ def _erase_notes(run: Run, erasure: Erasure) -> int:
         Merge(run.lake.location(RUNS_TABLE), frame, "t.run_id = s.run_id").update(
             {"tables": "s.tables"}
         ).execute()
+        purge_marked_rows(run.spark, run.lake.location(RUNS_TABLE))
     return len(changed)
 
 

@@ -180,7 +180,7 @@ def by_key(keys: Sequence[str]) -> WindowSpec:
     return Window.partitionBy(*keys).orderBy(*ORDER)
 
 
-def effects(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
+def effects(rows: DataFrame, keys: Sequence[TableColumn], carried: Sequence[str] = ()) -> DataFrame:
     """The effects of row changes on keys, one row for each effect.
 
     A delete removes its key (`rank` 2), a key change leaves the old key (0) and upserts the new one (1),
@@ -191,6 +191,7 @@ def effects(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
         rows: Row changes with current column names: `sequence`, `event_time`, `change_id`,
             `transaction_id`, `op`, `partial`, `half`, `before`, `after`.
         keys: The key columns.
+        carried: More columns of the rows to keep.
 
     Returns:
         `sequence`, `event_time`, `change_id`, `transaction_id`, `op`, `partial`, `before` and `after` of
@@ -198,7 +199,7 @@ def effects(rows: DataFrame, keys: Sequence[TableColumn]) -> DataFrame:
         is no half of an update. In a partial key change, `after` has the columns that it leaves out as they
         were before.
     """
-    return effects_of_all(rows, keys).where(~F.col("is_bad")).drop("is_bad")
+    return effects_of_all(rows, keys, carried).where(~F.col("is_bad")).drop("is_bad")
 
 
 def effects_of_all(rows: DataFrame, keys: Sequence[TableColumn], carried: Sequence[str] = ()) -> DataFrame:

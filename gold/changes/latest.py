@@ -17,9 +17,17 @@ from gold.changes.merge_policy import MergePolicy
 
 _PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_upsert", "after", "is_deleted", "before")
 
+WATCHED = ("effects", "is_faulty")
+"""How many effects a key has, and whether the change of one of them is faulty."""
+
 
 def latest(
-    all_effects: DataFrame, keys: Sequence[str], policy: MergePolicy, *, has_key_changes: bool
+    all_effects: DataFrame,
+    keys: Sequence[str],
+    policy: MergePolicy,
+    *,
+    has_key_changes: bool,
+    is_watched: bool = False,
 ) -> DataFrame:
     """The newest state of each key.
 
@@ -31,11 +39,13 @@ def latest(
         keys: The names of the key columns: k0….
         policy: How deletes, truncates and partial images are treated.
         has_key_changes: Whether some effects come from key changes.
+        is_watched: Whether the effects have `is_faulty`: their change has a cell that does not fit. Not for
+            soft deletes and partial images.
 
     Returns:
         One row for each key: k0…, `sequence`, `event_time`, `change_id`, `op`, `is_upsert`, `after`,
         `is_deleted`, `before` and `is_whole`, which is false where `after` has only some columns, and the
-        replica has the others.
+        replica has the others; where `is_watched`, also the columns `WATCHED`.
     """
     if has_key_changes:
         all_effects = drop_superseded_leaves(all_effects, keys, policy.truncated_at)
@@ -46,8 +56,10 @@ def latest(
         return newest_images(_as_soft_deletes(all_effects), keys)
     if policy.has_partials:
         return newest_images(all_effects, keys)
-    newest = all_effects.groupBy(*keys).agg(F.max_by(F.struct(*_PAYLOAD), F.struct(*ORDER)).alias("p"))
-    return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"))
+    payload = F.max_by(F.struct(*_PAYLOAD), F.struct(*ORDER)).alias("p")
+    facts = [F.count("*").alias("effects"), F.max("is_faulty").alias("is_faulty")] if is_watched else []
+    newest = all_effects.groupBy(*keys).agg(payload, *facts)
+    return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"), *(WATCHED if is_watched else ()))
 
 
 def _as_soft_deletes(all_effects: DataFrame) -> DataFrame:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from gold.changes.effects import naming_index
 from gold.changes.full_loads import is_of_load
 from gold.changes.profile import NOTHING_APPLIED, ChangeGroup, Profile, Progress, SchemaColumn, profile_of
+from gold.changes.wide_images import WIDE
 from gold.schema.lineage import Lineage
 from gold.schema.type_inference import MAX_DIGITS, ColumnEvidence
 
@@ -85,25 +86,20 @@ class _Queries:
 
     def widths(self, names: Set[str]) -> Mapping[tuple[int, str], ColumnEvidence]:
         """The widths of the numbers in these columns, by naming and name."""
-        numeric = sorted(names)
-        cells = F.explode(
-            F.concat(
-                *(
-                    F.coalesce(
-                        F.map_entries(F.map_filter(image, lambda k, v: v.isNotNull() & k.isin(numeric))),
-                        F.array(),
-                    )
-                    for image in ("before", "after")
-                )
-            )
-        )
         text = F.col("cell.value")
-        whole = F.when(text.rlike(_WHOLE), text.cast("decimal(38,0)"))
-        is_plain = text.rlike(_PLAIN)
-        digits = F.length(F.regexp_replace(F.regexp_extract(text, r"^-?(\d+)", 1), "^0+(?=.)", ""))
-        scale = F.length(F.regexp_extract(text, r"\.(\d+)$", 1))
+        small = text.try_cast("bigint")  # patterns only for what is no small number as it is usually written
+        is_small = F.coalesce(small.cast("string") == text, F.lit(False))
+        whole = F.when(is_small, small.cast("decimal(38,0)")).when(
+            text.rlike(_WHOLE), text.cast("decimal(38,0)")
+        )
+        is_plain = is_small | text.rlike(_PLAIN)
+        digits = F.when(is_small, F.length(text) - (small < 0).cast("int")).otherwise(
+            F.length(F.regexp_replace(F.regexp_extract(text, r"^-?(\d+)", 1), "^0+(?=.)", ""))
+        )
+        scale = F.when(is_small, F.lit(0)).otherwise(F.length(F.regexp_extract(text, r"\.(\d+)$", 1)))
         measured = (
-            self._rows.select("naming", cells.alias("cell"))
+            self._rows.select("naming", F.explode(_cells(sorted(names))).alias("cell"))
+            .where("cell.value IS NOT NULL")
             .groupBy("naming", F.col("cell.key").alias("name"))
             .agg(
                 F.max(F.when(is_plain, digits)),
@@ -123,3 +119,17 @@ class _Queries:
             )
             for naming, name, digits_seen, scale_seen, low, high, others in measured.collect()
         }
+
+
+def _cells(names: Sequence[str]) -> Column:
+    """The key and value of these columns in both images; the value may be null."""
+    images = ("before", "after")
+    if len(names) < WIDE:
+        looked_up = [
+            F.struct(F.lit(name).alias("key"), F.try_element_at(image, F.lit(name)).alias("value"))
+            for image in images
+            for name in names
+        ]
+        return F.array(*looked_up)
+    wanted = [F.map_filter(image, lambda key, _: key.isin(*names)) for image in images]
+    return F.concat(*(F.coalesce(F.map_entries(image), F.array()) for image in wanted))

@@ -11,6 +11,7 @@ from framework.contracts.ddl_actions import TableName
 from framework.contracts.erasure import Erasure
 from framework.contracts.table_names import BAD_VALUES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
 from framework.errors import ConfigurationError, MainstemError
+from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.lakehouse import is_table, read_table
 from framework.lakehouse.merge import Merge
 from framework.naming import quoted
@@ -117,6 +118,7 @@ def _delete(rows: DataFrame, path: str, identity: Sequence[str]) -> int:
         ids = rows.select(*(F.col(quoted(name)).alias(f"k{i}") for i, name in enumerate(identity))).distinct()
         same = " AND ".join(f"t.{quoted(name)} <=> s.k{i}" for i, name in enumerate(identity))
         Merge(path, ids, same).delete().execute()
+    purge_marked_rows(rows.sparkSession, path)
     return count
 
 

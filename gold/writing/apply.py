@@ -32,6 +32,7 @@ from gold.writing.change_cache import table_changes_of
 from gold.writing.collisions import count_collisions
 from gold.writing.key_bounds import key_bounds
 from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
+from gold.writing.merge_rows import Look, merge_many, watched_effects
 
 _FIRST_BUILDS = (RebuildReason.NEW_TABLE, RebuildReason.FIRST_ROWS)
 FEW_CHANGES = 100_000
@@ -63,10 +64,14 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Where the replica is, and the history where the table has one."""
+    """Where the replica is, and the history where the table has one.
+
+    `begins_marks`: from now on merges mark rows that are gone instead of writing their files again.
+    """
 
     replica: str
     history: str | None
+    begins_marks: bool = False
 
 
 def apply_table(
@@ -121,22 +126,30 @@ def apply_table(
     has_history = task.settings.history and plan.layout.keys
     history_path = lake.location("gold/" + folder_of(task, is_history=True)) if has_history else None
     target = _Target(lake.location("gold/" + folder_of(task)), history_path)
+    all_fit = False
     if plan.rebuild is not None:
         met = _rebuild(
             table_changes.current_changes(changes, plan), plan, target, _truncates(spark, task, after=-1)
         )
     else:
         _change_columns(spark, plan, target)
+        begins_marks = merge.begin_marks(spark, (target.replica, target.history), plan.layout, plan.profile)
+        target = replace(target, begins_marks=begins_marks)
         truncates = _truncates(spark, task, after=task.state.batch)
-        met = _merge(found, new, plan, target, truncates)
+        met, all_fit = _merge(found, new, plan, target, truncates)
     crash_point("gold.after_table")
-    return _applied(_list_faults(found, plan), plan, target, met)
+    return _applied(_list_faults(found, plan, all_fit=all_fit), plan, target, met)
 
 
-def _list_faults(changes: TableChanges, plan: Plan) -> Faults:
-    """The cells to list of the new changes; of all changes where the table was rebuilt or is unlisted."""
+def _list_faults(changes: TableChanges, plan: Plan, *, all_fit: bool) -> Faults:
+    """The cells to list of the new changes; of all changes where the table was rebuilt or is unlisted.
+
+    `all_fit`: the new changes surely have none.
+    """
     state = plan.task.state
     since = -1 if plan.rebuild is not None or state.is_unlisted else state.batch
+    if all_fit and since == state.batch:
+        return Faults()
     few = changes.few_after(since)
     if few is not None and certainly_fit(few, plan):
         return Faults()
@@ -236,7 +249,7 @@ def _truncate_times(plan: Plan) -> list[tuple[str, Any]]:
 
 def _merge(
     changes: TableChanges, new: DataFrame, plan: Plan, target: _Target, truncates: DataFrame
-) -> Collisions:
+) -> tuple[Collisions, bool]:
     """Merges the new changes.
 
     Args:
@@ -247,13 +260,13 @@ def _merge(
         truncates: The new truncates.
 
     Returns:
-        How many added rows met an existing one.
+        How many added rows met an existing one, and whether every change surely fits its columns.
     """
     task, layout = plan.task, plan.layout
     if not layout.keys:
         refuse_failing_rows(_gate_rows(new), layout, task.gates, task.name.table)
         append.append(new, truncates, target.replica, layout)
-        return Collisions()
+        return Collisions(), False
     keys = key_names(len(layout.keys))
     everything = table_changes.current_changes(changes.frame, plan)
     policy = policy_of(plan.task, plan.profile)
@@ -261,9 +274,15 @@ def _merge(
         everything = table_changes.complete_changes(everything, plan)
         new = everything.where(F.col("batch") > task.state.batch)
     late = late_keys(new, everything, plan)
-    states = replica.newest_states(effects(new, layout.key_columns), layout, plan.profile, policy).withColumn(
-        "is_forced", F.lit(False)
-    )
+    few = changes.few_after(task.state.batch)
+    watched = None if few is not None or late is not None else watched_effects(new, plan, policy)
+    states = replica.newest_states(
+        effects(new, layout.key_columns) if watched is None else watched,
+        layout,
+        plan.profile,
+        policy,
+        is_watched=watched is not None,
+    ).withColumn("is_forced", F.lit(False))
     if late is not None:
         refolded = replica.newest_states(
             with_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, policy
@@ -272,8 +291,14 @@ def _merge(
             refolded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True
         )
     refuse_failing_rows(states, layout, task.gates, task.name.table)
-    bounds = key_bounds(changes.few_after(task.state.batch), plan) if late is None else None
-    merged = replica.merge_rows(states, target.replica, layout, policy, bounds)
+    given, place = replica.rows_to_merge(states, layout, policy), target.replica
+    if few is None:
+        merged, look = merge_many(
+            given, plan, lambda rows, bounds: merge.merge_latest(rows, place, layout, policy, bounds)
+        )
+    else:
+        look = Look(key_bounds(few, plan) if late is None else None)
+        merged = merge.merge_latest(given, place, layout, policy, look.bounds)
     met = count_collisions(new, everything, plan, target.replica, added=merged.inserted)
     crash_point("gold.between_replica_and_history")
     if target.history is not None:
@@ -288,7 +313,7 @@ def _merge(
             late is None or not plan.profile.has_partial_key_changes
         )
         history.merge_keys(frame, touched, target.history, plan.history_layout, are_few=are_few)
-    return met
+    return met, look.all_fit
 
 
 def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
@@ -338,10 +363,10 @@ def _applied(faults: Faults, plan: Plan, target: _Target, met: Collisions) -> Ap
         collisions=met if is_rebuild else task.state.collisions + met,
         is_unlisted=False,
     )
-    return Applied(state, number, late, plan.counts, faults, tuple(_notes(plan, faults, met)))
+    return Applied(state, number, late, plan.counts, faults, tuple(_notes(plan, faults, met, target)))
 
 
-def _notes(plan: Plan, faults: Faults, met: Collisions) -> Iterator[str]:
+def _notes(plan: Plan, faults: Faults, met: Collisions, target: _Target) -> Iterator[str]:
     if plan.rebuild is not None and plan.rebuild.reason not in _FIRST_BUILDS:
         yield f"rebuilt: {plan.rebuild}"
     if plan.task.state.is_unlisted:
@@ -349,6 +374,8 @@ def _notes(plan: Plan, faults: Faults, met: Collisions) -> Iterator[str]:
         yield f"{BAD_VALUES_TABLE} was gone: {values} listed again"
     if plan.task.missed:
         yield f"without the {quantity(plan.task.missed, 'message')} that came while it was excluded"
+    if target.begins_marks:
+        yield "large: its changed rows are now marked by deletion vectors, which readers must know"
     if met.total:
         yield str(met)
     if faults.others:

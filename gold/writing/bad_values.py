@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.errors import MainstemError
-from gold.changes.wide_images import with_texts
+from gold.changes.wide_images import WIDE, with_texts
 from gold.schema.casting import fault, typed
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
@@ -65,6 +66,9 @@ def list_faults(changes: DataFrame, layout: Layout, *, has_other_keys: bool) -> 
             "image", F.lit(name)
         )
         tests.append(_cell(name, text, F.when(does_not_fit, F.lit("bad_key"))))
+    is_any = is_faulty(layout)
+    if is_any is not None and not has_other_keys and not changes.agg(F.max(is_any)).collect()[0][0]:
+        return Faults()
     faulty = _faulty_cells(changes, layout, tests)
     faulty = faulty.withColumn(
         "text",
@@ -77,6 +81,28 @@ def list_faults(changes: DataFrame, layout: Layout, *, has_other_keys: bool) -> 
         others = faulty.count() - MAX_LISTED
         rows = faulty.orderBy("sequence", "change_id", "column").limit(MAX_LISTED).collect()
     return Faults(tuple((row[0], row[1], row[2], row[3], row[4]) for row in rows), others)
+
+
+def is_faulty(layout: Layout) -> Column | None:
+    """Whether a row change has a cell to list, or a key that does not fit; never null.
+
+    None where the table is so wide that looking each column up costs more than the listing. The change needs
+    `op`, `before` and `after`, with current column names and the current key.
+    """
+    if len(layout.columns) >= WIDE:
+        return None
+    image = _image()
+    tests = [F.coalesce(~F.map_contains_key(image, F.lit(name)), F.lit(True)) for name in layout.keys]
+    for column in layout.columns:
+        if column.type != "string":
+            text = F.try_element_at(image, F.lit(column.name))
+            is_key = column.name in layout.keys
+            tests.append(
+                text.isNotNull() & typed(text, column.type).isNull()
+                if is_key
+                else fault(text, column.type).isNotNull()
+            )
+    return reduce(lambda a, b: a | b, tests, F.lit(False))
 
 
 def cells() -> Column:

@@ -10,7 +10,7 @@ from gold.planning.plan import Plan
 from gold.schema.type_inference import INTEGERS
 from gold.writing.certain_fit import certainly_fits
 
-_LONGEST = 200
+LONGEST = 200
 """Characters of the longest key whose range is named in a statement."""
 
 
@@ -40,6 +40,6 @@ def key_bounds(few: Sequence[FewChange] | None, plan: Plan) -> Mapping[str, tupl
         if column.type in INTEGERS:
             numbers = [int(text) for text in texts]
             found[column.name] = (str(min(numbers)), str(max(numbers)))
-        elif column.type == "string" and max(map(len, texts)) <= _LONGEST:
+        elif column.type == "string" and max(map(len, texts)) <= LONGEST:
             found[column.name] = (text_literal(min(texts)), text_literal(max(texts)))
     return found

@@ -10,14 +10,18 @@ from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes
 from framework.contracts.canonical_types import sql_type
+from framework.lakehouse.deletion_vectors import mark_rows_if_large
 from framework.lakehouse.lakehouse import read_table, sql_name, sql_text
 from framework.lakehouse.merge import Merge, Merged
 from framework.naming import quoted, text_literal
 from gold.changes.merge_policy import MergePolicy
+from gold.changes.profile import Profile
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
 from gold.writing.administration import SOURCE_TYPE, STATISTICS, administration_of, set_again
 
+_MANY_CHANGES = 50_000
+"""A table that has had fewer changes than this is not large."""
 _NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -115,6 +119,14 @@ def _commented(column: TableColumn) -> str:
 
 def _noted(text: str | None) -> dict[str, str]:
     return {"comment": text} if text else {}
+
+
+def begin_marks(spark: SparkSession, paths: Iterable[str | None], layout: Layout, profile: Profile) -> bool:
+    """Lets merges into the tables at `paths` mark rows if they are large; returns whether one begins now."""
+    if not layout.keys or profile.rows < _MANY_CHANGES:
+        return False
+    began = [mark_rows_if_large(spark, path) for path in paths if path is not None]
+    return any(began)
 
 
 def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[str]) -> None:

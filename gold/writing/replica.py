@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes
-from framework.lakehouse.merge import Merged
 from framework.naming import quoted
 from gold.changes.effects import effects, key_names, overlay
-from gold.changes.latest import latest
+from gold.changes.latest import WATCHED, latest
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile
 from gold.schema.layout import Layout
 from gold.writing.cells import with_cells
-from gold.writing.merge import merge_latest, replace_table
+from gold.writing.merge import replace_table
 
 _PAYLOAD = ("sequence", "event_time", "change_id", "is_deleted")
 
@@ -33,7 +30,9 @@ def live_keys(stored: DataFrame, layout: Layout) -> DataFrame:
     return live_rows(stored).select(*keys, "_cdc_sequence")
 
 
-def newest_states(all_effects: DataFrame, layout: Layout, profile: Profile, policy: MergePolicy) -> DataFrame:
+def newest_states(
+    all_effects: DataFrame, layout: Layout, profile: Profile, policy: MergePolicy, *, is_watched: bool = False
+) -> DataFrame:
     """The newest state of each key that the effects touch, after the newest truncate.
 
     Where deletes mark rows, a truncate marks the rows from before it.
@@ -43,6 +42,7 @@ def newest_states(all_effects: DataFrame, layout: Layout, profile: Profile, poli
         layout: The replica's columns.
         profile: The table's profile.
         policy: How deletes, truncates and partial images are treated.
+        is_watched: Whether the effects have `is_faulty`, as for `latest`.
 
     Returns:
         One row for each key, as `latest` returns them.
@@ -50,32 +50,31 @@ def newest_states(all_effects: DataFrame, layout: Layout, profile: Profile, poli
     keys, floor = key_names(len(layout.keys)), policy.truncated_at
     if floor is not None and policy.deletes is Deletes.HARD:
         all_effects = all_effects.where(F.col("sequence") >= floor)
-    states = latest(all_effects, keys, policy, has_key_changes=profile.has_key_changes)
+    states = latest(all_effects, keys, policy, has_key_changes=profile.has_key_changes, is_watched=is_watched)
     if floor is not None and policy.deletes is Deletes.SOFT:
         states = states.withColumn("is_deleted", F.col("is_deleted") | (F.col("sequence") < floor))
     return states
 
 
-def typed_rows(states: DataFrame, layout: Layout, *flags: str) -> DataFrame:
+def typed_rows(states: DataFrame, layout: Layout, *flags: str, are_marked: bool = False) -> DataFrame:
     """Newest states as rows for a merge or a rewrite.
 
     Args:
         states: Rows of `newest_states`, and the flags.
         layout: The replica's columns.
-        flags: Columns to keep; with `is_forced`, the rows are for a merge.
+        flags: Columns to keep.
+        are_marked: Whether to add p0…: whether the image has the column.
 
     Returns:
-        k0…, `is_upsert`, the flags, c0…, for a merge p0… (whether the image has the column), and the system
-        columns.
+        k0…, `is_upsert`, the flags, c0…, p0… where asked for, and the system columns.
     """
-    is_partial = "is_forced" in flags
     keys = key_names(len(layout.keys))
     known = states.withColumn("_known", _known()).select(
         *keys, "is_upsert", "is_whole", *flags, *_PAYLOAD, "_known", "after"
     )
-    with_values = with_cells(known, layout, "_known", marked="after" if is_partial else None)
+    with_values = with_cells(known, layout, "_known", marked="after" if are_marked else None)
     present = [
-        (F.col(f"h{i}") | F.col("is_whole")).alias(f"p{i}") for i in range(len(layout.columns)) if is_partial
+        (F.col(f"h{i}") | F.col("is_whole")).alias(f"p{i}") for i in range(len(layout.columns)) if are_marked
     ]
     own = {
         "_cdc_sequence": F.col("sequence"),
@@ -99,15 +98,10 @@ def _known() -> Column:
     return F.when(is_unknown, overlay(F.col("before"), F.col("after"))).otherwise(F.col("after"))
 
 
-def merge_rows(
-    states: DataFrame,
-    path: str,
-    layout: Layout,
-    policy: MergePolicy,
-    bounds: Mapping[str, tuple[str, str]] | None = None,
-) -> Merged:
-    """Merges newest states (with `is_forced`) into the replica; `bounds` as `key_bounds` returns them."""
-    return merge_latest(typed_rows(states, layout, "is_forced"), path, layout, policy, bounds)
+def rows_to_merge(states: DataFrame, layout: Layout, policy: MergePolicy) -> DataFrame:
+    """Newest states (with `is_forced`) as rows for `merge_latest`, with `WATCHED` if they have these."""
+    watched = [name for name in WATCHED if name in states.columns]
+    return typed_rows(states, layout, "is_forced", *watched, are_marked=policy.has_partials)
 
 
 def rewrite(rows: DataFrame, path: str, layout: Layout, profile: Profile, policy: MergePolicy) -> None:

@@ -16,6 +16,7 @@ from framework.contracts.ddl_actions import DML, actions_text
 from framework.contracts.erasure import FORGOTTEN, Erasure
 from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
+from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.merge import Merge
 from framework.naming import text_literal
 from framework.pipeline.layer import Run
@@ -56,6 +57,9 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     if run.lake.local_root is not None:  # the files of a killed command may contain the row
         shutil.rmtree(f"{run.lake.checkpoints}/staging", ignore_errors=True)
     rederive(run.spark, state, erasure.source)
+    for name in (CHANGES_TABLE, QUARANTINE_TABLE, PENDING_TABLE):
+        if run.lake.exists(run.spark, name):
+            purge_marked_rows(run.spark, run.lake.location(name))
     gone["quarantined_suspects"] = _suspects(run, erasure)
     return gone
 

@@ -11,6 +11,7 @@ from framework.cli.options import Options
 from framework.cli.progress import show_progress
 from framework.cli.terminal import say, say_json, say_note
 from framework.errors import ConfigurationError
+from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.pipeline.layer import MaintainedTable, Run, installed_layers
 from framework.pipeline.session import open_pipeline, read_config
@@ -88,13 +89,14 @@ def maintain_table(
         name = sql_name(lake.location(table.name))
         if is_ragged:
             spark.sql(f"OPTIMIZE {name}")
+        is_purged = purge_marked_rows(spark, lake.location(table.name))
         if table.in_use is None:
             spark.sql(f"VACUUM {name} RETAIN {24 * days} HOURS")
     except Exception as error:
         note = f"failed: {str(error).partition(chr(10))[0][:300]}"
         return MaintenanceResult(table.name, before, before, size, False, note, has_failed=True)
     # VACUUM removes no file that the table has
-    after, size = _files(spark, lake, table.name) if is_ragged else (before, size)
+    after, size = _files(spark, lake, table.name) if is_ragged or is_purged else (before, size)
     return MaintenanceResult(table.name, before, after, size, after < before, table.in_use)
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.naming import text_literal
-from gold.writing import replica
+from gold.writing import merge
 from gold.writing.merge import merge_latest
 from tests.gold.silver_builder import ChangeSpec, GoldPipeline, delete, insert, row, update
 
@@ -22,13 +22,12 @@ TEXT = {"id": "string"}
 def bounds(monkeypatch: pytest.MonkeyPatch) -> list[Bounds]:
     """The bounds of each merge, in order."""
     found: list[Bounds] = []
-    merge = merge_latest
 
     def record(*given: Any) -> Any:
         found.append(given[-1])
-        return merge(*given)
+        return merge_latest(*given)
 
-    monkeypatch.setattr(replica, "merge_latest", record)
+    monkeypatch.setattr(merge, "merge_latest", record)
     return found
 
 
