@@ -25,10 +25,11 @@ from bronze.layer import LAYER as BRONZE
 from framework.config.model import Config, load_config
 from framework.contracts.seed import TOPIC
 from framework.errors import MainstemError
+from framework.lakehouse import deletion_vectors
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport, Run
 from gold.layer import LAYER as GOLD
-from gold.writing import change_cache
+from gold.writing import change_cache, merge
 from silver.batches import decoding
 from silver.formats import FORMATS
 from silver.layer import LAYER as SILVER
@@ -149,13 +150,21 @@ class Pipeline:
         return reports
 
     def _run(self) -> list[LayerReport]:
-        """A run, in which layers work in this process up to a drawn size, and above it in Spark's tasks."""
+        """A run, in which layers work in this process up to a drawn size, and above it in Spark's tasks, and
+        in which tasks share a disk and tables are large, or not.
+        """
         started = time.monotonic()
         work = Run(self.spark, self.lake, self.config, f"run-{time.time_ns()}")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(decoding, "FEW_MESSAGES", self.sizes.choice((0, 60, decoding.FEW_MESSAGES)))
             patch.setattr(
                 change_cache, "MAX_CACHED_ROWS", self.sizes.choice((40, change_cache.MAX_CACHED_ROWS))
+            )
+            if self.sizes.random() < 0.5:
+                patch.setattr(decoding, "_has_one_disk", lambda *_: False)
+            patch.setattr(merge, "_MANY_CHANGES", 0)
+            patch.setattr(
+                deletion_vectors, "LARGE_BYTES", self.sizes.choice((0, deletion_vectors.LARGE_BYTES))
             )
             reports = [layer.run(work) for layer in (BRONZE, SILVER, GOLD)]
         print(f"run: {time.monotonic() - started:.1f} s")
