@@ -17,6 +17,7 @@ from framework.lakehouse.lakehouse import read_table
 from framework.naming import gold_columns, quoted
 from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
+from framework.text.positions import position_text
 from gold.changes.few_changes import TableChanges
 from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of, landings
 from gold.planning.discovery import all_tasks, named_tasks
@@ -42,7 +43,8 @@ _COLUMNS = (
 def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     """The history of the row with these column values, newest change first.
 
-    The `fate` of a change, its outcome, is applied, superseded, late or duplicate.
+    The `fate` of a change, its outcome, is applied, superseded, late or duplicate. Its `position` is its
+    sequence as people say it.
 
     Raises:
         ConfigurationError: TABLE_UNKNOWN or COLUMN_UNKNOWN.
@@ -153,5 +155,6 @@ def _describe(change: Row, outcome: str, texts: _Texts) -> dict[str, Any]:
     return {
         "fate": outcome,
         **{name: change[name] for name in _COLUMNS},
+        "position": position_text(change["sequence"], change["format"] or "") if change["sequence"] else None,
         "messages": [texts[each] for each in at if each in texts],
     }

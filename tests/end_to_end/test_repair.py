@@ -150,6 +150,10 @@ def test_trace_tells_each_change_of_a_row_with_its_messages(
         *sorted([("superseded", 1), ("duplicate", 1)], key=lambda t: t[0] == "duplicate"),
     ]
     assert json.loads(found["changes"][0]["messages"][0]["value"])["payload"]["op"] == "UPDATE_BEFOR"
+    assert [change["position"] for change in found["changes"]] == [f"position {n}" for n in (5, 3, 1, 1)]
+    assert main(["trace", "shop.item", "id=1", "-c", str(shop.folder / "mainstem.yml")]) == 0
+    printed = capsys.readouterr().out
+    assert "  position 5  " in printed
     assert command(shop, capsys, "trace", "shop.item", "id=77")[0] == 1
     assert main(["trace", "shop.itme", "id=1", "-c", str(shop.folder / "mainstem.yml")]) == 2
     assert "shop.item" in capsys.readouterr().err

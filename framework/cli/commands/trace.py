@@ -36,7 +36,7 @@ def _trace_lines(trace: Mapping[str, Any]) -> list[str]:
     lines = [f"{trace['table']}  {where}", "  row      " + ("none" if row is None else _row_text(row))]
     for change in trace["changes"]:
         moment = change["event_time"].isoformat() if change["event_time"] else "no time"
-        order = f"{moment}  {change['sequence']}"
+        order = f"{moment}  {change['position']}"
         lines.append(f"  {change['fate']:<11}{change['op'] or ''}  {order}  {change['change_id']}")
         lines.extend(
             f"    {side:<7}{_row_text(change[side])}"
