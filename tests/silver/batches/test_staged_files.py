@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bronze.layer import LAYER as BRONZE
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from silver.batches import decoding, staged_files
-from tests.benchmarks.whole_goals import BRONZE, SILVER, Pipeline
+from silver.layer import LAYER as SILVER
+from tests.benchmarks.whole_goals import Pipeline
 
 OWN = ("batch", "topic")
 
