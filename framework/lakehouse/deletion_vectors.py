@@ -22,13 +22,19 @@ _FEATURE = "deletionVectors"
 def mark_rows_if_large(spark: SparkSession, location: str) -> bool:
     """Lets merges mark rows in the table at a location if it is large; returns whether this is new.
 
-    A table on which somebody has set the property keeps what was set.
+    A table on which somebody has set the property keeps what was set, and one that cannot have marks, because
+    it is also an Iceberg table, stays as it is.
     """
+    from pyspark.errors import PySparkException
+
     detail = spark.sql(f"DESCRIBE DETAIL {sql_name(location)}").first()
     assert detail is not None
     if _PROPERTY in (detail["properties"] or {}) or detail["sizeInBytes"] < LARGE_BYTES:
         return False
-    spark.sql(f"ALTER TABLE {sql_name(location)} SET TBLPROPERTIES ('{_PROPERTY}' = 'true')")
+    try:
+        spark.sql(f"ALTER TABLE {sql_name(location)} SET TBLPROPERTIES ('{_PROPERTY}' = 'true')")
+    except PySparkException:
+        return False
     return True
 
 

@@ -129,6 +129,21 @@ def test_what_an_administrator_has_set_stays(spark: SparkSession, tmp_path: Path
     assert gold.rows("t") == [{"id": 1, "name": "b"}]
 
 
+@pytest.mark.usefixtures("large")
+def test_a_table_that_cannot_have_marks_is_merged_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(insert("t", 1, row(1, name="a")))
+    gold.apply()
+    path = gold.state("t").replica
+    assert path is not None
+    compatible = "'delta.columnMapping.mode' = 'name', 'delta.enableIcebergCompatV2' = 'true'"
+    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ({compatible})")
+    gold.add_batch(update("t", 2, row(1, name="a"), row(1, name="b")))
+    assert gold.apply()["t"].notes == ()
+    assert PROPERTY not in table_properties(spark, path)
+    assert gold.rows("t") == [{"id": 1, "name": "b"}]
+
+
 def test_a_small_table_needs_no_new_reader(spark: SparkSession, tmp_path: Path) -> None:
     gold = GoldPipeline(spark, tmp_path)
     for number in (1, 2):
