@@ -138,7 +138,8 @@ def canal(event: Event) -> list[str]:
         }
         return [line_of(more)]
     declared = {
-        name: MYSQL["unsigned" if name.endswith("unsigned") else kind] for name, kind in event.types.items()
+        name: MYSQL["unsigned" if (kind == "bigint" and name.endswith("unsigned")) else kind]
+        for name, kind in event.types.items()
     }
     return [
         line_of({"database": event.table.database, **more, **wires._canal(event, declared, _canal_value)})
