@@ -52,7 +52,7 @@ def _erase_results(run: Run, erasure: Erasure) -> int:
     if count:
         blank = {"failing_keys": "array()", "detail": "null"}
         Merge(run.lake.location(QUALITY_RESULTS_TABLE), names, of_table).update(blank, has_keys).execute()
-        purge_marked_rows(run.spark, run.lake.location(QUALITY_RESULTS_TABLE))
+    purge_marked_rows(run.spark, run.lake.location(QUALITY_RESULTS_TABLE))
     return count
 
 
@@ -72,7 +72,7 @@ def _erase_notes(run: Run, erasure: Erasure) -> int:
         Merge(run.lake.location(RUNS_TABLE), frame, "t.run_id = s.run_id").update(
             {"tables": "s.tables"}
         ).execute()
-        purge_marked_rows(run.spark, run.lake.location(RUNS_TABLE))
+    purge_marked_rows(run.spark, run.lake.location(RUNS_TABLE))
     return len(changed)
 
 

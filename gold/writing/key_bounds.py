@@ -39,7 +39,13 @@ def key_bounds(few: Sequence[FewChange] | None, plan: Plan) -> Mapping[str, tupl
             texts.add(text)
         if column.type in INTEGERS:
             numbers = [int(text) for text in texts]
-            found[column.name] = (str(min(numbers)), str(max(numbers)))
+            found[column.name] = as_sql(min(numbers), max(numbers))
         elif column.type == "string" and max(map(len, texts)) <= LONGEST:
-            found[column.name] = (text_literal(min(texts)), text_literal(max(texts)))
+            found[column.name] = as_sql(min(texts), max(texts))
     return found
+
+
+def as_sql(low: int | str, high: int | str) -> tuple[str, str]:
+    """The lowest and the highest value of a key column, as SQL writes them."""
+    first, last = (text_literal(end) if isinstance(end, str) else str(end) for end in (low, high))
+    return first, last

@@ -16,7 +16,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from framework.lakehouse.merge import Merged
-from framework.naming import text_literal
 from framework.spark.session import is_connect
 from gold.changes.effects import effects
 from gold.changes.latest import WATCHED
@@ -24,7 +23,7 @@ from gold.changes.merge_policy import MergePolicy
 from gold.planning.plan import Plan
 from gold.schema.type_inference import INTEGERS
 from gold.writing import bad_values
-from gold.writing.key_bounds import LONGEST
+from gold.writing.key_bounds import LONGEST, as_sql
 
 Bounds = Mapping[str, tuple[str, str]]
 """Between which values, as SQL, key columns are, by the column's name."""
@@ -62,7 +61,7 @@ def merge_many(
         with _kept(rows) as there:
             look = Look() if there is None else _look(there, plan)
             return merge(rows if there is None else there, look.bounds), look
-    except Exception as error:
+    except Exception as error:  # a lost block comes through py4j with no class of its own
         if _LOST not in str(error):
             raise
     return merge(rows, look.bounds), look  # an executor was lost, with rows that it kept
@@ -112,8 +111,6 @@ def _look(rows: DataFrame, plan: Plan) -> Look:
     bounds = {}
     for i, key in bounded.items():
         low, high = found[f"low{i}"], found[f"high{i}"]
-        if key.type in INTEGERS:
-            bounds[key.name] = (str(low), str(high))
-        elif max(len(low), len(high)) <= LONGEST:
-            bounds[key.name] = (text_literal(low), text_literal(high))
+        if key.type in INTEGERS or max(len(low), len(high)) <= LONGEST:
+            bounds[key.name] = as_sql(low, high)
     return Look(bounds, all_fit)

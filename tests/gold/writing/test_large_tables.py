@@ -116,31 +116,26 @@ def test_what_is_forgotten_or_maintained_is_in_no_file(spark: SparkSession, tmp_
 
 
 @pytest.mark.usefixtures("large")
-def test_what_an_administrator_has_set_stays(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("properties", "is_marked"),
+    [
+        (f"'{PROPERTY}' = 'false'", "false"),
+        ("'delta.columnMapping.mode' = 'name', 'delta.enableIcebergCompatV2' = 'true'", None),
+    ],
+    ids=["an administrator has said no", "also an Iceberg table, which cannot have marks"],
+)
+def test_a_table_without_marks_is_merged_as_it_is(
+    spark: SparkSession, tmp_path: Path, properties: str, is_marked: str | None
+) -> None:
     gold = GoldPipeline(spark, tmp_path)
     gold.add_batch(insert("t", 1, row(1, name="a")))
     gold.apply()
     path = gold.state("t").replica
     assert path is not None
-    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('{PROPERTY}' = 'false')")
+    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ({properties})")
     gold.add_batch(update("t", 2, row(1, name="a"), row(1, name="b")))
     assert gold.apply()["t"].notes == ()
-    assert table_properties(spark, path)[PROPERTY] == "false"
-    assert gold.rows("t") == [{"id": 1, "name": "b"}]
-
-
-@pytest.mark.usefixtures("large")
-def test_a_table_that_cannot_have_marks_is_merged_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
-    gold = GoldPipeline(spark, tmp_path)
-    gold.add_batch(insert("t", 1, row(1, name="a")))
-    gold.apply()
-    path = gold.state("t").replica
-    assert path is not None
-    compatible = "'delta.columnMapping.mode' = 'name', 'delta.enableIcebergCompatV2' = 'true'"
-    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ({compatible})")
-    gold.add_batch(update("t", 2, row(1, name="a"), row(1, name="b")))
-    assert gold.apply()["t"].notes == ()
-    assert PROPERTY not in table_properties(spark, path)
+    assert table_properties(spark, path).get(PROPERTY) == is_marked
     assert gold.rows("t") == [{"id": 1, "name": "b"}]
 
 
