@@ -23,7 +23,7 @@ unexport PYTHONPATH
 FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-long test-format test-browser report-picture test-bundle test-connect test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark benchmark-versus errors-page reference-pages docs
+.PHONY: help setup demo test test-long test-format test-browser report-picture test-bundle test-connect test-kafka test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark benchmark-versus errors-page reference-pages docs
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -43,6 +43,7 @@ help:
 	@echo "make limits   a message of 500 MB, fifty new tables beside a busy one: memory and threads stay bounded"
 	@echo "make mutations each guard against lost and doubled changes switched off in a copy: a named test fails"
 	@echo "make real     real databases, Debezium and a real broker, against the replicas (SEED=… repeats one)"
+	@echo "make test-kafka  a real broker: topics land as they are, a continuous run takes up what comes"
 	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); into docs/performance.md"
 	@echo "make benchmark-versus the same feed by a notebook, dlt and AUTO CDC (SCALE=0.01 only tries it); into docs/performance.md"
 	@echo "make errors-page  docs/errors.md from the explanations of the error codes"
@@ -134,6 +135,11 @@ mutations: $(READY)
 real: $(READY)
 	$(UV) sync --frozen --quiet --group real
 	MAINSTEM_SEED=$(SEED) $(BIN)/python -m pytest -s -m real tests/real $(PYTEST_ARGS)
+
+# a slice of `real` without databases: few minutes, and Maven brings the broker
+test-kafka: $(READY)
+	$(UV) sync --frozen --quiet --group real
+	$(BIN)/python -m pytest -m real -k "topics_land or detect_and_init or begins_where or continuous" tests/real/test_kafka.py $(PYTEST_ARGS)
 
 benchmark: $(READY)
 	$(BIN)/python -m tests.benchmarks --scale $(SCALE) --into docs/performance.md

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from bronze.checkpoint import Checkpoint, SourcesWithMessages, open_checkpoint
 from bronze.source import COMMITS_PER_BATCH, Feed, Part, SourceKind
@@ -54,12 +55,12 @@ def land(
         writer.trigger(availableNow=True).foreachBatch(batch_lander(feed, kind, checkpoint, report)).start()
     )
     if report is not None:
-        report.watch("offsets", lambda: offsets_read(query.recentProgress))
+        report.watch("offsets", lambda: offsets_read(progress_reports(query)))
     try:
         query.awaitTermination()
     except PySparkException as error:
         raise as_raised(error) or error from None
-    return () if report is None else topics_read(query.recentProgress)
+    return () if report is None else topics_read(progress_reports(query))
 
 
 def batch_lander(
@@ -78,6 +79,14 @@ def batch_lander(
                 progress.advance("bytes", part.size)
 
     return land_batch
+
+
+def progress_reports(query: StreamingQuery) -> list[Mapping[str, Any]]:
+    """The recent progress reports of a query, as Spark writes them.
+
+    PySpark's own members for the offsets of a report are no JSON, but the text of a Python dictionary.
+    """
+    return [json.loads(report.json) for report in query.recentProgress]
 
 
 def offsets_read(reports: Sequence[Mapping[str, Any]]) -> tuple[int, int] | None:
@@ -107,16 +116,11 @@ def topics_read(reports: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
         for source in report["sources"]
         if "Kafka" in source["description"] and source["numInputRows"]
     ]
-    return tuple(sorted({topic for each in offsets for topic in _offsets(each)}))
+    return tuple(sorted({topic for each in offsets for topic in each}))
 
 
-def _offsets(offsets: Any) -> Mapping[str, Mapping[str, int]]:
-    """The offsets of all partitions by topic: from an object, its JSON text, or null."""
-    return (json.loads(offsets) if isinstance(offsets, str) else offsets) or {}
-
-
-def _offset_sum(offsets: Any) -> int:
-    return sum(offset for ends in _offsets(offsets).values() for offset in ends.values())
+def _offset_sum(offsets: Mapping[str, Mapping[str, int]] | None) -> int:
+    return sum(offset for ends in (offsets or {}).values() for offset in ends.values())
 
 
 def _prepare(session: SparkSession) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
-from bronze.landing import offsets_read, topics_read
+from bronze.landing import offsets_read, progress_reports, topics_read
 
 
 def report(
@@ -44,7 +45,7 @@ def report(
             ],
             (30, 50),
         ),
-        ([report(None, json.dumps({"a": {"0": 9}}), json.dumps({"a": {"0": 9}}), 9)], (9, 9)),
+        ([report(None, {"a": {"0": 9}}, {"a": {"0": 9}}, 9)], (9, 9)),
     ],
 )
 def test_offsets_are_counted_from_the_start_of_the_query(reports: list[Any], read: object) -> None:
@@ -53,12 +54,27 @@ def test_offsets_are_counted_from_the_start_of_the_query(reports: list[Any], rea
 
 def test_a_query_has_read_the_topics_that_gave_it_rows() -> None:
     ends = {"shop.b": {"0": 5}, "shop.a": {"0": 1, "1": 2}}
-    assert topics_read(
-        [report(None, ends, ends, 3), report(None, json.dumps({"shop.c": {"0": 9}}), None, 1)]
-    ) == (
+    assert topics_read([report(None, ends, ends, 3), report(None, {"shop.c": {"0": 9}}, None, 1)]) == (
         "shop.a",
         "shop.b",
         "shop.c",
     )
     assert topics_read([report(None, ends, ends, 0), {"sources": []}]) == ()
     assert topics_read([report(None, {"v": 1}, None, 3, "DeltaSource[x]")]) == ()
+
+
+def test_the_offsets_in_reports_are_objects(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(3).coalesce(1).write.parquet(str(tmp_path / "in"))
+    query = (
+        spark.readStream.schema("id long")
+        .parquet(str(tmp_path / "in"))
+        .writeStream.trigger(availableNow=True)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .format("noop")
+        .start()
+    )
+    query.awaitTermination()
+    (found, *_) = progress_reports(query)
+    assert found["sources"][0]["endOffset"] == {"logOffset": 0}
+    assert offsets_read(progress_reports(query)) is None
+    assert topics_read(progress_reports(query)) == ()
