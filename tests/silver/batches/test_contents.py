@@ -179,6 +179,9 @@ def test_no_change_is_twice_in_a_batch_that_may_not_hold_repeats(spark: SparkSes
         rows = [drawn(source, number) for number in range(source.choice([2, 6, 12]))]
         if source.random() < 0.7:  # most feeds are in order
             rows.sort(key=lambda found: found["sequence"] or "")
+        known = [found for found in rows if found["kind"] == "row" or found["position"] is not None]
+        if known and source.random() < 0.5:  # a change comes again later, in another Arrow batch
+            rows.append({**source.choice(known), "offset": len(rows)})
         size = source.choice([2, 4])
         parts = [staged_batch(rows[start : start + size]) for start in range(0, len(rows), size)]
         summaries = with_summaries(lambda batches: batches, None)(parts)
