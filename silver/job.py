@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -22,7 +22,6 @@ from framework.contracts.table_names import (
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
 from framework.errors import MainstemError, as_raised, cause_of, located
-from framework.lakehouse.commits import newest_commits
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.progress import Progress
@@ -54,6 +53,7 @@ from silver.stream.lost_tables import (
     restore_markers,
 )
 from silver.stream.recovery import finish_interrupted
+from silver.stream.remote_batches import batches_since, follow
 from silver.stream.resume import (
     last_batch_id,
     materialize,
@@ -110,7 +110,7 @@ def run_silver(
             _resume(spark, state)
             result = _result(spark, state)
         else:
-            result = _read_stream(spark, state, checkpoint, None if is_connect(spark) else progress)
+            result = _read_stream(spark, state, checkpoint, progress or Progress())
     except Exception:
         with suppress(Exception):  # the first error is the one to report
             note_tables(spark, state, noted)
@@ -130,13 +130,12 @@ def _resume(spark: SparkSession, state: RunState) -> dict[str, int]:
 
 
 def _read_stream(
-    spark: SparkSession, state: RunState, checkpoint: Checkpoint, progress: Progress | None
+    spark: SparkSession, state: RunState, checkpoint: Checkpoint, progress: Progress
 ) -> SilverResult:
-    """Read what the stream has not read yet, batch by batch.
-
-    `progress` is null on Spark Connect, where the batches run in another process.
-    """
+    """Read what the stream has not read yet, batch by batch."""
     lake = state.lake
+    # the batches of Spark Connect run in another process, to which this run's progress cannot go
+    told = None if is_connect(spark) else progress
     stopped = _resume(spark, state)
     newest = last_batch_id(spark, state) if is_connect(spark) else -1
     # the stream may come to messages that were decoded before, outside of it
@@ -150,7 +149,7 @@ def _read_stream(
             batch, before = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP, state.messages
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
             only_new = _only_without_outcome(messages, fresh, state) if has_gaps else nullcontext(fresh)
-            step = (progress or Progress()).step("batch", str(batch))
+            step = (told or Progress()).step("batch", str(batch))
             with step as facts, only_new as new, located(f"batch {batch} ({_names_of(state.plans)})"):
                 stopped.update(dict.fromkeys(process_with_isolation(new, batch, state), batch))
                 facts["messages"] = state.messages - before
@@ -160,9 +159,9 @@ def _read_stream(
                     for name, source in state.epoch_history(messages.sparkSession).stopped_sources().items()
                 }
             )
-            if progress is not None:
-                progress.advance("messages", state.messages - before)
-                progress.advance("batches")
+            if told is not None:
+                told.advance("messages", state.messages - before)
+                told.advance("batches")
         except Exception as error:
             failures.append(error)
             raise
@@ -179,7 +178,11 @@ def _read_stream(
         .start()
     )
     try:
-        query.awaitTermination()
+        if is_connect(spark):
+            done = follow(query, partial(batches_since, spark, lake, newest), progress)
+            state.note(_counts_since(spark, lake, newest), done.messages)
+        else:
+            query.awaitTermination()
     except Exception as error:
         first = failures[0] if failures else as_raised(error) or error
         if isinstance(first, MainstemError) or (failures and not _is_of_gone_files(first)):
@@ -190,8 +193,6 @@ def _read_stream(
     finally:
         if is_connect(spark):
             state.history = None
-    if is_connect(spark):  # the batches ran in another process: only the tables know what they did
-        state.note(_counts_since(spark, lake, newest), _messages_since(spark, lake, newest))
     return _result(spark, state)
 
 
@@ -208,15 +209,6 @@ def _only_without_outcome(messages: DataFrame, fresh: DataFrame, state: RunState
     state.raw = messages
     with materialize(without_outcome(fresh, state), state, "unread") as found:
         yield found
-
-
-def _messages_since(spark: SparkSession, lake: Lakehouse, batch: int) -> int:
-    """How many messages the batches after this one had, by the notes of their commits."""
-    if not lake.exists(spark, CHANGES_TABLE):
-        return 0
-    commits = newest_commits(spark, lake.location(CHANGES_TABLE))
-    notes = [json.loads(commit.get("userMetadata") or "{}") for commit in commits]
-    return sum(note["messages"] for note in notes if note.get("batch", -1) > batch)
 
 
 def _counts_since(spark: SparkSession, lake: Lakehouse, batch: int) -> list[Row]:

@@ -1,8 +1,8 @@
 """What a run has done and what is left, as far as its layers know that without asking Spark to count.
 
 Layers report while they work, from any thread; a display reads snapshots in a thread of its own. Counts are
-never wrong by design, but may be missing: on Spark Connect batches run in other processes, which report
-nothing.
+never wrong by design, but may be late or missing: on Spark Connect batches run in other processes. Silver
+tells them by their commits there, and bronze tells nothing.
 
 Who observes the run is told of the same steps as they begin and end (`framework.observability`).
 """
