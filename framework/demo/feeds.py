@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shlex
 import shutil
@@ -21,9 +20,10 @@ PIPELINE = "demo"
 
 _SHIPPED = Path(__file__).resolve().parent
 REPORT = "report.html"
+CONFIGURATION = "mainstem.yml"
 
-_CONFIGURATION, _LANDING, _LAKEHOUSE, _MARK = "mainstem.yml", "landing", "lakehouse", ".mainstem-demo"
-_SHOWN = "shop/orders"
+_LANDING, _LAKEHOUSE, _MARK = "landing", "lakehouse", ".mainstem-demo"
+_FORBIDS, _ALLOWS = "schema_policy: fail", "schema_policy: lenient"
 
 
 def prepare(folder: str | None) -> Path:
@@ -44,7 +44,7 @@ def prepare(folder: str | None) -> Path:
         )
         for source in sorted({feed.name for part in parts(place) for feed in _feeds(part)}):
             (place / _LANDING / source).mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(_SHIPPED / _CONFIGURATION, place / _CONFIGURATION)
+        shutil.copyfile(_SHIPPED / CONFIGURATION, place / CONFIGURATION)
     except OSError as error:
         raise MainstemError(
             "DEMO_FOLDER_UNUSABLE",
@@ -70,40 +70,52 @@ def land(folder: Path, part: str) -> None:
             os.replace(unfinished, target / file.name)
 
 
+def repair(folder: Path) -> None:
+    """Allow the new column that parked a table: one setting of the configuration, as the reason advises."""
+    file = folder / CONFIGURATION
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace(_FORBIDS, _ALLOWS), encoding="utf-8")
+
+
 def farewell(folder: Path) -> str:
-    """What the demo has written, where its report is, and how to read it."""
+    """What the demo has written, where its report is, and commands to try."""
     replicas = sorted(log.parent for log in (folder / _LAKEHOUSE / "gold").glob("*/*/_delta_log"))
     run = formats_run()
-    others = {sample.stem for sample in (_SHIPPED / "samples").iterdir()} - run
-    mainstem, configuration = _program("mainstem"), shlex.quote(str(folder / _CONFIGURATION))
+    others = sorted({sample.stem for sample in (_SHIPPED / "samples").iterdir()} - run)
+    mainstem, configuration = _program("mainstem"), shlex.quote(str(folder / CONFIGURATION))
     return "\n".join(
         (
             "",
             f"{quantity(len(replicas), 'replica')}, built from sample feeds of"
             f" {quantity(len(run), 'format')}, {noun_for(len(replicas), 'is', 'are')} in {folder}",
-            f"  {_CONFIGURATION:<14} the pipeline's configuration: "
+            f"  {CONFIGURATION:<14} the pipeline's configuration: "
             "ten minutes to read, and a start for your own",
             f"  {_LANDING + '/':<14} the messages as they were sent: "
             "halves apart, doubled, in the wrong order, two of them broken",
             f"  {_LAKEHOUSE + '/':<14} Delta tables: "
             "bronze/messages, silver/changes, and the replicas below gold/",
             f"  {REPORT:<14} how it all stands, on one page that opens offline; the same as JSON beside it",
+            f"samples of {quantity(len(others), 'more format')}, which did not run here: {', '.join(others)}",
             "look at it:",
             f"  {(folder / REPORT).as_uri()}",
-            f"  {mainstem} status -c {configuration}",
-            f"  {_reading(folder / _LAKEHOUSE / 'gold' / _SHOWN)}",
-            f"  {mainstem} formats --sample datahub_blob",
-            f"samples of {quantity(len(others), 'more format')}, which did not run here:"
-            f" {', '.join(sorted(others))}",
-            f"  {mainstem} formats",
-            f"  {mainstem} formats --sample {min(others)}",
+            "five commands to try:",
+            *(
+                f"  {mainstem} {command.format(configuration=configuration)}"
+                for command in (
+                    "status -c {configuration}",
+                    "sql -c {configuration} 'SELECT * FROM hr.employee'",
+                    "trace -c {configuration} shop.orders id=105",
+                    "explain SCHEMA_CHANGE_REFUSED",
+                    f"detect {shlex.quote(str(folder / _LANDING / 'staff'))}",
+                )
+            ),
         )
     )
 
 
 def formats_run() -> frozenset[str]:
     """The formats of the demo's own sources; the other formats only have a sample."""
-    content = yaml.safe_load((_SHIPPED / _CONFIGURATION).read_text(encoding="utf-8"))
+    content = yaml.safe_load((_SHIPPED / CONFIGURATION).read_text(encoding="utf-8"))
     return frozenset(str(source["format"]) for source in content["sources"].values())
 
 
@@ -136,7 +148,7 @@ def _clear(place: Path) -> None:
         for name in (_LANDING, _LAKEHOUSE):
             if (place / name).exists():
                 shutil.rmtree(place / name)
-        for name in (_CONFIGURATION, REPORT, Path(REPORT).with_suffix(".json").name):
+        for name in (CONFIGURATION, REPORT, Path(REPORT).with_suffix(".json").name):
             (place / name).unlink(missing_ok=True)
 
 
@@ -147,14 +159,3 @@ def _program(name: str) -> str:
     if found is not None and own.exists() and Path(found).samefile(own):
         return name
     return shlex.quote(min(str(own), os.path.relpath(own), key=len)) if own.exists() else name
-
-
-def _reading(replica: Path) -> str:
-    """A command that prints a replica, with the programs of this environment."""
-    if importlib.util.find_spec("deltalake") is not None:
-        program = f"from deltalake import DeltaTable; print(DeltaTable({str(replica)!r}).to_pandas())"
-    else:
-        session = "from framework.spark.session import local_settings, start_local"
-        rows = f"start_local(local_settings('look')).read.format('delta').load({str(replica)!r})"
-        program = f"{session}; {rows}.show()"
-    return f"{_program(Path(sys.executable).name)} -c {shlex.quote(program)}"

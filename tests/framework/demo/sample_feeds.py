@@ -32,7 +32,7 @@ BAD_MESSAGES = (
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "formats"
 SHOWN = {"debezium": "mysql", "dms": "rows", "maxwell": "rows", "ogg": "rows"}
-"""Formats that the demo leaves out → the recorded scenario that is their sample."""
+"""Formats whose sample is a recorded scenario: those that the demo leaves out, and one without schemas."""
 LATE_HALVES = {1: 0, 3: 1}
 """Update → the half of it that comes in the next part: 0 the one before, 1 the one after."""
 

@@ -145,6 +145,7 @@ def tell() -> Story:
     _shop(story)
     _prices(story)
     _side_feeds(story)
+    _staff(story)
     story.events.sort(key=lambda event: event.number)
     return story
 
@@ -454,3 +455,26 @@ def _side_feeds(story: Story) -> None:
         ("18446744073709551604", "TEA-WHITE", "good", "8.75", "Would buy again", "2024-03-01T10:10:00Z"),
     )
     story.delete(review, ("18446744073709551602",))
+
+
+def _staff(story: Story) -> None:
+    """One table that gets a new column in the second part."""
+    employee = story.table(
+        ("staff", "hr", "employee"),
+        ["id"],
+        {"id": "int", "name": "string", "salary": "decimal(10,2)", "hired_on": "date"},
+    )
+    story.read(
+        employee,
+        ("1", "Ines Lagarto", "4200.00", "2018-09-01"),
+        ("2", "Tomasz Żuraw", "3850.50", "2020-02-29"),
+        ("3", "김 하늘", "3999.99", "2021-11-15"),
+    )
+    story.update(employee, ("2",), salary="4010.25")
+    story.insert(employee, ("4", "Aoife Ó Dálaigh", "3600.00", "2024-03-01"))
+    story.delete(employee, ("3",))
+    story.part = 2
+    story.add_column(employee, "team", "string", "ALTER TABLE employee ADD COLUMN team VARCHAR(40)")
+    story.update(employee, ("1",), team="Roasting", salary="4350.00")
+    story.insert(employee, ("5", "Nils Åkerö", "3700.00", "2024-03-01", "Packing"))
+    story.part = 1

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -9,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from bronze.files.line_parser import LAYOUTS, group_lines, split_lines
 from framework.config.model import Config, load_config
@@ -130,7 +130,7 @@ def test_each_feed_has_rows_that_come_change_and_go(config: Config, feed: str) -
     assert ops >= {Op.UPDATE, Op.DELETE}
     assert ops & {Op.INSERT, Op.READ}
     parts = {part for part, event in found if isinstance(event, RowChange)}
-    assert parts == ({1, 2} if feed in ("shop", "prices") else {1})
+    assert parts == ({1, 2} if feed in ("shop", "prices", "staff") else {1})
 
 
 def test_references_between_the_tables_hold() -> None:
@@ -257,19 +257,22 @@ def test_farewell_counts_the_replicas_and_names_commands_that_work(tmp_path: Pat
     for name in ("shop/orders", "geo/region"):
         (place / "lakehouse" / "gold" / name / "_delta_log").mkdir(parents=True)
     text = feeds.farewell(place)
-    assert text.lstrip().startswith("2 replicas, built from sample feeds of 10 formats, ")
+    assert text.lstrip().startswith("2 replicas, built from sample feeds of 11 formats, ")
     (more,) = [line for line in text.splitlines() if line.startswith("samples of")]
-    assert more == "samples of 4 more formats, which did not run here: debezium, dms, maxwell, ogg"
+    assert more == "samples of 3 more formats, which did not run here: dms, maxwell, ogg"
     (status,) = [line for line in text.splitlines() if " status " in line]
-    program, *arguments = shlex.split(status)
-    assert arguments == ["status", "-c", str(place / "mainstem.yml")]
-    samples, _ = [shlex.split(line) for line in text.splitlines() if "--sample" in line]
-    shown = subprocess.run(
-        [program, *samples[1:]],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=os.getcwd(),
-        env=dict(os.environ),
-    )
-    assert shown.stdout == feeds.sample("datahub_blob"), (sys.executable, shown.stderr)
+    assert shlex.split(status)[1:] == ["status", "-c", str(place / "mainstem.yml")]
+    explain, detect = (line for line in text.splitlines() if " explain " in line or " detect " in line)
+    for line, said in ((explain, "schema_policy"), (detect, "there is no file to read")):
+        shown = subprocess.run(shlex.split(line), capture_output=True, text=True, check=False)
+        assert said in shown.stdout, (sys.executable, line, shown)
+
+
+def test_repair_changes_the_one_setting_that_parks_a_table(folder: Path) -> None:
+    before = (folder / feeds.CONFIGURATION).read_text(encoding="utf-8")
+    feeds.repair(folder)
+    after = (folder / feeds.CONFIGURATION).read_text(encoding="utf-8")
+    assert before != after
+    assert yaml.safe_load(before)["tables"][-1] == {"match": "hr.employee", "schema_policy": "fail"}
+    assert yaml.safe_load(after)["tables"][-1] == {"match": "hr.employee", "schema_policy": "lenient"}
+    assert yaml.safe_load(before)["tables"][:-1] == yaml.safe_load(after)["tables"][:-1]

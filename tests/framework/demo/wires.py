@@ -312,6 +312,9 @@ _CONNECT_TYPES: dict[str, _Written] = {
 }
 
 
+_CONNECT_OPS = {"insert": "c", "update": "u", "delete": "d", "read": "r"}
+
+
 def lindorm(event: Event) -> list[str]:
     """A column that is null has no cell: left out of `after`, it was deleted."""
     assert isinstance(event, Change)
@@ -355,16 +358,47 @@ def arcion(event: Event) -> list[str]:
         "row": 1,
         "ts_ms": None if is_snapshot else event.at,
     }
-    op = {"insert": "c", "update": "u", "delete": "d", "read": "r"}[event.op]
     payload = {
         "before": before,
         "after": after,
         "source": source,
-        "op": op,
+        "op": _CONNECT_OPS[event.op],
         "ts_ms": event.at + 40,
         "transaction": {"id": ""},
     }
     key = _key(event, lambda kind, text: text)
+    lines = _kcat(event, key, {"schema": _envelope(event), "payload": payload})
+    return lines + _kcat(event, key, None, offset=1) if event.op == "delete" else lines
+
+
+def debezium(event: Event) -> list[str]:
+    """MySQL through Kafka Connect, with schemas; the statements are in a topic that is not read here."""
+    if isinstance(event, Marker):
+        return []
+    before, after = (_image(row, event.types, _connect_value) for row in (event.before, event.after))
+    source = {
+        "version": "3.5.0.Final",
+        "connector": "mysql",
+        "name": "demo",
+        "ts_ms": event.at,
+        "snapshot": "true" if event.op == "read" else "false",
+        "db": event.table.database,
+        "table": event.table.name,
+        "server_id": 223344,
+        "gtid": None,
+        "file": "binlog.000003",
+        "pos": 157 + 327 * event.number,
+        "row": 0,
+    }
+    payload = {
+        "before": before,
+        "after": after,
+        "source": source,
+        "op": _CONNECT_OPS[event.op],
+        "ts_ms": event.at + 120,
+        "transaction": None,
+    }
+    key = _key(event, _connect_value)
     lines = _kcat(event, key, {"schema": _envelope(event), "payload": payload})
     return lines + _kcat(event, key, None, offset=1) if event.op == "delete" else lines
 
@@ -480,6 +514,7 @@ WIRES: dict[str, tuple[str, Wire]] = {
     "stock": ("oms_dataworks", oms_dataworks),
     "parcels": ("lindorm", lindorm),
     "regions": ("arcion", arcion),
+    "staff": ("debezium", debezium),
     "reviews": ("canal", canal),
 }
 """Feed → its format and writer."""
