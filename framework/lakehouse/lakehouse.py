@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # the names of tables and places are also asked by commands t
     from pyspark.sql.types import StructField, StructType
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
+_GOLD = "gold/"
 _NO_TABLE = (
     "PATH_NOT_FOUND",
     "DELTA_PATH_DOES_NOT_EXIST",
@@ -62,6 +64,25 @@ class Lakehouse:
         if self.catalog is None:
             return f"{self.root}/{name}"
         return f"{self.schema_of(layer)}.{_identifier(catalog_table(rest))}"
+
+    def own_location(self, noted: str | None) -> str | None:
+        """The location here of a table of gold whose location was noted: a lakehouse may be moved, or copied.
+
+        `noted` may be null, and then the answer is. A folder where a catalog is expected stays as it is, and
+        the other way round: such a table is not of this lakehouse.
+        """
+        if noted is None or is_path(noted) is not (self.catalog is None):
+            return noted
+        if self.catalog is not None:
+            return f"{self.schema_of('gold')}.{_NAME_PARTS.findall(noted)[-1]}"
+        own = f"{self.root}/{_GOLD}"
+        if noted.startswith(own):
+            return noted
+        # replicas have folders of two names and more; a folder or a database may be called gold, too
+        ends = [noted[found.end() :] for found in re.finditer(f"/(?={_GOLD})", noted)]
+        found = [f"{self.root}/{end}" for end in reversed(ends) if end.count("/") > 1]
+        there = [location for location in found if local_table(location) is not None]
+        return next(iter((*there, *found, noted)))
 
     def schema_of(self, layer: str) -> str:
         """The catalog's schema of a layer, as SQL writes it; only for a lakehouse in a catalog."""

@@ -67,6 +67,10 @@ class LocalReader:
         location = self.lake.location(query.table)
         return self._answer(location, *checked(query, values)) if self.exists(query.table) else []
 
+    def own_location(self, noted: str | None) -> str | None:
+        """See `TableReader`."""
+        return self.lake.own_location(noted)
+
     def note(self, path: str) -> str | None:
         """See `TableReader`."""
         return read_local_note(path)
@@ -167,6 +171,10 @@ class LocalFirst:
             return self._local.rows(query, **values)
         except Unreadable:
             return self._with_spark().rows(query, **values)
+
+    def own_location(self, noted: str | None) -> str | None:
+        """See `TableReader`."""
+        return self._local.own_location(noted)
 
     def note(self, path: str) -> str | None:
         """See `TableReader`."""

@@ -45,6 +45,10 @@ class SparkReader:
         frame = self.spark.sql(query.sql, **arguments)
         return _rows_of(_with_starts(frame, query).toArrow())
 
+    def own_location(self, noted: str | None) -> str | None:
+        """See `TableReader`."""
+        return self.lake.own_location(noted)
+
     def note(self, path: str) -> str | None:
         """See `TableReader`."""
         return read_note(self.spark, path)

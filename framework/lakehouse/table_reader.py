@@ -72,6 +72,9 @@ class TableReader(Protocol):
     def logged_count(self, location: str) -> int | None:
         """The same count where the table's log has it, so that it is cheap; None elsewhere."""
 
+    def own_location(self, noted: str | None) -> str | None:
+        """The location in this lakehouse of a table of gold; see `Lakehouse.own_location`."""
+
     def rows(self, query: Query, **values: Value) -> Sequence[Row]:
         """The answer to a query; no rows where the table does not exist, also for a query of totals."""
 

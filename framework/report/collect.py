@@ -51,7 +51,7 @@ def collect(view: View) -> Report:
         runs=tuple(map(row_mapping.past_run, found["runs"])),
         outcomes=row_mapping.outcomes(found["outcomes"], _batches_behind(found, tables)),
         tables=tuple(
-            _counted(row_mapping.table(row, formats.get(row["source"], "")), tables)
+            _counted(row_mapping.table(_placed(row, tables), formats.get(row["source"], "")), tables)
             for row in found["tables"]
         ),
         waiting=tuple(map(row_mapping.waiting, found["waiting"])),
@@ -100,6 +100,11 @@ def _source(name: str, config: Config) -> Source:
     source = config.sources[name]
     kind = "files" if source.files is not None else "kafka" if source.kafka is not None else "table"
     return Source(name, source.format, kind, source.epoch)
+
+
+def _placed(row: Row, tables: TableReader) -> Row:
+    """The state of a table with its locations in this lakehouse, which may have been moved since."""
+    return {**row, **{name: tables.own_location(row[name]) for name in ("replica", "history")}}
 
 
 def _counted(table: Table, tables: TableReader) -> Table:

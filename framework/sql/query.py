@@ -128,7 +128,11 @@ def replicas(spark: SparkSession, lake: Lakehouse) -> list[Replica]:
         .withColumn("n", F.row_number().over(newest))
         .where("n = 1 AND replica IS NOT NULL")
     )
-    return [Replica(*row) for row in rows.select(*place, "replica", "history").orderBy(*place).collect()]
+    found = rows.select(*place, "replica", "history").orderBy(*place).collect()
+    return [
+        Replica(database, schema, table, str(lake.own_location(replica)), lake.own_location(history))
+        for database, schema, table, replica, history in found
+    ]
 
 
 def _analysed(session: QuerySession, analyse: Callable[[], _T], query: str) -> _T:

@@ -155,7 +155,9 @@ def read_states(spark: SparkSession, lake: Lakehouse) -> dict[TableId, TableStat
 
 def states_of(tables: TableReader) -> dict[TableId, TableState]:
     """The newest state of each table of the pipeline, read with any reader."""
-    states = [_state(row) for row in tables.rows(_NEWEST_STATES)]
+    rows = tables.rows(_NEWEST_STATES)
+    own = tables.own_location
+    states = [_state({**row, **{c: own(row[c]) for c in ("replica", "history")}}) for row in rows]
     return {(state.source, state.name): state for state in states}
 
 

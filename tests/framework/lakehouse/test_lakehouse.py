@@ -59,3 +59,32 @@ def test_a_table_is_created_with_the_columns_that_its_schema_has(spark: SparkSes
 @pytest.mark.parametrize("place", ["/nowhere/ops/runs", "file:///nowhere/ops/runs"])
 def test_nothing_is_known_of_a_table_that_is_not_there(spark: SparkSession, place: str) -> None:
     assert operations(spark, place, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("lake", "noted", "found"),
+    [
+        (Lakehouse("/new/lake"), "/old/lake/gold/shop/item", "/new/lake/gold/shop/item"),
+        (Lakehouse("/new/lake"), "/new/lake/gold/shop/item", "/new/lake/gold/shop/item"),
+        (Lakehouse("/new"), "/gold/lake/gold/shop/item__history", "/new/gold/shop/item__history"),
+        (Lakehouse("/new/gold"), "/old/gold/gold/crm/gold/item", "/new/gold/gold/crm/gold/item"),
+        (Lakehouse("s3://b/lake"), "s3://a/lake/gold/shop/public/item", "s3://b/lake/gold/shop/public/item"),
+        (Lakehouse("/new"), "/elsewhere/item", "/elsewhere/item"),
+        (Lakehouse("/new"), "main.shop_gold.shop__item", "main.shop_gold.shop__item"),
+        (Lakehouse("/new"), None, None),
+        (Lakehouse("/v", "main", "x_"), "dev.y_gold.shop__item", "main.x_gold.shop__item"),
+        (Lakehouse("/v", "main", "x_"), "dev.y_gold.`shop__a.``b`", "main.x_gold.`shop__a.``b`"),
+        (Lakehouse("/v", "main", "x_"), "/old/lake/gold/shop/item", "/old/lake/gold/shop/item"),
+    ],
+)
+def test_a_noted_location_is_that_of_this_lakehouse(
+    lake: Lakehouse, noted: str | None, found: str | None
+) -> None:
+    assert lake.own_location(noted) == found
+
+
+def test_a_database_that_is_called_as_a_layer_is_found_by_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "new/gold/gold/shop/item/_delta_log").mkdir(parents=True)
+    (tmp_path / "new/gold/gold/shop/item/_delta_log/0.json").touch()
+    lake = Lakehouse(str(tmp_path / "new"))
+    assert lake.own_location("/old/gold/gold/shop/item") == f"{tmp_path}/new/gold/gold/shop/item"

@@ -54,6 +54,9 @@ class Tables:
     def logged_count(self, location: str) -> int | None:
         return 9
 
+    def own_location(self, noted: str | None) -> str | None:
+        return noted
+
     def note(self, path: str) -> str | None:
         return None
 
