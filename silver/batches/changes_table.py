@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE, STATEMENTS_TABLE
 from framework.contracts.table_schemas import CHANGES
+from framework.lakehouse.file_commits import Commit, commit_files
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.spark.columns import with_one_of
 
@@ -18,6 +19,12 @@ CHANGES_PROPERTIES = {
     "delta.dataSkippingStatsColumns": "batch,source,kind,database,schema,table,sequence,event_time,change_id,"
     "topic,partition,offset"
 }
+
+
+def append_files(spark: SparkSession, lake: Lakehouse, files: Sequence[str], commit: Commit) -> bool:
+    """Commit the changes in files (`staged_files`), without a copy; returns whether that was possible."""
+    lake.create(spark, CHANGES_TABLE, CHANGES, CHANGES_PROPERTIES)
+    return commit_files(spark, lake.location(CHANGES_TABLE), CHANGES, files, commit)
 
 
 def append_schemas(lake: Lakehouse, staged: DataFrame, new: Collection[str], batch: int) -> None:

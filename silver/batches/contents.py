@@ -63,7 +63,8 @@ class Contents:
 
     `counts` are what `batch_counts.count_rows` would count if every row were committed unchanged. `schemas`
     are the ids of the schemas; their columns stay with the rows. `evidence` is, by source, what the values
-    show of their encodings. `may_hold_repeats` is false if no change occurs twice in the batch.
+    show of their encodings. `may_hold_repeats` is false if no change occurs twice in the batch. `files` are
+    Parquet files with all rows, in the columns of `silver/changes`, where tasks have written them.
     """
 
     counts: tuple[Row, ...]
@@ -71,6 +72,7 @@ class Contents:
     schemas: frozenset[str]
     evidence: Mapping[str, frozenset[str]] = field(default_factory=dict)
     may_hold_repeats: bool = True
+    files: tuple[str, ...] = ()
 
     @property
     def waiting(self) -> frozenset[str]:

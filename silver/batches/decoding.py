@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -21,7 +22,7 @@ from silver.batches.arrival import BatchExtent
 from silver.batches.contents import Contents, contents_of, read_contents
 from silver.batches.run_state import RunState
 from silver.batches.seed_plans import plans_with_seeds
-from silver.batches.staged_files import into_parquet
+from silver.batches.staged_files import into_parquet, read_staged
 from silver.changes.batch_summary import SUMMARY_DDL, with_summaries
 from silver.changes.decode import arrow_decoder
 from silver.changes.staged_rows import STAGED, STAGED_DDL
@@ -49,7 +50,7 @@ def decode_batch(
         The decoded rows (STAGED), what they hold, and rows to record in `ops/encodings`.
     """
     spark = messages.sparkSession
-    decode_now = _here(messages, state, arrived) or _into_files(place, messages, state, arrived)
+    decode_now = _here(messages, state, arrived) or _into_files(place, messages, state, arrived, batch)
     staged, contents = decode_now()
     known = state.known_encodings(spark)
     rows = known.news(contents.evidence, batch)
@@ -68,7 +69,9 @@ def decode(messages: DataFrame, state: RunState) -> DataFrame:
     return messages.mapInArrow(arrow_decoder(plans), STAGED_DDL)
 
 
-def _into_files(place: str, messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode:
+def _into_files(
+    place: str, messages: DataFrame, state: RunState, arrived: BatchExtent, batch: int
+) -> _Decode:
     """Decoding by Spark's tasks into files in the folder `place`.
 
     On one machine the tasks write the rows as Arrow has them, which costs less than handing them to Spark.
@@ -88,13 +91,13 @@ def _into_files(place: str, messages: DataFrame, state: RunState, arrived: Batch
         files = os.path.join(place, "rows")
         os.makedirs(files)
         schema, summaries = f"file string, {SUMMARY_DDL}", os.path.join(place, "summaries")
-        messages.mapInArrow(into_parquet(decoder, files), schema).write.parquet(summaries)
+        messages.mapInArrow(into_parquet(decoder, files, batch), schema).write.parquet(summaries)
         written = spark.read.schema(schema).parquet(summaries)
         # a task that failed and was repeated may have left a file
         names = [row["file"] for row in written.select("file").distinct().collect()]
         if not names:
             return spark.createDataFrame([], STAGED_DDL), read_contents(written)
-        return spark.read.schema(STAGED_DDL).parquet(*names), read_contents(written)
+        return read_staged(spark, names), replace(read_contents(written), files=tuple(names))
 
     return decode_now
 

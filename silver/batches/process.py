@@ -17,6 +17,7 @@ from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PENDING_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES
 from framework.errors import MainstemError
+from framework.lakehouse.file_commits import Commit
 from framework.lakehouse.small_files import is_there
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.tuning import SMALL_ROWS, tune_for_rows
@@ -137,15 +138,16 @@ def _commit(
             lake.rows(spark, CHANGES_TABLE, CHANGES), state.source_epochs(spark)
         )
         rows = outcomes.drop_already_decoded(rows.where("kind <> 'quarantined'"), outcomes_before, messages)
-    changes = changes_table.changes_of(rows.withColumn("batch", F.lit(batch).cast("long")))
-    if arrived.messages < SMALL_ROWS:
-        changes = changes.coalesce(1)
     user_metadata = json.dumps({"batch": batch, "messages": arrived.messages})
-    # tables of older releases lack `epoch`
-    note = {"userMetadata": user_metadata, "mergeSchema": "true"}
-    lake.append(
-        changes, CHANGES_TABLE, state.transaction("changes", batch), changes_table.CHANGES_PROPERTIES | note
-    )
+    once = state.transaction("changes", batch)
+    files = contents.files if is_as_decoded and once and arrived.messages >= SMALL_ROWS else ()
+    if not (files and once and changes_table.append_files(spark, lake, files, Commit(once, user_metadata))):
+        changes = changes_table.changes_of(rows.withColumn("batch", F.lit(batch).cast("long")))
+        if arrived.messages < SMALL_ROWS:
+            changes = changes.coalesce(1)
+        # tables of older releases lack `epoch`
+        note = {"userMetadata": user_metadata, "mergeSchema": "true"}
+        lake.append(changes, CHANGES_TABLE, once, changes_table.CHANGES_PROPERTIES | note)
     crash_point("silver.after_changes")
     if lake.local_root is not None:
         shutil.rmtree(staging, ignore_errors=True)

@@ -28,9 +28,10 @@ from framework.errors import MainstemError
 from framework.lakehouse import deletion_vectors
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport, Run
+from framework.spark.tuning import SMALL_ROWS
 from gold.layer import LAYER as GOLD
 from gold.writing import change_cache, merge
-from silver.batches import decoding
+from silver.batches import decoding, process
 from silver.formats import FORMATS
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.random_feeds import FEEDS, Feed, arranged, land
@@ -157,6 +158,7 @@ class Pipeline:
         work = Run(self.spark, self.lake, self.config, f"run-{time.time_ns()}")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(decoding, "FEW_MESSAGES", self.sizes.choice((0, 60, decoding.FEW_MESSAGES)))
+            patch.setattr(process, "SMALL_ROWS", self.sizes.choice((0, 60, SMALL_ROWS)))
             patch.setattr(
                 change_cache, "MAX_CACHED_ROWS", self.sizes.choice((40, change_cache.MAX_CACHED_ROWS))
             )

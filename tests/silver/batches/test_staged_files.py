@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from bronze.layer import LAYER as BRONZE
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
-from silver.batches import decoding, staged_files
+from framework.spark.session import is_connect
+from silver.batches import decoding, process, staged_files
 from silver.layer import LAYER as SILVER
 from tests.benchmarks.whole_goals import Pipeline
 
@@ -19,12 +21,13 @@ OWN = ("batch", "topic")
 
 
 def changes_of(
-    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch, has_one_disk: bool
+    spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch, *, has_one_disk: bool, is_copied: bool
 ) -> list[str]:
     with monkeypatch.context() as patch:
         patch.setattr(decoding, "FEW_MESSAGES", 0)
         patch.setattr(staged_files, "_ROWS", 7)
         patch.setattr(decoding, "_has_one_disk", lambda *_: has_one_disk)
+        patch.setattr(process, "SMALL_ROWS", 10_000 if is_copied else 0)
         pipeline = Pipeline(spark, folder, tables=3)
         pipeline.land(100)
         with (pipeline.landing / "9999.jsonl").open("w") as bad:
@@ -32,13 +35,25 @@ def changes_of(
         work = Run(spark, Lakehouse(pipeline.work.lake.root), pipeline.work.config, "one")
         for layer in (BRONZE, SILVER):
             layer.run(work)
+    files = list(Path(work.lake.location(CHANGES_TABLE)).glob("part-*.parquet"))
+    assert any("_staged_block" in parquet.read_schema(file).names for file in files) is not is_copied
     return sorted(map(str, work.lake.read(spark, CHANGES_TABLE).drop(*OWN).collect()))
 
 
-def test_both_ways_to_stage_lead_to_the_same_changes(
+def test_all_ways_to_stage_lead_to_the_same_changes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (one, other) = (changes_of(spark, tmp_path / str(has), monkeypatch, has) for has in (True, False))
+    if is_connect(spark):
+        pytest.skip("on Spark Connect only Spark writes files")
+    ways = {"spark": (False, True), "tasks": (True, True), "taken": (True, False)}
+    found = [
+        changes_of(spark, tmp_path / name, monkeypatch, has_one_disk=one_disk, is_copied=is_copied)
+        for name, (one_disk, is_copied) in ways.items()
+    ]
+    one, *others = (
+        [text.replace(f"/{name}/", "/") for text in texts] for name, texts in zip(ways, found, strict=True)
+    )
     assert len(one) == 101
-    assert [text.replace("/True/", "/") for text in one] == [text.replace("/False/", "/") for text in other]
+    for other in others:
+        assert one == other
     assert not list(tmp_path.rglob("staging/silver/*"))

@@ -1,0 +1,153 @@
+"""Files that become part of a table without a copy: their rows, their statistics, once, and where not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from framework.lakehouse.commits import newest_commits
+from framework.lakehouse.file_commits import Commit, commit_files
+from framework.lakehouse.lakehouse import Lakehouse, Transaction, sql_name
+from framework.spark.session import is_connect
+
+NAME = "silver/changes"
+SCHEMA = T.StructType(
+    [
+        T.StructField("number", T.LongType()),
+        T.StructField("text", T.StringType()),
+        T.StructField("at", T.TimestampType()),
+    ]
+)
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lakehouse:
+    if is_connect(spark):
+        pytest.skip("a client of Spark Connect has no JVM")
+    lake = Lakehouse(str(tmp_path / "lakehouse"))
+    lake.create(spark, NAME, SCHEMA, {"delta.dataSkippingStatsColumns": "number,text,at"})
+    return lake
+
+
+def written(folder: Path, *rows: tuple[int | None, str | None], name: str = "rows") -> str:
+    """A file with a column that the table does not have, in row groups of two rows."""
+    file = folder / f"{name}.parquet"
+    table = pa.table(
+        {
+            "number": pa.array([number for number, _ in rows], pa.int64()),
+            "text": pa.array([text for _, text in rows], pa.string()),
+            "at": pa.array([1_700_000_000_000_001] * len(rows), pa.timestamp("us", tz="UTC")),
+            "_own": pa.array(["unseen"] * len(rows)),
+        }
+    )
+    parquet.write_table(table, file, row_group_size=2)
+    return str(file)
+
+
+def commit(spark: SparkSession, lake: Lakehouse, *files: str, version: int = 1) -> bool:
+    once = Commit(Transaction("a", version), '{"batch": 1}')
+    return commit_files(spark, lake.location(NAME), SCHEMA, files, once)
+
+
+def rows_of(spark: SparkSession, lake: Lakehouse) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row) for row in lake.read(spark, NAME).select("number", "text").collect())
+
+
+def added(lake: Lakehouse) -> dict[str, Any]:
+    """What the newest commit says of its only file."""
+    newest = max(Path(lake.location(NAME), "_delta_log").glob("*.json"))
+    (add,) = (json.loads(line)["add"] for line in newest.read_text().splitlines() if '"add"' in line)
+    return dict(add)
+
+
+def test_the_rows_of_files_are_rows_of_the_table_and_its_columns_are_all_that_is_seen(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path
+) -> None:
+    files = [written(tmp_path, (1, "a"), name="one"), written(tmp_path, (2, "b"), name="other")]
+    assert commit(spark, lake, *files)
+    assert rows_of(spark, lake) == [(1, "a"), (2, "b")]
+    assert lake.read(spark, NAME).columns == SCHEMA.names
+    assert not list(tmp_path.glob("*.parquet"))
+    newest = next(newest_commits(spark, lake.location(NAME)))
+    assert newest["userMetadata"] == '{"batch": 1}'
+
+
+def test_files_of_one_transaction_are_committed_once(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        assert commit(spark, lake, written(tmp_path, (1, "a")))
+    assert rows_of(spark, lake) == [(1, "a")]
+    assert commit(spark, lake, written(tmp_path, (1, "a")), version=2)
+    assert rows_of(spark, lake) == [(1, "a"), (1, "a")]
+    lake.append(spark.createDataFrame([], SCHEMA), NAME, Transaction("a", 2))
+    assert rows_of(spark, lake) == [(1, "a"), (1, "a")]
+
+
+def test_the_statistics_are_bounds_that_skip_no_row(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path
+) -> None:
+    longest = "z" * 5_000
+    rows = [(5, "ä"), (3, "b"), (None, None), (None, None), (-7, "\U0001f98a"), (9, "Z")]
+    assert commit(spark, lake, written(tmp_path, *rows))
+    assert json.loads(added(lake)["stats"]) == {
+        "numRecords": 6,
+        "minValues": {"number": -7, "text": "Z"},
+        "maxValues": {"number": 9, "text": "\U0001f98a"},
+        "nullCount": {"number": 2, "text": 2, "at": 0},
+    }
+    assert commit(spark, lake, written(tmp_path, (1, longest), (2, None)), version=2)
+    read = lake.read(spark, NAME)
+    for condition, count in (
+        ("number = -7", 1), ("number > 9", 0), ("number IS NULL", 2), ("text IS NULL", 3), ("text = 'Z'", 1),
+        ("text = '\U0001f98a'", 1), ("text >= 'zz'", 3), (f"text = '{longest}'", 1),
+        ("at > timestamp_micros(1700000000000000)", 8), ("at < timestamp_micros(1700000000000002)", 8),
+    ):  # fmt: skip
+        assert read.where(condition).count() == count, condition
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE {table} ADD COLUMNS (more int)",
+        "ALTER TABLE {table} ADD CONSTRAINT positive CHECK (number > 0)",
+        "ALTER TABLE {table} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",
+        "ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')",
+    ],
+)
+def test_a_table_that_needs_more_than_a_file_gets_none(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path, statement: str
+) -> None:
+    spark.sql(statement.format(table=sql_name(lake.location(NAME))))
+    check_nothing_is_taken(spark, lake, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "(number bigint, text string, at timestamp) USING delta PARTITIONED BY (text)",
+        "(number int, text string, at timestamp) USING delta",
+    ],
+    ids=["partitions", "another type"],
+)
+def test_a_table_of_another_shape_gets_no_file(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path, columns: str
+) -> None:
+    shutil.rmtree(lake.location(NAME))
+    spark.sql(f"CREATE TABLE {sql_name(lake.location(NAME))} {columns}")
+    check_nothing_is_taken(spark, lake, tmp_path)
+
+
+def check_nothing_is_taken(spark: SparkSession, lake: Lakehouse, folder: Path) -> None:
+    file = written(folder, (1, "a"))
+    assert not commit(spark, lake, file)
+    assert Path(file).is_file()
+    assert rows_of(spark, lake) == []
