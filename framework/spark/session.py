@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -212,14 +213,18 @@ def jvm_process(session: SparkSession) -> int | None:
     return pid if isinstance(pid, int) else None
 
 
+OPEN_TABLES = "spark.databricks.delta.delta.log.cacheSize"
+
+
 def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
     """The settings of a local session; `cores` None means all."""
     count = cores or os.cpu_count() or 1
+    memory = os.environ.get("MAINSTEM_DRIVER_MEMORY") or "2g"
     return {
         **REQUIRED,
         "spark.app.name": f"mainstem {name}",
         "spark.master": os.environ.get("MAINSTEM_MASTER") or (f"local[{cores}]" if cores else "local[*]"),
-        "spark.driver.memory": os.environ.get("MAINSTEM_DRIVER_MEMORY") or "2g",
+        "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": _java_options(),
@@ -241,12 +246,28 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
         # Opening a Delta table runs a job with so many tasks, by default 50; a small run opens hundreds.
         "spark.databricks.delta.snapshotPartitions": "1",
+        OPEN_TABLES: str(_open_tables(memory)),
         # VACUUM lists folders in so many tasks, by default ten thousand, which takes minutes on one machine.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(max(2, 2 * count)),
         # The default way to rename a file starts a process for each name, a thousand in a small run.
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
         "spark.sql.streaming.checkpointFileManagerClass": _checkpoint_files(),
     }
+
+
+_SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
+
+
+def _open_tables(memory: str) -> int:
+    """How many Delta tables the driver keeps open, by its memory as Spark writes it (`2g`).
+
+    An open table of twelve columns takes 3 MB, and stays for an hour; Delta would keep ten thousand.
+    """
+    found = _SIZE.fullmatch(memory.strip())
+    if found is None:
+        return 128
+    megabytes = int(found[1]) * {"": 2**-20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}[found[2].lower()]
+    return max(32, int(megabytes / 16))
 
 
 # Most of a short run is the JVM warming up: its best compiler gets only code that stays hot for longer.

@@ -1,4 +1,5 @@
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -6,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -14,8 +16,10 @@ from pyspark.sql import SparkSession
 from framework.errors import MainstemError
 from framework.spark.jars import known_jars, packages
 from framework.spark.session import (
+    OPEN_TABLES,
     SUBSTITUTES,
     close_session,
+    is_connect,
     jvm_process,
     local_settings,
     open_session,
@@ -60,6 +64,31 @@ def test_environment_chooses_master_and_memory(monkeypatch: pytest.MonkeyPatch) 
 
     assert (settings["spark.master"], settings["spark.driver.memory"]) == ("local[1]", "3g")
     assert int(settings["spark.sql.shuffle.partitions"]) >= 2
+
+
+@pytest.mark.parametrize(
+    ("memory", "tables"),
+    [("2g", 128), ("2048m", 128), ("16GB", 1024), ("2147483648", 128), ("512m", 32), ("a lot", 128)],
+)
+def test_open_tables_take_a_fifth_of_the_memory(
+    monkeypatch: pytest.MonkeyPatch, memory: str, tables: int
+) -> None:
+    monkeypatch.setenv("MAINSTEM_DRIVER_MEMORY", memory)
+    assert local_settings("shop")[OPEN_TABLES] == str(tables)
+
+
+def test_a_session_does_not_keep_all_tables_open_that_it_has_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    if is_connect(spark):
+        pytest.skip("a client of Spark Connect has no JVM")
+    most = int(str(spark.conf.get(OPEN_TABLES)))
+    spark.range(1).write.format("delta").save(str(tmp_path / "0"))
+    for number in range(1, most + 8):
+        shutil.copytree(tmp_path / "0", tmp_path / str(number))
+        assert spark.read.format("delta").load(str(tmp_path / str(number))).columns == ["id"]
+    delta: Any = cast(Any, spark)._jvm.org.apache.spark.sql.delta
+    assert most / 2 < getattr(getattr(delta, "DeltaLog$"), "MODULE$").cacheSize() <= most
 
 
 @pytest.mark.parametrize(
