@@ -80,6 +80,7 @@ RARE = {
     "silver.after_begun",
     "silver.before_again",
     "silver.before_resumed",
+    "silver.before_taken",
     "silver.between_derived_again",
 }
 POINTS = [point for point in points() if point not in RARE]

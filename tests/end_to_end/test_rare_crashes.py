@@ -2,7 +2,8 @@
 
     MAINSTEM_CHAOS=1 python -m pytest tests/end_to_end/test_rare_crashes.py -s
 
-A source begins its second epoch, a table's messages are decoded again, a dump lands, a row is forgotten.
+A source begins its second epoch, a table's messages are decoded again, a dump lands, a row is forgotten, a
+setting says how values that waited are written.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from framework.cli import main
 from framework.pipeline.fault_injection import VARIABLE
 from tests.end_to_end.test_blob_to_replica import item, message
 from tests.end_to_end.test_crashes import CHAOS, RARE, ROOT, Place, compare
+from tests.end_to_end.test_encodings import Feeds
 from tests.end_to_end.test_kills import CONFIG, land
 from tests.end_to_end.test_repair import later
 from tests.processes import ended
 
 DUMP = "id,name,price\n1,of the dump,0.5\n7,box,7.0\n"
 AGAIN, EPOCH = ("rebuild", "shop.item", "--from", "bronze"), ("run", "--through", "gold")
-FORGET = ("forget", "shop.item", "id=2")
+FORGET, DECIDED = ("forget", "shop.item", "id=2"), ("run",)
+WAITING = "  late: {format: debezium, files: ./landing/late, layout: kcat}\ntables:"
 COMMANDS = {
     "silver.before_again": AGAIN,
     "silver.after_again": AGAIN,
@@ -36,6 +39,7 @@ COMMANDS = {
     "forget.between_layers": FORGET,
     "silver.after_begun": EPOCH,
     "silver.before_resumed": EPOCH,
+    "silver.before_taken": DECIDED,
     "bronze.before_seed": ("seed", "shop.item", "--position", "501"),
     "bronze.after_seed": ("seed", "shop.item", "--position", "501"),
 }
@@ -88,18 +92,39 @@ def stopped(before: Place) -> Place:
     return place
 
 
+@pytest.fixture(scope="module")
+def waiting(before: Place) -> Place:
+    """A pipeline with a second source, whose values can be read in two ways.
+
+    The configuration says which now.
+    """
+    place = before.copy("waiting")
+    place.config.write_text(CONFIG.replace("tables:", WAITING), encoding="utf-8")
+    Feeds(place.folder / "landing").land("late", "1234", "12345678")
+    assert place.run() == 1
+    text = CONFIG.replace("tables:", WAITING.replace("kcat", "kcat, decimals: text"))
+    place.config.write_text(text, encoding="utf-8")
+    return place
+
+
+@pytest.fixture(scope="module")
+def places(before: Place, stopped: Place, waiting: Place) -> dict[tuple[str, ...], Place]:
+    """Where each command begins."""
+    return {words: {EPOCH: stopped, DECIDED: waiting}.get(words, before) for words in COMMANDS.values()}
+
+
 def of_seed(words: tuple[str, ...], place: Place) -> tuple[str, ...]:
     return (*words, "--from", str(place.folder.parent / "item.csv")) if words[0] == "seed" else words
 
 
 @pytest.fixture(scope="module")
 def expected(
-    spark: SparkSession, before: Place, stopped: Place
+    spark: SparkSession, places: dict[tuple[str, ...], Place]
 ) -> dict[tuple[str, ...], dict[str, Counter[str]]]:
     """What each command leads to when nothing kills it."""
     found = {}
-    for words in set(COMMANDS.values()):
-        place = (stopped if words == EPOCH else before).copy(f"undisturbed {words[0]}")
+    for number, words in enumerate(places):
+        place = places[words].copy(f"undisturbed {number}")
         assert do(place, of_seed(words, place)) == 0
         found[words] = place.contents(spark)
     return found
@@ -109,13 +134,12 @@ def expected(
 @pytest.mark.parametrize("point", sorted(RARE))
 def test_a_command_that_died_is_repeated_as_if_it_had_not(
     spark: SparkSession,
-    before: Place,
-    stopped: Place,
+    places: dict[tuple[str, ...], Place],
     expected: dict[tuple[str, ...], dict[str, Counter[str]]],
     point: str,
 ) -> None:
     words = COMMANDS[point]
-    place = (stopped if words == EPOCH else before).copy(f"at {point}")
+    place = places[words].copy(f"at {point}")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), VARIABLE: point}
     command = [sys.executable, "-m", "framework.cli", *of_seed(words, place), "-c", str(place.config)]
     log = Path(place.folder / "run.log")
