@@ -358,17 +358,9 @@ def arcion(event: Event) -> list[str]:
         "row": 1,
         "ts_ms": None if is_snapshot else event.at,
     }
-    payload = {
-        "before": before,
-        "after": after,
-        "source": source,
-        "op": _CONNECT_OPS[event.op],
-        "ts_ms": event.at + 40,
-        "transaction": {"id": ""},
-    }
-    key = _key(event, lambda kind, text: text)
-    lines = _kcat(event, key, {"schema": _envelope(event), "payload": payload})
-    return lines + _kcat(event, key, None, offset=1) if event.op == "delete" else lines
+    payload = {"before": before, "after": after, "source": source}
+    more = {"ts_ms": event.at + 40, "transaction": {"id": ""}}
+    return _connect_lines(event, _key(event, lambda kind, text: text), payload, more)
 
 
 def debezium(event: Event) -> list[str]:
@@ -390,16 +382,15 @@ def debezium(event: Event) -> list[str]:
         "pos": 157 + 327 * event.number,
         "row": 0,
     }
-    payload = {
-        "before": before,
-        "after": after,
-        "source": source,
-        "op": _CONNECT_OPS[event.op],
-        "ts_ms": event.at + 120,
-        "transaction": None,
-    }
-    key = _key(event, _connect_value)
-    lines = _kcat(event, key, {"schema": _envelope(event), "payload": payload})
+    payload = {"before": before, "after": after, "source": source}
+    more = {"ts_ms": event.at + 120, "transaction": None}
+    return _connect_lines(event, _key(event, _connect_value), payload, more)
+
+
+def _connect_lines(event: Change, key: _Written, payload: _Written, more: _Written) -> list[str]:
+    """The message of a change, and behind that of a delete its tombstone."""
+    value = {"schema": _envelope(event), "payload": {**payload, "op": _CONNECT_OPS[event.op], **more}}
+    lines = _kcat(event, key, value)
     return lines + _kcat(event, key, None, offset=1) if event.op == "delete" else lines
 
 
