@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from framework.config.model import Config
 from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE
 from framework.errors import brief
+from framework.lakehouse.catalog import tag_tables
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.observability.steps import StepEnd, WrittenTable
@@ -140,6 +141,8 @@ def _in_threads(
         try:
             tune_for_rows(session, task.rows)
             applied = apply_table(session, run.lake, task, schemas, cached)
+            before, now = ((state.replica, state.history) for state in (task.state, applied.state))
+            tag_tables(session, run.config.lakehouse, task.source, set(now) - set(before))
         except Exception as error:  # one table's failure parks that table alone
             failure = error
             built_with = FAILED_REBUILD if task.is_rebuild else task.state.built_with

@@ -63,7 +63,8 @@ class Catalog(BaseModel):
     )
     tags: dict[str, str] = Field(
         default_factory=dict,
-        description="The tags of the four schemas, on Databricks. Tags that others have set stay.",
+        description="The tags of the four schemas, on Databricks, and with the tag `source` of each replica"
+        " and history when it is made. Tags that others have set stay.",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from framework.config.model import Catalog, LayerSchema, Privilege
@@ -24,9 +24,28 @@ def prepare_catalog(spark: SparkSession, lake: Lakehouse, catalog: Catalog) -> N
         schema = lake.schema_of(layer)
         if not spark.catalog.databaseExists(schema):
             spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema} COMMENT {sql_text(comment)}")
-    tags = catalog.tags if "DATABRICKS_RUNTIME_VERSION" in os.environ else {}
-    for statement in (*grant_statements(lake, catalog.grants), *tag_statements(lake, tags)):
+    for statement in (*grant_statements(lake, catalog.grants), *tag_statements(lake, _tags(catalog))):
         spark.sql(statement)
+
+
+def tag_tables(
+    spark: SparkSession, place: str | Catalog, source: str, locations: Iterable[str | None]
+) -> None:
+    """Tag new tables of gold, on Databricks: with the tags of the configuration, and with their source.
+
+    Args:
+        spark: The session.
+        place: The configuration's `lakehouse`; only a catalog has tags.
+        source: The source of the tables.
+        locations: The tables; null stands for a table that there is not.
+    """
+    tags = _tags(place) if isinstance(place, Catalog) else {}
+    for statement in table_tag_statements(filter(None, locations), source, tags):
+        spark.sql(statement)
+
+
+def _tags(catalog: Catalog) -> Mapping[str, str]:
+    return catalog.tags if "DATABRICKS_RUNTIME_VERSION" in os.environ else {}
 
 
 def grant_statements(
@@ -41,6 +60,16 @@ def grant_statements(
 def tag_statements(lake: Lakehouse, tags: Mapping[str, str]) -> Iterator[str]:
     """A statement for each schema that sets its tags; none without tags. Other tags of a schema stay."""
     if tags:
-        pairs = ", ".join(f"{sql_text(name)} = {sql_text(value)}" for name, value in tags.items())
         for layer in LAYERS:
-            yield f"ALTER SCHEMA {lake.schema_of(layer)} SET TAGS ({pairs})"
+            yield f"ALTER SCHEMA {lake.schema_of(layer)} SET TAGS ({_pairs(tags)})"
+
+
+def table_tag_statements(locations: Iterable[str], source: str, tags: Mapping[str, str]) -> Iterator[str]:
+    """A statement for each table that sets the tags and `source`, unless one of the tags is called so."""
+    if tags:
+        for location in locations:
+            yield f"ALTER TABLE {location} SET TAGS ({_pairs({'source': source, **tags})})"
+
+
+def _pairs(tags: Mapping[str, str]) -> str:
+    return ", ".join(f"{sql_text(name)} = {sql_text(value)}" for name, value in tags.items())

@@ -6,7 +6,7 @@ import pytest
 
 from framework.config.model import Catalog, load_config
 from framework.errors import ConfigurationError
-from framework.lakehouse.catalog import grant_statements, tag_statements
+from framework.lakehouse.catalog import grant_statements, table_tag_statements, tag_statements
 from framework.lakehouse.lakehouse import Lakehouse, is_called, lakehouse_of, sql_name
 from silver.layer import LAYER as SILVER
 
@@ -75,6 +75,17 @@ def test_tags_are_set_on_each_schema_and_none_without_tags(tmp_path: Path) -> No
         for layer in ("bronze", "silver", "gold", "ops")
     ]
     assert list(tag_statements(lake, {})) == []
+
+
+def test_new_tables_of_gold_have_the_tags_and_their_source() -> None:
+    tables = ["main.gold.shop__item", "main.gold.shop__item__history"]
+    assert list(table_tag_statements(tables, "o'neill", {"pipeline": "shop"})) == [
+        f"ALTER TABLE {table} SET TAGS ('source' = 'o\\'neill', 'pipeline' = 'shop')" for table in tables
+    ]
+    assert list(table_tag_statements(tables, "shop", {"source": "mine"})) == [
+        f"ALTER TABLE {table} SET TAGS ('source' = 'mine')" for table in tables
+    ]
+    assert list(table_tag_statements(tables, "shop", {})) == []
 
 
 @pytest.mark.parametrize(
