@@ -114,6 +114,31 @@ def test_the_statistics_are_bounds_that_skip_no_row(
         assert read.where(condition).count() == count, condition
 
 
+def test_totals_that_delta_takes_from_statistics_are_those_of_the_rows(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path
+) -> None:
+    assert commit(spark, lake, written(tmp_path, (5, "b"), (None, None), (-7, "a")))
+    totals = (
+        "count(*), min(number), max(number), min(text), max(text), min(unix_micros(at)), max(unix_micros(at))"
+    )
+    at = 1_700_000_000_000_001
+    for select in (
+        totals,
+        "count(*)",
+        "max(number)",
+        "min(number), max(number)",
+        "max(at), max(number)",
+        "max(at)",
+    ):
+        found = spark.sql(f"SELECT {select} FROM {sql_name(lake.location(NAME))}").first()
+        assert found is not None
+        by_rows = lake.read(spark, NAME).where("rand() >= 0").selectExpr(*select.split(", ")).first()
+        assert found == by_rows, select
+    found = spark.sql(f"SELECT {totals} FROM {sql_name(lake.location(NAME))}").first()
+    assert found is not None
+    assert tuple(found) == (3, -7, 5, "a", "b", at, at)
+
+
 @pytest.mark.parametrize(
     "statement",
     [
