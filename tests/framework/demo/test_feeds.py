@@ -139,6 +139,11 @@ def test_references_between_the_tables_hold() -> None:
     assert {row["order_id"] for row in rows["order_line"]} <= {row["id"] for row in rows["orders"]}
 
 
+@pytest.mark.parametrize("feed", [feed for feed in FEEDS if feed != "shop"])
+def test_every_message_of_the_other_feeds_is_read(config: Config, feed: str) -> None:
+    assert [event for _, event in decoded(config, feed) if isinstance(event, Malformed)] == []
+
+
 def test_shop_feed_shows_what_makes_such_feeds_hard(config: Config) -> None:
     found = list(decoded(config, "shop"))
     refusals = [event for _, event in found if isinstance(event, Malformed)]

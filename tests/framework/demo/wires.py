@@ -360,7 +360,7 @@ def arcion(event: Event) -> list[str]:
     }
     payload = {"before": before, "after": after, "source": source}
     more = {"ts_ms": event.at + 40, "transaction": {"id": ""}}
-    return _connect_lines(event, _key(event, lambda kind, text: text), payload, more)
+    return _connect_lines(event, _key(event, lambda kind, text: text), payload, more, "default")
 
 
 def debezium(event: Event) -> list[str]:
@@ -387,11 +387,13 @@ def debezium(event: Event) -> list[str]:
     return _connect_lines(event, _key(event, _connect_value), payload, more)
 
 
-def _connect_lines(event: Change, key: _Written, payload: _Written, more: _Written) -> list[str]:
+def _connect_lines(
+    event: Change, key: _Written, payload: _Written, more: _Written, tombstone: str | None = None
+) -> list[str]:
     """The message of a change, and behind that of a delete its tombstone."""
     value = {"schema": _envelope(event), "payload": {**payload, "op": _CONNECT_OPS[event.op], **more}}
     lines = _kcat(event, key, value)
-    return lines + _kcat(event, key, None, offset=1) if event.op == "delete" else lines
+    return lines + _kcat(event, key, tombstone, offset=1) if event.op == "delete" else lines
 
 
 def _key(event: Change, value: Callable[[str, str], object]) -> _Written:
@@ -440,8 +442,8 @@ def _connect_value(kind: str, text: str) -> object:
     return _native(kind, text)
 
 
-def _kcat(event: Change, key: _Written, value: _Written | None, offset: int = 0) -> list[str]:
-    payload = "default" if value is None else line_of(value)
+def _kcat(event: Change, key: _Written, value: _Written | str | None, offset: int = 0) -> list[str]:
+    payload = line_of(value) if isinstance(value, dict) else value
     place = {
         "topic": f"{event.table.database}.{event.table.name}",
         "partition": 0,
