@@ -40,8 +40,12 @@ SETTABLE = frozenset(
         "spark.sql.shuffle.partitions",
     }
 )
-SETTINGS = {"spark.driver.maxResultSize": "1g"}
-"""Settings of a server that has the limits of serverless compute."""
+SETTINGS = {
+    "spark.driver.maxResultSize": "1g",
+    "spark.connect.session.manager.defaultSessionTimeout": "2m",
+    "spark.connect.session.manager.maintenanceInterval": "5s",
+}
+"""Settings of a server that has the limits of serverless compute; it ends sessions without a request."""
 
 
 class ForbiddenOnServerlessError(BaseException):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from framework.contracts.erasure import FORGOTTEN, Erasure
+from framework.contracts.erasure import ERASED, FORGOTTEN, Erasure
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import HEADERS
 from framework.lakehouse.deletion_vectors import purge_marked_rows
-from framework.lakehouse.lakehouse import sql_name
+from framework.lakehouse.lakehouse import sql_name, sql_text
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.small_files import write_note
 from framework.naming import text_literal
@@ -41,19 +43,22 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
         HEADERS
     )
     rows = F.broadcast(landings.select("*", marker.alias("headers")))
-    run.spark.conf.set(_NOTE, json.dumps({"source": erasure.source, "by": FORGOTTEN}))
+    note = json.dumps({"source": erasure.source, "by": FORGOTTEN})
+    with contextlib.suppress(PySparkException):  # serverless compute refuses the setting
+        run.spark.conf.set(_NOTE, note)
     try:
-        _set_append_only(run, "false")
+        _set_append_only(run, "false", f", '{ERASED}' = {sql_text(note)}")
         Merge(run.lake.location(MESSAGES_TABLE), rows, is_same).update(
             {"key": "null", "value": "null", "headers": "s.headers"}
         ).execute()
         purge_marked_rows(run.spark, run.lake.location(MESSAGES_TABLE))
     finally:
         _set_append_only(run, "true")
-        run.spark.conf.unset(_NOTE)
+        with contextlib.suppress(PySparkException):
+            run.spark.conf.unset(_NOTE)
     return {"messages": len(erasure.landings)}
 
 
-def _set_append_only(run: Run, value: str) -> None:
+def _set_append_only(run: Run, value: str, more: str = "") -> None:
     table = sql_name(run.lake.location(MESSAGES_TABLE))
-    run.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = '{value}')")
+    run.spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = '{value}'{more})")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 FORGOTTEN = "mainstem.forgotten"
 """The header of a message without its bytes, and the reason why its changes are excluded."""
+ERASED = "mainstem.erased"
+"""The property of `bronze/messages` whose commit announces that `forget` empties messages in the next one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.erasure import ERASED, FORGOTTEN
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
 from framework.lakehouse.small_files import is_there, read_note
@@ -57,10 +58,20 @@ def past_erasures(spark: SparkSession, lake: Lakehouse, messages: str) -> dict[s
         .orderBy("version")
         .collect()
     )
-    for version, operation, parameters, note in commits:
-        if is_rewrite(operation, dict(parameters or {}), note):
+    is_announced = False
+    for version, operation, found, note in commits:
+        parameters = dict(found or {})
+        is_erasure = is_announced and operation == "MERGE"
+        if not is_erasure and is_rewrite(operation, parameters, note):
             raise rewritten(lake, messages, version)
+        is_announced = announces_erasure(operation, parameters)
     return {"skipChangeCommits": "true"}
+
+
+def announces_erasure(operation: str, parameters: Mapping[str, str]) -> bool:
+    """Whether the commit lets `forget` empty messages in the next one, which may have no note of its own."""
+    properties = parameters.get("properties", "")
+    return operation == "SET TBLPROPERTIES" and ERASED in properties and FORGOTTEN in properties
 
 
 def is_rewrite(operation: str, parameters: dict[str, str], note: str | None) -> bool:

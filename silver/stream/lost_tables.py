@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from framework.config.model import Layout
 from framework.config.sources import Source
 from framework.contracts import seed
-from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.erasure import ERASED, FORGOTTEN
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
@@ -111,6 +111,7 @@ def restore_markers(spark: SparkSession, lake: Lakehouse, noted: Inventory | Non
         emptied = lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("reason") == FORGOTTEN)
         commits = lake.history(spark, MESSAGES_TABLE, ALL_COMMITS).where(
             F.col("userMetadata").contains(FORGOTTEN)
+            | F.col("operationParameters")["properties"].contains(ERASED)
         )
         if not emptied.isEmpty() or not commits.isEmpty():
             write_note(spark, forgotten, json.dumps({"by": FORGOTTEN}))

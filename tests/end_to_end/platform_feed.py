@@ -62,8 +62,8 @@ ALL = (
     *STEPS,
     (
         "sql",
-        "SELECT i.name, h.name, l.name FROM shop.item i JOIN shop.item__history h USING (id) JOIN shop.log "
-        "l USING (id) ORDER BY 1, 2, 3",
+        "SELECT i.name, h.name, l.name FROM `shop.item` i JOIN `shop.item__history` h USING (id) "
+        "JOIN `shop.log` l USING (id) ORDER BY 1, 2, 3",
     ),
     ("plan",),
     ("rebuild", "shop.item"),
@@ -72,7 +72,7 @@ ALL = (
     ("seed", "shop.item", "--from", "dump.csv", "--position", "2"),
     ("run",),
     ("trace", "shop.item", "id=1"),
-    ("sql", "SELECT kind, count(*) FROM silver.changes WHERE kind <> 'half' GROUP BY kind ORDER BY kind"),
+    ("sql", "SELECT kind, count(*) FROM `silver.changes` WHERE kind <> 'half' GROUP BY kind ORDER BY kind"),
     ("maintain",),
     ("forget", "shop.item", "id=1"),
     ("forget", "shop.log", "name=again"),

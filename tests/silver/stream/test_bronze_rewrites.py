@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.erasure import ERASED, FORGOTTEN
 from framework.lakehouse.lakehouse import Lakehouse
-from silver.stream.bronze_rewrites import is_rewrite, rewrite_in
+from silver.stream.bronze_rewrites import announces_erasure, is_rewrite, rewrite_in
 
 OURS = json.dumps({"source": "feed", "by": FORGOTTEN})
 LAKE = Lakehouse("/lake")
@@ -49,6 +49,21 @@ def test_messages_may_have_been_changed_or_taken_away(
     operation: str, parameters: dict[str, str], note: str | None
 ) -> None:
     assert is_rewrite(operation, parameters, note)
+
+
+@pytest.mark.parametrize(
+    ("operation", "properties", "is_announced"),
+    [
+        ("SET TBLPROPERTIES", {"delta.appendOnly": "false", ERASED: OURS}, True),
+        ("SET TBLPROPERTIES", {"delta.appendOnly": "false"}, False),
+        ("SET TBLPROPERTIES", {"delta.appendOnly": "true"}, False),
+        ("MERGE", {ERASED: OURS}, False),
+    ],
+)
+def test_an_erasure_is_announced_by_the_commit_before_it(
+    operation: str, properties: dict[str, str], is_announced: bool
+) -> None:
+    assert announces_erasure(operation, {"properties": json.dumps(properties)}) is is_announced
 
 
 def test_the_streams_refusal_is_recognized_with_its_version_and_no_other_error_is() -> None:
