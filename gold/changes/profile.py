@@ -16,7 +16,7 @@ from framework.contracts.ddl_actions import DropColumn, RenameColumn
 from framework.contracts.events import Op, Token
 from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, needed_orders
 from gold.schema.lineage import Lineage
-from gold.schema.type_inference import INTEGERS, ColumnEvidence
+from gold.schema.type_inference import ColumnEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Measurements(Protocol):
         """The naming, schema and name of those of the columns that have a value in some image."""
 
     def widths(self, names: Set[str]) -> Mapping[tuple[int, str], ColumnEvidence]:
-        """The widths of the numbers in these columns, by naming and name."""
+        """The widths of the numbers in these columns, by naming and name; after `groups`."""
 
 
 def profile_of(
@@ -241,11 +241,7 @@ def _column_orders(
 def _with_widths(
     changes: Measurements, evidence: Mapping[tuple[int, str], ColumnEvidence]
 ) -> dict[tuple[int, str], ColumnEvidence]:
-    numeric = {
-        name
-        for (_, name), shown in evidence.items()
-        if shown.types & set(INTEGERS) or Token.NUMBER in shown.tokens
-    }
+    numeric = {name for (_, name), shown in evidence.items() if shown.is_numeric}
     widened = dict(evidence)
     for column, shown in changes.widths(numeric).items() if numeric else ():
         widened[column] = widened.get(column, ColumnEvidence()) | shown

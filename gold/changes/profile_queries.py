@@ -1,4 +1,8 @@
-"""Measurements of many row changes: a Spark job for their groups, and one for the widths of all columns."""
+"""Measurements of many row changes: a Spark job for their groups, and one for the widths of columns.
+
+The first job also measures the columns of which small whole numbers are expected: often the second one has
+nothing left to do.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,9 @@ from gold.schema.type_inference import MAX_DIGITS, ColumnEvidence
 _WHOLE = rf"^-?\d{{1,{MAX_DIGITS}}}\z"
 _PLAIN = r"^-?\d+(\.\d+)?\z"
 _GROUP = ("naming", "schema_id", "keys", "op")
+MOST_EXPECTED = 30
+"""For more columns than this the first job has too many aggregates; the second one then measures them."""
+_Range = tuple[int | None, int | None, bool]
 
 
 def profile_rows(
@@ -25,6 +32,7 @@ def profile_rows(
     lineage: Lineage,
     schemas: Mapping[str, Sequence[SchemaColumn]],
     applied: Progress = NOTHING_APPLIED,
+    expected: Set[str] = frozenset(),
 ) -> Profile:
     """The profile of row changes with the column names of their time.
 
@@ -34,16 +42,25 @@ def profile_rows(
         lineage: The table's lineage.
         schemas: The columns of every schema that the rows name.
         applied: What is applied already; changes after it are new.
+        expected: Columns that probably have only whole numbers. A wrong guess only costs time.
     """
-    return profile_of(_Queries(rows, lineage, applied), lineage, schemas)
+    return profile_of(_Queries(rows, lineage, applied, expected), lineage, schemas)
+
+
+def whole_numbers(profile: Profile) -> set[str]:
+    """The columns of which these changes show only whole numbers."""
+    names = {name for (_, name), shown in profile.evidence.items() if shown.is_numeric}
+    return names - {name for (_, name), shown in profile.evidence.items() if shown.scale or shown.has_others}
 
 
 class _Queries:
     """Measures row changes with Spark."""
 
-    def __init__(self, rows: DataFrame, lineage: Lineage, applied: Progress) -> None:
+    def __init__(self, rows: DataFrame, lineage: Lineage, applied: Progress, expected: Set[str]) -> None:
         self._rows = rows.withColumn("naming", naming_index(lineage))
         self._applied = applied
+        self._expected = sorted(expected) if len(expected) <= MOST_EXPECTED else []
+        self._ranges: dict[tuple[int, str], _Range] = {}
 
     def groups(self) -> Sequence[ChangeGroup]:
         """One group for each naming, schema, key and operation of the changes."""
@@ -67,11 +84,25 @@ class _Queries:
             "has_key_changes": F.max(is_key_change),
             "has_partial_key_changes": F.max(is_key_change & is_partial),
         }
-        grouped = self._rows.groupBy(*_GROUP).agg(*(value.alias(name) for name, value in aggregates.items()))
-        return [
-            ChangeGroup(naming, schema_id, None if keys is None else tuple(keys), op, *measured)
-            for naming, schema_id, keys, op, *measured in grouped.collect()
-        ]
+        ranges = [measure for name in self._expected for measure in _range(name)]
+        measures = [value.alias(name) for name, value in aggregates.items()]
+        found: list[ChangeGroup] = []
+        for naming, schema_id, keys, op, *measured in (
+            self._rows.groupBy(*_GROUP).agg(*measures, *ranges).collect()
+        ):
+            own = measured[: len(measures)]
+            found.append(ChangeGroup(naming, schema_id, None if keys is None else tuple(keys), op, *own))
+            for name, low, high, is_other in zip(
+                self._expected, *(measured[len(measures) + at :: 3] for at in range(3)), strict=True
+            ):
+                self._note(naming, name, (low, high, bool(is_other)))
+        return found
+
+    def _note(self, naming: int, name: str, found: _Range) -> None:
+        known = self._ranges.get((naming, name), (None, None, False))
+        low = min((each for each in (known[0], found[0]) if each is not None), default=None)
+        high = max((each for each in (known[1], found[1]) if each is not None), default=None)
+        self._ranges[naming, name] = (low, high, known[2] or found[2])
 
     def names_with_values(self, names: Set[str]) -> Set[tuple[int, str | None, str]]:
         """The naming, schema and name of those of the columns that have a value in some image."""
@@ -85,7 +116,17 @@ class _Queries:
         return {(row["naming"], row["schema_id"], row["name"]) for row in shown.collect()}
 
     def widths(self, names: Set[str]) -> Mapping[tuple[int, str], ColumnEvidence]:
-        """The widths of the numbers in these columns, by naming and name."""
+        """The widths of the numbers in these columns, by naming and name; after `groups`."""
+        others = {name for (_, name), (*_, is_other) in self._ranges.items() if is_other}
+        known = {name for _, name in self._ranges} - others
+        found = {
+            column: ColumnEvidence(digits=max(_digits(low), _digits(high)), low=low, high=high)
+            for column, (low, high, _) in self._ranges.items()
+            if column[1] in known & names and low is not None and high is not None
+        }
+        return {**found, **self._measured_widths(names - known)} if names - known else found
+
+    def _measured_widths(self, names: Set[str]) -> Mapping[tuple[int, str], ColumnEvidence]:
         text = F.col("cell.value")
         small = text.try_cast("bigint")  # patterns only for what is no small number as it is usually written
         is_small = F.coalesce(small.cast("string") == text, F.lit(False))
@@ -119,6 +160,25 @@ class _Queries:
             )
             for naming, name, digits_seen, scale_seen, low, high, others in measured.collect()
         }
+
+
+def _range(name: str) -> list[Column]:
+    """The lowest and highest small whole number of a column in both images, and whether it has other values.
+
+    A small whole number is one of 64 bits as it is usually written.
+    """
+    texts = [F.try_element_at(image, F.lit(name)) for image in ("before", "after")]
+    numbers = [text.try_cast("bigint") for text in texts]
+    small = [
+        F.when(number.cast("string") == text, number) for number, text in zip(numbers, texts, strict=True)
+    ]
+    are_other = (text.isNotNull() & number.isNull() for text, number in zip(texts, small, strict=True))
+    before, after = are_other
+    return [F.min(F.least(*small)), F.max(F.greatest(*small)), F.max(before | after)]
+
+
+def _digits(number: int) -> int:
+    return len(str(abs(number)))
 
 
 def _cells(names: Sequence[str]) -> Column:

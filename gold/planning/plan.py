@@ -29,7 +29,7 @@ from gold.changes.profile import (
     namings_for,
     profile_of,
 )
-from gold.changes.profile_queries import profile_rows
+from gold.changes.profile_queries import profile_rows, whole_numbers
 from gold.planning.keys import table_key
 from gold.planning.rebuild import (
     Rebuild,
@@ -122,7 +122,7 @@ def make_plan(
         if few is not None:
             return profile_of(FewMeasurements(few, applied), lineage, schemas)
         new = table_rows(changes.after(since), task.source, lineage)
-        return profile_rows(new, lineage, schemas, applied)
+        return profile_rows(new, lineage, schemas, applied, whole_numbers(state.profile))
 
     batch_profile = measure(lineage, since, Progress(state.batch, state.sequence))
     profile = batch_profile if fresh else merge_profiles(state.profile, batch_profile)

@@ -42,6 +42,11 @@ class ColumnEvidence:
     high: int = 0
     has_others: bool = False
 
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the column has integers, or numbers of no declared type: their widths decide its type."""
+        return bool(self.types & set(INTEGERS)) or Token.NUMBER in self.tokens
+
     def __or__(self, other: ColumnEvidence) -> ColumnEvidence:
         return ColumnEvidence(
             self.types | other.types,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
@@ -27,7 +27,7 @@ _ADDED = (
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The lowest place and the highest sequence of a source's whole changes in one Arrow batch.
+    """Where the whole changes of a source in one Arrow batch begin and end (EXTENTS).
 
     `may_repeat` says that one of its changes may occur twice in it, or has no place.
     """
@@ -36,6 +36,11 @@ class Extent:
     low: str | None
     high: str | None
     may_repeat: bool
+    first: str | None = None
+    last: str | None = None
+    oldest: int | None = None
+    newest: int | None = None
+    fall: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +68,10 @@ class Contents:
 
     `counts` are what `batch_counts.count_rows` would count if every row were committed unchanged. `schemas`
     are the ids of the schemas; their columns stay with the rows. `evidence` is, by source, what the values
-    show of their encodings. `may_hold_repeats` is false if no change occurs twice in the batch. `files` are
-    Parquet files with all rows, in the columns of `silver/changes`, where tasks have written them.
+    show of their encodings. `may_hold_repeats` is false if no change occurs twice in the batch. `falls` is,
+    by source, by how much at most a row change is older than one with a lower sequence, without the sources
+    of which this is unknown. `files` are Parquet files with all rows, in the columns of `silver/changes`,
+    where tasks have written them.
     """
 
     counts: tuple[Row, ...]
@@ -72,6 +79,7 @@ class Contents:
     schemas: frozenset[str]
     evidence: Mapping[str, frozenset[str]] = field(default_factory=dict)
     may_hold_repeats: bool = True
+    falls: Mapping[str, timedelta] = field(default_factory=dict)
     files: tuple[str, ...] = ()
 
     @property
@@ -147,7 +155,12 @@ def contents_of(rows: Iterable[pa.RecordBatch], believable: int | None) -> Conte
 def _contents(groups: Sequence[Row], extents: Sequence[Extent]) -> Contents:
     schemas = frozenset(schema for row in groups for schema in row["schemas"] or ())
     return Contents(
-        tuple(groups), tuple(_sources(groups)), schemas, evidence_by_source(groups), may_hold_repeats(extents)
+        tuple(groups),
+        tuple(_sources(groups)),
+        schemas,
+        evidence_by_source(groups),
+        may_hold_repeats(extents),
+        falls(extents),
     )
 
 
@@ -170,6 +183,36 @@ def may_hold_repeats(extents: Iterable[Extent]) -> bool:
                 return True
             top = max(top, high or "")
     return False
+
+
+def falls(extents: Iterable[Extent]) -> dict[str, timedelta]:
+    """By how much at most a row change is older than one with a lower sequence, by source.
+
+    Without the sources of which Arrow batches with these extents do not show it: one has a change without a
+    certain time, or they overlap.
+    """
+    by_source: dict[str, list[Extent]] = {}
+    for extent in extents:
+        if extent.first is not None:
+            by_source.setdefault(extent.source, []).append(extent)
+    found = {source: _fall(mine) for source, mine in by_source.items()}
+    return {source: timedelta(microseconds=fall) for source, fall in found.items() if fall is not None}
+
+
+def _fall(extents: Iterable[Extent]) -> int | None:
+    top, newest, most = "", None, 0
+    for extent in sorted(extents, key=lambda found: found.first or ""):
+        if (
+            extent.fall is None
+            or extent.oldest is None
+            or extent.newest is None
+            or (extent.first or "") < top
+        ):
+            return None
+        most = max(most, extent.fall, 0 if newest is None else newest - extent.oldest)
+        newest = extent.newest if newest is None else max(newest, extent.newest)
+        top = extent.last or ""
+    return most
 
 
 def evidence_by_source(rows: Iterable[Row]) -> Mapping[str, frozenset[str]]:

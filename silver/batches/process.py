@@ -223,7 +223,7 @@ def _pair_and_deduplicate(
     stops = (
         [
             *arrived.stops,
-            *_find_stops(with_believable_times(whole, arrived.landed_at), state, summaries, shown),
+            *_find_stops(with_believable_times(whole, arrived.landed_at), state, contents, shown),
         ]
         if again is None
         else []
@@ -259,20 +259,22 @@ def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents
 
 
 def _find_stops(
-    whole: DataFrame, state: RunState, summaries: Sequence[Summary], shown: Mapping[str, Progress]
+    whole: DataFrame, state: RunState, contents: Contents, shown: Mapping[str, Progress]
 ) -> list[resets.StopPoint]:
     waits = {}
-    for summary in summaries:
+    for summary in contents.sources:
         if summary.source in state.in_order:
             continue
         source = state.config.sources[summary.source]
         span = (summary.min_event_time, summary.max_event_time)
         is_behind = _is_behind(summary, shown)
-        if resets.may_show_reset(
-            FORMATS[source.format], span, source.pairing_timeout, is_behind, summary.servers
+        wait, fall = source.pairing_timeout, contents.falls.get(summary.source)
+        is_in_order = not is_behind and not summary.servers and fall is not None and fall <= wait
+        if not is_in_order and resets.may_show_reset(
+            FORMATS[source.format], span, wait, is_behind, summary.servers
         ):
-            waits[summary.source] = source.pairing_timeout
-    suspects = {summary.source for summary in summaries if summary.servers and summary.source in waits}
+            waits[summary.source] = wait
+    suspects = {s.source for s in contents.sources if s.servers and s.source in waits}
     quiet = {source: wait for source, wait in waits.items() if source not in suspects}
     if quiet:
         suspects |= resets.suspect_sources(whole, state.extents(whole.sparkSession, quiet), quiet)

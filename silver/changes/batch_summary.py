@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
@@ -58,12 +59,21 @@ _EXTENT_FIELDS: list[Any] = [
     pa.field("low", _TEXT),
     pa.field("high", _TEXT),
     pa.field("may_repeat", pa.bool_()),
+    pa.field("first", _TEXT),
+    pa.field("last", _TEXT),
+    pa.field("oldest", _COUNT),
+    pa.field("newest", _COUNT),
+    pa.field("fall", _COUNT),
 ]
 EXTENTS = pa.schema(_EXTENT_FIELDS)
 """Where the whole changes of a source begin and end.
 
 No duplicate of a change is outside of `low` and `high` of its Arrow batch, both included, unless that Arrow
 batch `may_repeat` changes: one of its ids occurs twice, or a row has no position.
+
+The rest is about row changes with a position: their lowest and highest sequence, their oldest and newest
+event time, and by how much at most a change is older than one with a lower sequence, all in microseconds.
+The times are null if there is no such change, or if one has no certain time.
 """
 _LISTS: list[Any] = [
     pa.field("groups", pa.list_(pa.struct(_GROUP_FIELDS))),
@@ -76,7 +86,8 @@ SUMMARY_DDL = (
     "max_sequence:string,min_event_time:timestamp,max_event_time:timestamp,server:string,"
     "server_sequence:string,messages:bigint,halves:bigint,min_place:string,servers:bigint,"
     "ambiguous_positions:bigint,in_partitions:bigint,schemas:array<string>,evidence:array<string>>>,"
-    "extents:array<struct<source:string,low:string,high:string,may_repeat:boolean>>>"
+    "extents:array<struct<source:string,low:string,high:string,may_repeat:boolean,"
+    "first:string,last:string,oldest:bigint,newest:bigint,fall:bigint>>>"
 )
 _NO_TEXT, _NO_TIME = pa.scalar(None, _TEXT), pa.scalar(None, _STAMP)
 _Place = tuple[str | None, ...]
@@ -163,7 +174,14 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
         groups = groups.append_column(
             name, pa.nulls(len(places), kind_of) if values is None else pa.array(values, kind_of)
         )
-    return groups.select(GROUPS.names).cast(GROUPS), _extents(column, place, is_row, is_whole)
+    is_positioned = pc.and_(pc.is_valid(sequence), pc.invert(is_snapshot))
+    chosen = pc.and_(pc.and_(_is_change(column), is_whole), is_positioned)
+    times = pa.table(
+        {"source": column["source"], "sequence": sequence, "time": newest,
+         "is_open": pc.or_(pc.is_null(newest), pc.is_valid(column["committed"]))}
+    ).filter(chosen)  # fmt: skip
+    extents = _extents(column, place, is_row, is_whole)
+    return groups.select(GROUPS.names).cast(GROUPS), _with_times(extents, times)
 
 
 def _extents(column: dict[str, Any], place: Any, is_row: Any, is_whole: Any) -> pa.Table:
@@ -185,7 +203,38 @@ def _extents(column: dict[str, Any], place: Any, is_row: Any, is_whole: Any) -> 
     repeats = pc.less(found.column("change_id_count_distinct"), found.column("change_id_count"))
     may_repeat = pc.or_(repeats, pc.greater(found.column("is_open_sum"), 0))
     columns: Any = [found.column("source"), found.column("low_min"), found.column("high_max"), may_repeat]
-    return pa.Table.from_arrays(columns, schema=EXTENTS)
+    return pa.Table.from_arrays(columns, names=["source", "low", "high", "may_repeat"])
+
+
+def _is_change(column: Mapping[str, Any]) -> Any:
+    """Whether a row is a row change of the log, of an excluded table too."""
+    is_excluded = pc.and_(pc.equal(column["kind"], "excluded"), pc.is_null(column["reason"]))
+    is_read = pc.equal(column["op"], "read")
+    return pc.and_(
+        pc.or_(pc.equal(column["kind"], "row"), is_excluded), pc.invert(pc.fill_null(is_read, True))
+    )
+
+
+def _with_times(extents: pa.Table, rows: pa.Table) -> pa.Table:
+    """The extents (EXTENTS) with what the row changes (`source`, `sequence`, `time`, `is_open`) show."""
+    found: list[dict[str, Any]] = []
+    for extent in extents.to_pylist():
+        mine = rows.filter(pc.equal(rows.column("source"), extent["source"])).combine_chunks()
+        found.append({**extent, **(_times(mine) if mine.num_rows else {})})
+    return pa.Table.from_pylist(found, schema=EXTENTS)
+
+
+def _times(rows: pa.Table) -> dict[str, Any]:
+    sequence = rows.column("sequence")
+    if not pc.all(pc.less_equal(sequence[:-1], sequence[1:])).as_py():
+        rows = rows.sort_by("sequence")
+        sequence = rows.column("sequence")
+    ends = {"first": sequence[0].as_py(), "last": sequence[-1].as_py()}
+    if pc.any(rows.column("is_open")).as_py():
+        return ends
+    at = rows.column("time").cast(pa.int64()).to_numpy()
+    fall = int((np.maximum.accumulate(at) - at).max())
+    return {**ends, "oldest": int(at.min()), "newest": int(at.max()), "fall": fall}
 
 
 def _grouped(rows: pa.Table, by: Iterable[str], how: dict[str, str]) -> pa.Table:

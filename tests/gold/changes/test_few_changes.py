@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,9 +14,10 @@ from framework.contracts.ddl_actions import AddColumn, DropColumn, RenameColumn,
 from framework.contracts.table_schemas import CHANGES
 from gold.changes.effects import table_rows
 from gold.changes.few_changes import FewMeasurements, row_changes
-from gold.changes.profile import Progress, SchemaColumn, profile_of
-from gold.changes.profile_queries import profile_rows
+from gold.changes.profile import Profile, Progress, SchemaColumn, profile_of
+from gold.changes.profile_queries import _Queries, profile_rows, whole_numbers
 from gold.schema.lineage import Lineage, Segment
+from gold.schema.type_inference import ColumnEvidence
 
 ITEM, OLD = TableName("shop", None, "item"), TableName("shop", None, "old_item")
 NUMBERS = [
@@ -33,6 +35,7 @@ NUMBERS = [
     "9" * 38,
     "9" * 39,
 ]
+WHOLE: list[str | None] = ["0", "5", "12", "-250", "9223372036854775807", "-9223372036854775808", None]
 TEXTS: list[str | None] = [*NUMBERS, "1." + "3" * 38, "text", None]
 ENDS = ("", ".011.015", ".010.016", ".011.015.010.016", ".x.1")
 SCHEMAS = {
@@ -47,13 +50,13 @@ LINEAGE = Lineage(
 )
 
 
-def _image(source: random.Random) -> dict[str, str | None] | None:
+def _image(source: random.Random, texts: list[str | None]) -> dict[str, str | None] | None:
     if source.random() < 0.2:
         return None
-    return {name: source.choice(TEXTS) for name in ("id", "n", "m") if source.random() < 0.9}
+    return {name: source.choice(texts) for name in ("id", "n", "m") if source.random() < 0.9}
 
 
-def _change(source: random.Random, number: int) -> dict[str, Any]:
+def _change(source: random.Random, number: int, texts: list[str | None] = TEXTS) -> dict[str, Any]:
     table = source.choice((ITEM, OLD, TableName("shop", None, "other")))
     return {
         "change_id": str(number),
@@ -69,8 +72,8 @@ def _change(source: random.Random, number: int) -> dict[str, Any]:
             (None, datetime(2026, 1, 1, tzinfo=UTC) + timedelta(microseconds=number))
         ),
         "keys": source.choice((["id"], ["id"], ["id", "n"], [], None)),
-        "before": _image(source),
-        "after": _image(source),
+        "before": _image(source, texts),
+        "after": _image(source, texts),
         "partial": source.choice((None, False, True)),
         "schema_id": source.choice((*SCHEMAS, None, "unknown")),
     }
@@ -88,13 +91,32 @@ def test_an_insert_shows_its_key_columns_and_widths(spark: SparkSession) -> None
     assert (profile.evidence[2, "n"].digits, profile.evidence[2, "n"].low) == (3, -250)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_few_changes_have_the_profile_that_spark_measures(spark: SparkSession, seed: int) -> None:
-    source = random.Random(seed)
-    rows = [_change(source, number) for number in range(300)]
+@pytest.mark.parametrize("texts", [TEXTS, WHOLE], ids=["any texts", "whole numbers"])
+@pytest.mark.parametrize("expected", [(), ("n",), ("id", "m", "n", "z")], ids=["none", "one", "all"])
+def test_few_changes_have_the_profile_that_spark_measures(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, texts: list[str | None], expected: tuple[str, ...]
+) -> None:
+    jobs, measured_widths = list[set[str]](), _Queries._measured_widths
+
+    def counted(self: _Queries, names: set[str]) -> Any:
+        jobs.append(names)
+        return measured_widths(self, names)
+
+    monkeypatch.setattr(_Queries, "_measured_widths", counted)
+    source = random.Random(len(expected))
+    rows = [_change(source, number, texts) for number in range(300)]
     frame = spark.createDataFrame(rows, CHANGES)
     applied = Progress(1, "4")
-    many = profile_rows(table_rows(frame, "feed", LINEAGE), LINEAGE, SCHEMAS, applied)
+    many = profile_rows(table_rows(frame, "feed", LINEAGE), LINEAGE, SCHEMAS, applied, frozenset(expected))
     few = row_changes(frame.toArrow(), "feed", LINEAGE)
     assert profile_of(FewMeasurements(few, applied), LINEAGE, SCHEMAS) == many
     assert len(few) == many.rows > 20
+    left = {"id", "n"} - (set(expected) if texts is WHOLE else set())
+    assert jobs == ([left] if left else [])
+
+
+def test_columns_with_whole_numbers_alone_are_expected_to_have_them_again() -> None:
+    whole, text = ColumnEvidence(tokens=frozenset({"number"}), digits=3, low=-250), ColumnEvidence(digits=2)
+    evidence = {(0, "a"): whole, (1, "a"): whole, (0, "b"): text, (0, "c"): whole}
+    with_scale = {(1, "c"): replace(whole, scale=2), (0, "d"): replace(whole, has_others=True)}
+    assert whole_numbers(Profile(evidence={**evidence, **with_scale})) == {"a"}

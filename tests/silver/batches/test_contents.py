@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,10 +12,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from silver.batches import batch_counts
-from silver.batches.contents import Contents, Extent, contents_of, may_hold_repeats, read_contents
+from silver.batches.contents import Contents, Extent, contents_of, falls, may_hold_repeats, read_contents
 from silver.batches.outcomes import duplicate_ids, has_ambiguous_position
 from silver.changes.batch_summary import GROUPED_BY, SUMMARY_DDL, with_summaries
 from silver.changes.staged_rows import STAGED, STAGED_DDL, Row, staged_batch, staged_table
+from silver.epochs import resets
 from silver.epochs.event_clock import newest_believable
 from silver.values.sequence import epoch_part_sql, sequence_of
 
@@ -168,6 +169,7 @@ def test_summaries_of_arrow_batches_say_what_a_look_at_all_rows_says(
     stored = read_contents(spark.read.schema(frame.schema).parquet(str(tmp_path / "staged")))
     assert by_group(stored) == by_group(here)
     assert (stored.schemas, stored.evidence) == (here.schemas, here.evidence)
+    assert stored.falls == {source: fall for source, fall in here.falls.items() if source in stored.falls}
     assert {s.source: s for s in stored.sources} == {s.source: s for s in here.sources}
 
 
@@ -193,6 +195,81 @@ def test_no_change_is_twice_in_a_batch_that_may_not_hold_repeats(spark: SparkSes
         said.append((may_hold_repeats(extents), repeats > 0))
         assert contents_of(parts, None).may_hold_repeats or not repeats
     assert (False, True) not in said
+
+
+WAIT = timedelta(seconds=10)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_look_for_resets_finds_nothing_where_times_fall_less_than_the_wait(
+    spark: SparkSession, seed: int
+) -> None:
+    source = random.Random(seed)
+    nothing = spark.createDataFrame([], resets.EXTENTS)
+    said = []
+    for _ in range(4):
+        shaken, start = source.choice([0, 2, 9, 40]), source.choice([1, 20])
+        rows = [
+            row(
+                start + (number - 8 if source.random() < 0.1 * bool(shaken) else number),
+                event_time=NOON + 1_000_000 * (2 * number + source.randint(0, shaken)),
+                table=source.choice(["orders", "items"]),
+                kind=source.choice(["row"] * 4 + ["excluded", "heartbeat"]),
+                op=source.choice(["insert"] * 6 + ["read"]),
+            )
+            for number in range(10, 40)
+        ]
+        if source.random() < 0.2:
+            rows[source.randrange(30)]["event_time"] = None
+        size = source.choice([4, 11, 100])
+        parts = [staged_batch(rows[start : start + size]) for start in range(0, len(rows), size)]
+        fall = contents_of(parts, None).falls.get("feed")
+        whole = spark.createDataFrame(staged_table(rows), STAGED_DDL)
+        found = resets.suspect_sources(whole, nothing, {"feed": WAIT})
+        said.append((fall is not None and fall <= WAIT, bool(found)))
+        changes = [
+            (found["sequence"], found["event_time"])
+            for found in rows
+            if found["kind"] in ("row", "excluded") and found["op"] != "read"
+        ]
+        if fall is not None:
+            times = sorted(changes, key=lambda change: change[0])
+            expected = max(
+                (early - late for n, (_, early) in enumerate(times) for _, late in times[n:]), default=0
+            )
+            assert fall == timedelta(microseconds=expected)
+    assert (True, True) not in said
+    assert len(said) == 4
+
+
+@pytest.mark.parametrize(
+    ("extents", "fall"),
+    [
+        ([("1", "2", 5, 9, 1)], 1),
+        ([("1", "2", 5, 9, 1), ("3", "4", 7, 8, 0)], 2),
+        ([("3", "4", 7, 8, 0), ("1", "2", 5, 9, 1)], 2),  # in any order
+        ([("1", "2", 5, 9, 1), ("2", "4", 9, 9, 0)], 1),  # one position in two batches does not fall
+        ([("1", "3", 5, 9, 1), ("2", "4", 9, 9, 0)], None),  # they overlap
+        ([("1", "2", None, None, None), ("3", "4", 9, 9, 0)], None),  # a change without a certain time
+        ([], None),
+    ],
+)
+def test_times_of_arrow_batches_are_compared_in_the_order_of_their_positions(
+    extents: list[tuple[str, str, int | None, int | None, int | None]], fall: int | None
+) -> None:
+    found = falls(
+        [Extent("feed", None, None, False), *(Extent("feed", None, None, False, *e) for e in extents)]
+    )
+    assert found == ({} if fall is None else {"feed": timedelta(microseconds=fall)})
+
+
+def test_a_change_without_a_certain_time_leaves_the_fall_of_times_open() -> None:
+    certain = [row(1), row(2, event_time=NOON + 5)]
+    assert contents_of([staged_batch(certain)], None).falls == {"feed": timedelta(0)}
+    assert contents_of([staged_batch(certain)], NOON + 5).falls == {"feed": timedelta(0)}
+    assert contents_of([staged_batch(certain)], NOON + 4).falls == {}
+    assert contents_of([staged_batch([*certain, row(3, event_time=None)])], None).falls == {}
+    assert contents_of([staged_batch([*certain, row(3, committed=row(2)["sequence"])])], None).falls == {}
 
 
 def test_an_empty_batch_holds_nothing() -> None:

@@ -48,10 +48,10 @@ def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
 
     stops = batches._find_stops
 
-    def fails(whole: Any, state: Any, summaries: Any, shown: Any) -> Any:
-        if any(summary.source == "sick" for summary in summaries):
+    def fails(whole: Any, state: Any, contents: Any, shown: Any) -> Any:
+        if any(summary.source == "sick" for summary in contents.sources):
             raise RecursionError("an expression that is too deep")
-        return stops(whole, state, summaries, shown)
+        return stops(whole, state, contents, shown)
 
     monkeypatch.setattr(batches, "_find_stops", fails)
     for number in (1, 2):
@@ -100,10 +100,10 @@ def test_messages_of_a_batch_that_failed_do_not_move_their_partition(
     lake.append(spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
     stops = batches._find_stops
 
-    def fails(whole: Any, state: Any, summaries: Any, shown: Any) -> Any:
-        if any(summary.source in failing for summary in summaries):
+    def fails(whole: Any, state: Any, contents: Any, shown: Any) -> Any:
+        if any(summary.source in failing for summary in contents.sources):
             raise RecursionError("an expression that is too deep")
-        return stops(whole, state, summaries, shown)
+        return stops(whole, state, contents, shown)
 
     def partitions() -> list[tuple[str, int]]:
         rows = lake.rows(spark, PARTITIONS_TABLE, "source string, last_offset bigint")
