@@ -9,6 +9,9 @@ from typing import Any
 
 from framework.naming import dotted_name
 
+_COMMENT: Any = field(default=None, repr=False, compare=False)
+"""A comment is no part of what makes two actions equal, nor of their texts, of which tables keep digests."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableName:
@@ -39,6 +42,7 @@ class AddColumn:
             null.
         has_expression_default: The source computes the value (a function, a sequence, a generated column).
         is_not_null: The column is declared NOT NULL, or is part of the key.
+        comment: The column's comment; None where the statement has none.
     """
 
     name: str
@@ -49,6 +53,7 @@ class AddColumn:
     default: str | None = None
     has_expression_default: bool = False
     is_not_null: bool = False
+    comment: str | None = _COMMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +73,17 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeType:
-    """A column is declared again: with another type, another position, or the same ones."""
+    """A column is declared again: with another type, another position, or the same ones.
+
+    `comment` is the column's comment from now on, empty where it loses it; None where it keeps it.
+    """
 
     name: str
     type: str | None
     declared: str | None
     first: bool = False
     after: str | None = None
+    comment: str | None = _COMMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +107,14 @@ class CreateTable:
         keys: The columns of the primary key; None when the statement names none.
         like: The table whose columns it copies, before those listed.
         if_not_exists: The statement changes nothing if the table exists.
+        comment: The table's comment; None where the statement has none.
     """
 
     columns: tuple[AddColumn, ...] = ()
     keys: tuple[str, ...] | None = None
     like: TableName | None = None
     if_not_exists: bool = False
+    comment: str | None = _COMMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +130,16 @@ class SetKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class SetComment:
+    """A column gets a comment; the table where `column` is None. An empty text removes the comment."""
+
+    text: str
+    column: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NoEffect:
-    """A change that rows and columns do not show: an index, a comment, a storage option, a privilege."""
+    """A change that rows and columns do not show: an index, a storage option, a privilege."""
 
     reason: str
 
@@ -149,6 +168,7 @@ Action = (
     | CreateTable
     | TruncateTable
     | SetKeys
+    | SetComment
     | NoEffect
     | Unsupported
 )
@@ -177,6 +197,7 @@ _CLASSES: dict[str, type[Action]] = {
     "CreateTable": CreateTable,
     "TruncateTable": TruncateTable,
     "SetKeys": SetKeys,
+    "SetComment": SetComment,
     "NoEffect": NoEffect,
     "NotUnderstood": Unsupported,
 }
@@ -192,15 +213,20 @@ def tag_of(action: Action) -> str:
 def actions_text(actions: Iterable[Action]) -> str:
     """Actions as JSON, for the change table."""
     return json.dumps(
-        [{"action": tag_of(a), **asdict(a)} for a in actions],
+        [{"action": tag_of(a), **asdict(a, dict_factory=_members)} for a in actions],
         ensure_ascii=False,
         separators=(",", ":"),
     )
 
 
+def _members(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an action, without a comment that it does not have."""
+    return {name: value for name, value in members if name != "comment" or value is not None}
+
+
 def has_effect(actions: Iterable[Action]) -> bool:
-    """Whether one of these actions changes a table, or may change one; False for no actions."""
-    return any(not isinstance(action, NoEffect) for action in actions)
+    """Whether one of these actions changes rows or columns, or may change them; False for no actions."""
+    return any(not isinstance(action, NoEffect | SetComment) for action in actions)
 
 
 def has_no_effect(actions: Sequence[Action]) -> bool:
@@ -222,7 +248,7 @@ def _action(item: dict[str, Any]) -> Action:
         columns = tuple(AddColumn(**column) for column in values["columns"])
         like = None if values["like"] is None else TableName(**values["like"])
         keys = None if values["keys"] is None else tuple(values["keys"])
-        return CreateTable(columns, keys, like, values["if_not_exists"])
+        return CreateTable(columns, keys, like, values["if_not_exists"], values.get("comment"))
     if kind is SetKeys:
         return SetKeys(tuple(values["keys"]))
     return kind(**values)

@@ -14,6 +14,7 @@ from framework.contracts.ddl_actions import (
     NoEffect,
     RenameColumn,
     RenameTable,
+    SetComment,
     SetKeys,
     TruncateTable,
     Unsupported,
@@ -69,6 +70,9 @@ def _describe(action: Action) -> str:
             return "truncated"
         case SetKeys():
             return f"key is {', '.join(action.keys)}" if action.keys else "key dropped"
+        case SetComment():
+            place = "table" if action.column is None else f"column {action.column}"
+            return f"{place} has another comment"
         case NoEffect():
             return f"no effect: {action.reason}"
         case Unsupported():

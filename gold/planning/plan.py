@@ -52,6 +52,7 @@ from gold.schema.columns import (
     resolve_columns,
     types_from_statements,
 )
+from gold.schema.comments import Comments, comments_of
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
 from gold.schema.lineage import Lineage
 
@@ -144,7 +145,7 @@ def make_plan(
     if keys and keys != profile.keys:
         profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)
     _refuse_case_twins(columns)
-    layout = Layout(columns, keys, _system_columns(task.settings, keys))
+    layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
     if task.settings.schema_policy is SchemaPolicy.FAIL:
         _refuse_growth(task, layout)
     rebuild = (
@@ -191,12 +192,19 @@ def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:
     columns = tuple(TableColumn(c.name, c.type or "string", c.declared) for c in created) or state.columns
     declared = task.lineage.keys[-1][1] if task.lineage.keys else state.keys
     keys = tuple(c.name for key in declared for c in columns if c.name.casefold() == key.casefold())
-    layout = Layout(columns, keys, _system_columns(task.settings, keys))
+    namings = column_namings(task.lineage, task.settings.schema_policy, ())
+    layout = _layout(columns, keys, task, comments_of(task.lineage, namings, (c.name for c in columns)))
     return Plan(task, layout, _history_layout(layout), Profile(), Profile(), (), fresh, digest, {}, 0)
 
 
+def _layout(columns: Sequence[TableColumn], keys: tuple[str, ...], task: Task, comments: Comments) -> Layout:
+    """The layout of the replica, with what the source says of it."""
+    described = tuple(replace(column, comment=comments.columns.get(column.name)) for column in columns)
+    return Layout(described, keys, _system_columns(task.settings, keys), comments.table)
+
+
 def _history_layout(layout: Layout) -> Layout:
-    return Layout(layout.columns, layout.keys, {**SYSTEM_COLUMNS, **VALIDITY_COLUMNS})
+    return replace(layout, system={**SYSTEM_COLUMNS, **VALIDITY_COLUMNS})
 
 
 def _system_columns(settings: TableSettings, keys: tuple[str, ...]) -> dict[str, str]:

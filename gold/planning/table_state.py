@@ -110,6 +110,7 @@ class TableState:
         history: The path of the history; None where there is none.
         keys: The key columns, by their source names.
         columns: The columns of the replica.
+        comment: What the source says of the table; None where it says nothing.
         lineage: A digest of the applied statements.
         batch: The last batch of silver that was applied.
         sequence: The highest sequence that was applied.
@@ -146,6 +147,7 @@ class TableState:
     repair: str | None = None
     collisions: Collisions = Collisions()
     is_unlisted: bool = False
+    comment: str | None = None
 
 
 def read_states(spark: SparkSession, lake: Lakehouse) -> dict[TableId, TableState]:
@@ -205,11 +207,16 @@ def _row(state: TableState, run_id: str) -> tuple[Any, ...]:
     return (
         state.revision, run_id, None, state.source, state.name.database, state.name.schema, state.name.table,
         str(state.state), state.reason, state.replica, state.history, list(state.keys),
-        json.dumps([[c.name, c.type, c.declared] for c in state.columns], ensure_ascii=False),
+        json.dumps([_column_values(c) for c in state.columns], ensure_ascii=False),
         state.lineage, state.batch, state.sequence, state.event_time, state.changes_applied, state.late,
         state.bad_values,
         json.dumps({**_profile_values(profile), **_more(state)}, ensure_ascii=False),
     )  # fmt: skip
+
+
+def _column_values(column: TableColumn) -> list[str | None]:
+    values = [column.name, column.type, column.declared]
+    return values if column.comment is None else [*values, column.comment]
 
 
 def _more(state: TableState) -> dict[str, Any]:
@@ -221,6 +228,7 @@ def _more(state: TableState) -> dict[str, Any]:
     }
     more |= {"loads_met": state.collisions.loaded} if state.collisions.loaded else {}
     more |= {"is_unlisted": True} if state.is_unlisted else {}
+    more |= {} if state.comment is None else {"comment": state.comment}
     if state.state is State.PARKED and state.gate_keys is not None:
         more[GATE_KEYS] = list(state.gate_keys)
     return more
@@ -281,6 +289,7 @@ def _state(row: Row) -> TableState:
         repair=profile.get("repair"),
         collisions=Collisions(profile.get("inserts_met", 0), profile.get("loads_met", 0)),
         is_unlisted=profile.get("is_unlisted", False),
+        comment=profile.get("comment"),
     )
 
 

@@ -45,11 +45,15 @@ class ColumnNaming:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a replica: its current name in the source, its type, and the source's own type text."""
+    """A column of a replica: its current name in the source, its type, and what the source says of it.
+
+    `declared` is the source's own type text, `comment` the source's comment; None where there is none.
+    """
 
     name: str
     type: str
     declared: str | None
+    comment: str | None = None
 
 
 def column_namings(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]) -> tuple[ColumnNaming, ...]:

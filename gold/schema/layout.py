@@ -28,11 +28,13 @@ class Layout:
         columns: The source's columns, in their order.
         keys: The key columns, by their source names; empty for a table without a key.
         system: The system columns (`_cdc_…`) and their types.
+        comment: What the source says of the table; None where it says nothing.
     """
 
     columns: tuple[TableColumn, ...]
     keys: tuple[str, ...]
     system: Mapping[str, str]
+    comment: str | None = None
 
     @property
     def gold_names(self) -> dict[str, str]:

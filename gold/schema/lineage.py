@@ -21,6 +21,7 @@ from framework.contracts.ddl_actions import (
     NoEffect,
     RenameColumn,
     RenameTable,
+    SetComment,
     SetKeys,
     TableName,
     TruncateTable,
@@ -71,6 +72,8 @@ class Lineage:
         renamed_to: The name that took over; None where the table was not renamed.
         not_understood: The position and reason of each statement whose effect is unknown.
         created: The columns of the statement that created the table; empty where it lists none.
+        comments: The comments that statements give, in order: how many of `column_changes` are before it,
+            the column (None: the table), and the text (empty: it is removed).
     """
 
     table: TableName
@@ -82,6 +85,7 @@ class Lineage:
     renamed_to: TableName | None = None
     not_understood: tuple[tuple[str, str], ...] = ()
     created: tuple[AddColumn, ...] = ()
+    comments: tuple[tuple[int, str | None, str], ...] = ()
 
     @property
     def truncated_at(self) -> str | None:
@@ -99,8 +103,14 @@ class _Life:
     keys: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     not_understood: list[tuple[str, str]] = field(default_factory=list)
     created: tuple[AddColumn, ...] = ()
+    comments: list[tuple[int, str | None, str]] = field(default_factory=list)
     is_dropped: bool = False
     dropped_at: str = START
+
+    def comment(self, column: str | None, text: str | None) -> None:
+        """Takes a comment into account, if a statement has one."""
+        if text is not None:
+            self.comments.append((len(self.column_changes), column, text))
 
 
 def trace_tables(statements: Iterable[Statement], rows: Mapping[TableName, str]) -> dict[TableName, Lineage]:
@@ -133,6 +143,7 @@ def _lineage(name: TableName, life: _Life, renamed_to: TableName | None) -> Line
         renamed_to=renamed_to if life.is_dropped else None,
         not_understood=tuple(life.not_understood),
         created=life.created,
+        comments=tuple(life.comments),
     )
 
 
@@ -150,10 +161,14 @@ def _apply(
         if life is not None and isinstance(action, Unsupported):
             life.not_understood.append((sequence, action.reason))
             return
+        if life is not None and isinstance(action, SetComment):
+            return
         moved.pop(name, None)
         life = lives[name] = _Life([Segment(name, _start_of(life, action, sequence), None)])
     if isinstance(action, AddColumn | DropColumn | RenameColumn | ChangeType):
         life.column_changes.append((sequence, action))
+        if isinstance(action, AddColumn | ChangeType):
+            life.comment(action.name, action.comment)
     elif isinstance(action, TruncateTable):
         life.truncates.append((sequence, statement.change_id))
     elif isinstance(action, SetKeys):
@@ -165,7 +180,13 @@ def _apply(
     elif isinstance(action, CreateTable):
         if action.keys is not None and not life.keys:
             life.keys.append((sequence, action.keys))
-        life.created = life.created or action.columns
+        if not life.created:
+            life.created = action.columns
+            for column in action.columns:
+                life.comment(column.name, column.comment)
+            life.comment(None, action.comment)
+    elif isinstance(action, SetComment):
+        life.comment(action.column, action.text)
     elif isinstance(action, Unsupported):
         life.not_understood.append((sequence, action.reason))
 

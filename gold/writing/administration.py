@@ -14,9 +14,9 @@ from framework.lakehouse.policies import Policy, policies_of
 from framework.naming import quoted
 
 OWN_PURPOSES = ("A replica kept by Mainstem", "A history kept by Mainstem")
-"""How the comments of tables begin that no administrator wrote."""
+"""How the last line of the comments of tables begins that no administrator wrote."""
 SOURCE_TYPE = "source type: "
-"""How the comments of columns begin that no administrator wrote."""
+"""How the last line of the comments of columns begins that no administrator wrote."""
 STATISTICS = "delta.dataSkippingStatsColumns"
 
 _NAME = re.compile(r"`(?:[^`]|``)+`|[^,`]+")
@@ -84,15 +84,20 @@ def administration_of(spark: SparkSession, path: str) -> Administration:
     return Administration(
         exists=True,
         has_mapping="delta.columnMapping.mode" in own,
-        comment=comment if comment and not comment.startswith(OWN_PURPOSES) else None,
+        comment=comment if comment and not is_own(comment, OWN_PURPOSES) else None,
         column_comments={
-            name: text for name, text in texts.items() if text and not text.startswith(SOURCE_TYPE)
+            name: text for name, text in texts.items() if text and not is_own(text, (SOURCE_TYPE,))
         },
         properties={key: value for key, value in own.items() if _is_kept(key)},
         statistics=_names(own.get(STATISTICS, "")),
         clustering=tuple(name for text in detail["clusteringColumns"] or () for name in _names(text)),
         policies=_policies(spark, path),
     )
+
+
+def is_own(comment: str, beginnings: tuple[str, ...]) -> bool:
+    """Whether gold wrote a comment: its last line begins in one of these ways."""
+    return comment.startswith(beginnings) or any(f"\n{beginning}" in comment for beginning in beginnings)
 
 
 def set_again(spark: SparkSession, path: str, kept: Administration, columns: Sequence[str]) -> None:

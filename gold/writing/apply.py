@@ -194,6 +194,8 @@ def _change_columns(spark: SparkSession, plan: Plan, target: _Target) -> None:
     old = {c.name: c.type for c in plan.task.state.columns}
     new = [c.name for c in plan.layout.columns if c.name not in old]
     wider = [c.name for c in plan.layout.columns if c.name in old and old[c.name] != c.type]
+    comments = {c.name: c.comment for c in plan.task.state.columns}
+    others = [c for c in plan.layout.columns if c.name in old and c.comment != comments[c.name]]
     for path in (target.replica, target.history):
         if path is None:
             continue
@@ -203,6 +205,9 @@ def _change_columns(spark: SparkSession, plan: Plan, target: _Target) -> None:
             merge.add_columns(spark, path, plan.layout, missing)
         if wider:
             merge.widen_columns(spark, path, plan.layout, wider)
+        if others or plan.layout.comment != plan.task.state.comment:
+            layout = plan.layout if path == target.replica else plan.history_layout
+            merge.set_comments(spark, path, layout, others)
 
 
 def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> Collisions:
@@ -350,6 +355,7 @@ def _applied(faults: Faults, plan: Plan, target: _Target, met: Collisions) -> Ap
         history=target.history,
         keys=plan.layout.keys,
         columns=plan.layout.columns,
+        comment=plan.layout.comment,
         lineage=plan.digest,
         batch=task.top,
         sequence=_newest_sequence(plan),

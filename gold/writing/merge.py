@@ -18,7 +18,7 @@ from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
-from gold.writing.administration import SOURCE_TYPE, STATISTICS, administration_of, set_again
+from gold.writing.administration import SOURCE_TYPE, STATISTICS, administration_of, is_own, set_again
 
 _MANY_CHANGES = 50_000
 """A table that has had fewer changes than this is not large."""
@@ -70,7 +70,11 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
 
 
 def _purpose(layout: Layout) -> str:
-    """The comment that a catalog shows."""
+    """The comment that a catalog shows: what the source says of the table, and what the table is here."""
+    return "\n".join(filter(None, (layout.comment, _kind_of_table(layout))))
+
+
+def _kind_of_table(layout: Layout) -> str:
     if "_cdc_valid_from" in layout.system:
         return "A history kept by Mainstem: one row for each version of a key."
     if not layout.keys:
@@ -105,16 +109,23 @@ def _set_change_feed(spark: SparkSession, path: str, value: str) -> None:
 
 
 def _comment(column: TableColumn, chosen: str | None) -> dict[str, str]:
-    return _noted(chosen or (f"{SOURCE_TYPE}{column.declared}" if column.declared else None))
+    return _noted(chosen or _own_comment(column))
+
+
+def _own_comment(column: TableColumn) -> str:
+    """What the source says of a column, and its type there; empty where it says neither."""
+    if not column.comment:
+        return f"{SOURCE_TYPE}{column.declared}" if column.declared else ""
+    return f"{column.comment}\n{SOURCE_TYPE}{column.declared or 'unknown'}"
 
 
 def _commented(column: TableColumn) -> str:
     """The comment of a column as a part of a statement.
 
-    Empty where the source declares no type, or one with `${`, which some sessions replace in statements.
+    Empty where the source says nothing of it, or a text with `${`, which some sessions replace in statements.
     """
-    is_plain = column.declared and "${" not in column.declared
-    return f" COMMENT {sql_text(f'{SOURCE_TYPE}{column.declared}')}" if is_plain else ""
+    text = _own_comment(column)
+    return f" COMMENT {sql_text(text)}" if text and "${" not in text else ""
 
 
 def _noted(text: str | None) -> dict[str, str]:
@@ -159,8 +170,21 @@ def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequenc
             spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {name} TYPE {kind}")
             text = texts.get(layout.gold_names[column.name], "")
             comment = _commented(column)
-            if comment and (not text or text.startswith(SOURCE_TYPE)):
+            if comment and (not text or is_own(text, (SOURCE_TYPE,))):
                 spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {name}{comment}")
+
+
+def set_comments(spark: SparkSession, path: str, layout: Layout, changed: Sequence[TableColumn]) -> None:
+    """Gives these columns, and the table, the comments of the source; those of administrators stay."""
+    kept = administration_of(spark, path)
+    for column in changed:
+        name = layout.gold_names[column.name]
+        if name not in kept.column_comments:
+            comment = _commented(column) or " COMMENT ''"
+            spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {quoted(name)}{comment}")
+    purpose = _purpose(layout)
+    if kept.comment is None and "${" not in purpose:
+        spark.sql(f"COMMENT ON TABLE {sql_name(path)} IS {sql_text(purpose)}")
 
 
 def merge_latest(

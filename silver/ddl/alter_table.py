@@ -12,6 +12,7 @@ from framework.contracts.ddl_actions import (
     NoEffect,
     RenameColumn,
     RenameTable,
+    SetComment,
     SetKeys,
     TableName,
     TruncateTable,
@@ -102,6 +103,8 @@ class AlterReader:
             self._rows(word)
         elif cursor.word(1) in ("PARTITION", "PARTITIONS", "SUBPARTITION"):
             self._ignore_list("partition")
+        elif cursor.take("COMMENT"):
+            self.actions.append(SetComment(cursor.comment() or ""))
         elif word in self.options or cursor.word(1) == "=":
             self._ignore("table option")
         else:

@@ -67,6 +67,7 @@ class ColumnReader:
 
     __slots__ = (
         "after",
+        "comment",
         "cursor",
         "declared",
         "default",
@@ -87,6 +88,7 @@ class ColumnReader:
         self.has_default = self.is_computed = self.is_key = self.is_not_null = False
         self.is_binary = self.is_with_values = self.first = False
         self.after: str | None = None
+        self.comment: str | None = None
 
     @classmethod
     def read(cls, cursor: Cursor, name: str | None = None) -> ColumnReader:
@@ -142,11 +144,13 @@ class ColumnReader:
             default,
             is_expression,
             self.is_not_null or self.is_key,
+            self.comment,
         )
 
     def change_action(self) -> ChangeType:
-        """The action that changes the column's declaration."""
-        return ChangeType(self.name, self.type, self.declared, self.first, self.after)
+        """The action that changes the column's declaration. In MySQL it is whole: no comment removes it."""
+        comment = "" if self.comment is None and self.cursor.dialect == "mysql" else self.comment
+        return ChangeType(self.name, self.type, self.declared, self.first, self.after, comment)
 
     def _default(self, is_existing: bool) -> tuple[str | None, bool]:
         dialect, declared = self.cursor.dialect, self.declared or ""
@@ -314,6 +318,9 @@ class ColumnReader:
         self.cursor.need("LENGTH")
         self.cursor.need("0")
 
+    def _read_comment(self) -> None:
+        self.comment = self.cursor.comment()
+
     def _read_first(self) -> None:
         self.first = True
 
@@ -348,6 +355,7 @@ _ATTRIBUTES: dict[str, Callable[[ColumnReader], None]] = {
     "ENCRYPT": ColumnReader._read_encrypt,
     "NO": ColumnReader._read_no,
     "INLINE": ColumnReader._read_inline,
+    "COMMENT": ColumnReader._read_comment,
     "FIRST": ColumnReader._read_first,
     "AFTER": ColumnReader._read_after,
 }

@@ -72,6 +72,7 @@ class _TableReader:
         self.columns: list[AddColumn] = []
         self.keys: tuple[str, ...] | None = None
         self.like: TableName | None = None
+        self.comment: str | None = None
 
     def read(self) -> CreateTable:
         cursor = self.cursor
@@ -91,7 +92,10 @@ class _TableReader:
                 self._elements(inner)
         is_query = is_query or self._tail()
         return CreateTable(
-            () if is_query else tuple(self.columns), self._key_as_declared(self.keys), self.like
+            () if is_query else tuple(self.columns),
+            self._key_as_declared(self.keys),
+            self.like,
+            comment=self.comment,
         )
 
     def _key_as_declared(self, keys: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -141,7 +145,9 @@ class _TableReader:
                 self.like = self.scope.read(cursor)
             elif cursor.word() == "(":
                 cursor.group()
-            else:
+            elif cursor.take("COMMENT") and not cursor.is_end():
+                self.comment = cursor.comment()
+            elif not cursor.is_end():
                 cursor.i += 1
         return False
 

@@ -12,6 +12,7 @@ from framework.contracts.ddl_actions import (
     NoEffect,
     RenameColumn,
     RenameTable,
+    SetComment,
     SetKeys,
     Statement,
     TableName,
@@ -270,6 +271,23 @@ def _renamed_object(old: str, new: str, kind: str, scope: Scope) -> Statement:
     raise UnsupportedDdl("sp_rename without a table or column that it names")
 
 
+def _comment(cursor: Cursor, scope: Scope) -> list[Statement]:
+    """COMMENT ON TABLE t IS 'text', COMMENT ON COLUMN t.c IS 'text'; other objects have no comment here."""
+    cursor.need("COMMENT")
+    if not cursor.take("ON"):
+        return [Statement(scope.subject, (NoEffect("administration"),))]
+    kind = cursor.take_any(frozenset({"TABLE", "COLUMN"}))
+    if not kind or not cursor.is_name():
+        return [Statement(scope.subject, (NoEffect("administration"),))]
+    path = cursor.path()
+    if not cursor.take("IS") or cursor.is_end() or (kind == "COLUMN" and len(path) < 2):
+        return [Statement(scope.subject, (NoEffect("administration"),))]
+    text = cursor.comment() or ""
+    if kind == "TABLE":
+        return [Statement(scope.table_of(path), (SetComment(text),))]
+    return [Statement(scope.table_of(path[:-1]), (SetComment(text, path[-1]),))]
+
+
 def _with(cursor: Cursor, scope: Scope) -> list[Statement]:
     """A query or a change of rows after its common table expressions."""
     while not cursor.is_end() and cursor.word() != "SELECT":
@@ -318,5 +336,6 @@ _HANDLERS: dict[str, Callable[[Cursor, Scope], list[Statement]]] = {
     "SP_RENAME": _execute,
     "SELECT": _select,
     "WITH": _with,
+    "COMMENT": _comment,
     "BEGIN": _begin,
 }

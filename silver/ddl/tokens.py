@@ -258,6 +258,15 @@ class Cursor:
             return name.upper()
         return name.lower() if self.dialect == "postgres" else name
 
+    def comment(self) -> str | None:
+        """Reads the text of a comment here, perhaps after `=`, and skips it; None where it is no text."""
+        self.take("=")
+        if self.is_end():
+            raise self.unsupported()
+        text = str(self.tokens[self.i].text) if self.word() == TEXT else None
+        self.i += 1
+        return text
+
     def names(self) -> tuple[str, ...]:
         """Reads a list of names in parentheses; skips lengths and directions of key parts."""
         inner, found = self.group(), []

@@ -139,7 +139,8 @@ def _schemas(run: Run, changes: DataFrame) -> Check:
 
 def _sequences(changes: DataFrame) -> Check:
     has_effect = F.expr(
-        "forall(from_json(actions, 'array<struct<action:string>>'), a -> a.action = 'NoEffect')"
+        "forall(from_json(actions, 'array<struct<action:string>>'),"
+        " a -> a.action IN ('NoEffect', 'SetComment'))"
     )
     is_placed = F.col("kind").isin("row", "truncate") | (
         (F.col("kind") == "ddl") & ~F.coalesce(has_effect, F.lit(False))

@@ -12,6 +12,7 @@ r"""Debezium's schema-change topic: statements of the source with the table stru
                                              table, which nobody executed
     with a statement                         ddl; the statement is what it does, the structure has the columns
     without one (SQL Server)                 ddl; CREATE and DROP as they are; after ALTER the rows show them
+    without a statement, with comments       also those of the table and its columns
 
 A renamed table has type ALTER under its new name; only the statement has the old name. TiCDC writes both
 names into `id`, `"shop"."t1","shop"."t2"`: this alone is the rename, whatever the statement says. TRUNCATE
@@ -34,6 +35,7 @@ from framework.contracts.ddl_actions import (
     DropTable,
     NoEffect,
     RenameTable,
+    SetComment,
     TableName,
 )
 from framework.contracts.events import Column, Control, ControlKind, Event, Token
@@ -79,12 +81,14 @@ class _Column(msgspec.Struct):
     scale: int | None = None
     optional: bool | None = None
     position: int | None = None
+    comment: str | None = None
     enumValues: list[str] | None = None
 
 
 class _Table(msgspec.Struct):
     primaryKeyColumnNames: list[str] | None = None
     columns: list[_Column] | None = None
+    comment: str | None = None
 
 
 class _Change(msgspec.Struct):
@@ -212,8 +216,9 @@ def _dialect(source: SourceBlock) -> str:
 def _structure(source: SourceBlock, found: _Change, is_read: bool) -> tuple[Action, ...]:
     if found.type == "DROP":
         return (NoEffect("snapshot"),) if is_read else (DropTable(),)
+    comments = _comments(found)
     if found.type == "ALTER" and not is_read:
-        return (NoEffect("structure"),)
+        return comments or (NoEffect("structure"),)
     declared = _columns(found, _dialect(source))
     required = {c.name for c in found.table.columns or () if c.optional is False} if found.table else set()
     columns = tuple(
@@ -224,7 +229,21 @@ def _structure(source: SourceBlock, found: _Change, is_read: bool) -> tuple[Acti
         if found.table
         else []
     )
-    return (CreateTable(columns, tuple(dict.fromkeys(keys)) or None, if_not_exists=True),)
+    return (CreateTable(columns, tuple(dict.fromkeys(keys)) or None, if_not_exists=True), *comments)
+
+
+def _comments(found: _Change) -> tuple[Action, ...]:
+    """The comments of the table and of all its columns; none where the connector does not send them.
+
+    It sends null for each of them unless `include.schema.comments` is set.
+    """
+    if found.table is None:
+        return ()
+    columns = found.table.columns or ()
+    if not found.table.comment and not any(column.comment for column in columns):
+        return ()
+    on_columns = (SetComment(column.comment or "", column.name) for column in columns)
+    return (SetComment(found.table.comment or ""), *on_columns)
 
 
 def _columns(found: _Change | None, dialect: str) -> dict[str, Column]:

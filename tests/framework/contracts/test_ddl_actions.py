@@ -16,6 +16,7 @@ from framework.contracts.ddl_actions import (
     NoEffect,
     RenameColumn,
     RenameTable,
+    SetComment,
     SetKeys,
     TableName,
     TruncateTable,
@@ -29,12 +30,14 @@ from framework.contracts.ddl_actions import (
 NAMES = st.text(max_size=8)
 MAYBE = st.none() | NAMES
 TABLES = st.builds(TableName, MAYBE, MAYBE, NAMES)
-COLUMNS = st.builds(AddColumn, NAMES, MAYBE, MAYBE, st.booleans(), MAYBE, MAYBE, st.booleans(), st.booleans())
+COLUMNS = st.builds(
+    AddColumn, NAMES, MAYBE, MAYBE, st.booleans(), MAYBE, MAYBE, st.booleans(), st.booleans(), MAYBE
+)
 ACTIONS: st.SearchStrategy[Action] = st.one_of(
     COLUMNS,
     st.builds(DropColumn, NAMES),
     st.builds(RenameColumn, NAMES, NAMES),
-    st.builds(ChangeType, NAMES, MAYBE, MAYBE, st.booleans(), MAYBE),
+    st.builds(ChangeType, NAMES, MAYBE, MAYBE, st.booleans(), MAYBE, MAYBE),
     st.builds(RenameTable, TABLES),
     st.builds(DropTable),
     st.builds(
@@ -43,9 +46,11 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
         st.none() | st.lists(NAMES, max_size=2).map(tuple),
         st.none() | TABLES,
         st.booleans(),
+        MAYBE,
     ),
     st.builds(TruncateTable),
     st.builds(SetKeys, st.lists(NAMES, max_size=3).map(tuple)),
+    st.builds(SetComment, NAMES, MAYBE),
     st.builds(NoEffect, NAMES),
     st.builds(Unsupported, NAMES),
 )
@@ -53,13 +58,20 @@ ACTIONS: st.SearchStrategy[Action] = st.one_of(
 
 @given(st.lists(ACTIONS, max_size=4).map(tuple))
 def test_actions_come_back_from_their_text(actions: tuple[Action, ...]) -> None:
-    assert actions_of(actions_text(actions)) == actions
+    again = actions_of(actions_text(actions))
+    assert again == actions
+    assert [_comments(action) for action in again] == [_comments(action) for action in actions]
+
+
+def _comments(action: Action) -> list[str | None]:
+    columns = action.columns if isinstance(action, CreateTable) else ()
+    return [getattr(found, "comment", None) for found in (action, *columns)]
 
 
 def test_every_kind_of_action_is_tried() -> None:
     assert set(Action.__args__) == {
         AddColumn, DropColumn, RenameColumn, ChangeType, RenameTable, DropTable,
-        CreateTable, TruncateTable, SetKeys, NoEffect, Unsupported,
+        CreateTable, TruncateTable, SetKeys, SetComment, NoEffect, Unsupported,
     }  # fmt: skip
 
 
@@ -91,6 +103,7 @@ def test_no_actions_have_no_effect_but_are_not_known_to_have_none() -> None:
     ("actions", "expected"),
     [
         ((NoEffect("index"),), False),
+        ((SetComment("x"), NoEffect("index")), False),
         ((NoEffect("index"), DropTable()), True),
         ((Unsupported("gibberish"),), True),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,9 +51,14 @@ VALUES = {"id": "1", "name": "pen", "title": "pen", "city": "Faro", "amount": "5
 
 
 def shown(
-    rows: DataFrame, lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]], past: Progress = NO_PAST
+    rows: DataFrame,
+    lineage: Lineage,
+    schemas: Mapping[str, Sequence[SchemaColumn]],
+    past: Progress = NO_PAST,
+    expected: Set[str] = frozenset(),
 ) -> Profile:
     """What `profile_rows` gives, without its aggregations; the numbers of these tests are all 1 and 5."""
+    assert expected <= set(VALUES)
     changes = [row.asDict() for row in rows.collect()]
     if not changes:
         return Profile()

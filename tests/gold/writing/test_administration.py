@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from framework.contracts.ddl_actions import AddColumn, SetComment
 from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.policies import Policy, policies_of
 from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, Layout
 from gold.writing import administration
 from gold.writing.merge import add_columns, replace_table, widen_columns
+from tests.gold.silver_builder import GoldPipeline, ddl, insert
 
 ID, NAME, NOTE = (
     TableColumn("id", "int", "INT(11)"),
@@ -179,3 +181,39 @@ def test_a_policy_that_a_rebuild_has_lost_is_set_again_and_one_that_is_there_is_
         assert {name for name, value in properties.items() if value == "again"} == {"lost", "lost_of_column"}
     finally:
         spark.sql(f"DROP TABLE IF EXISTS {table}")
+
+
+def test_comments_of_the_source_follow_the_source_and_those_of_administrators_stay(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = GoldPipeline(spark, tmp_path / "p", '  - {match: "*.t", history: true}\n')
+    place = {name: str(tmp_path / "p/lakehouse/gold/db" / name) for name in ("t", "t__history")}
+    note = SetComment("the buyer's words", "b")
+    pipeline.add_batch(
+        ddl("t", 1, SetComment("all orders"), note), insert("t", 2, {"id": "1", "a": "x", "b": "y"})
+    )
+    pipeline.apply()
+    for name, kind in (("t", "replica"), ("t__history", "history")):
+        description = detail(spark, f"delta.`{place[name]}`")["description"]
+        assert description.startswith(f"all orders\nA {kind} kept by Mainstem: ")
+        assert comments(spark, place[name])["b"] == "the buyer's words\nsource type: string"
+        spark.sql(f"ALTER TABLE delta.`{place[name]}` ALTER COLUMN a COMMENT 'chosen'")
+
+    changed = (SetComment("orders of a year"), SetComment("it's ${text}", "b"), SetComment("ours", "a"))
+    pipeline.add_batch(ddl("t", 3, *changed, AddColumn("c", "int", "int", comment="new")))
+    pipeline.add_batch(insert("t", 4, {"id": "2", "a": "x", "b": "y", "c": "1"}))
+    pipeline.apply()
+    for name in place:
+        description = detail(spark, f"delta.`{place[name]}`")["description"]
+        assert description.startswith("orders of a year\nA ")
+        shown = comments(spark, place[name])
+        assert (shown["a"], shown["c"]) == ("chosen", "new\nsource type: string")
+        commits = spark.sql(f"DESCRIBE HISTORY delta.`{place[name]}`").count()
+        pipeline.apply()
+        assert spark.sql(f"DESCRIBE HISTORY delta.`{place[name]}`").count() == commits
+
+    pipeline.add_batch(ddl("t", 5, SetComment("", "b"), SetComment("")))
+    pipeline.apply()
+    for name in place:
+        assert detail(spark, f"delta.`{place[name]}`")["description"].startswith("A ")
+        assert comments(spark, place[name])["b"] == "source type: string"

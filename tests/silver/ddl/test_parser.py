@@ -22,6 +22,7 @@ from framework.contracts.ddl_actions import (
     NoEffect,
     RenameColumn,
     RenameTable,
+    SetComment,
     SetKeys,
     Statement,
     TableName,
@@ -43,6 +44,25 @@ ENVELOPES = {
 }
 """The table that the message around a statement names, by dialect."""
 DIALECTS = (*ENVELOPES, "")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "comment"),
+    [
+        ("mysql", "ALTER TABLE t MODIFY a INT", ""),  # MySQL drops the comment that is not repeated
+        ("mysql", "ALTER TABLE t CHANGE a a INT COMMENT ''", ""),
+        ("mysql", "ALTER TABLE t CHANGE a a INT COMMENT 'x'", "x"),
+        ("oracle", "ALTER TABLE t MODIFY (a NUMBER(5))", None),
+        ("postgres", "ALTER TABLE t ALTER a TYPE int", None),
+    ],
+)
+def test_a_column_that_is_declared_again_loses_its_comment_in_mysql(
+    dialect: str, text: str, comment: str | None
+) -> None:
+    (found,) = parse_ddl(text, dialect=dialect, table=SHOP_T)
+    (action,) = found.actions
+    assert isinstance(action, ChangeType)
+    assert action.comment == comment
 
 
 def test_an_added_column_has_a_name_and_a_type() -> None:
@@ -70,7 +90,12 @@ def place_notation(action: AddColumn | ChangeType) -> str:
 def column_notation(column: AddColumn) -> str:
     default = "" if column.default is None else f" d={column.default!r}"
     marks = (" expr" if column.has_expression_default else "") + (" nn" if column.is_not_null else "")
+    marks += comment_notation(column.comment)
     return f"+{column.name}:{column.type}[{column.declared}]{place_notation(column)}{default}{marks}"
+
+
+def comment_notation(text: str | None) -> str:
+    return f" c={text!r}" if text else ""
 
 
 def action_notation(action: Action) -> str:
@@ -78,7 +103,8 @@ def action_notation(action: Action) -> str:
         case AddColumn():
             return column_notation(action)
         case ChangeType():
-            return f"~{action.name}:{action.type}[{action.declared}]{place_notation(action)}"
+            column = f"~{action.name}:{action.type}[{action.declared}]"
+            return f"{column}{place_notation(action)}{comment_notation(action.comment)}"
         case DropColumn(name):
             return f"-{name}"
         case RenameColumn(old, new):
@@ -87,10 +113,13 @@ def action_notation(action: Action) -> str:
             return f"to {name_notation(to)}"
         case SetKeys(keys):
             return f"keys({','.join(keys)})"
-        case CreateTable(columns, keys, like, if_not_exists):
+        case SetComment(text, column):
+            return f"c({text!r})" if column is None else f"c({column}={text!r})"
+        case CreateTable(columns, keys, like, if_not_exists, comment):
             parts = [", ".join(column_notation(c) for c in columns)]
             parts += [] if keys is None else [f"keys({','.join(keys)})"]
             parts += [] if like is None else [f"like {name_notation(like)}"]
+            parts += [comment_notation(comment).strip()] if comment else []
             return f"create({'; '.join(parts)}){' if not exists' if if_not_exists else ''}"
         case NoEffect(reason):
             return f"<{reason}>"

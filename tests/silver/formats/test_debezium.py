@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from framework.contracts.ddl_actions import SetComment
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
@@ -485,6 +486,26 @@ def test_statement_that_flink_cdc_wraps_is_one() -> None:
     assert (found.database, found.table, found.position) == ("shop", "orders", (3, 484, 0, 0, 1, 0))
     assert (found.event_time, found.server, found.keys) == (1709200800000000, "7", ("id",))
     assert {name: column.type for name, column in found.columns.items()} == {"id": "int", "note": "string"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "snapshot", "ddl"), [("CREATE", "true", "CREATE TABLE orders (…)"), ("ALTER", "false", None)]
+)
+def test_comments_of_a_structure_are_those_of_its_table_and_of_all_its_columns(
+    kind: str, snapshot: str, ddl: str | None
+) -> None:
+    def actions(comments: tuple[str | None, ...]) -> list[SetComment]:
+        columns = [{"name": n, "typeName": "INT", "comment": c} for n, c in zip("ab", comments, strict=False)]
+        table = {"primaryKeyColumnNames": ["a"], "columns": columns, "comment": comments[2]}
+        change = {"type": kind, "id": '"shop"."orders"', "table": table}
+        source = {**MYSQL, "snapshot": snapshot}
+        found = event({"source": source, "databaseName": "shop", "ddl": ddl, "tableChanges": [change]})
+        assert isinstance(found, Control)
+        return [action for action in found.actions or () if isinstance(action, SetComment)]
+
+    assert actions((None, "of b", None)) == [SetComment(""), SetComment("", "a"), SetComment("of b", "b")]
+    assert actions((None, None, "all"))[0] == SetComment("all")
+    assert actions((None, None, None)) == []  # the connector does not send them
 
 
 @pytest.mark.parametrize(
