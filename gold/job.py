@@ -23,7 +23,7 @@ from framework.pipeline.layer import Run
 from framework.spark.session import worker_sessions
 from framework.spark.tuning import tune_for_rows
 from gold.changes.profile import SchemaColumn
-from gold.planning.discovery import all_tasks, named_tasks, waiting_tasks
+from gold.planning.discovery import all_tasks, named_tasks, unmatched_patterns, waiting_tasks
 from gold.planning.gates import GateFailed
 from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.rebuild import FAILED_REBUILD
@@ -41,9 +41,10 @@ _CELL = ["source", "change_id", "column", "reason"]
 
 @dataclass(frozen=True, slots=True)
 class GoldResult:
-    """What a run of gold did with each table that had something new."""
+    """What a run of gold did with each table that had something new, and notes for people."""
 
     tables: tuple[Applied, ...]
+    notes: tuple[str, ...] = ()
 
 
 def run_gold(
@@ -67,7 +68,7 @@ def rebuild_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: s
     """
 
     def choose(tasks: Sequence[Task]) -> list[Task]:
-        named = named_tasks(tasks, table)
+        named = named_tasks(tasks, table, config)
         others = [
             task for task in tasks if task.is_repaired and task not in named and not task.settings.exclude
         ]
@@ -107,7 +108,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     crash_point("gold.after_publish")
     new_states = {(one.state.source, one.state.name): one.state for one in applied}
     remember(run, Knowledge({**states, **new_states}, every, frozenset(new_states), cached))
-    return GoldResult(tuple(applied))
+    return GoldResult(tuple(applied), () if run.table else unmatched_patterns(run, every))
 
 
 def _mark_unlisted(spark: SparkSession, lake: Lakehouse, states: States, run_id: str) -> bool:

@@ -46,7 +46,7 @@ def _report(result: GoldResult) -> LayerReport:
         for applied in result.tables
         if applied.applied or applied.notes or applied.state.state is State.PARKED
     )
-    return LayerReport("gold", {"applied": sum(a.applied for a in result.tables)}, lines)
+    return LayerReport("gold", {"applied": sum(a.applied for a in result.tables)}, lines, notes=result.notes)
 
 
 def _line(applied: Applied) -> TableLine:

@@ -26,6 +26,7 @@ from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
+from framework.text.formatting import quantity
 from silver.batches import batch_counts
 from silver.batches.landings import (
     before_halves_of,
@@ -74,7 +75,8 @@ class SilverResult:
     `left_out` are sources in bronze that the configuration does not name. `kept` counts messages that were
     not decoded again because `forget` removed rows of them. `restored` has notes on tables that were gone and
     have been restored, `redefined` on tables that were decoded again because their definitions came late.
-    `has_waiting` says whether halves wait, None if it is unknown.
+    `has_waiting` says whether halves wait, None if it is unknown. `remaining` is a note on what a replay left
+    in quarantine.
     """
 
     messages: int
@@ -85,6 +87,7 @@ class SilverResult:
     restored: tuple[str, ...] = ()
     redefined: tuple[str, ...] = ()
     has_waiting: bool | None = None
+    remaining: str | None = None
 
 
 def run_silver(
@@ -237,7 +240,20 @@ def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> Silve
     process_in_portions(
         known.join(wanted, list(MESSAGE_ID), "left_semi").select(*MESSAGES.names), state, is_replay=True
     )
-    return replace(_result(spark, state), restored=restored)
+    result = _result(spark, state)
+    return replace(result, restored=restored, remaining=_remaining(spark, lake, state))
+
+
+def _remaining(spark: SparkSession, lake: Lakehouse, state: RunState) -> str:
+    """What a replay left in quarantine, for people."""
+    rows = lake.read(spark, QUARANTINE_TABLE).where(
+        ~F.col("is_resolved") & F.col("source").isin(*state.plans)
+    )
+    counts = sorted((row["reason"], row["count"]) for row in rows.groupBy("reason").count().collect())
+    if not counts:
+        return "nothing is in quarantine any more" if state.messages else "nothing is in quarantine"
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in counts)
+    return f"{quantity(sum(count for _, count in counts), 'row')} still in quarantine: {reasons}"
 
 
 def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: str) -> SilverResult:

@@ -77,6 +77,7 @@ def _report(run: Run, result: SilverResult) -> LayerReport:
         *result.redefined,
         *(left_out_note(source) for source in result.left_out),
         *hints(run, result.counts),
+        *([result.remaining] if result.remaining else ()),
     )
     if result.kept:
         notes += (

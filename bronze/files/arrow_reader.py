@@ -158,7 +158,16 @@ def read_stream(
     except InflatedError:
         raise file_inflated(listed, reading.source, reading.max_gzip_ratio) from None
     except (EOFError, zlib.error) as error:
-        raise file_corrupt(listed, reading.source, str(error)) from None
+        is_gzip = _begins_as_gzip(file)
+        raise file_corrupt(listed, reading.source, str(error), is_gzip=is_gzip) from None
+
+
+def _begins_as_gzip(file: BinaryIO | io.FileIO) -> bool:
+    try:
+        file.seek(0)
+        return file.read(2) == b"\x1f\x8b"
+    except OSError:  # a stream that cannot go back
+        return True
 
 
 def _chunks(file: BinaryIO | io.FileIO, size: int | None) -> Iterator[bytes]:

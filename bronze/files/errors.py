@@ -68,8 +68,16 @@ def file_unreadable(file: ListedFile, source: str, reason: str) -> MainstemError
     )
 
 
-def file_corrupt(file: ListedFile, source: str, reason: str) -> MainstemError:
-    """The file cannot be decompressed to its end."""
+def file_corrupt(file: ListedFile, source: str, reason: str, *, is_gzip: bool) -> MainstemError:
+    """The file cannot be decompressed to its end; `is_gzip`: it begins as a gzip file does."""
+    if not is_gzip:
+        return _error(
+            "FILE_CORRUPT",
+            "a file whose name ends in .gz, and which is not compressed by gzip",
+            file,
+            source,
+            "give it a name without `.gz` if it is plain text, or compress it; then run again",
+        )
     return _error("FILE_CORRUPT", f"not a complete gzip file ({reason})", file, source, _REPLACE)
 
 

@@ -191,7 +191,8 @@ def next_steps(tables: Sequence[TableLine], counts: Mapping[str, int]) -> Iterat
     if counts.get("quarantined"):
         yield (
             f"{quantity(counts['quarantined'], 'message')} went to quarantine: `mainstem status` counts the"
-            " reasons, and `mainstem replay` decodes them again after a fix"
+            " reasons, `mainstem explain REASON` says what to do, and `mainstem replay` decodes them again"
+            " after a fix"
         )
 
 

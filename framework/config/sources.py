@@ -9,19 +9,21 @@ from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, ValidationError, field_validator
 
 from framework.config.document import Document, KeyPath
 from framework.config.errors import add_model_faults, unknown_key
 from framework.config.faults import Faults
+from framework.config.java_regex import check_expression
 from framework.config.quoting import quoted_key
-from framework.config.value_types import Duration, Zone, absolute_place
+from framework.config.value_types import Duration, Zone, absolute_place, value_error
 from framework.errors import ConfigurationError, suggested
 
 PLACES = ("files", "kafka", "table")
 
 _SPARK_PLACES = frozenset({"subscribe", "subscribePattern", "assign", "kafka.bootstrap.servers"})
 _ONE_OF_TOPICS = "write exactly one of `topics:` and `topic_pattern:`"
+_BROKER = re.compile(r"\S+:[0-9]{1,5}", re.ASCII)
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 
 
@@ -71,6 +73,20 @@ class Kafka(BaseModel):
         description="A Java regular expression for the whole names of topics; instead of topics.",
     )
 
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _refuse_no_address(cls, servers: str) -> str:
+        if not all(_BROKER.fullmatch(server.strip()) for server in servers.split(",")):
+            raise value_error("write host:port for each broker, with commas between")
+        return servers
+
+    @field_validator("topic_pattern")
+    @classmethod
+    def _refuse_broken(cls, pattern: str | None) -> str | None:
+        if pattern is not None:
+            check_expression(pattern)
+        return pattern
+
     @property
     def options(self) -> dict[str, str]:
         """The other keys, as Spark's reader takes them."""
@@ -107,7 +123,7 @@ class Source(BaseModel):
     name: str
     format: str = Field(description="The format of the messages: a name of `mainstem formats`.")
     files: str | None = Field(
-        default=None, min_length=1, description="The folder, or one file, in which messages land."
+        default=None, min_length=1, description="The folder in which files with messages land."
     )
     kafka: Kafka | None = Field(default=None, description="The Kafka topics that hold the messages.")
     table: str | None = Field(

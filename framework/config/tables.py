@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated
@@ -12,7 +12,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema, field_validator
 
 from framework.config.value_types import CanonicalType, Codec, Pattern, ReplicaName, split_name
-from framework.errors import ConfigurationError
+from framework.contracts.ddl_actions import TableName
+from framework.errors import ConfigurationError, nearest
 
 CHOOSE_KEY = "<choose>"
 """What `mainstem init` writes where the user must choose a key."""
@@ -213,6 +214,23 @@ def matches(pattern: str, database: str | None, schema: str | None, table: str) 
             action="write database.table or database.schema.table, shell wildcards allowed",
         ) from None
     return _matches(compiled, tuple(part for part in (database, schema, table) if part is not None))
+
+
+def unmatched(patterns: Iterable[str], tables: Collection[TableName], where: str) -> tuple[str, ...]:
+    """Notes on patterns that match none of the tables: a misspelled name would have no effect, in silence.
+
+    Args:
+        patterns: The patterns that `where` of the configuration has.
+        tables: All tables that are known; without one there is no note.
+        where: The place of the patterns.
+    """
+    found = []
+    for pattern in dict.fromkeys(patterns) if tables else ():
+        if not any(matches(pattern, name.database, name.schema, name.table) for name in tables):
+            near = nearest(pattern, [name.dotted for name in tables])
+            hint = f"; did you mean {near!r}?" if near else ""
+            found.append(f"{where}: no table matches {pattern!r} so far{hint}")
+    return tuple(found)
 
 
 def _compiled(pattern: str) -> tuple[re.Pattern[str], ...]:

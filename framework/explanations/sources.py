@@ -75,8 +75,9 @@ EXPLANATIONS = (
     Explanation(
         "FILE_CORRUPT",
         "A gzip file cannot be decompressed to its end.",
-        "It was not copied completely, or is damaged.",
-        "Replace it by the complete file, or by an empty one if its content is lost, and run again.",
+        "It was not copied completely, is damaged, or is no gzip file in spite of its name.",
+        "Give a plain file a name without `.gz`. Replace a damaged file by the complete one, or by an empty "
+        "one if its content is lost. Then run again.",
         "Do: check with `gzip -t FILE`, copy the file again, then `mainstem run`.",
     ),
     Explanation(

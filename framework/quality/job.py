@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from framework.config.quality import QualityRule, Scan
-from framework.config.tables import matches
+from framework.config.tables import unmatched
 from framework.contracts.expectations import CheckTarget, Finding, PreviousResults
 from framework.contracts.quality import QualityResult
-from framework.errors import nearest
 from framework.lakehouse.local_tables import Mark
 from framework.pipeline.layer import Layer, Run
 from framework.quality.great_expectations import SCANNED_KINDS, GreatExpectations, counted
@@ -85,15 +84,7 @@ def judge(run: Run, layers: Iterable[Layer]) -> QualityOutcome:
 def _unmatched(rules: Sequence[QualityRule], targets: Sequence[CheckTarget]) -> tuple[str, ...]:
     """Notes on rules that match no table: a misspelled name would be a rule that always holds."""
     tables = {target.name for target in targets if target.name and target.layer in ("gold", "source")}
-    found = []
-    for pattern in dict.fromkeys(rule.match for rule in rules) if tables else ():
-        if not any(matches(pattern, name.database, name.schema, name.table) for name in tables):
-            near = nearest(pattern, [name.dotted for name in tables])
-            found.append(
-                f"quality.rules: no table matches {pattern!r} so far"
-                + (f"; did you mean {near!r}?" if near else "")
-            )
-    return tuple(found)
+    return unmatched((rule.match for rule in rules), tables, "quality.rules")
 
 
 def _is_unchanged(target: CheckTarget, previous: PreviousResults) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -49,7 +50,8 @@ def _findings(measurement: Measurement, counts: Sequence[int]) -> Sequence[Findi
 
 def unjudged(rule: Rule, error: Exception) -> Finding:
     """The finding of a rule that could not be judged: it counts as broken, since it may be."""
-    text = str(error).splitlines()[0][:300] if str(error) else ""
-    return Finding(
-        rule, 0, 1, (), "could not be judged", f"{type(error).__name__}: {text}", is_measured=False
-    )
+    lines = str(error).strip().splitlines()
+    text = lines[0][:300] if lines else ""
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    observed = f"could not be judged: {condition}" if condition else "could not be judged"
+    return Finding(rule, 0, 1, (), observed, f"{type(error).__name__}: {text}", is_measured=False)

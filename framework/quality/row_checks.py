@@ -99,7 +99,8 @@ def _text(value: Column) -> Column:
 def is_broken(rule: Rule, cell: Callable[[str], Column]) -> Column:
     """Whether a row breaks a rule; `cell` returns the value of a column, typed or as text."""
     if rule.kind == "sql":
-        return ~F.coalesce(F.expr(rule.text or "true").cast("boolean"), F.lit(True))
+        # in parentheses, a word after the condition is no name for it
+        return ~F.coalesce(F.expr(f"({rule.text or 'true'}\n)").cast("boolean"), F.lit(True))
     if rule.kind == "not_null":
         return reduce(lambda a, b: a | b, (cell(name).isNull() for name in rule.columns))
     value = cell(rule.columns[0])

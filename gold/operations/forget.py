@@ -49,7 +49,7 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
             NOTHING_TO_FORGET where there is no such row.
         ConfigurationError: TABLE_UNKNOWN, or KEY_NEEDED where `key` is not the table's key.
     """
-    task = named_tasks(all_tasks(run), table)[0]
+    task = named_tasks(all_tasks(run), table, run.config)[0]
     changes = run.lake.read(run.spark, CHANGES_TABLE)
     plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:

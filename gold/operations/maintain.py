@@ -14,7 +14,7 @@ def tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
     """The existing replicas and histories, or those of one table, and gold's own logs."""
     tasks = all_tasks(run)
     if run.table is not None:
-        tasks = named_tasks(tasks, run.table)
+        tasks = named_tasks(tasks, run.table, run.config)
     for task in tasks:
         if task.has_place and task.rival is None:
             yield from _existing(

@@ -49,7 +49,7 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         ConfigurationError: TABLE_UNKNOWN or COLUMN_UNKNOWN.
     """
-    task = named_tasks(all_tasks(run), table)[0]
+    task = named_tasks(all_tasks(run), table, run.config)[0]
     changes = run.lake.read(run.spark, CHANGES_TABLE)
     plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:

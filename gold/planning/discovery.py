@@ -9,6 +9,7 @@ from operator import or_
 from typing import Any
 
 from framework.config.model import Config
+from framework.config.tables import unmatched
 from framework.contracts.ddl_actions import TableName, Unsupported, actions_of, has_effect
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.expectations import Rule
@@ -42,6 +43,11 @@ _EXTENTS = Query(
     "AND NOT (`reason` IS NOT DISTINCT FROM {forgotten}) "
     "GROUP BY `source`, `database`, `schema`, `table`, `kind`",
 )
+_EXCLUDED = Query(
+    BATCHES_TABLE,
+    "SELECT DISTINCT `source`, `database`, `schema`, `table` FROM {rows} "
+    "WHERE `kind` = 'excluded' AND `table` IS NOT NULL",
+)
 _STATEMENTS = Query(
     STATEMENTS_TABLE,
     "SELECT `source`, `database`, `schema`, `table`, `sequence`, `change_id`, `batch`, `actions`, "
@@ -58,7 +64,7 @@ def waiting_tasks(run: Run, tasks: Sequence[Task]) -> list[Task]:
     Raises:
         ConfigurationError: TABLE_UNKNOWN where no table has that name.
     """
-    found = tasks if run.table is None else named_tasks(tasks, run.table)
+    found = tasks if run.table is None else named_tasks(tasks, run.table, run.config)
     return [task for task in found if (is_behind(task) or _is_gone(run, task)) and not task.settings.exclude]
 
 
@@ -75,16 +81,31 @@ def _is_gone(run: Run, task: Task) -> bool:
     return not all(run.lake.exists(run.spark, f"gold/{name}") for name in names)
 
 
-def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:
+def named_tasks(tasks: Sequence[Task], name: str, config: Config) -> list[Task]:
     """The tasks of the table `database.table` or `database.schema.table`.
 
     Raises:
-        ConfigurationError: TABLE_UNKNOWN where no table has that name.
+        ConfigurationError: TABLE_EXCLUDED where the configuration excludes the table and nothing of it came
+            before, TABLE_UNKNOWN where no table has that name.
     """
     found = [task for task in tasks if task.name.dotted == name]
     if found:
         return found
+    if _is_excluded(name, config):
+        raise ConfigurationError(
+            "TABLE_EXCLUDED",
+            found="the configuration excludes the table",
+            where=f"table {name}",
+            action="take `exclude` off, or leave the table out",
+        )
     names = sorted(task.name.dotted for task in tasks)
+    if not names:
+        raise ConfigurationError(
+            "TABLE_UNKNOWN",
+            found=f"no table {name!r}",
+            where=CHANGES_TABLE,
+            action="run first: no table is known yet",
+        )
     close = nearest(name, names)
     raise ConfigurationError(
         "TABLE_UNKNOWN",
@@ -92,6 +113,24 @@ def named_tasks(tasks: Sequence[Task], name: str) -> list[Task]:
         where=CHANGES_TABLE,
         action=f"use one of: {', '.join(names[:20])}" + (f" (did you mean {close}?)" if close else ""),
     )
+
+
+def _is_excluded(name: str, config: Config) -> bool:
+    parts = name.split(".")
+    if len(parts) not in (2, 3):
+        return False
+    return config.settings(parts[0], parts[1] if len(parts) == 3 else None, parts[-1]).exclude
+
+
+def unmatched_patterns(run: Run, tasks: Sequence[Task]) -> tuple[str, ...]:
+    """Notes on entries of `tables` that match no table which silver knows, excluded ones among them."""
+    names = {segment.table for task in tasks for segment in task.lineage.segments}
+    names |= {task.name for task in tasks}
+    patterns = [rule.match for rule in run.config.tables]
+    if not unmatched(patterns, names, "tables"):
+        return ()
+    names |= {table_id(row)[1] for row in run.tables.rows(_EXCLUDED)}
+    return unmatched(patterns, names, "tables")
 
 
 def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> list[Task]:

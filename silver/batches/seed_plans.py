@@ -20,6 +20,7 @@ from framework.lakehouse.small_files import is_there
 from framework.naming import dotted_name
 from framework.pipeline.layer import ResolvedSeed, Run, SeedRequest
 from framework.text.formatting import quantity
+from framework.text.positions import position_text
 from silver.batches import changes_table
 from silver.batches.run_state import RunState
 from silver.changes.decode import SourcePlan
@@ -30,6 +31,7 @@ from silver.values.sequence import after_position, epoch_part, is_sequence, numb
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
 _FILED = re.compile(r"\S*[^0-9\s:]([0-9]+)((?::[0-9]+)+)", re.ASCII)
+_BINLOG = re.compile(r"\bbinlog [0-9]+:[0-9]+\Z")
 _NUMBERS = re.compile(r"[0-9]{1,99}(?::[0-9]{1,99})*", re.ASCII)
 _Table = tuple[str, str | None, str | None, str]
 
@@ -53,7 +55,11 @@ def resolve_seed(run: Run, request: SeedRequest) -> ResolvedSeed:
     stopped = read_history(run.spark, run.lake).stopped_sources().get(source)
     if stopped is not None:
         raise stopped.error()
-    sequence = sequence_at(request.position, run.config.sources[source].epoch)
+    settings = run.config.sources[source]
+    progress = state.source_progress(run.spark).get(source)
+    if progress is not None and progress.sequence is not None:
+        refuse_other_shape(request.position, position_text(progress.sequence, settings.format))
+    sequence = sequence_at(request.position, settings.epoch)
     changes = run.lake.rows(run.spark, CHANGES_TABLE, CHANGES)
     rows = changes.where(
         changes_table.is_of(source, TableName(name[0], name[1], last)) & (F.col("kind") == "row")
@@ -80,8 +86,9 @@ def _notes(before: int, after: int, seeded: int) -> list[str]:
     if not before and not after:
         return []
     return [
-        f"rows of the dump replace {quantity(before, 'earlier change')} of the table at or below the"
-        f" position; {quantity(after, 'earlier change is', 'earlier changes are')} after it and stay"
+        f"{quantity(before, 'earlier change')} of the table at or below the position: rows of the dump"
+        f" replace what they say of their keys; {quantity(after, 'earlier change')} after it: no effect on"
+        " them"
     ]
 
 
@@ -147,6 +154,25 @@ def sequence_at(position: str, epoch: int) -> str:
             " (4711, binlog.000003:1547, 16/B374D848), or a `sequence` of `status`",
         )
     return after_position(sequence_of(epoch, tuple(map(int, text.split(":"))), None))
+
+
+def refuse_other_shape(position: str, newest: str) -> None:
+    """Raise SEED_POSITION if a position cannot be one of the feed whose newest one is `newest`, as text.
+
+    A number alone would be read as that of a binlog file: all changes would be before it.
+    """
+    text = position.strip()
+    if is_sequence(text):
+        return
+    is_filed, has_file = _BINLOG.search(newest) is not None, ":" in text
+    if is_filed != has_file and (is_filed or _FILED.fullmatch(text) is not None):
+        raise _error(
+            "SEED_POSITION",
+            f"{position!r}, where the newest position of the feed is {newest}",
+            "--position",
+            "write a position as the feed has them"
+            + (": the binlog file and the offset in it, as in binlog.000003:1547" if is_filed else ""),
+        )
 
 
 def _feed_summary(rows: DataFrame, sequence: str) -> tuple[list[str] | None, int, int, int]:

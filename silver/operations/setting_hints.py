@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from framework.config.model import Config
+from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.naming import dotted_name
 from framework.pipeline.layer import Run
+from framework.text.formatting import quantity
 from silver.decoding.format import Format, no_options
 from silver.formats import FORMATS
 from silver.operations.encoded_columns import encoded_columns
@@ -23,7 +26,25 @@ def hints(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
 
     Nothing is read for sources whose format has no such settings, and declares all types.
     """
-    return (*_missing_settings(run, counts), *_encoded_columns(run, counts))
+    return (*_missing_settings(run, counts), *_encoded_columns(run, counts), *refusals(run.config, counts))
+
+
+def refusals(config: Config, counts: Iterable[Row]) -> tuple[str, ...]:
+    """Notes on sources whose settings, or whose format, do not fit their messages at all."""
+    notes = []
+    for name, source in sorted(config.sources.items()):
+        mine = [row for row in counts if row["source"] == name]
+        refused = sum(row["rows"] for row in mine if row["kind"] == "quarantined")
+        without_key = sum(row["rows"] for row in mine if row["reason"] == Reason.KEY_NOT_IN_IMAGE)
+        if without_key:
+            notes.append(
+                f"source {name}: {quantity(without_key, 'row lacks', 'rows lack')} a column of the key:"
+                " correct `keys:` under `tables:` if it names the key, then `mainstem replay`"
+            )
+        elif refused and refused == sum(row["rows"] for row in mine):
+            place = "; `mainstem detect` on its folder says what its files look like" if source.files else ""
+            notes.append(f"source {name}: no message can be decoded as {source.format}{place}")
+    return tuple(notes)
 
 
 def _encoded_columns(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:

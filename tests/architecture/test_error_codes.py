@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from framework.contracts.quarantine_reasons import Reason
 from framework.explanations import CHAPTERS, EXPLANATIONS
 from framework.explanations.page import markdown_page
 
@@ -113,7 +114,11 @@ def test_every_code_has_an_explanation() -> None:
     raised = raised_codes()
     missing = {code: module for code, module in raised.items() if code not in EXPLANATIONS}
     assert missing == {}, "explain these codes in framework/explanations/"
-    assert set(EXPLANATIONS) - set(raised) == set(), "nothing raises these codes"
+    reasons = {str(reason) for reason in Reason}
+    named = {code.lower() for code in EXPLANATIONS}
+    assert reasons - named == set(), "explain these reasons of quarantine"
+    assert len(named) == len(EXPLANATIONS), "a reason that is also an error is explained once"
+    assert set(EXPLANATIONS) - set(raised) - reasons == set(), "nothing raises these codes"
 
 
 def test_each_code_is_explained_once_and_in_order() -> None:

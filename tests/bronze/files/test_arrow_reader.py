@@ -65,14 +65,19 @@ def test_gzip_members_are_read_as_one_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [gzip.compress(b"a" * 1000)[:-5], b"no gzip", gzip.compress(b"a\n") + b"rubbish"],
+    ("content", "action"),
+    [
+        (gzip.compress(b"a" * 1000)[:-5], "complete file"),
+        (b"no gzip", "a name without `.gz`"),
+        (gzip.compress(b"a\n") + b"rubbish", "complete file"),
+    ],
     ids=["cut", "another", "rubbish"],  # gzip writes the time, and workers must find the same tests
 )
-def test_broken_gzip_stops_with_its_name(tmp_path: Path, content: bytes) -> None:
+def test_broken_gzip_stops_with_its_name(tmp_path: Path, content: bytes, action: str) -> None:
     with pytest.raises(MainstemError) as raised:
         values(written(tmp_path / "a.gz", content))
     assert (raised.value.condition, "a.gz" in raised.value.where) == ("FILE_CORRUPT", True)
+    assert action in raised.value.action
 
 
 def test_empty_file_gives_nothing(tmp_path: Path) -> None:

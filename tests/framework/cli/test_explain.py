@@ -9,6 +9,11 @@ from framework.cli.commands.reference.explain import explanation_lines
 from framework.explanations import EXPLANATIONS, Explanation
 
 
+def test_a_reason_of_quarantine_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "key_not_in_image"]) == 0
+    assert "A row lacks a column of the key." in capsys.readouterr().out
+
+
 def test_a_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "LEASE_HELD"]) == 0
     first, means, *rest = capsys.readouterr().out.splitlines()

@@ -184,7 +184,7 @@ def test_a_place_that_two_sources_share_is_not_resolved(tmp_path: Path, second: 
     file = tmp_path / "mainstem.yml"
     kinds = (
         [{"files": place} for place in ("/landing/${env:SECRET}", second)],
-        [{"kafka": {"bootstrap_servers": "b", "topic_pattern": "${env:SECRET}"}}] * 2,
+        [{"kafka": {"bootstrap_servers": "b:1", "topic_pattern": "${env:SECRET}"}}] * 2,
     )
     for places in kinds:
         both = {name: {"format": "debezium", **place} for name, place in zip("ab", places, strict=True)}

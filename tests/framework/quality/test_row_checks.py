@@ -41,9 +41,20 @@ def test_tables_are_counted_together_and_a_rule_that_cannot_be_counted_hides_no_
     )
     assert [(f.failed, f.keys, f.observed) for f in (*first, *second)] == [
         (1, ("id=null",), "1 of 2 rows"),
-        (1, (), "could not be judged"),
+        (1, (), "could not be judged: UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         (1, ("id=7",), "1 of 3 rows"),
     ]
+
+
+def test_a_condition_with_a_word_too_many_is_none(spark: SparkSession) -> None:
+    items = spark.sql("SELECT * FROM VALUES (1L, 'pen'), (-2L, 'ink') AS t(id, name)")
+    look = MeasurementContext(spark, is_small=True)
+    texts = ["id > 0", "id > 0 -- positive", "id > 0 ANDD", "id > 0 AND", "DROP TABLE x"]
+    rules = [Rule(text, "sql", text=text) for text in texts]
+    (found,) = measure_together([row_measurement(lambda: items, rules, ["id"], look)])
+    assert [(f.failed, f.is_measured) for f in found] == [(1, True)] * 2 + [(1, False)] * 3
+    assert [f.observed for f in found[2:]] == ["could not be judged: PARSE_SYNTAX_ERROR"] * 3
+    assert all("PARSE_SYNTAX_ERROR" in (f.detail or "") for f in found[2:])
 
 
 def test_names_of_any_characters_and_values_of_another_type_are_judged(spark: SparkSession) -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from framework.config.tables import TableSettings
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.config.tables import TableSettings, unmatched
 from framework.contracts.ddl_actions import TableName
+from framework.errors import ConfigurationError
+from gold.job import run_gold
 from gold.planning.discovery import _with_rivals
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
 from gold.schema.lineage import Lineage, Segment
+from tests.gold.silver_builder import GoldPipeline, excluded, insert
 
 
 def task(
@@ -52,3 +60,26 @@ def test_names_that_differ_by_case_are_one_place() -> None:
 def test_a_table_that_was_renamed_has_no_place_of_its_own() -> None:
     new = TableName("shop", None, "Orders")
     assert rivals(task("a", "orders", has_replica=True, renamed_to=new), task("a", "Orders")) == [None, None]
+
+
+def test_a_pattern_that_matches_no_table_is_told_with_the_nearest_one() -> None:
+    tables = {TableName("shop", None, "orders"), TableName("crm", "public", "customer")}
+    assert unmatched(["shop.*", "crm.*.customer"], tables, "tables") == ()
+    assert unmatched(["shop.ordrs", "orders", "shop.ordrs"], tables, "tables") == (
+        "tables: no table matches 'shop.ordrs' so far; did you mean 'shop.orders'?",
+        "tables: no table matches 'orders' so far; did you mean 'shop.orders'?",
+    )
+    assert unmatched(["shop.ordrs"], set(), "tables") == ()
+
+
+def test_a_misspelt_exclusion_is_told_and_one_that_works_is_not(spark: SparkSession, tmp_path: Path) -> None:
+    rules = "  - {match: db.t, exclude: true}\n  - {match: db.itm, exclude: true}\n  - {match: 'db.*'}\n"
+    pipeline = GoldPipeline(spark, tmp_path / "p", rules)
+    pipeline.add_batch(excluded("t", 1), insert("item", 2, {"id": "1"}))
+    found = run_gold(spark, pipeline.lake, pipeline.config, "run")
+    assert [a.state.name.table for a in found.tables] == ["item"]
+    assert found.notes == ("tables: no table matches 'db.itm' so far; did you mean 'db.item'?",)
+    with pytest.raises(ConfigurationError, match="TABLE_EXCLUDED"):
+        run_gold(spark, pipeline.lake, pipeline.config, "run", "db.t")
+    with pytest.raises(ConfigurationError, match="TABLE_UNKNOWN"):
+        run_gold(spark, pipeline.lake, pipeline.config, "run", "db.other")

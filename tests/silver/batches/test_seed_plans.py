@@ -10,7 +10,7 @@ import pytest
 from framework.contracts.events import Column
 from framework.contracts.seed import SEED, SEEDED, TOPIC, Seed, header_text, seed_of_header
 from framework.errors import ConfigurationError
-from silver.batches.seed_plans import sequence_at
+from silver.batches.seed_plans import refuse_other_shape, sequence_at
 from silver.changes.seed_rows import text_as
 from silver.values.sequence import sequence_of
 from tests.silver.changes.test_decode import normalized, plan
@@ -77,6 +77,29 @@ def test_a_seed_stands_behind_all_that_its_position_begins_and_before_the_next(
 def test_what_is_no_position_is_refused(position: str) -> None:
     with pytest.raises(ConfigurationError, match="SEED_POSITION"):
         sequence_at(position, 1)
+
+
+@pytest.mark.parametrize(
+    ("position", "newest", "is_refused"),
+    [
+        ("4711", "binlog 000007:100", True),
+        ("16/B374D848", "binlog 000007:100", True),
+        ("4711", "epoch 2, binlog 000007:100", True),
+        ("7:90", "binlog 000007:100", False),
+        ("mysql-bin.000007:90", "binlog 000007:100", False),
+        ("mysql-bin.000007:90", "position 4800", True),
+        ("4711", "position 4800", False),
+        ("16/B374D848", "position 98000000000", False),
+        ("1709200800000:3", "position 1709200800000", False),
+        ("011.011.0210", "binlog 000007:100", False),
+    ],
+)
+def test_a_position_has_the_shape_of_those_of_the_feed(position: str, newest: str, is_refused: bool) -> None:
+    if is_refused:
+        with pytest.raises(ConfigurationError, match="SEED_POSITION"):
+            refuse_other_shape(position, newest)
+    else:
+        refuse_other_shape(position, newest)
 
 
 def test_a_header_tells_its_seed() -> None:

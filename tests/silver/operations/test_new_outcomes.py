@@ -31,7 +31,7 @@ from silver.operations.new_outcomes import known_findings
 from silver.operations.offset_spans import Span, keep_spans
 
 FILES = "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: canal, files: ./landing}\n"
-KAFKA = FILES.replace("files: ./landing", "kafka: {bootstrap_servers: nowhere, topics: [t]}")
+KAFKA = FILES.replace("files: ./landing", "kafka: {bootstrap_servers: 'nowhere:9092', topics: [t]}")
 TARGET = CheckTarget("silver", None, TableName(None, None, "changes"), RULES, version=2)
 MARKS = {CHANGES_TABLE: Mark("changes", 1), MESSAGES_TABLE: Mark("messages", 1)}
 NAMES = ("every_message_has_a_fate", "every_fate_has_its_message", "every_message_once")

@@ -23,7 +23,7 @@ from silver.layer import LAYER as SILVER
 CONFIG = """pipeline: shop
 lakehouse: ./lakehouse
 sources:
-  feed: {format: debezium, kafka: {bootstrap_servers: nowhere, topics: [t]}}
+  feed: {format: debezium, kafka: {bootstrap_servers: "nowhere:9092", topics: [t]}}
 quality: {scan: counted}
 """
 

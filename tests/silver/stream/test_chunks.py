@@ -72,6 +72,7 @@ def test_a_backlog_is_taken_up_in_portions(
     assert spark.read.table(f"delta.`{lake.location(PENDING_TABLE)}`").isEmpty()
     taken = len(done)
     monkeypatch.setattr(chunks, "PORTION_BYTES", 2_500)
-    replay_silver(spark, lake, configured(tmp_path, "feed"))
+    result = replay_silver(spark, lake, configured(tmp_path, "feed"))
     assert len(done) - taken > 1
+    assert (result.remaining or "").startswith("20 rows still in quarantine: ")
     assert lake.read(spark, QUARANTINE_TABLE).where("NOT is_resolved").count() == 20

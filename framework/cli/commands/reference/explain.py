@@ -33,12 +33,12 @@ def run(options: Options) -> int:
 
 
 def explanation_of(code: str) -> Explanation:
-    """The explanation of an error code, in upper or lower case.
+    """The explanation of an error code or a reason of quarantine, in upper or lower case.
 
     Raises:
         ConfigurationError: UNKNOWN_CODE, with the most similar code.
     """
-    known = EXPLANATIONS.get(code.upper())
+    known = EXPLANATIONS.get(code.upper()) or EXPLANATIONS.get(code.lower())
     if known is None:
         close = nearest(code, EXPLANATIONS)
         hint = f"did you mean {close}? " if close else ""
