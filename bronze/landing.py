@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
+from framework.spark.tuning import tune_for_rows
 
 # At first Parquet checks the size of its buffers every hundred rows, which is too late for large rows. Values
 # seldom repeat, so a dictionary of them would only cost memory. Silver decodes the row groups of a file in
@@ -72,6 +74,7 @@ def batch_lander(
         _prepare(batch.sparkSession)
         for part in kind.parts(batch, feed, checkpoint.is_reset):
             crash_point("bronze.before_land")
+            tune_for_rows(batch.sparkSession, sys.maxsize if part.messages is None else part.messages)
             append_part(part, number * COMMITS_PER_BATCH + part.number, feed, checkpoint)
             crash_point("bronze.after_land")
             if progress is not None and part.files:

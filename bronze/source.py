@@ -57,12 +57,21 @@ class Discovery:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One commit of a batch: its number in the batch, its files and their bytes, and its rows of MESSAGES."""
+    """One commit of a batch.
+
+    Attributes:
+        number: Its number in the batch.
+        files: How many files it has.
+        rows: Its rows of MESSAGES.
+        size: How many bytes the files have.
+        messages: About how many messages it has; None where nobody knows.
+    """
 
     number: int
     files: int
     rows: DataFrame
     size: int = 0
+    messages: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ PART_BYTES = 4 * 1024**3
 LARGEST_REMOTE = 256 * 1024**2
 
 _GZIP_RATIO = 8  # an estimate, which only balances tasks
+_MESSAGE_BYTES = 500  # another one, which only chooses Spark's settings
 _FILE_OVERHEAD = 64 * 1024
 
 
@@ -162,7 +163,9 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
         if missing and (is_reset or len(missing) == len(files)):
             _check_there(missing, there, feed.name)
             rows = read_messages(spark, _place(feed), missing, reading)
-            yield Part(number, len(missing), rows, sum(file.size for file in missing))
+            size = sum(file.size for file in missing)
+            expected = sum(map(_unpacked, missing)) // _MESSAGE_BYTES
+            yield Part(number, len(missing), rows, size, expected)
 
 
 def read_messages(
@@ -293,14 +296,22 @@ def _grouped(found: Iterable[Section]) -> Iterator[list[Section]]:
     group: list[Section] = []
     total_size = 0
     for section in found:
-        name, size = section.listed.file, section.size or section.listed.size - section.start
-        weight = size * (_GZIP_RATIO if name.endswith(".gz") else 1) + _FILE_OVERHEAD
+        size = section.size or section.listed.size - section.start
+        weight = size * _ratio(section.listed) + _FILE_OVERHEAD
         if group and total_size + weight > sections.SECTION_BYTES:
             yield group
             group, total_size = [], 0
         group.append(section)
         total_size += weight
     yield group
+
+
+def _ratio(file: ListedFile) -> int:
+    return _GZIP_RATIO if file.file.endswith(".gz") else 1
+
+
+def _unpacked(file: ListedFile) -> int:
+    return file.size * _ratio(file)
 
 
 def _check_there(files: Sequence[ListedFile], there: Mapping[str, ListedFile], source: str) -> None:

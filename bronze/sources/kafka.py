@@ -138,18 +138,19 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
         MainstemError: KAFKA_TOPIC_RECREATED where the batch does not continue what has landed.
     """
     rows = as_messages(batch, feed.name)
-    check_topics(batch.sparkSession, feed)
+    messages = check_topics(batch.sparkSession, feed)
     if is_reset:
         rows = drop_landed(
             rows, feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name)
         )
-    yield Part(0, 0, rows)
+    yield Part(0, 0, rows, messages=messages)
 
 
-def check_topics(spark: SparkSession, feed: Feed) -> None:
+def check_topics(spark: SparkSession, feed: Feed) -> int:
     """Raises KAFKA_TOPIC_RECREATED where the messages before the planned batch are not those that landed.
 
     Checks one partition of each topic. Passes where the broker or bronze no longer has these messages.
+    Returns about how many messages the planned batch has.
     """
     committed, planned = (json.loads(text or "{}") for text in newest_offsets(spark, feed.checkpoint))
     spans = [
@@ -159,6 +160,7 @@ def check_topics(spark: SparkSession, feed: Feed) -> None:
     ]
     for first in range(0, len(spans), _TOPICS_PER_QUERY):
         _check_spans(spark, feed, spans[first : first + _TOPICS_PER_QUERY])
+    return sum(new.end - new.first for new in new_ranges(committed, planned))
 
 
 def _span(topic: str, ends: Mapping[str, int], planned: Mapping[str, int]) -> OffsetRange | None:

@@ -1,4 +1,4 @@
-"""Spark settings by the size of the work: a small run is all fixed cost, a large one needs the defaults."""
+"""Spark settings by the size of the work: small runs avoid fixed costs, large ones get the session's own."""
 
 from __future__ import annotations
 
@@ -8,22 +8,53 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 SMALL_ROWS = 20_000
+ROWS_PER_PARTITION = 200_000
+"""A shuffle of many rows has at least one partition for so many, up to `MOST_PARTITIONS`."""
+MOST_PARTITIONS = 200
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
+    _PARTITIONS: "1",
     "spark.databricks.delta.merge.materializeSource": "none",
 }
+_OWN = "spark.mainstem.own."
+"""Settings with this prefix keep what a session had before; sessions cloned from it have them too."""
+_NONE = "(none)"
 
 
 def tune_for_rows(spark: SparkSession, rows: int) -> None:
-    """Set a session up for so many rows. Settings that a platform does not allow to change stay."""
-    for key, value in _SMALL.items():
+    """Set a session up for so many rows. Settings that a platform does not allow to change stay.
+
+    For many rows the session gets back what it had before, also what a user or a cluster has set.
+    """
+    for key, small in _SMALL.items():
         if not spark.conf.isModifiable(key) and not key.startswith("spark.databricks"):
             continue
         with contextlib.suppress(PySparkException):  # serverless compute keeps most settings to itself
-            if rows <= SMALL_ROWS:
-                spark.conf.set(key, value)
-            else:
+            own = _own_value(spark, key)
+            value = small if rows <= SMALL_ROWS else _for_many(key, own, rows)
+            if value == _NONE:
                 spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+
+
+def _own_value(spark: SparkSession, key: str) -> str:
+    """What the session had before it was set up for a size; Spark's default where that cannot be kept."""
+    noted = spark.conf.get(_OWN + key, None)
+    if noted is not None:
+        return noted
+    own = spark.conf.get(key, None) or _NONE
+    try:
+        spark.conf.set(_OWN + key, own)
+    except PySparkException:
+        return _NONE
+    return own
+
+
+def _for_many(key: str, own: str, rows: int) -> str:
+    if key != _PARTITIONS or not own.isdecimal():
+        return own
+    return str(max(int(own), min(MOST_PARTITIONS, rows // ROWS_PER_PARTITION)))

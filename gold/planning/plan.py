@@ -123,6 +123,8 @@ def make_plan(
         if few is not None:
             return profile_of(FewMeasurements(few, applied), lineage, schemas)
         new = table_rows(changes.after(since), task.source, lineage)
+        if applied.batch == since:  # all rows are new: without the batch, Spark compiles the query only once
+            applied = Progress(-1, applied.sequence)
         return profile_rows(new, lineage, schemas, applied, whole_numbers(state.profile))
 
     batch_profile = measure(lineage, since, Progress(state.batch, state.sequence))

@@ -66,7 +66,16 @@ def decode_batch(
 def decode(messages: DataFrame, state: RunState) -> DataFrame:
     """Decode messages from `identify` into rows (STAGED)."""
     plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
-    return messages.mapInArrow(arrow_decoder(plans), STAGED_DDL)
+    return for_arrow(messages).mapInArrow(arrow_decoder(plans), STAGED_DDL)
+
+
+def for_arrow(messages: DataFrame) -> DataFrame:
+    """The messages with an empty list of headers where they have none.
+
+    Spark looks at the size of an Arrow batch after each row. Then it goes through the rows since the last one
+    that has a list: without any, that is the square of their number.
+    """
+    return messages.withColumn("headers", F.coalesce("headers", F.array().cast(HEADERS)))
 
 
 def _into_files(
@@ -84,14 +93,15 @@ def _into_files(
         decoder = with_summaries(arrow_decoder(plans), believable)
         if not _has_one_disk(spark, place):
             schema = f"{STAGED_DDL}, {SUMMARY_DDL}"
-            messages.mapInArrow(decoder, schema).write.mode("overwrite").parquet(place)
+            for_arrow(messages).mapInArrow(decoder, schema).write.mode("overwrite").parquet(place)
             stored = spark.read.schema(schema).parquet(place)
             return stored.drop("summary"), read_contents(stored)
         shutil.rmtree(place, ignore_errors=True)
         files = os.path.join(place, "rows")
         os.makedirs(files)
         schema, summaries = f"file string, {SUMMARY_DDL}", os.path.join(place, "summaries")
-        messages.mapInArrow(into_parquet(decoder, files, batch), schema).write.parquet(summaries)
+        decoded = for_arrow(messages).mapInArrow(into_parquet(decoder, files, batch), schema)
+        decoded.write.parquet(summaries)
         written = spark.read.schema(schema).parquet(summaries)
         # a task that failed and was repeated may have left a file
         names = [row["file"] for row in written.select("file").distinct().collect()]

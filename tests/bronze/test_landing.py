@@ -288,6 +288,19 @@ def test_batch_asked_for_twice_gives_identical_rows(spark: SparkSession, feed: F
     assert first == second
 
 
+def test_large_files_land_with_the_settings_for_many_rows(
+    spark: SparkSession, feed: Feed, drop: Drop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr("bronze.landing.tune_for_rows", lambda session, rows: seen.append(rows))
+    drop("plain.txt", b"x" * 3_000_000)
+    run_source(spark, feed)
+    packed = gzip.compress(os.urandom(1_500_000), mtime=0)
+    drop("packed.txt.gz", packed)
+    run_source(spark, replace(feed, run_id="run-2"))
+    assert seen == [3_000_000 // 500, 8 * len(packed) // 500]
+
+
 def test_batch_is_cut_into_the_same_commits_when_a_file_was_replaced(
     spark: SparkSession, feed: Feed, drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
