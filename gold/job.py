@@ -20,10 +20,17 @@ from framework.lakehouse.merge import Merge
 from framework.observability.steps import StepEnd, WrittenTable
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import Run
+from framework.spark.local_frame import local_frame
 from framework.spark.session import worker_sessions
 from framework.spark.tuning import tune_for_rows
 from gold.changes.profile import SchemaColumn
-from gold.planning.discovery import all_tasks, named_tasks, unmatched_patterns, waiting_tasks
+from gold.planning.discovery import (
+    all_tasks,
+    named_tasks,
+    stale_replicas,
+    unmatched_patterns,
+    waiting_tasks,
+)
 from gold.planning.gates import GateFailed
 from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.rebuild import FAILED_REBUILD
@@ -89,7 +96,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
         tasks = choose(every)
     if not tasks:
         remember(run, Knowledge(states, every))
-        return GoldResult(())
+        return GoldResult((), () if run.table else stale_replicas(every))
     lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
     cached = cache_changes(spark, lake, tasks)
     wanted = (
@@ -108,7 +115,8 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     crash_point("gold.after_publish")
     new_states = {(one.state.source, one.state.name): one.state for one in applied}
     remember(run, Knowledge({**states, **new_states}, every, frozenset(new_states), cached))
-    return GoldResult(tuple(applied), () if run.table else unmatched_patterns(run, every))
+    notes = () if run.table else (*unmatched_patterns(run, every), *stale_replicas(every))
+    return GoldResult(tuple(applied), notes)
 
 
 def _mark_unlisted(spark: SparkSession, lake: Lakehouse, states: States, run_id: str) -> bool:
@@ -186,17 +194,13 @@ def _merge_bad_values(spark: SparkSession, lake: Lakehouse, applied: Sequence[Ap
     if not rows and not replaced:
         return
     frame = (
-        spark.createDataFrame(rows, BAD_VALUES_SCHEMA)
-        .dropDuplicates(_CELL)
-        .withColumn("is_stale", F.lit(False))
+        local_frame(spark, rows, BAD_VALUES_SCHEMA).dropDuplicates(_CELL).withColumn("is_stale", F.lit(False))
     )
     if replaced:
         places = [
             (state.source, state.name.database, state.name.schema, state.name.table) for state in replaced
         ]
-        tables = spark.createDataFrame(
-            places, "source string, database string, schema string, `table` string"
-        )
+        tables = local_frame(spark, places, "source string, database string, schema string, `table` string")
         have = lake.read(spark, BAD_VALUES_TABLE)
         mine = [have[name].eqNullSafe(tables[name]) for name in tables.columns]
         same = [F.col(f"h.{name}").eqNullSafe(F.col(f"f.{name}")) for name in _CELL]

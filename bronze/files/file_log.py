@@ -16,6 +16,7 @@ from bronze.source import Feed
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query
+from framework.spark.local_frame import local_frame
 from framework.text.times import EPOCH, micros_of
 
 LOG = T.StructType(
@@ -90,9 +91,7 @@ def read_entries(rows: DataFrame) -> list[LoggedFile]:
 def append_log(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> None:
     """Appends the entries in one commit."""
     rows = [_row(feed, entry) for entry in entries]
-    feed.lake.append(
-        spark.createDataFrame(rows, LOG).coalesce(1), log_table(feed.name), properties=_PROPERTIES
-    )
+    feed.lake.append(local_frame(spark, rows, LOG).coalesce(1), log_table(feed.name), properties=_PROPERTIES)
 
 
 def superseded_sequences(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> frozenset[int]:
@@ -110,7 +109,7 @@ def files_with_messages(spark: SparkSession, feed: Feed, files: Sequence[str]) -
     """The files that have a message in `bronze/messages`."""
     if not files or not feed.lake.exists(spark, MESSAGES_TABLE):
         return frozenset()
-    wanted = spark.createDataFrame([(file,) for file in files], "file string")
+    wanted = local_frame(spark, [(file,) for file in files], "file string")
     messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
     return frozenset(
         row["file"]

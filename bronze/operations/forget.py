@@ -17,6 +17,7 @@ from framework.lakehouse.merge import Merge
 from framework.lakehouse.small_files import write_note
 from framework.naming import text_literal
 from framework.pipeline.layer import Run
+from framework.spark.local_frame import local_frame
 
 _NOTE = "spark.databricks.delta.commitInfo.userMetadata"
 _LANDINGS = "topic string, `partition` int, offset bigint, at bigint, file string, line bigint"
@@ -31,7 +32,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
         return {"messages": 0}
     # silver's stream refuses a table with rewritten rows, unless this note says that `forget` rewrote them
     write_note(run.spark, f"{run.lake.checkpoints}/silver.forgotten", json.dumps({"by": FORGOTTEN}))
-    landings = run.spark.createDataFrame([tuple(landing) for landing in erasure.landings], _LANDINGS)
+    landings = local_frame(run.spark, [tuple(landing) for landing in erasure.landings], _LANDINGS)
     is_same = (
         f"t.source = {text_literal(erasure.source)} AND t.topic = s.topic AND t.`partition` = s.`partition`"
     )

@@ -19,7 +19,15 @@ def wrong_arguments(error: Any) -> ConfigurationError:
         known = [name for parameter in context.command.params for name in parameter.opts]
         close = nearest(option, [name for name in known if name.startswith("--")])
         advice = f"did you mean {close}? {advice}" if close else advice
+        if context.parent is None and _is_of_a_command(option, context.command):
+            advice = f"write options behind the command: `{path} COMMAND {option} …`"
     return ConfigurationError("WRONG_ARGUMENTS", found=_as_clause(found), where=path, action=advice)
+
+
+def _is_of_a_command(option: str, program: Any) -> bool:
+    """Whether some command of the program has the option."""
+    commands = getattr(program, "commands", {}).values()
+    return any(option in parameter.opts for command in commands for parameter in command.params)
 
 
 def _as_clause(message: str) -> str:

@@ -114,6 +114,9 @@ def _remarks(table: TableLine) -> str:
 
 
 def _totals(counts: Mapping[str, int], seconds: float) -> str:
+    if "messages" not in counts and "landed" in counts:  # only bronze has run
+        files = f" from {quantity(counts['files'], 'file')}" if counts.get("files") else ""
+        return f" done: {quantity(counts['landed'], 'message')} landed{files} in {seconds:.1f} s"
     sides = ", ".join(quantity(counts.get(name, 0), *words) for name, words in _SIDE_COUNTS.items())
     changes, messages = (
         quantity(counts.get("changes", 0), "change"),
@@ -229,6 +232,13 @@ def account_line(status: Mapping[str, Any]) -> str:
     )
 
 
+def _reason(text: str) -> str:
+    """The code of a reason, and what was found; the advice stays for `explain`."""
+    first, *rest = text.splitlines()
+    found = next((line.strip() for line in rest if line.strip().startswith("found:")), "")
+    return f"{first}: {found.removeprefix('found:').strip()}" if found else first
+
+
 def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
     """Print a status as lines, or as one JSON object."""
     if is_json:
@@ -245,7 +255,7 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
             f"{t['bad_values']:,}",
             str(t["behind"]),
             one_line(", ".join(t["keys"])),
-            one_line(t["reason"].splitlines()[0]) if t["reason"] else "",
+            one_line(_reason(t["reason"]), _LONGEST) if t["reason"] else "",
         ]
         for t in status.get("tables", ())
     ]

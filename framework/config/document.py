@@ -17,6 +17,9 @@ from framework.errors import ConfigurationError, suggested
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 
 _MOST_VALUES = 100_000
+_YAML_ADVICE = (
+    "compare the line with those around it: indentation by spaces, a space behind each colon, quotes that end"
+)
 """A configuration has far fewer values: more come from aliases that repeat aliases."""
 
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -145,7 +148,7 @@ def _parsed(path: Path, text: str) -> tuple[dict[str, object], yaml.Node | None]
         document, node, duplicates = _loaded(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ConfigurationError(
-            "CONFIG_NOT_YAML", found=_problem(error), where=_place(path, error), action="correct the YAML"
+            "CONFIG_NOT_YAML", found=_problem(error), where=_place(path, error), action=_YAML_ADVICE
         ) from None
     if duplicates:
         first, *others = [_duplicate(path, key, mark) for key, mark in duplicates]

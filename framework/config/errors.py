@@ -20,6 +20,21 @@ _TYPES = {
     "mapping_type": "keys and values",
     "model_type": "keys and values",
     "model_attributes_type": "keys and values",
+    "float_type": "a number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "bool_parsing": "true or false",
+}
+_LIMITS = {
+    "greater_than": "write a number above {gt}",
+    "greater_than_equal": "write a number from {ge}",
+    "less_than": "write a number below {lt}",
+    "less_than_equal": "write a number up to {le}",
+    "string_too_short": "write a longer text: at least {min_length}",
+    "string_too_long": "write at most {max_length} characters",
+    "too_short": "write a list with at least {min_length}",
+    "too_long": "write a list with at most {max_length}",
 }
 
 
@@ -62,17 +77,21 @@ def _explained(
         )
     if kind == "missing":
         return "CONFIG_MISSING_KEY", f"no key '{keys[-1]}'", f"write `{keys[-1]}:`"
-    if kind == "enum":
+    if kind in ("enum", "literal_error"):
         allowed = [word.strip("' ") for word in str(context["expected"]).replace(" or ", ", ").split(",")]
         return "CONFIG_BAD_VALUE", quoted, suggested(str(document.at(keys)), allowed)
     if kind == "bad_value":
         return "CONFIG_BAD_VALUE", quoted, str(context["action"])
     if kind == "value_error":
         return "CONFIG_BAD_VALUE", quoted, str(context["error"])
+    if kind in _TYPES and keys[:1] == ("tables",) and keys[2:3] == ("columns",) and len(keys) == 4:
+        return "CONFIG_WRONG_TYPE", quoted, "write the type as `{type: 'decimal(12,2)'}`"
     if kind in _TYPES:
         return "CONFIG_WRONG_TYPE", quoted, f"write {_TYPES[kind]} here"
     if kind == "string_pattern_mismatch":
         return "CONFIG_BAD_VALUE", quoted, f"write a text that matches {context['pattern']}"
+    if kind in _LIMITS:
+        return "CONFIG_BAD_VALUE", quoted, _LIMITS[kind].format(**context)
     return "CONFIG_BAD_VALUE", quoted, problem["msg"]
 
 

@@ -18,7 +18,7 @@ from framework.config.faults import Faults
 from framework.config.quality import UNWRITTEN, QualityOrNone
 from framework.config.sources import Kafka, Layout, Source, read_sources
 from framework.config.tables import ColumnRule, TableRule, TableRules, TableSettings
-from framework.config.validation import check_folders, check_places
+from framework.config.validation import check_folders, check_lakehouse, check_places
 from framework.config.value_types import absolute_place
 from framework.errors import ConfigurationError
 
@@ -201,6 +201,8 @@ def _checked(
     lakehouse = content.get("lakehouse")
     place = absolute_place(lakehouse, document.path.parent) if isinstance(lakehouse, str) else None
     check_places(sources, place, document, faults)
+    if place is not None:
+        check_lakehouse(place, document, faults)
     return config, sources
 
 

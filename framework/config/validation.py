@@ -45,6 +45,23 @@ def check_places(
             _add_overlap(("sources", name, "files"), found, action, document, faults)
 
 
+def check_lakehouse(lakehouse: str, document: Document, faults: Faults) -> None:
+    """Refuse a lakehouse whose place, or a part of the way to it, is a file; if this machine sees it."""
+    place = lakehouse
+    while not is_url(place) and not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    if is_url(place) or os.path.isdir(place) or not os.path.exists(place):
+        return
+    keys = ("lakehouse",)
+    found = (
+        f"{document.quoted(keys)}, and {'this' if place == lakehouse else 'a part of this path'} is a file"
+    )
+    action = "name a folder; it is made if it is not there"
+    faults.add(
+        keys, ConfigurationError("CONFIG_BAD_VALUE", found=found, where=document.where(keys), action=action)
+    )
+
+
 def _add_overlap(keys: KeyPath, found: str, action: str, document: Document, faults: Faults) -> None:
     where = document.where(keys)
     faults.add(keys, ConfigurationError("CONFIG_SOURCES_OVERLAP", found=found, where=where, action=action))

@@ -70,6 +70,8 @@ def check_type(text: str) -> str:
     match = _DECIMAL.fullmatch(lowered)
     if match and 1 <= int(match[1]) <= 38 and int(match[2]) <= int(match[1]):
         return f"decimal({int(match[1])},{int(match[2])})"
+    if "(" in lowered and ")" not in lowered:  # in braces, YAML ends a text at a comma
+        raise value_error("put the type in quotes: 'decimal(12,2)'")
     raise value_error(
         f"{suggested(lowered, {*_SIMPLE_TYPES, 'decimal(p,s)'})}; p from 1 to 38, s from 0 to p"
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from framework.config.model import Catalog, Config
 from framework.contracts.table_comments import description
 from framework.naming import catalog_table, quoted
+from framework.spark.local_frame import local_frame
 
 if TYPE_CHECKING:  # the names of tables and places are also asked by commands that need no Spark
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -172,7 +173,7 @@ class Lakehouse:
         from pyspark.sql import functions as F
 
         if not self.exists(spark, name):
-            return spark.createDataFrame([], schema)
+            return local_frame(spark, [], schema)
         rows = self.read(spark, name)
         given = {} if isinstance(schema, str) else {column.name: column.dataType for column in schema}
         lacking = {

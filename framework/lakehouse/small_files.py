@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from framework.private_files import replace_text
+from framework.spark.local_frame import local_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +49,7 @@ def read_local_note(path: str) -> str | None:
 def write_note(spark: SparkSession, path: str, text: str) -> None:
     """Replace the text at `path`; on a local file system at once or not at all."""
     if not is_local(path):
-        spark.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(path)
+        local_frame(spark, [(text,)], "value string").coalesce(1).write.mode("overwrite").text(path)
         return
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)

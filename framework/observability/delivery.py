@@ -63,11 +63,19 @@ def _repeated(alert: Alert, message: AlertMessage, limit: float) -> str | None:
         except _Refused as refused:
             return str(refused)
         except Exception as error:  # a receiver that does not answer must not fail a run
-            failure = type(error).__name__
+            failure = _cause(error)
         if failure is None or pause is None or time.monotonic() + pause >= limit:
             return failure
         time.sleep(pause)
     return None
+
+
+def _cause(error: Exception) -> str:
+    """What failed, without the address: the system's words for it where it has any."""
+    reason = getattr(error, "reason", None)  # of an error of urllib
+    cause = reason if isinstance(reason, Exception) else error
+    words = cause.strerror if isinstance(cause, OSError) else None
+    return f"{type(cause).__name__}: {words}" if words else type(cause).__name__
 
 
 def _post(alert: Alert, message: AlertMessage) -> str | None:

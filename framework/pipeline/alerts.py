@@ -31,6 +31,7 @@ from framework.observability.observers import note_of
 from framework.observability.steps import type_of
 from framework.pipeline.layer import LayerReport, Run
 from framework.private_files import replace_text
+from framework.spark.local_frame import local_frame
 from framework.text.formatting import one_line, quantity
 
 if TYPE_CHECKING:
@@ -213,7 +214,7 @@ def _log(spark: SparkSession, lake: Lakehouse, sent: _Sent) -> None:
         for draft, failure in sent
         for m in (draft.message,)
     ]
-    frame = spark.createDataFrame(rows, ALERTS_SCHEMA).withColumn("sent_at", F.current_timestamp())
+    frame = local_frame(spark, rows, ALERTS_SCHEMA).withColumn("sent_at", F.current_timestamp())
     lake.create(spark, ALERTS_TABLE, ALERTS_SCHEMA)
     lake.append(frame.coalesce(1), ALERTS_TABLE)
 

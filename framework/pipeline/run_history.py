@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from framework.contracts.table_names import RUNS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport
+from framework.spark.local_frame import local_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +44,6 @@ def append_run(
     )
     from pyspark.sql import functions as F
 
-    frame = spark.createDataFrame([row], RUNS_SCHEMA).withColumn("finished_at", F.current_timestamp())
+    frame = local_frame(spark, [row], RUNS_SCHEMA).withColumn("finished_at", F.current_timestamp())
     # tables of earlier releases have no columns `seconds` and `steps`
     lake.append(frame.coalesce(1), RUNS_TABLE, properties={"mergeSchema": "true"})

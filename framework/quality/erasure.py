@@ -16,6 +16,7 @@ from framework.lakehouse.merge import Merge
 from framework.naming import dotted_name
 from framework.pipeline.layer import Run
 from framework.quality.memory import forget
+from framework.spark.local_frame import local_frame
 
 FORGOTTEN_KEYS = "[forgotten]"
 _KEYS = re.compile(r"\[.*\]", re.DOTALL)
@@ -40,8 +41,10 @@ def _erase_results(run: Run, erasure: Erasure) -> int:
     if not run.lake.exists(run.spark, QUALITY_RESULTS_TABLE):
         return 0
     place = ("database", "schema", "table")
-    names = run.spark.createDataFrame(
-        [(erasure.database, erasure.schema, erasure.table)], "database string, schema string, `table` string"
+    names = local_frame(
+        run.spark,
+        [(erasure.database, erasure.schema, erasure.table)],
+        "database string, schema string, `table` string",
     )
     has_keys = "(size(t.failing_keys) > 0 OR t.detail IS NOT NULL)"
     results = run.lake.read(run.spark, QUALITY_RESULTS_TABLE).alias("t")
@@ -68,7 +71,7 @@ def _erase_notes(run: Run, erasure: Erasure) -> int:
         (row["run_id"], tables) for row in named.toLocalIterator() if (tables := _without_notes(row, name))
     ]
     if changed:
-        frame = run.spark.createDataFrame(changed, "run_id string, tables string")
+        frame = local_frame(run.spark, changed, "run_id string, tables string")
         Merge(run.lake.location(RUNS_TABLE), frame, "t.run_id = s.run_id").update(
             {"tables": "s.tables"}
         ).execute()

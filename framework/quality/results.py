@@ -14,6 +14,7 @@ from framework.contracts.quality import QualityResult
 from framework.contracts.table_names import QUALITY_RESULTS_TABLE
 from framework.contracts.table_schemas import QUALITY_RESULTS
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.spark.local_frame import local_frame
 
 _KEY_COLUMNS = ("layer", "source", "database", "schema", "table")
 
@@ -61,5 +62,5 @@ def append_results(spark: SparkSession, lake: Lakehouse, results: Sequence[Quali
     for result in results:
         values = asdict(result)
         rows.append(tuple(list(values[n]) if isinstance(values[n], tuple) else values[n] for n in names))
-    lake.append(spark.createDataFrame(rows, QUALITY_RESULTS).coalesce(1), QUALITY_RESULTS_TABLE)
+    lake.append(local_frame(spark, rows, QUALITY_RESULTS).coalesce(1), QUALITY_RESULTS_TABLE)
     return 2 if is_new else 1

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from framework.spark.local_frame import local_frame
+
 
 def by_source(values: Mapping[str, Column], otherwise: Column) -> Column:
     """The value of each row's source, as one expression for any number of sources.
@@ -31,5 +33,5 @@ def with_one_of(rows: DataFrame, column: str, texts: Iterable[str]) -> DataFrame
     wanted = sorted(set(texts))
     if len(wanted) <= _FEW:
         return rows.where(F.col(f"`{column}`").isin(wanted))
-    known = rows.sparkSession.createDataFrame([(text,) for text in wanted], f"`{column}` string")
+    known = local_frame(rows.sparkSession, [(text,) for text in wanted], f"`{column}` string")
     return rows.join(F.broadcast(known), column, "left_semi").select(*(F.col(f"`{n}`") for n in rows.columns))

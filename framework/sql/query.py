@@ -31,6 +31,7 @@ _UNKNOWN = frozenset(
         "INVALID_SCHEMA_OR_RELATION_NAME",
     }
 )
+_PLACE = re.compile(r"\bline (\d+)(,?) pos (\d+)")
 _MOST_VIEWS = 1_000
 _FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
 """Spark's setting for names such as `` text.`/etc/passwd` ``, which read any file."""
@@ -141,7 +142,7 @@ def _analysed(session: QuerySession, analyse: Callable[[], _T], query: str) -> _
         try:
             return analyse()
         except ParseException as error:
-            raise _not_a_query(_first_line(error), query) from None
+            raise _failed_at(_syntax(error, query), query) from None
         except AnalysisException as error:
             _open(session, error, query)
     raise MainstemError(
@@ -231,7 +232,24 @@ def _failed(
         if missing
         else "mend the query; nothing was changed"
     )
-    return MainstemError("SQL_FAILED", found=_first_line(error), where=_where(query), action=hint + listed)
+    return _failed_at(_with_own_line(_first_line(error)), query, hint + listed)
+
+
+def _failed_at(found: str, query: str, action: str = "mend the query; nothing was changed") -> MainstemError:
+    return MainstemError("SQL_FAILED", found=found, where=_where(query), action=action)
+
+
+def _syntax(error: ParseException, query: str) -> str:
+    """Spark's words for wrong syntax, with the line of the query itself."""
+    place = _PLACE.search(_first_line(error))
+    if place is not None and int(place[1]) - 1 > len(query.strip().splitlines()):
+        return "wrong syntax at the end of the query"
+    return _with_own_line(_first_line(error))
+
+
+def _with_own_line(words: str) -> str:
+    """What Spark says of a place in a query, which runs behind a line of ours."""
+    return _PLACE.sub(lambda found: f"line {int(found[1]) - 1}{found[2]} pos {found[3]}", words)
 
 
 def _first_line(error: PySparkException) -> str:

@@ -16,6 +16,7 @@ from framework.contracts.table_names import TABLES_TABLE
 from framework.lakehouse.merge import Merge
 from framework.pipeline.layer import Run
 from framework.quality.erasure import FORGOTTEN_KEYS
+from framework.spark.local_frame import local_frame
 from gold.planning.table_state import GATE_KEYS
 
 _PLACE = ("source", "database", "schema", "table")
@@ -27,7 +28,7 @@ def erase_reasons(run: Run, erasure: Erasure) -> int:
     if not run.lake.exists(run.spark, TABLES_TABLE):
         return 0
     place = (erasure.source, erasure.database, erasure.schema, erasure.table)
-    names = run.spark.createDataFrame([place], ", ".join(f"`{name}` string" for name in _PLACE)).withColumn(
+    names = local_frame(run.spark, [place], ", ".join(f"`{name}` string" for name in _PLACE)).withColumn(
         "mark", F.lit(FORGOTTEN_KEYS)
     )
     return _erase_profiles(run, names) + _erase_texts(run, names)
@@ -42,7 +43,7 @@ def _erase_profiles(run: Run, names: DataFrame) -> int:
         if profile.get(GATE_KEYS):
             changed.append((row["revision"], json.dumps({**profile, GATE_KEYS: []}, ensure_ascii=False)))
     if changed:
-        frame = run.spark.createDataFrame(changed, "revision bigint, profile string").crossJoin(names)
+        frame = local_frame(run.spark, changed, "revision bigint, profile string").crossJoin(names)
         merge = Merge(run.lake.location(TABLES_TABLE), frame, f"{_OF_TABLE} AND t.revision = s.revision")
         merge.update({"profile": "s.profile"}).execute()
     return len(changed)

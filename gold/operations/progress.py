@@ -23,6 +23,7 @@ from framework.quality.batch_log import (
 )
 from framework.quality.memory import memory_of
 from framework.quality.rules import configured, digest, rule_of, unique_by_name
+from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
 from gold.planning.table_state import State, TableState
 
@@ -94,7 +95,7 @@ def _with_progress(counts: DataFrame, states: Iterable[TableState]) -> DataFrame
         for state in states
     ]
     schema = "source string, database string, schema string, `table` string, applied bigint"
-    progress = counts.sparkSession.createDataFrame(rows, schema)
+    progress = local_frame(counts.sparkSession, rows, schema)
     mine = [counts[name].eqNullSafe(progress[name]) for name in ("source", "database", "schema", "table")]
     is_waiting = F.col("kind").isin(*APPLIED_KINDS) & (F.col("batch") > F.coalesce("applied", F.lit(-1)))
     joined = counts.join(F.broadcast(progress), mine, "left")

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.naming import quoted
+from framework.spark.local_frame import local_frame
 from gold.changes.effects import in_any_segment
 from gold.planning.task import Task
 from gold.schema.casting import typed
@@ -72,7 +73,7 @@ def rows_with_keys(
 def _frame(spark: SparkSession, keys: Sequence[RowKey]) -> DataFrame:
     """The texts of the keys as rows of k0…, each key once."""
     texts = sorted({tuple(text for _, text in key) for key in keys})
-    return spark.createDataFrame(texts, ", ".join(f"k{i} string" for i in range(len(texts[0]))))
+    return local_frame(spark, texts, ", ".join(f"k{i} string" for i in range(len(texts[0]))))
 
 
 def _all(tests: Iterable[Column]) -> Column:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import DML, actions_text
 from framework.contracts.table_schemas import MESSAGE_AT
+from framework.spark.local_frame import local_frame
 
 Coordinates = tuple[str, int, int]
 """Topic, partition and offset."""
@@ -66,8 +67,8 @@ def landings(
         source: The source.
         coordinates: The coordinates to look up.
     """
-    wanted = messages.sparkSession.createDataFrame(
-        [(source, *place) for place in sorted(set(coordinates))], _COORDINATES
+    wanted = local_frame(
+        messages.sparkSession, [(source, *place) for place in sorted(set(coordinates))], _COORDINATES
     )
     at = list(MESSAGE_AT)
     found: dict[Coordinates, list[Row]] = {}

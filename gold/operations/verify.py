@@ -13,6 +13,7 @@ from framework.lakehouse.lakehouse import is_table, read_table
 from framework.pipeline.checks import Check
 from framework.pipeline.layer import Run
 from framework.spark.comparison import count_differences
+from framework.spark.local_frame import local_frame
 from gold.changes.effects import key_names, table_rows, with_current_names
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
@@ -141,8 +142,8 @@ def _implied_rows(mine: DataFrame, plan: Plan) -> DataFrame:
 
 def _append_check(name: str, rows: DataFrame, mine: DataFrame, task: Task) -> Check:
     ids = mine.where("half IS NULL").select("change_id").distinct()
-    truncates = rows.sparkSession.createDataFrame(
-        [(change_id,) for _, change_id in task.lineage.truncates], "change_id string"
+    truncates = local_frame(
+        rows.sparkSession, [(change_id,) for _, change_id in task.lineage.truncates], "change_id string"
     )
     wanted = ids.unionByName(truncates).distinct()
     there = rows.select(F.col("_cdc_change_id").alias("change_id"))

@@ -122,6 +122,19 @@ def _is_excluded(name: str, config: Config) -> bool:
     return config.settings(parts[0], parts[1] if len(parts) == 3 else None, parts[-1]).exclude
 
 
+def stale_replicas(tasks: Sequence[Task]) -> tuple[str, ...]:
+    """A note on excluded tables whose replicas stay as they were."""
+    names = sorted(
+        task.name.dotted
+        for task in tasks
+        if task.settings.exclude and task.state.replica is not None and task.state.state is not State.DROPPED
+    )
+    if not names:
+        return ()
+    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (f"excluded, but still there, and no longer kept up: the replica of {names[0]}{others}",)
+
+
 def unmatched_patterns(run: Run, tasks: Sequence[Task]) -> tuple[str, ...]:
     """Notes on entries of `tables` that match no table which silver knows, excluded ones among them."""
     names = {segment.table for task in tasks for segment in task.lineage.segments}

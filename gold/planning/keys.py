@@ -41,6 +41,13 @@ def table_key(
     return settings.keys if not missing else ()
 
 
+def ignored_keys(configured: Sequence[str] | None, keys: Sequence[str]) -> str | None:
+    """A note where a table has another key than the configured one, because the feed names it; else None."""
+    if configured is None or not keys or set(configured) == set(keys):
+        return None
+    return f"its key is ({', '.join(keys)}), which the feed names: `keys` of the configuration has no effect"
+
+
 def _key_from_statements(
     lineage: Lineage, after: str, namings: Sequence[ColumnNaming], names: set[str]
 ) -> list[str | None] | None:

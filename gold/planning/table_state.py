@@ -16,6 +16,7 @@ from framework.contracts.table_names import BATCHES_TABLE, TABLES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, Row, TableReader
+from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
 from gold.changes.profile import Profile
 from gold.schema.columns import ColumnOrder, TableColumn
@@ -196,7 +197,7 @@ def append_states(spark: SparkSession, lake: Lakehouse, states: Iterable[TableSt
     if rows:
         from pyspark.sql import functions as F
 
-        frame = spark.createDataFrame(rows, SCHEMA)
+        frame = local_frame(spark, rows, SCHEMA)
         names = frame.columns
         stamped = frame.withColumn("recorded_at", F.current_timestamp())
         lake.append(stamped.select(*(F.col(f"`{n}`") for n in names)).coalesce(1), TABLES_TABLE)

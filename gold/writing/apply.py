@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,19 +10,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.tables import BadValues
-from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.lakehouse.commits import rows_written
 from framework.lakehouse.lakehouse import Lakehouse, read_table
 from framework.pipeline.fault_injection import crash_point
+from framework.spark.local_frame import local_frame
 from framework.spark.session import refuse_references
-from framework.text.formatting import quantity
 from gold.changes.effects import effects, key_names
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
 from gold.planning.gates import refuse_failing_rows
 from gold.planning.knowledge import CachedChanges
 from gold.planning.plan import Plan, make_plan, policy_of, refuse_rival, refuse_statements
-from gold.planning.rebuild import RebuildReason, settings_fingerprint
+from gold.planning.rebuild import settings_fingerprint
 from gold.planning.table_state import Collisions, State, TableState
 from gold.planning.task import Task, folder_of
 from gold.writing import append, bad_values, history, merge, replica, table_changes
@@ -33,8 +32,8 @@ from gold.writing.collisions import count_collisions
 from gold.writing.key_bounds import key_bounds
 from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
 from gold.writing.merge_rows import Look, merge_many, watched_effects
+from gold.writing.notes import notes_of
 
-_FIRST_BUILDS = (RebuildReason.NEW_TABLE, RebuildReason.FIRST_ROWS)
 FEW_CHANGES = 100_000
 """The keys of this many changes fit into memory: finding them in a large table needs no sort."""
 
@@ -327,9 +326,9 @@ def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
         event_time, batch = task.truncate_times.get(sequence, (None, -1))
         if batch > after:
             rows.append((change_id, sequence, event_time))
-    return spark.createDataFrame(
-        rows, "change_id string, sequence string, event_time timestamp"
-    ).dropDuplicates(["change_id"])
+    return local_frame(spark, rows, "change_id string, sequence string, event_time timestamp").dropDuplicates(
+        ["change_id"]
+    )
 
 
 def _applied(faults: Faults, plan: Plan, target: _Target, met: Collisions) -> Applied:
@@ -369,27 +368,14 @@ def _applied(faults: Faults, plan: Plan, target: _Target, met: Collisions) -> Ap
         collisions=met if is_rebuild else task.state.collisions + met,
         is_unlisted=False,
     )
-    return Applied(state, number, late, plan.counts, faults, tuple(_notes(plan, faults, met, target)))
-
-
-def _notes(plan: Plan, faults: Faults, met: Collisions, target: _Target) -> Iterator[str]:
-    if plan.rebuild is not None and plan.rebuild.reason not in _FIRST_BUILDS:
-        yield f"rebuilt: {plan.rebuild}"
-    if plan.task.state.is_unlisted:
-        values = quantity(faults.count, "bad value is", "bad values are")
-        yield f"{BAD_VALUES_TABLE} was gone: {values} listed again"
-    if plan.task.missed:
-        yield f"without the {quantity(plan.task.missed, 'message')} that came while it was excluded"
-    if target.begins_marks:
-        yield "large: its changed rows are now marked by deletion vectors, which readers must know"
-    if met.total:
-        yield str(met)
-    if faults.others:
-        others = quantity(faults.others, "bad value")
-        yield f"{others} more than the {len(faults.cells):,} that ops/bad_values lists"
-    unclear = plan.task.lineage.not_understood
-    if unclear:
-        yield f"{quantity(len(unclear), 'statement')} not applied, the last: {unclear[-1][1]}"
+    return Applied(
+        state,
+        number,
+        late,
+        plan.counts,
+        faults,
+        tuple(notes_of(plan, faults, met, begins_marks=target.begins_marks)),
+    )
 
 
 def _newest_sequence(plan: Plan) -> str | None:

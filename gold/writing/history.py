@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from framework.lakehouse.lakehouse import read_table
 from framework.naming import quoted
+from framework.spark.local_frame import local_frame
 from gold.changes.effects import by_key, effects, key_names
 from gold.changes.folded_images import fold_images
 from gold.changes.latest import drop_superseded_leaves
@@ -79,7 +80,7 @@ def _truncate_effects(
         for (sequence, moment), before in zip(ordered, ["", *(s for s, _ in ordered)], strict=False)
     ]
     schema = "sequence string, previous string, event_time timestamp"
-    emptying = F.broadcast(all_effects.sparkSession.createDataFrame(cast(Any, spans_of_truncates), schema))
+    emptying = F.broadcast(local_frame(all_effects.sparkSession, cast(Any, spans_of_truncates), schema))
     spans = all_effects.groupBy(*keys).agg(
         F.min("sequence").alias("_first"), F.max("sequence").alias("_last")
     )

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.table_names import BATCHES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.spark.local_frame import local_frame
 from silver.epochs.event_clock import believable
 from silver.values.sequence import is_snapshot_sql
 
@@ -73,7 +74,7 @@ def append_counts(
     rows = [(*(row[name] for name in COUNTED), clock) for row in counts]
     if not rows:
         return
-    frame = spark.createDataFrame(rows, COUNTS_SCHEMA).coalesce(1)
+    frame = local_frame(spark, rows, COUNTS_SCHEMA).coalesce(1)
     lake.append(
         frame, BATCHES_TABLE, transaction, {"mergeSchema": "true"}
     )  # tables of earlier releases lack `snapshots`

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.table_schemas import HEADERS
 from framework.lakehouse.small_files import is_local
+from framework.spark.local_frame import local_frame
 from framework.spark.session import is_connect
 from silver.batches import encodings
 from silver.batches.arrival import BatchExtent
@@ -106,7 +107,7 @@ def _into_files(
         # a task that failed and was repeated may have left a file
         names = [row["file"] for row in written.select("file").distinct().collect()]
         if not names:
-            return spark.createDataFrame([], STAGED_DDL), read_contents(written)
+            return local_frame(spark, [], STAGED_DDL), read_contents(written)
         return read_staged(spark, names), replace(read_contents(written), files=tuple(names))
 
     return decode_now

@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import ENCODINGS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.spark.local_frame import local_frame
 from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.changes.decode import SourcePlan
 from silver.decoding.encoding_modes import Modes, ModeState, evidence_of, fingerprint, state_of
@@ -184,7 +185,7 @@ def append_rows(
     spark: SparkSession, lake: Lakehouse, rows: Iterable[EncodingRow], transaction: Transaction | None = None
 ) -> None:
     """Append rows to `ops/encodings`; with a transaction, only once."""
-    frame = spark.createDataFrame([astuple(row) for row in rows], _ROW).withColumn(
+    frame = local_frame(spark, [astuple(row) for row in rows], _ROW).withColumn(
         "recorded_at", F.current_timestamp()
     )
     lake.append(frame.coalesce(1), ENCODINGS_TABLE, transaction)

@@ -23,6 +23,7 @@ from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PENDI
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
+from framework.spark.local_frame import local_frame
 from silver.changes.staged_rows import LANDED_AGAIN, OF_FIRST_LANDING
 from silver.epochs import history as epochs
 from silver.epochs.assignment import landing_order, with_epochs, with_recorded_epochs
@@ -151,7 +152,7 @@ def identify(
         return plain
     rows = [(span.source, span.topic, span.partition, span.low, span.high) for span in looked_at]
     schema = "source string, topic string, `partition` int, low bigint, high bigint"
-    ranges = F.broadcast(spark.createDataFrame(rows, schema))
+    ranges = F.broadcast(local_frame(spark, rows, schema))
     mine = placed.join(ranges, list(_PARTITION), "left_semi").withColumn("is_mine", F.lit(True))
     bronze = (
         lake.read(spark, MESSAGES_TABLE)

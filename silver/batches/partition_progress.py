@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from framework.contracts.table_names import PARTITIONS_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.spark.local_frame import local_frame
 from silver.changes.staged_rows import STAGED
 from silver.values.sequence import epoch_part_sql, tie_sql, without_tie_sql
 
@@ -215,7 +216,7 @@ def append_progress(
         restore_progress(changes, lake, batch)
         return
     rows = [(batch, *partition, top.last_offset, top.position) for partition, top in tops.items()]
-    frame = spark.createDataFrame(rows, _PARTITIONS_SCHEMA).coalesce(1)
+    frame = local_frame(spark, rows, _PARTITIONS_SCHEMA).coalesce(1)
     lake.append(frame, PARTITIONS_TABLE, transaction)
 
 
@@ -224,7 +225,7 @@ def _with_floors(rows: DataFrame, floors: Sequence[tuple[RowBlock, str]]) -> Dat
     data = [(*block.partition[:3], block.name, floor) for block, floor in floors]
     schema = "source string, topic string, `partition` int, block bigint, floor string"
     at = ["source", "topic", "partition", "block"]
-    joined = rows.join(F.broadcast(rows.sparkSession.createDataFrame(data, schema)), at, "left")
+    joined = rows.join(F.broadcast(local_frame(rows.sparkSession, data, schema)), at, "left")
     is_below = F.col("floor").isNotNull() & (F.col("sequence") < F.col("floor"))
     sequence = F.when(is_below, F.concat("floor", F.expr(tie_sql("sequence")))).otherwise(F.col("sequence"))
     return joined.withColumn("sequence", sequence).select(*_staged())
@@ -285,8 +286,8 @@ def _committed_positions(changes: DataFrame) -> DataFrame:
 
 
 def _partitions(spark: SparkSession, partitions: Iterable[Partition]) -> DataFrame:
-    return spark.createDataFrame(
-        sorted(partitions), "source string, topic string, `partition` int, epoch string"
+    return local_frame(
+        spark, sorted(partitions), "source string, topic string, `partition` int, epoch string"
     )
 
 

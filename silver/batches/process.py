@@ -20,6 +20,7 @@ from framework.errors import MainstemError
 from framework.lakehouse.file_commits import Commit
 from framework.lakehouse.small_files import is_there
 from framework.pipeline.fault_injection import crash_point
+from framework.spark.local_frame import local_frame
 from framework.spark.tuning import SMALL_ROWS, tune_for_rows
 from framework.text.formatting import quantity
 from silver.batches import (
@@ -239,7 +240,7 @@ def _pair_and_deduplicate(
     if not contents.halves and (again is not None or not state.has_pending(spark)):
         return whole, stops
     waiting = (
-        spark.createDataFrame([], CHANGES)
+        local_frame(spark, [], CHANGES)
         if again is not None
         else state.lake.rows(spark, PENDING_TABLE, CHANGES)
     )
@@ -335,10 +336,11 @@ def derive(
         is_older = reasons & _OF_HALVES and _have_halves(counts, state.config)
         raw = messages
         if is_older:
-            refused = committed.where("kind = 'quarantined'").select(*MESSAGE_AT)
-            near = lake.read(spark, MESSAGES_TABLE).join(refused, list(MESSAGE_AT), "left_semi")
+            places = committed.where("kind = 'quarantined'").select(*MESSAGE_AT)
+            near = lake.read(spark, MESSAGES_TABLE).join(places, list(MESSAGE_AT), "left_semi")
             raw = identify_all(near, lake, state.source_epochs(spark))
-        quarantine.merge_quarantine(lake, committed, raw)
+        refused = sum(row["rows"] for row in counts if row["kind"] == "quarantined")
+        quarantine.merge_quarantine(lake, committed, raw, refused)
     if "row" in kinds and any(extent.has_unpaired for extent in state.table_progress(spark).values()):
         quarantine.resolve_unpaired(lake, committed)
     crash_point("silver.after_quarantine")

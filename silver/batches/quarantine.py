@@ -16,16 +16,19 @@ from framework.lakehouse.merge import Merge
 from silver.batches.landings import SAME_MESSAGE
 from silver.changes.staged_rows import OF_FIRST_LANDING
 
+FEW_REFUSED = 50_000
+"""The coordinates of so many messages fit into the memory of every task."""
 REOPENED = {name: f"s.{name}" for name in ("reason", "detail", "batch", "is_resolved", "key", "value")}
 
 
-def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame) -> None:
+def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame, count: int) -> None:
     """Write each quarantined message of the batch, with its bytes, to `silver/quarantine`.
 
     Args:
         lake: The lakehouse.
         committed: The committed rows of the batch.
         messages: The messages of the batch, from `landings.identify`.
+        count: How many rows of the batch are quarantined.
     """
     refused = committed.where("kind = 'quarantined'").select(
         "source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "batch", "epoch"
@@ -33,6 +36,8 @@ def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame)
     raw = messages.where("relanding IS NULL").select(
         *MESSAGE_ID, "key", "value", F.col("ingested_at").alias("seen")
     )
+    if count <= FEW_REFUSED:  # else the bytes of every message of the batch are sent from task to task
+        raw = raw.join(F.broadcast(refused.select(*MESSAGE_ID)), list(MESSAGE_ID), "left_semi")
     rows = refused.join(raw, list(MESSAGE_ID), "left").select(
         "topic", "partition", "offset", "ordinal", "source", "format", "reason", "detail", "key", "value",
         F.col("seen").alias("first_seen_at"), F.col("seen").alias("last_seen_at"),

@@ -17,6 +17,7 @@ from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, SCHEMA
 from framework.contracts.table_schemas import CHANGES, SCHEMAS
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.spark.columns import with_one_of
+from framework.spark.local_frame import local_frame
 from silver.batches import batch_counts, changes_table, pending
 from silver.batches.encodings import EncodingRow, Encodings, read_encodings, redefined_row
 from silver.batches.landings import SourceEpochs
@@ -246,7 +247,7 @@ class RunState:
             for table, s in self.table_progress(spark).items()
             if table[0] in sources
         ]
-        return spark.createDataFrame(cast(Any, rows), resets.EXTENTS)
+        return local_frame(spark, cast(Any, rows), resets.EXTENTS)
 
     def stop_points(self, rows: DataFrame, waits: Mapping[str, timedelta]) -> list[resets.StopPoint]:
         """The stops in a batch of outcomes that are not halves.

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from framework.spark.columns import by_source
+from framework.spark.local_frame import local_frame
 from silver.epochs.history import History, PartitionStart
 from silver.epochs.resets import Landing
 
@@ -41,7 +42,7 @@ def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, 
         for place, starts in places
         if place[0] in known
     ]
-    starts = F.broadcast(messages.sparkSession.createDataFrame(rows, _STARTS))
+    starts = F.broadcast(local_frame(messages.sparkSession, rows, _STARTS))
     joined = messages.join(starts, ["source", "topic", "partition"], "left")
     own = landing_order() if "ingested_at" in messages.columns else _before_all()
     sent = F.unix_micros("timestamp") if "timestamp" in messages.columns else F.lit(None).cast("bigint")

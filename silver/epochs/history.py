@@ -20,6 +20,7 @@ from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, TableReader
+from framework.spark.local_frame import local_frame
 from framework.text.times import micros_of
 from silver.epochs.stop_points import FOLLOWS, OLDER_TOPIC, UNDECIDED, UNKNOWN_TOPIC, Landing, StopPoint
 
@@ -287,7 +288,7 @@ def append_rows(
     """Append rows to `ops/epochs`; with a transaction, only once."""
     from pyspark.sql import functions as F
 
-    frame = spark.createDataFrame([astuple(row) for row in rows], _ROW).withColumns(
+    frame = local_frame(spark, [astuple(row) for row in rows], _ROW).withColumns(
         {t: F.timestamp_micros(t) for t in _TIMES}
     )
     frame = frame.withColumn("recorded_at", F.current_timestamp())

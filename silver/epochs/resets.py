@@ -26,6 +26,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.spark.columns import by_source
+from framework.spark.local_frame import local_frame
 from silver.decoding.format import Format
 from silver.epochs.stop_points import (
     FOLLOWS,
@@ -331,7 +332,7 @@ def _frame_of(rows: DataFrame, stops: Sequence[StopPoint]) -> DataFrame:
     """
     places = [(stop.source, stop.topic, stop.partition, stop.at) for stop in stops]
     schema = "source string, topic string, `partition` int, stop struct<restart:int,offset:bigint>"
-    frame = rows.sparkSession.createDataFrame(places, schema)
+    frame = local_frame(rows.sparkSession, places, schema)
     return F.broadcast(frame.groupBy(*_PARTITION).agg(F.min("stop").alias("stop")))
 
 

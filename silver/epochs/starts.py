@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from framework.spark.local_frame import local_frame
 from silver.epochs.assignment import landing_order
 from silver.epochs.history import PartitionStart, TopicStart
 from silver.epochs.stop_points import StopPoint
@@ -120,4 +121,4 @@ def _restart() -> Column:
 
 def _frame_of(rows: DataFrame, stops: Sequence[StopPoint]) -> DataFrame:
     found = [(n, s.source, s.topic, s.partition, s.offset, s.restart, s.landed) for n, s in enumerate(stops)]
-    return F.broadcast(rows.sparkSession.createDataFrame(found, _STOPS))
+    return F.broadcast(local_frame(rows.sparkSession, found, _STOPS))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from framework.spark.local_frame import local_frame
 from silver.epochs.assignment import with_epochs
 from silver.epochs.history import History
 from silver.epochs.resets import UNKNOWN_TOPIC, StopPoint
@@ -42,7 +43,7 @@ def find_unknown_topics(
     ]
     if not starts:
         return []
-    frame = F.broadcast(messages.sparkSession.createDataFrame(starts, _STARTS))
+    frame = F.broadcast(local_frame(messages.sparkSession, starts, _STARTS))
     sent = F.unix_micros("timestamp")
     between = messages.where("relanding IS NULL").join(frame, [*_PARTITION, "epoch"])
     between = between.where((F.col("offset") < F.col("first")) & (sent < F.col("since")))

@@ -21,6 +21,7 @@ from framework.lakehouse.merge import Merge
 from framework.naming import text_literal
 from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
+from framework.spark.local_frame import local_frame
 from silver.batches.landings import upgrade_tables
 from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
@@ -112,8 +113,8 @@ def _of_places(run: Run, name: str, erasure: Erasure, places: DataFrame | None =
 def _places(run: Run, erasure: Erasure) -> DataFrame:
     """The coordinates of the messages with their epochs; 0 stands for an epoch that is not recorded."""
     epochs = erasure.epochs or (0,) * len(erasure.places)
-    return run.spark.createDataFrame(
-        [(*place, epoch) for place, epoch in zip(erasure.places, epochs, strict=True)], _PLACES
+    return local_frame(
+        run.spark, [(*place, epoch) for place, epoch in zip(erasure.places, epochs, strict=True)], _PLACES
     )
 
 

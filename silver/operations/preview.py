@@ -21,6 +21,7 @@ from framework.contracts.table_names import (
 )
 from framework.contracts.table_schemas import CHANGES
 from framework.pipeline.layer import Preview, Run
+from framework.spark.local_frame import local_frame
 from framework.spark.tuning import tune_for_rows
 from silver.batches import batch_counts, changes_table
 from silver.batches.arrival import BatchExtent, batch_extent
@@ -116,7 +117,7 @@ def _rows(
     counted = [(*row, arrived.landed_at) for row in counts]
     return {
         CHANGES_TABLE: changes,
-        BATCHES_TABLE: spark.createDataFrame(counted, batch_counts.COUNTS_SCHEMA),
+        BATCHES_TABLE: local_frame(spark, counted, batch_counts.COUNTS_SCHEMA),
         SCHEMAS_TABLE: schemas,
         STATEMENTS_TABLE: changes_table.statements_of(changes),
     }

@@ -23,6 +23,7 @@ from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.lakehouse.merge import Merge
 from framework.naming import dotted_name
 from framework.pipeline.fault_injection import crash_point
+from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
 from silver.batches import changes_table, encodings, landings
 from silver.batches.arrival import BatchExtent
@@ -125,7 +126,7 @@ def rows_of_tables(changes: DataFrame, source: str, tables: Mapping[TableName, s
         return mine.where(F.col("sequence") >= since) if since else mine
     rows = [(name.database, name.schema, name.table, since) for name, since in tables.items()]
     schema = "of_database string, of_schema string, of_table string, since string"
-    wanted = F.broadcast(changes.sparkSession.createDataFrame(rows, schema))
+    wanted = F.broadcast(local_frame(changes.sparkSession, rows, schema))
     is_wanted = [
         *(changes[part].eqNullSafe(wanted[f"of_{part}"]) for part in ("database", "schema", "table")),
         (wanted["since"] == "") | (changes["sequence"] >= wanted["since"]),

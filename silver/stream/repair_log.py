@@ -18,6 +18,7 @@ from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import REPAIRS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.small_files import is_there, read_note, write_note
+from framework.spark.local_frame import local_frame
 
 _SCHEMA = (
     "number bigint, repair string, state string, source string, database string, schema string, "
@@ -95,7 +96,7 @@ def _record(spark: SparkSession, lake: Lakehouse, known: list[_Row], rows: list[
 
 
 def _append(spark: SparkSession, lake: Lakehouse, rows: list[_Row]) -> None:
-    frame = spark.createDataFrame(rows, _SCHEMA).withColumn("recorded_at", F.current_timestamp())
+    frame = local_frame(spark, rows, _SCHEMA).withColumn("recorded_at", F.current_timestamp())
     lake.append(frame.coalesce(1), REPAIRS_TABLE)
 
 

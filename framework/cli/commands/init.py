@@ -112,7 +112,9 @@ def _writing(file: Path, *, exists: str) -> Iterator[None]:
             "CONFIG_NOT_WRITABLE",
             found=error.strerror or str(error),
             where=str(file),
-            action="name a file in a folder that is there",
+            action="name a file in a folder that you may write to"
+            if isinstance(error, PermissionError)
+            else "make the folder first, or name a file in one that is there",
         ) from None
 
 

@@ -40,6 +40,12 @@ COMMANDS = command_line().commands
         (["seed", "shop.orders", "--from", "f"], "missing option '--position'\n", "`mainstem seed --help`"),
         (["sql", "SELECT 1", "--limit", "ten"], "invalid value for '--limit'", "`mainstem sql --help`"),
         (["status", "--env", "A=1,B"], "'B' has no name and value", "write NAME=VALUE"),
+        (
+            ["--config", "x.yml", "run"],
+            "no option --config\n",
+            "behind the command: `mainstem COMMAND --config",
+        ),
+        (["-c", "x.yml", "run"], "no option -c\n", "behind the command: `mainstem COMMAND -c …`"),
         (["init", "--verbose"], "no option --verbose\n", "`mainstem init --help`"),
     ],
 )

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from framework.cli.output import account_line, next_steps, quality_line, run_lines, run_table
+import pytest
+
+from framework.cli.output import account_line, next_steps, print_status, quality_line, run_lines, run_table
 from framework.pipeline.layer import TableLine
 
 TABLES = (
@@ -26,6 +28,23 @@ def test_a_run_that_found_nothing_has_its_totals_alone() -> None:
         " done: 0 changes from 0 messages (0 halves merged, 0 heartbeats, 0 duplicates, 0 quarantined, 0 "
         "waiting) in 0.0 s"
     ]
+
+
+def test_a_run_of_bronze_alone_says_what_has_landed() -> None:
+    assert run_lines((), {"landed": 163, "files": 12}, 4.1) == [
+        " done: 163 messages landed from 12 files in 4.1 s"
+    ]
+    assert run_lines((), {"landed": 1, "files": 0}, 4.1) == [" done: 1 message landed in 4.1 s"]
+
+
+def test_a_status_has_what_parks_a_table_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    table = {
+        "database": "shop", "schema": None, "table": "orders", "state": "PARKED", "rows": 1, "behind": 1,
+        "changes_applied": 1, "bad_values": 0, "keys": ["id"],
+        "reason": "GATE_FAILED\n  found: 3 of 5 rows break price_is_known\n  where: x\n  do:    y",
+    }  # fmt: skip
+    print_status({"pipeline": "shop", "tables": [table]}, is_json=False)
+    assert "GATE_FAILED: 3 of 5 rows break price_is_known" in " ".join(capsys.readouterr().out.split())
 
 
 def test_one_of_each_is_counted_in_the_singular() -> None:

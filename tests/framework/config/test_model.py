@@ -339,7 +339,7 @@ tables:
             "sources.orders.pairing_timeout",
             "shorter",
         ),
-        ("epoch: 3", "epoch: 0", "CONFIG_BAD_VALUE", "sources.orders.epoch", "greater than or equal to 1"),
+        ("epoch: 3", "epoch: 0", "CONFIG_BAD_VALUE", "sources.orders.epoch", "a number from 1"),
         ("epoch: 3", "epoch: '3'", "CONFIG_WRONG_TYPE", "sources.orders.epoch", "whole number"),
         ("epoch: 3", "epoch: true", "CONFIG_WRONG_TYPE", "sources.orders.epoch", "whole number"),
         ("  orders:", "  ../orders:", "CONFIG_BAD_VALUE", "sources", "letter"),
@@ -381,7 +381,11 @@ tables:
         ),
         ("${env:SECRET}", "${secret:a/b}", "CONFIG_SECRET_UNAVAILABLE", "sources.crm.kafka", "${env:NAME}"),
         ("${env:SECRET}", "${evn:X}", "CONFIG_BAD_REFERENCE", "sources.crm.kafka", "'env'"),
-        ("tables:", "tables: [", "CONFIG_NOT_YAML", "line", "YAML"),
+        ("tables:", "tables: [", "CONFIG_NOT_YAML", "line", "indentation by spaces"),
+        ("./lakehouse", "./mainstem.yml", "CONFIG_BAD_VALUE", "lakehouse", "name a folder"),
+        ("./lakehouse", "./mainstem.yml/below", "CONFIG_BAD_VALUE", "lakehouse", "name a folder"),
+        ('"decimal(12, 2)"', "decimal(12", "CONFIG_BAD_VALUE", "tables[1].columns.price.type", "in quotes"),
+        ("{decode: utf8}", "string", "CONFIG_WRONG_TYPE", "tables[1].columns.photo", "{type: "),
     ],
 )
 def test_refusals_name_place_and_remedy(

@@ -126,6 +126,24 @@ def test_a_function_of_the_session_under_a_name_of_sparks_is_refused(
     _is_refused(other, lake, "SELECT id FROM bronze.messages GROUP BY id HAVING max(upper(id)) > ''")
 
 
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("SELECT id FORM bronze.messages WHERE", "(line 1, pos "),
+        ("SELECT id,\n  1 +* 2\nFROM bronze.messages", "(line 2, pos "),
+        ("SELECT 1 +", "at the end of the query"),
+        ("SELECT idd FROM bronze.messages", "line 1 pos 7"),
+    ],
+)
+def test_wrong_syntax_is_told_with_the_line_of_the_query(
+    spark: SparkSession, lake: Lakehouse, query: str, found: str
+) -> None:
+    with pytest.raises(MainstemError) as refusal:
+        answer(spark, lake, query, 10)
+    assert (refusal.value.condition, refusal.value.exit_code) == ("SQL_FAILED", 1)
+    assert found in refusal.value.found
+
+
 def _is_refused(spark: SparkSession, lake: Lakehouse, query: str) -> None:
     with pytest.raises(MainstemError) as refusal:
         answer(spark, lake, query, 10)

@@ -72,6 +72,28 @@ def test_a_pattern_that_matches_no_table_is_told_with_the_nearest_one() -> None:
     assert unmatched(["shop.ordrs"], set(), "tables") == ()
 
 
+def test_a_replica_that_stays_behind_its_exclusion_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline = GoldPipeline(spark, tmp_path / "p")
+    pipeline.add_batch(insert("item", 1, {"id": "1"}), insert("t", 2, {"id": "1"}))
+    assert run_gold(spark, pipeline.lake, pipeline.config, "run").notes == ()
+    pipeline.configure("  - {match: db.item, exclude: true}\n")
+    told = "excluded, but still there, and no longer kept up: the replica of db.item"
+
+    assert run_gold(spark, pipeline.lake, pipeline.config, "run").notes == (told,)
+    pipeline.add_batch(insert("t", 3, {"id": "2"}))
+    assert run_gold(spark, pipeline.lake, pipeline.config, "run").notes == (told,)
+
+
+def test_keys_that_have_no_effect_are_told(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline = GoldPipeline(spark, tmp_path / "p", "  - {match: 'db.*', keys: [n]}\n")
+    pipeline.add_batch(insert("item", 1, {"id": "1", "n": "1"}), insert("t", 2, {"n": "1"}, keys=None))
+    found = run_gold(spark, pipeline.lake, pipeline.config, "run")
+    assert {one.state.name.table: one.notes for one in found.tables} == {
+        "item": ("its key is (id), which the feed names: `keys` of the configuration has no effect",),
+        "t": (),
+    }
+
+
 def test_a_misspelt_exclusion_is_told_and_one_that_works_is_not(spark: SparkSession, tmp_path: Path) -> None:
     rules = "  - {match: db.t, exclude: true}\n  - {match: db.itm, exclude: true}\n  - {match: 'db.*'}\n"
     pipeline = GoldPipeline(spark, tmp_path / "p", rules)

@@ -1,0 +1,39 @@
+"""Frames of a few rows of this process. It imports what it needs late: its users also run without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_PARSED: dict[str, StructType] = {}
+
+
+def local_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str | StructType) -> DataFrame:
+    """The rows as a frame.
+
+    PySpark sends a list of rows through a Python worker, which takes a fifth of a second in the first job
+    that reads them; a table of Arrow goes to the JVM at once.
+
+    Args:
+        spark: The session.
+        rows: Each has one value for each column, in their order. Times without a zone are in UTC.
+        schema: The columns, as a type or as Spark SQL writes them.
+    """
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    kinds = _parsed(spark, schema) if isinstance(schema, str) else schema
+    fields = to_arrow_schema(kinds)
+    columns = list(zip(*rows, strict=True)) or [()] * len(fields)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=fields), kinds)
+
+
+def _parsed(spark: SparkSession, schema: str) -> StructType:
+    if schema not in _PARSED:
+        _PARSED[schema] = spark.createDataFrame([], schema).schema
+    return _PARSED[schema]
