@@ -33,11 +33,13 @@ from bronze.headers import escape_reserved_headers
 from bronze.offset_ranges import OffsetRange, first_failing, new_ranges, read_ranges
 from bronze.record_times import representable_time
 from bronze.source import Discovery, Feed, Part, SourceKind
+from bronze.sources.brokers import why_unreachable
 from framework.config.sources import Kafka
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
 from framework.lakehouse.checkpoint_files import newest_offsets
+from framework.spark.session import is_connect
 
 DEFAULTS: Mapping[str, str] = {
     "startingOffsets": "earliest",
@@ -122,7 +124,20 @@ def reader_options(kafka: Kafka) -> dict[str, str]:
 
 
 def discover(spark: SparkSession, feed: Feed, state: str) -> Discovery:
-    """Never idle: the stream itself asks the broker what is new, and starts no batch where nothing is."""
+    """Never idle: the stream itself asks the broker what is new, and starts no batch where nothing is.
+
+    Raises:
+        MainstemError: KAFKA_UNREACHABLE where no broker accepts a connection from this machine, if the driver
+            runs on it.
+    """
+    reason = None if is_connect(spark) else why_unreachable(_kafka(feed).bootstrap_servers)
+    if reason is not None:
+        raise MainstemError(
+            "KAFKA_UNREACHABLE",
+            found=f"no server of `bootstrap_servers` accepts a connection: {reason}",
+            where=f"source {feed.name}",
+            action="start the broker, or correct `bootstrap_servers`, and run again",
+        )
     return Discovery(is_idle=False)
 
 
