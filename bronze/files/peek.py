@@ -21,6 +21,15 @@ from framework.errors import ConfigurationError
 
 _GZIP = b"\x1f\x8b"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_BEGINNINGS = {
+    b"PK\x03\x04": Cause.ZIP,
+    b"PAR1": Cause.PARQUET,
+    b"Obj\x01": Cause.AVRO,
+    b"\x28\xb5\x2f\xfd": Cause.PACKED,  # zstd
+    b"BZh": Cause.PACKED,
+    b"\xfd7zXZ\x00": Cause.PACKED,
+}
+"""Files that hold no lines begin so."""
 _HEAD_BYTES = 64
 _LEAST_MESSAGES = 20
 _LEAST_BYTES = 16 * 1024 * 1024
@@ -36,7 +45,7 @@ def peek_messages(path: Path, sample: Sample | None = None) -> Iterator[FiledMes
     A line that `kcat -J` could have printed is read in layout `kcat`, any other line in layout `lines`.
     Compressed files are decompressed. A file that a run would not read as it is (UTF-16, gzip under another
     name) begins with a message whose fault says so. Hidden and unfinished files are left out, and empty lines
-    are no messages.
+    are no messages. Of a file that holds no lines of text there is that message alone.
 
     Raises:
         ConfigurationError: NO_SUCH_PATH.
@@ -113,7 +122,7 @@ def _messages(place: str, name: str, folder: str, sample: Sample | None = None) 
             stream.seek(0)
             if cause is not None:
                 yield replace(_faulty(name, 1, str(cause)), cause=cause)
-            if cause is Cause.UTF16:
+            if cause is Cause.UTF16 or cause in _BEGINNINGS.values():
                 return
             chunks = without_long_zeros(_chunks(stream))
             for number, line in split_lines(chunks if sample is None else _limited(chunks, sample)):
@@ -136,6 +145,9 @@ def _messages(place: str, name: str, folder: str, sample: Sample | None = None) 
 
 def _cause(head: bytes, name: str) -> Cause | None:
     """Why a run would not read the file as it is, judged by its first bytes; None where it would."""
+    for beginning, cause in _BEGINNINGS.items():
+        if head.startswith(beginning):
+            return cause
     is_compressed, is_named_so = head.startswith(_GZIP), name.endswith(".gz")
     if is_compressed != is_named_so and head:
         return Cause.GZIP if is_compressed else Cause.NO_GZIP

@@ -18,6 +18,11 @@ class Cause(StrEnum):
     UTF16 = "utf16"
     GZIP = "gzip"
     NO_GZIP = "no_gzip"
+    PACKED = "packed"
+    ZIP = "zip"
+    PARQUET = "parquet"
+    AVRO = "avro"
+    CSV = "csv"
 
 
 @dataclass(frozen=True, slots=True)

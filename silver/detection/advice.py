@@ -5,9 +5,10 @@
     array           a JSON array, or a part of one that is written over several lines
     key_before      a key and a tab before the message, as console consumers print it
     envelope        the envelope of a REST proxy around the message
+    csv             values with separators, in a file whose name says so
 
-The reader that opens a file finds three more causes: UTF-16, gzip under another name, and a name in `.gz`
-without gzip.
+The reader that opens a file finds more causes: UTF-16, gzip under another name, a name in `.gz` without gzip,
+and files that hold no lines (archives, Parquet, Avro).
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ _AROUND = frozenset(
 )
 """Members that REST proxies and consoles write around a message."""
 _MOST_FILES = 10_000
+_ROWS = "write the changes as JSON, one message on a line; rows of a dump are for `mainstem seed`"
+_CSV_ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _KEEPING = "or consume with `kcat -J`, which keeps keys and offsets"
 
 _TEXTS = {
@@ -66,6 +69,11 @@ _TEXTS = {
     Cause.UTF16: "text in UTF-16: write it in UTF-8 (`iconv -f UTF-16 -t UTF-8 {file}`)",
     Cause.GZIP: "gzip under a name that does not end in .gz: rename it (`mv {file} {file}.gz`)",
     Cause.NO_GZIP: "a name that ends in .gz, and no gzip: rename it, or compress it",
+    Cause.PACKED: "compressed by zstd, bzip2 or xz: unpack it, or compress it by gzip as `….gz`",
+    Cause.ZIP: "a ZIP archive: unpack it (`unzip {file}`)",
+    Cause.PARQUET: f"Parquet, which holds rows and no messages: {_ROWS}",
+    Cause.AVRO: "Avro: let the connector write JSON (`value.converter=…JsonConverter`), or convert it",
+    Cause.CSV: f"CSV, which holds rows and no messages: {_ROWS}",
 }
 
 
@@ -90,6 +98,8 @@ class Causes:
         if known is not None and not _is_object(line):
             return known
         cause, path = cause_of(line)
+        if cause is None and filed.file.lower().endswith(_CSV_ENDINGS) and not line.startswith(b"{"):
+            cause = Cause.CSV
         if cause is not None:
             self.paths.setdefault(cause, path)
         if cause in (Cause.SEVERAL_LINES, Cause.ARRAY) and len(self.of_files) < _MOST_FILES:

@@ -108,6 +108,7 @@ class TopicMessages:
 def _lines(answer: Mapping[str, Any], place: str, noun: str) -> Iterator[str | TextTable]:
     if not answer["messages"]:
         yield f"{place}: {_why_empty(answer['file_count']) if noun == 'file' else 'no message'}"
+        yield from (advised(cause) for cause in answer["advice"])
         return
     layouts = ", ".join(f"{name} ({count:,})" for name, count in answer["layouts"].items())
     sizes = f"{quantity(len(answer['files']), noun)}, {quantity(answer['messages'], 'message')}"

@@ -110,6 +110,17 @@ def test_init_says_that_a_folder_has_no_file(tmp_path: Path, capsys: pytest.Capt
     assert not (tmp_path / "mainstem.yml").exists()
 
 
+def test_detect_says_what_a_file_without_a_message_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes('{"op":"c"}\n'.encode("utf-16"))
+    (tmp_path / "b.zip").write_bytes(b"PK\x03\x04")
+    assert main(["detect", str(tmp_path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("2 files without a message")
+    assert ["iconv" in lines[1], "unzip" in lines[2]] == [True, True]
+
+
 def test_detect_says_that_a_feed_is_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("oms_canal", "datahub_tuple"):
         (tmp_path / f"{name}.jsonl").write_text(str(demonstration.sample(name)))

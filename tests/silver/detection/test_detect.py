@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -366,6 +368,37 @@ def test_a_file_that_is_written_in_another_way_gets_one_line_of_advice(
     assert sum(each["messages"] for each in found["formats"]) <= 1, (
         "the last line of an array can be a message"
     )
+
+
+@pytest.mark.parametrize(
+    ("cause", "content", "words"),
+    [
+        ("zip", b"PK\x03\x04\x14\x00" + OMS, "unzip feed.json"),
+        ("parquet", b"PAR1\x15\x04" + b"\n" * 9 + b"PAR1", "mainstem seed"),
+        ("avro", b"Obj\x01\x04" + OMS, "JsonConverter"),
+        ("packed", b"\x28\xb5\x2f\xfd" + OMS, "by gzip"),
+        ("packed", bz2.compress(OMS), "by gzip"),
+        ("packed", lzma.compress(OMS), "by gzip"),
+    ],
+)
+def test_a_file_that_holds_no_lines_is_named_and_not_read(
+    tmp_path: Path, cause: str, content: bytes, words: str
+) -> None:
+    (tmp_path / "feed.json").write_bytes(content)
+    found = detect(peek_messages(tmp_path), FORMATS)
+    ((advised, text),) = [(each["cause"], each["advice"]) for each in found["advice"]]
+    assert (advised, found["messages"], found["unread_reasons"]) == (cause, 0, {cause: 1})
+    assert words in text
+
+
+def test_rows_with_separators_are_told_as_such_by_the_name_of_their_file(tmp_path: Path) -> None:
+    (tmp_path / "rows.CSV").write_bytes(b"id,name\n1,a\n2,b\n")
+    (tmp_path / "feed.jsonl").write_bytes(OMS + b"\n1,a\n")
+    found = detect(peek_messages(tmp_path), FORMATS)
+    assert [(each["cause"], each["files"], each["lines"]) for each in found["advice"]] == [
+        ("csv", ["rows.CSV"], 3)
+    ]
+    assert (only(found)["messages"], found["unread_count"], len(found["unread"])) == (1, 4, 1)
 
 
 def test_gzip_under_a_wrong_name_is_read_and_reported_once(tmp_path: Path) -> None:
