@@ -32,6 +32,13 @@ _UNKNOWN = frozenset(
     }
 )
 _PLACE = re.compile(r"\bline (\d+)(,?) pos (\d+)")
+_NEAR = re.compile(r"\bnear '(\w+)'")
+_BEGINNING = """
+    ALTER ANALYZE CALL COPY CREATE DELETE DROP GRANT INSERT MERGE OPTIMIZE REFRESH REPLACE RESTORE REVOKE
+    SELECT SET TRUNCATE UPDATE VACUUM
+"""
+_STATEMENTS = frozenset(_BEGINNING.split())
+"""Words with which another statement begins, where a query has none of them."""
 _MOST_VIEWS = 1_000
 _FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
 """Spark's setting for names such as `` text.`/etc/passwd` ``, which read any file."""
@@ -142,7 +149,12 @@ def _analysed(session: QuerySession, analyse: Callable[[], _T], query: str) -> _
         try:
             return analyse()
         except ParseException as error:
-            raise _failed_at(_syntax(error, query), query) from None
+            words = _first_line(error)
+            if (found := _NEAR.search(words)) and found[1].upper() in _STATEMENTS:
+                raise _not_a_query(
+                    f"the word {found[1].upper()}, with which another statement begins", query
+                ) from None
+            raise _failed_at(_syntax(words, query), query) from None
         except AnalysisException as error:
             _open(session, error, query)
     raise MainstemError(
@@ -239,12 +251,12 @@ def _failed_at(found: str, query: str, action: str = "mend the query; nothing wa
     return MainstemError("SQL_FAILED", found=found, where=_where(query), action=action)
 
 
-def _syntax(error: ParseException, query: str) -> str:
+def _syntax(words: str, query: str) -> str:
     """Spark's words for wrong syntax, with the line of the query itself."""
-    place = _PLACE.search(_first_line(error))
+    place = _PLACE.search(words)
     if place is not None and int(place[1]) - 1 > len(query.strip().splitlines()):
         return "wrong syntax at the end of the query"
-    return _with_own_line(_first_line(error))
+    return _with_own_line(words)
 
 
 def _with_own_line(words: str) -> str:

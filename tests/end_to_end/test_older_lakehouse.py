@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 from framework.cli import main
 from framework.demo import feeds
 from framework.lakehouse.lakehouse import Lakehouse
+from tests.archives import unpack
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = ROOT / "tests/fixtures/lakehouses/before_rooms.tar.xz"
@@ -55,8 +55,7 @@ def test_a_lakehouse_of_earlier_code_is_read_continued_and_rebuilt(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(old, filter="data")
+    unpack(ARCHIVE, old)
     with (old / "mainstem.yml").open("a") as config:
         config.write("quality: false\n")
     new.mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tarfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import import_module
@@ -31,6 +30,7 @@ from framework.pipeline.status import read_status
 from framework.report.collect import collect
 from framework.report.json_document import document
 from silver.layer import LAYER as SILVER
+from tests.archives import unpack
 from tests.end_to_end.test_without_java import ARCHIVE, ROOT
 
 VALUES: dict[str, Any] = {
@@ -58,8 +58,7 @@ def queries() -> Iterator[tuple[str, Query]]:
 def config(tmp_path_factory: pytest.TempPathFactory) -> Config:
     """A lakehouse of earlier code: it has history, halves that wait, and messages in quarantine."""
     folder = tmp_path_factory.mktemp("kept")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    unpack(ARCHIVE, folder)
     return load_config(folder / "mainstem.yml", formats=SILVER.options())
 
 

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.archives import unpack
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = ROOT / "tests/fixtures/lakehouses/before_rooms.tar.xz"
@@ -25,8 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Its replicas are where its log says, so that their rows are counted.
     """
     folder = tmp_path_factory.mktemp("kept")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    unpack(ARCHIVE, folder)
     return folder
 
 
