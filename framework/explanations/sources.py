@@ -163,7 +163,8 @@ EXPLANATIONS = (
     Explanation(
         "KAFKA_UNREACHABLE",
         "No Kafka broker answers.",
-        "The broker is down, the address is wrong, or a firewall blocks the port.",
+        "The broker is down, the address is wrong, or a firewall blocks the port. A run tries each server "
+        "three times within seconds before it asks for messages.",
         "Start the broker, or correct `bootstrap_servers`, and run again.",
         'Write: `bootstrap_servers: "broker1:9092,broker2:9092"`.',
     ),
