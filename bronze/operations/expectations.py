@@ -9,10 +9,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
-from framework.contracts.expectations import CheckTarget, PreviousResults, Rule
+from framework.contracts.expectations import CheckTarget, KnownFindings, PreviousResults, Rule
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGE_AT
 from framework.pipeline.layer import Run
+from framework.quality.memory import memory_of
+from framework.quality.row_checks import passed
 from framework.quality.rules import digest
 
 RULES = tuple(Rule(f"not_null({name})", "not_null", (name,)) for name in (*MESSAGE_AT, "ingested_at"))
@@ -40,4 +42,17 @@ def expectations(run: Run, past: PreviousResults) -> Sequence[CheckTarget]:
         fresh = messages if since is None else messages.where(F.col("ingested_at") >= F.lit(since))
         return fresh.select(*MESSAGE_AT, "ingested_at")
 
-    return (replace(subject, rows=rows, size=run.lake.read(run.spark, MESSAGES_TABLE).count()),)
+    memory = memory_of(run)
+    new = memory.new_rows(MESSAGES_TABLE, memory.marks.get(MESSAGES_TABLE), (*MESSAGE_AT, "ingested_at"))
+    if new is None or has_failed:
+        return (replace(subject, rows=rows, size=run.lake.read(run.spark, MESSAGES_TABLE).count()),)
+    is_complete = not any(new[name].null_count for name in new.column_names)
+    findings = [passed(rule, new.num_rows) for rule in RULES]
+    return (
+        replace(
+            subject,
+            rows=rows,
+            size=new.num_rows,
+            known_findings=lambda: KnownFindings(findings) if is_complete else None,
+        ),
+    )

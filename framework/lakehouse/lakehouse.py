@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ from framework.spark.local_frame import local_frame
 if TYPE_CHECKING:  # the names of tables and places are also asked by commands that need no Spark
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
     from pyspark.sql.types import StructField, StructType
+
+    from framework.lakehouse.local_tables import LocalTable
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME_PARTS = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
@@ -180,6 +182,34 @@ class Lakehouse:
             column: F.lit(None).cast(kind) for column, kind in given.items() if column not in rows.columns
         }
         return rows.withColumns(lacking) if lacking else rows
+
+    def is_empty(self, spark: SparkSession, name: str) -> bool:
+        """Whether the table has no row or does not exist; the log of a local table tells it without a job."""
+        if not self.exists(spark, name):
+            return True
+        return self.is_empty_by_log(spark, name) or self.read(spark, name).isEmpty()
+
+    def is_empty_by_log(self, spark: SparkSession, name: str) -> bool:
+        """Whether the log of a local table says that it has no row or does not exist; runs no job."""
+        if name in self.added or local_log(self.location(name)) is None:
+            return False
+        found = self._newest_by_log(spark, name)
+        return found.files == () if found is not None else self.version(spark, name) is None
+
+    def columns(self, spark: SparkSession, name: str) -> Sequence[str]:
+        """The columns of a table that exists; the log of a local table tells them without a job."""
+        found = self._newest_by_log(spark, name)
+        if found is None:
+            return self.read(spark, name).columns
+        return [column["name"] for column in found.schema["fields"]]
+
+    def _newest_by_log(self, spark: SparkSession, name: str) -> LocalTable | None:
+        from framework.lakehouse.local_tables import local_table
+
+        location = self.location(name)
+        if name in self.added or local_log(location) is None:
+            return None
+        return local_table(location, table_version(spark, location))
 
     def append(
         self,

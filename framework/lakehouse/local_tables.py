@@ -18,14 +18,19 @@ import pyarrow as pa
 
 from framework.lakehouse.lakehouse import is_path
 
-READ_BY_ALL = 1
-"""The protocol of tables whose files are their rows: without deletion vectors and column mapping."""
+_WITHOUT_FEATURES, _WITH_FEATURES = 1, 3
+"""Versions of a table's protocol for readers: as at first, and with a list of features."""
+_HARMLESS = frozenset({"timestampNtz"})
+"""Features that change no row, no name and no other type: a column is a time without a zone."""
 _REWRITES = ("remove", "metaData", "protocol")
 _FAULTS = (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException)
 
 
 class Mark(NamedTuple):
-    """A version of a table; `table` is the id that Delta gave it, which a new table in its place lacks."""
+    """A version of a table; `table` is the id that Delta gave it, which a new table in its place lacks.
+
+    Version -1 is the time before its first version.
+    """
 
     table: str
     version: int
@@ -57,6 +62,11 @@ class LocalTable:
     files: tuple[DataFile, ...] | None
 
 
+def has_plain_files(version: int, features: Iterable[str] | None) -> bool:
+    """Whether the files of a table with this protocol for readers are its rows, and no other ones."""
+    return version == _WITHOUT_FEATURES or (version == _WITH_FEATURES and set(features or ()) <= _HARMLESS)
+
+
 def local_table(location: str, version: int | None) -> LocalTable | None:
     """The table in its newest version, which is `version`; None where only Spark can read it."""
     if version is None or not is_path(location) or "://" in location:
@@ -64,7 +74,8 @@ def local_table(location: str, version: int | None) -> LocalTable | None:
     try:
         said = json.loads((_log(location) / f"{version:020d}.crc").read_text(encoding="utf-8"))
         metadata, protocol = said["metadata"], said["protocol"]
-        if protocol["minReaderVersion"] != READ_BY_ALL or metadata["partitionColumns"]:
+        features = protocol.get("readerFeatures")
+        if not has_plain_files(protocol["minReaderVersion"], features) or metadata["partitionColumns"]:
             return None
         files = _files(location, said["allFiles"]) if said.get("allFiles") is not None else None
         if files is not None and (len(files), sum(file.size for file in files)) != (
@@ -91,7 +102,7 @@ def appended_files(location: str, since: Mark, until: Mark) -> tuple[DataFile, .
     try:
         for version in range(since.version + 1, until.version + 1):
             actions = _commit(location, version)
-            if any(name in action for action in actions for name in _REWRITES[1:]):
+            if version and any(name in action for action in actions for name in _REWRITES[1:]):
                 return None
             moves = [action[name] for action in actions for name in ("add", "remove") if name in action]
             if all(not move["dataChange"] for move in moves):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.lakehouse.local_tables import READ_BY_ALL, DataFile, read_files
+from framework.lakehouse.local_tables import DataFile, has_plain_files, read_files
 from framework.lakehouse.newest_tables import is_read_locally
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ def _rows_above(
 
     (column, number), kinds = least, to_arrow_schema(schema)
     opened = open_local(location)
-    if opened.protocol().min_reader_version != READ_BY_ALL or opened.metadata().partition_columns:
+    protocol = opened.protocol()
+    is_plain = has_plain_files(protocol.min_reader_version, protocol.reader_features)
+    if not is_plain or opened.metadata().partition_columns:
         return None
     actions = pa.table(opened.get_add_actions(flatten=True)).select(
         ["path", "size_bytes", "num_records", f"max.{column}"]

@@ -17,7 +17,12 @@ import pyarrow as pa
 
 from framework.contracts.expectations import PreviousResults
 from framework.contracts.quality import QualityResult
-from framework.contracts.table_names import QUALITY_RESULTS_TABLE
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    MESSAGES_TABLE,
+    QUALITY_RESULTS_TABLE,
+)
 from framework.lakehouse.local_tables import (
     DataFile,
     LocalTable,
@@ -53,6 +58,7 @@ class Memory:
         kept_offsets: What an earlier run has kept of the offsets of brokers, see `silver`.
         offsets: What this run keeps of them.
         version: The version of `ops/quality_results` that the results are from; -1 where there was none.
+        is_first: Nothing was ever judged: all rows are new.
     """
 
     run: Run
@@ -64,6 +70,7 @@ class Memory:
     kept_offsets: Mapping[str, Any] = field(default_factory=dict)
     offsets: Mapping[str, Any] = field(default_factory=dict)
     version: int = -1
+    is_first: bool = False
     _found: tuple[object, ...] = ()
     _tables: dict[str, LocalTable | None] = field(default_factory=dict)
     _rows: dict[tuple[str, Mark, tuple[str, ...]], pa.Table | None] = field(default_factory=dict)
@@ -105,7 +112,7 @@ def memory_of(run: Run) -> Memory:
 def recall(run: Run) -> Memory:
     """Begins the quality step of a run with what earlier runs have left."""
     version = _local_version(run, QUALITY_RESULTS_TABLE)
-    memory = _kept(run, version)
+    memory = _kept(run, version) if version is not None else _beginning(run)
     if memory is None:
         memory = Memory(run, read_previous_results(run.spark, run.lake))
     memory.version = -1 if version is None else version
@@ -145,7 +152,20 @@ def forget(run: Run) -> None:
         Path(path).unlink(missing_ok=True)
 
 
-def _kept(run: Run, version: int | None) -> Memory | None:
+def _beginning(run: Run) -> Memory | None:
+    """The memory of a lakehouse in which nothing was judged yet; None where its tables are not local."""
+    if _path(run) is None:
+        return None
+    memory = Memory(run, is_first=True)
+    tables = {name: memory.table(name) for name in (MESSAGES_TABLE, CHANGES_TABLE, BATCHES_TABLE)}
+    marks = {name: Mark(table.mark.table, -1) for name, table in tables.items() if table is not None}
+    memory.marks = marks
+    if BATCHES_TABLE in marks:
+        memory.kept_batches = {"mark": marks[BATCHES_TABLE], "top": -1, "rows": 0, "extents": []}
+    return memory
+
+
+def _kept(run: Run, version: int) -> Memory | None:
     path = _path(run)
     if path is None:
         return None

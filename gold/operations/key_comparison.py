@@ -110,7 +110,8 @@ class ImpliedKeys:
         changes = None if task is None else self._new_changes()
         if task is None or task.lineage.is_dropped or stored is None or changes is None:
             return None
-        if not 0 <= memory_of(self._run).batch <= since:
+        memory = memory_of(self._run)
+        if memory.batch > since or (memory.batch < 0 and not memory.is_first):
             return None
         try:
             rows = rows_as_implied(task, state, changes, since, stored)

@@ -20,6 +20,7 @@ from framework.config.tables import Deletes
 from framework.contracts.events import Image, Op
 from framework.lakehouse.local_tables import LocalTable, read_files
 from gold.changes.few_changes import FewChange, row_changes
+from gold.changes.former_keys import former_keys
 from gold.changes.profile import namings_for
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
@@ -45,6 +46,8 @@ class NotTold(Exception):
 def rows_as_implied(task: Task, state: TableState, changes: pa.Table, since: int, stored: LocalTable) -> int:
     """The rows of the keys that changes after the batch `since` touch, where all keys are as implied.
 
+    With -1 for `since` these are all changes, and no other key has a row.
+
     Args:
         task: The table.
         state: How far it is applied.
@@ -57,9 +60,11 @@ def rows_as_implied(task: Task, state: TableState, changes: pa.Table, since: int
     """
     layout = Layout(state.columns, state.keys, {})
     newest = _newest(_effects(_new_changes(task, state, changes, since), layout, task))
-    if not newest:
+    if not newest and since >= 0:
         return 0
-    found = _stored(layout, stored, newest)
+    found = _stored(layout, stored, newest if since >= 0 else None)
+    if since < 0 and not found.keys() <= newest.keys():
+        raise NotTold
     if not all(None not in key and _is_implied(found.get(key, ()), *last) for key, last in newest.items()):
         raise NotTold
     return sum(len(found.get(key, ())) for key in newest)
@@ -78,17 +83,19 @@ def _is_implied(rows: Sequence[str | None], sequence: str, has_row: bool) -> boo
 def _new_changes(task: Task, state: TableState, changes: pa.Table, since: int) -> list[FewChange]:
     if not changes.num_rows:
         return []
-    names = pa.array(sorted({segment.table.table for segment in task.lineage.segments}), pa.string())
-    mine = changes.filter(pc.is_in(changes["table"], value_set=names))
+    names_of_table = pa.array(sorted({segment.table.table for segment in task.lineage.segments}), pa.string())
+    mine = changes.filter(pc.is_in(changes["table"], value_set=names_of_table))
     if mine["half"].null_count < mine.num_rows:
         raise NotTold
     lineage = match_case(task.lineage, state.profile.evidence)
+    namings = namings_for(lineage, task.settings.schema_policy, state.profile)
     renamed = {
-        name
-        for naming in namings_for(lineage, task.settings.schema_policy, state.profile)
-        for name in (*naming.names, *naming.names.values(), *naming.defaults)
+        name for naming in namings for name in (*naming.names, *naming.names.values(), *naming.defaults)
     }
     if renamed & set(state.keys):
+        raise NotTold
+    layout = Layout(state.columns, state.keys, {})
+    if since < 0 and former_keys(state.profile, lineage, namings, layout) is not None:
         raise NotTold
     found = row_changes(mine, task.source, lineage)
     return [change for change in found if since < change.batch <= state.batch]
@@ -134,8 +141,8 @@ def _texts(image: Image | None, keys: Sequence[TableColumn]) -> tuple[str | None
     return tuple(image[key.name] for key in keys)
 
 
-def _stored(layout: Layout, stored: LocalTable, keys: Iterable[Key]) -> Mapping[Key, list[str | None]]:
-    """The sequences of the replica's rows with these keys."""
+def _stored(layout: Layout, stored: LocalTable, keys: Iterable[Key] | None) -> Mapping[Key, list[str | None]]:
+    """The sequences of the replica's rows with these keys, or with any; others may come with them."""
     if stored.files is None or sum(file.rows for file in stored.files) > MOST_ROWS:
         raise NotTold
     names = [layout.gold_names[key] for key in layout.keys]
@@ -146,8 +153,9 @@ def _stored(layout: Layout, stored: LocalTable, keys: Iterable[Key]) -> Mapping[
     rows = read_files(stored.files, [*names, _SEQUENCE, *marks])
     if rows is None:
         raise NotTold
-    first = rows[names[0]]
-    rows = rows.filter(pc.is_in(first, value_set=pa.array([key[0] for key in keys], first.type)))
+    if keys is not None:
+        first = rows[names[0]]
+        rows = rows.filter(pc.is_in(first, value_set=pa.array([key[0] for key in keys], first.type)))
     found: dict[Key, list[str | None]] = {}
     for row in zip(*(rows[name].to_pylist() for name in (*names, _SEQUENCE, *marks)), strict=True):
         if not (marks and row[-1]):

@@ -326,7 +326,7 @@ def upgrade_tables(spark: SparkSession, lake: Lakehouse, config: Config) -> None
 
 def is_of_earlier_release(spark: SparkSession, lake: Lakehouse, name: str) -> bool:
     """Whether a table of silver lacks columns that it has today."""
-    return not set(_OUTCOMES[name].names) <= set(lake.read(spark, name).columns)
+    return not set(_OUTCOMES[name].names) <= set(lake.columns(spark, name))
 
 
 def upgrade_table(spark: SparkSession, lake: Lakehouse, config: Config, name: str) -> None:

@@ -27,7 +27,7 @@ WAITING_VALUES = {f"`{name}`": f"s.`{name}`" for name in CHANGES.names}
 
 def has_pending(spark: SparkSession, lake: Lakehouse) -> bool:
     """Whether any half waits for its other half."""
-    return lake.exists(spark, PENDING_TABLE) and not lake.read(spark, PENDING_TABLE).isEmpty()
+    return not lake.is_empty(spark, PENDING_TABLE)
 
 
 def merge_pending(

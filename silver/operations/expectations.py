@@ -122,7 +122,7 @@ def _changes(
     )
 
     def known_of_all() -> KnownFindings | None:
-        findings = known_findings(memory, target, known, log, RULES if since >= 0 else ())
+        findings = known_findings(memory, target, known, log, RULES if since >= 0 or memory.is_first else ())
         return None if findings is None else KnownFindings(findings)
 
     return replace(target, known_findings=known_of_all)
@@ -147,7 +147,7 @@ def _quarantine(run: Run) -> CheckTarget:
     name = TableName(None, None, "quarantine")
     version = run.lake.version(run.spark, QUARANTINE_TABLE)
     target = CheckTarget("silver", None, name, version=version, suite=digest((QUARANTINED,)))
-    if version is None:
+    if version is None or run.lake.is_empty_by_log(run.spark, QUARANTINE_TABLE):
         return replace(target, known_findings=lambda: KnownFindings([_quarantined({}, ())]))
 
     def measured(spark: SparkSession) -> Sequence[Finding]:
@@ -170,7 +170,7 @@ def _pending(run: Run) -> CheckTarget:
     name = TableName(None, None, "pending")
     version = run.lake.version(run.spark, PENDING_TABLE)
     target = CheckTarget("silver", None, name, version=version, suite=digest((WAITING,)))
-    if version is None:
+    if version is None or run.lake.is_empty_by_log(run.spark, PENDING_TABLE):
         return replace(target, known_findings=lambda: KnownFindings([_waiting(0, None)]))
 
     def measured(spark: SparkSession) -> Sequence[Finding]:

@@ -63,8 +63,9 @@ def known_findings(
     """
     run, past = memory.run, memory.previous.results.get(target.id, ())
     held = {result.rule for result in past if result.success}
-    is_checked = set(target.rules) <= set(shape) and held >= {rule.name for rule in target.rules}
-    if log is None or not is_checked or not _is_continued(memory, target):
+    is_checked = set(target.rules) <= set(shape)
+    is_known = memory.is_first or held >= {rule.name for rule in target.rules}
+    if log is None or not is_checked or not is_known or not _is_continued(memory, target):
         return None
     changes = memory.new_rows(CHANGES_TABLE, memory.marks.get(CHANGES_TABLE), CHANGES.names)
     if changes is None or not log.has_counted(changes["batch"].to_pylist(), memory.batch):
@@ -75,8 +76,9 @@ def known_findings(
     if not run.config.quality.reconciliation:
         return findings
     last = memory.previous.of(target.id, ACCOUNTED.name)
-    if last is None or not held >= {ACCOUNTED.name, TRACEABLE.name, ONCE.name}:
+    if not memory.is_first and (last is None or not held >= {ACCOUNTED.name, TRACEABLE.name, ONCE.name}):
         return None
+    judged = last.checked_count if last is not None else 0
     has_transactions = log.has_transactions(memory.batch)
     messages = memory.new_rows(
         MESSAGES_TABLE,
@@ -90,11 +92,13 @@ def known_findings(
     transactions = _transactions(changes, messages) if has_transactions else []
     if gaps is None or transactions is None:
         return None
-    return [*findings, *all_accounted(last.checked_count + messages.num_rows, len(ids)), gaps, *transactions]
+    return [*findings, *all_accounted(judged + messages.num_rows, len(ids)), gaps, *transactions]
 
 
 def _is_continued(memory: Memory, target: CheckTarget) -> bool:
     """Whether the last verdicts are about the tables as they were when the memory was written."""
+    if memory.is_first:
+        return True
     mark = memory.marks.get(CHANGES_TABLE)
     past = memory.previous.results.get(target.id, ())
     return mark is not None and {(r.version, r.batch) for r in past} == {(mark.version, memory.batch)}

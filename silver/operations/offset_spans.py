@@ -70,6 +70,8 @@ def joined_spans(known: Spans, new: Spans) -> dict[Partition, Span] | None:
 
 def kept_spans(memory: Memory, epochs: SourceEpochs) -> Spans | None:
     """The spans of all messages that were judged; None where nothing is kept, or other sources counted."""
+    if memory.is_first:
+        return {}
     kept = memory.kept_offsets
     mark = memory.marks.get(MESSAGES_TABLE)
     if not kept or mark is None or kept["mark"] != list(mark) or kept["of"] != _sources(memory, epochs):

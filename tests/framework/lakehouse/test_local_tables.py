@@ -40,6 +40,7 @@ class Table:
         is_change: bool = True,
         table: str = "one",
         reader: int = 1,
+        features: Sequence[str] = ("deletionVectors",),
         **add: Any,
     ) -> str:
         """Commit a file with these ids, and without these files; returns the name of the file."""
@@ -65,7 +66,10 @@ class Table:
             "tableSizeBytes": sum(file["size"] for file in self.live.values()),
             "allFiles": list(self.live.values()),
             "metadata": {"id": table, "schemaString": json.dumps(SCHEMA), "partitionColumns": []},
-            "protocol": {"minReaderVersion": reader},
+            "protocol": {
+                "minReaderVersion": reader,
+                "readerFeatures": list(features) if reader > 1 else None,
+            },
         }
         (self.log / f"{self.version:020d}.crc").write_text(json.dumps(checksum))
         return name
@@ -178,7 +182,9 @@ def test_files_that_are_not_plain_rows_of_the_table_are_not_told(
 
 
 def test_a_table_that_readers_must_understand_more_of_is_not_told(table: Table) -> None:
-    table.commit([4], reader=3)
+    table.commit([4], reader=3, features=["timestampNtz"])
+    assert table.read() is not None
+    table.commit([4], reader=3, features=["timestampNtz", "columnMapping"])
     assert table.read() is None
 
 

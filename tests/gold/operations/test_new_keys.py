@@ -197,9 +197,19 @@ def _drawn(source: random.Random, number: int) -> dict[str, Any]:
     return change(sequence, op, key, source.randrange(10), **more)
 
 
+def test_a_row_that_no_change_put_there_is_not_told_where_all_changes_are_known(item: Compared) -> None:
+    changes = [change("1", "insert", 7), change("2", "insert", 8), change("3", "delete", 8)]
+    assert item.told(changes, [(7, "1")], since=-1) == 1
+    assert item.told(changes, [(7, "1"), (9, "1")]) == 1
+    assert item.told(changes, [(7, "1"), (9, "1")], since=-1) is None
+    assert item.told([], [(9, "1")], since=-1) is None
+    assert item.told([], [], since=-1) == 0
+
+
+@pytest.mark.parametrize("since", [2, -1])
 @pytest.mark.parametrize("deletes", list(Deletes))
 def test_what_is_told_is_what_spark_finds(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletes: Deletes
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deletes: Deletes, since: int
 ) -> None:
     """Drawn changes and rows: where this process finds nothing, Spark finds nothing in as many rows."""
     rule = Rule("implied_keys", "implied_keys")
@@ -211,7 +221,7 @@ def test_what_is_told_is_what_spark_finds(
         item = Compared(tmp_path, deletes=deletes, lineage=lineage)
         changes = [_drawn(source, number) for number in range(source.randrange(1, 6))]
         rows = _replica(item, changes, source)
-        found = item.told(changes, rows, since=2)
+        found = item.told(changes, rows, since=since)
         if found is None:
             continue
         told += 1
@@ -222,8 +232,8 @@ def test_what_is_told_is_what_spark_finds(
         lines = [{**dict.fromkeys(CHANGES.names), **one} for one in changes]
         for one in lines:
             one |= {side: None if one[side] is None else dict(one[side]) for side in ("before", "after")}
-        frame = spark.createDataFrame(lines, CHANGES).where("batch > 2 AND batch <= 9")
-        comparison = key_comparison._Comparison(item.task, item.state, rules, 2, frame)
+        frame = spark.createDataFrame(lines, CHANGES).where(f"batch > {since} AND batch <= 9")
+        comparison = key_comparison._Comparison(item.task, item.state, rules, since, frame)
         counts = comparison.counts(context).collect()[0][0]
         assert [int(count or 0) for count in counts] == [found, 0, 0, 0], json.dumps(
             [changes, rows], default=str
