@@ -43,6 +43,7 @@ from bronze.source import COMMITS_PER_BATCH, Discovery, Feed, Part, SourceKind, 
 from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.small_files import is_local, without_glob
 from framework.pipeline.fault_injection import crash_point
+from framework.spark.no_session import require_session
 
 PART_BYTES = 4 * 1024**3
 LARGEST_REMOTE = 256 * 1024**2
@@ -112,6 +113,7 @@ def _scan_folder(
     has_log = feed.lake.exists(spark, log_table(feed.name))
     if has_log and last.get("digest") == digest(list_files()):
         return None
+    require_session(spark)
     if not has_log and has_checkpoint(spark, feed):
         raise checkpoint_lost(
             feed, f"the log {feed.lake.location(log_table(feed.name))} of the files that were read is gone"

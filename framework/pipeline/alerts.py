@@ -86,6 +86,14 @@ class _Draft:
     note: Callable[[], None]
 
 
+def is_quiet(work: Run) -> bool:
+    """Whether a run without problems has nothing to tell to anybody."""
+    if not work.config.alerts:
+        return True
+    kept = memory_of(_kept(work, f"{work.lake.checkpoints}/{_NOTE}"))
+    return kept.is_empty and memory_of(_read(_failure_note(work.config, work.lake))).is_empty
+
+
 def send_alerts(work: Run, reports: Sequence[LayerReport], exit_code: int) -> list[str]:
     """Tell each receiver what it does not know of a run: problems that are new, and those that are over.
 

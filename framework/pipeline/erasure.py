@@ -33,6 +33,11 @@ def erase(run: Run, erasure: Erasure) -> ErasedCounts:
     return erased
 
 
+def is_unfinished(run: Run) -> bool:
+    """Whether an erasure was interrupted."""
+    return bool(json.loads(read_note(run.spark, _note_path(run)) or "{}"))
+
+
 def finish(run: Run) -> tuple[Erasure, ErasedCounts] | None:
     """Finish an interrupted erasure; returns None where there is none."""
     noted = json.loads(read_note(run.spark, _note_path(run)) or "{}")

@@ -14,6 +14,7 @@ from framework.errors import located
 from framework.observability.observers import observers_of
 from framework.observability.steps import RunFacts, Step, StepEnd
 from framework.pipeline.alerts import send_alerts, send_failure_alerts
+from framework.pipeline.idle_run import run_idle
 from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
 from framework.pipeline.progress import Progress
 from framework.pipeline.run_history import append_run
@@ -62,14 +63,24 @@ def apply_waiting(
     started = time.monotonic()
     run = RunFacts(config.pipeline, new_run_id(), through, table, config.sources)
     progress = progress or Progress()
-    with (
-        _observed(run, progress, started, notify) as outcome,
-        open_pipeline(config, is_exclusive=True, notify=notify) as (lake, spark),
-    ):
-        work = Run(spark, lake, config, run.run_id, table, progress=progress)
-        reports, seconds = _run_layers(work, through, started, notify)
+    with _observed(run, progress, started, notify) as outcome:
+        idle = run_idle(config, run.run_id, through, table)
+        if idle is not None:
+            _tell_layers(progress, idle)
+            reports, seconds = list(idle), time.monotonic() - started
+        else:
+            with open_pipeline(config, is_exclusive=True, notify=notify) as (lake, spark):
+                work = Run(spark, lake, config, run.run_id, table, progress=progress)
+                reports, seconds = _run_layers(work, through, started, notify)
         outcome.end = _end_of(reports)
     return reports, seconds
+
+
+def _tell_layers(progress: Progress, reports: Sequence[LayerReport]) -> None:
+    """Report the layers of a run that needed no session."""
+    for report in reports:
+        progress.begin(report.layer)
+        progress.end(StepEnd(report.counts))
 
 
 def run_layers(

@@ -57,7 +57,7 @@ def open_session(config: PipelineName, *, kafka: bool = False, debug: bool = Fal
     of the JVM goes to a temporary file. Kafka's connector is loaded with `kafka`, or if the configuration has
     a Kafka source.
     """
-    _keep_utc()
+    keep_utc()
     active = SparkSession.getActiveSession()
     is_given = "DATABRICKS_RUNTIME_VERSION" in os.environ or (
         "SPARK_REMOTE" in os.environ and _local_remote() is None
@@ -102,7 +102,7 @@ def _substitutes(session: SparkSession) -> bool:
     return row is None or row[0] != len(SUBSTITUTES) + 3
 
 
-def _keep_utc() -> None:
+def keep_utc() -> None:
     """Let Python use UTC: collected times pass through its local time on their way back to Spark.
 
     There an hour occurs twice when summer time ends, and one of the two would come back as the other.

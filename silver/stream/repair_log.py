@@ -17,7 +17,9 @@ from pyspark.sql import functions as F
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import REPAIRS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.small_files import is_there, read_note, write_note
+from framework.lakehouse.table_reader import Query
 from framework.spark.local_frame import local_frame
 
 _SCHEMA = (
@@ -25,6 +27,10 @@ _SCHEMA = (
     "`table` string"
 )
 _BEGUN, _DONE = "begun", "done"
+_NEWEST = Query(
+    REPAIRS_TABLE,
+    "SELECT `source`, `state`, max(`number`) AS `number` FROM {rows} GROUP BY `source`, `state`",
+)
 _Row = tuple[int, str | None, str, str, str | None, str | None, str | None]
 
 
@@ -45,16 +51,10 @@ def end(spark: SparkSession, lake: Lakehouse, source: str) -> None:
 
 def unfinished(spark: SparkSession, lake: Lakehouse) -> list[str]:
     """The sources with repairs of which something may not be derived yet."""
-    if not lake.exists(spark, REPAIRS_TABLE):
-        return []
-    last = [F.max(F.when(F.col("state") == state, F.col("number"))).alias(state) for state in (_BEGUN, _DONE)]
-    found = (
-        lake.read(spark, REPAIRS_TABLE)
-        .groupBy("source")
-        .agg(*last)
-        .where(f"{_DONE} IS NULL OR {_DONE} < {_BEGUN}")
-    )
-    return sorted(row["source"] for row in found.collect())
+    newest: dict[str, dict[str, int]] = {}
+    for row in newest_tables(spark, lake).rows(_NEWEST):
+        newest.setdefault(row["source"], {})[row["state"]] = row["number"]
+    return sorted(name for name, last in newest.items() if last.get(_DONE, -1) < last.get(_BEGUN, -1))
 
 
 def is_lost(spark: SparkSession, lake: Lakehouse) -> bool:

@@ -10,6 +10,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from framework.cli import main
+from tests.end_to_end.idle_tries import without_open_session
 
 ROUNDS = 8
 _ERROR = re.compile(r"error: ([A-Z_]+)\n  found: .*\n  where: .*\n  do:    (.*)")
@@ -62,14 +63,15 @@ def follow(lakehouse: Path, condition: str, advice: str, backup: Path) -> None:
 
 
 def run_on(lakehouse: Path, backup: Path, command: Sequence[str]) -> tuple[list[str], str]:
-    """Repeats the run and follows the advice of each error until none is left.
+    """Repeats the run and follows the advice of each error until none is left. A run first tries to do
+    without a session, as it does in a process that has none.
 
     Returns the conditions of the errors, and the output of the last run.
     """
     conditions: list[str] = []
     for _ in range(ROUNDS):
         output, complaints = io.StringIO(), io.StringIO()
-        with redirect_stdout(output), redirect_stderr(complaints):
+        with redirect_stdout(output), redirect_stderr(complaints), without_open_session():
             code = main(list(command))
         if code == 0:
             return conditions, output.getvalue() + complaints.getvalue()

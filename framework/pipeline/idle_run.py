@@ -1,0 +1,65 @@
+"""Runs without a Spark session: most runs of a schedule find nothing to do, and a session takes seconds.
+
+The layers run as ever, over a stand-in for the session. As long as they find nothing new they do not use it;
+the first use ends the attempt, and the whole run begins again with a session. What the layers have written
+until then are notes beside the checkpoints, as of a run that was killed at that place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from framework.config.model import Config
+from framework.config.sources import Source
+from framework.lakehouse.lakehouse import lakehouse_of
+from framework.lakehouse.lease import hold_lease
+from framework.lakehouse.newest_tables import is_read_locally
+from framework.lakehouse.owner import claim
+from framework.pipeline.alerts import is_quiet
+from framework.pipeline.erasure import is_unfinished
+from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
+from framework.pipeline.lost_logs import describe_losses, note_histories
+from framework.spark.no_session import SessionNeeded, has_session, no_session
+
+
+def run_idle(config: Config, run_id: str, through: str, table: str | None) -> Sequence[LayerReport] | None:
+    """The reports of a run that has nothing to do; None where it has, or where only Spark can tell.
+
+    Raises:
+        MainstemError: LEASE_HELD where another run works.
+    """
+    lake = lakehouse_of(config)
+    if not is_read_locally(lake) or has_session() or not all(map(_is_of_files, config.sources.values())):
+        return None
+    from framework.spark.session import keep_utc
+
+    keep_utc()
+    with hold_lease(lake, config.pipeline):
+        try:
+            return _reports(Run(no_session(), lake, config, run_id, table), through)
+        except (SessionNeeded, Exception):  # the run with a session says what is wrong, if anything is
+            return None
+
+
+def _reports(work: Run, through: str) -> Sequence[LayerReport] | None:
+    claim(work.spark, work.lake, work.config.pipeline)
+    if not is_quiet(work) or is_unfinished(work) or describe_losses(work):
+        return None
+    reports = []
+    for layer in installed_layers():
+        if ORDER.index(layer.name) > ORDER.index(through):
+            break
+        began = time.monotonic()
+        report = layer.run(work)
+        if report.errors or report.failures or report.tables or any(report.counts.values()):
+            return None
+        reports.append(replace(report, seconds=time.monotonic() - began))
+    note_histories(work)
+    return reports
+
+
+def _is_of_files(source: Source) -> bool:
+    """Whether a source's new messages are found by listing a folder of this machine."""
+    return source.files is not None and "://" not in source.files

@@ -1,0 +1,43 @@
+"""A stand-in for a Spark session, for work that may turn out to be none: a session takes seconds to start."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, NoReturn, cast
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SessionNeeded(BaseException):
+    """There is work for a session. No handler of errors may take it for one."""
+
+
+class _NoSession:
+    """Raises SessionNeeded when it is used."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise SessionNeeded(name)
+
+
+def no_session() -> SparkSession:
+    """The stand-in."""
+    return cast("SparkSession", _NoSession())
+
+
+def require_session(session: SparkSession) -> None:
+    """Raises SessionNeeded for the stand-in, where what follows takes time and uses the session anyway."""
+    if isinstance(session, _NoSession):
+        raise SessionNeeded("required")
+
+
+def has_session() -> bool:
+    """Whether there is a session already, or the environment has one, so that a stand-in gains nothing."""
+    if any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE")):
+        return True
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None

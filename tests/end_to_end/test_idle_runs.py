@@ -1,0 +1,144 @@
+"""Runs with nothing to do start no session; whatever there is to do, a run does not take it for nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.config.model import load_config
+from framework.pipeline.idle_run import run_idle
+from framework.pipeline.run import apply_waiting
+from framework.spark.no_session import SessionNeeded, no_session, require_session
+from silver.layer import LAYER as SILVER
+from tests.end_to_end.test_blob_to_replica import Shop, item, message
+from tests.end_to_end.test_without_java import command
+
+QUALITY = "quality: {scan: counted}\n"
+
+
+@pytest.fixture(scope="module")
+def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pipeline that has applied everything, and that every rule holds for."""
+    folder = tmp_path_factory.mktemp("kept")
+    shop = Shop(spark, folder, QUALITY)
+    shop.land([message("INSERT", n, after=item(n, "pen", 1.5)) for n in (1, 2)])
+    settle(folder)
+    reports, _ = apply_waiting(shop.config, "quality")
+    assert not any(report.errors or report.failures for report in reports)
+    return folder
+
+
+@pytest.fixture
+def folder(kept: Path, tmp_path: Path) -> Path:
+    """The same pipeline in another place, where it has run once more: a replica notes where it is."""
+    place = tmp_path / "shop"
+    shutil.copytree(kept, place)
+    apply_waiting(load_config(place / "mainstem.yml", formats=SILVER.options()), "quality")
+    return place
+
+
+def settle(folder: Path) -> None:
+    """Files of the landing folder that nobody writes any more."""
+    for file in (folder / "landing").iterdir():
+        if file.stat().st_mtime > time.time() - 30:
+            os.utime(file, (time.time() - 60,) * 2)
+
+
+def test_a_run_with_nothing_to_do_needs_no_java(folder: Path) -> None:
+    for _ in range(2):
+        found = command(folder, "run", "--json")
+        assert found.returncode == 0, found.stderr
+        assert json.loads(found.stdout)["counts"]["messages"] == 0
+    assert command(folder, "run", "--through", "silver").returncode == 0
+
+
+def _land(folder: Path) -> None:
+    shutil.copy(next((folder / "landing").iterdir()), folder / "landing" / "again.jsonl")
+    settle(folder)
+
+
+def _change(folder: Path) -> None:
+    file = next((folder / "landing").iterdir())
+    file.write_text(file.read_text() + "\nx")
+    settle(folder)
+
+
+def _configure(text: str) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        file = folder / "mainstem.yml"
+        file.write_text(file.read_text() + text)
+
+    return write
+
+
+def _remove(name: str) -> Callable[[Path], None]:
+    return lambda folder: shutil.rmtree(folder / "lakehouse" / name)
+
+
+TO_DO = {
+    "a new file": _land,
+    "a changed file": _change,
+    "a new rule": _configure("tables:\n  - {match: shop.item, quality: []}\n"),
+    "history is wanted": _configure("tables:\n  - {match: shop.item, history: true}\n"),
+    "an unfinished erasure": lambda place: (place / "lakehouse/_mainstem/forget.unfinished").write_text("{1"),
+    **{
+        f"no {name}": _remove(name)
+        for name in (
+            "bronze/messages", "silver/changes", "silver/schemas", "silver/quarantine", "gold/shop/item",
+            "ops/batches", "ops/tables", "ops/files/feed", "ops/runs", "ops/quality_results",
+            "_mainstem/bronze", "_mainstem/silver",
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TO_DO)
+def test_what_there_is_to_do_needs_a_session(folder: Path, what: str) -> None:
+    """The process finds no Java, so that it fails where it needs a session; it must not succeed."""
+    TO_DO[what](folder)
+    found = command(folder, "run")
+    assert found.returncode != 0, found.stdout
+
+
+def test_a_parked_table_keeps_its_exit_code(spark: SparkSession, tmp_path: Path) -> None:
+    shop = Shop(spark, tmp_path, QUALITY + "tables:\n  - {match: shop.item, schema_policy: fail}\n")
+    shop.land([message("INSERT", 1, after=item(1, "pen", 1.5))])
+    settle(tmp_path)
+    apply_waiting(shop.config, "quality")
+    shop.land([message("INSERT", 2, after={**item(2, "pen", 1.5), "more": "x"})])
+    settle(tmp_path)
+    for _ in range(2):
+        reports, _ = apply_waiting(shop.config, "quality")
+        assert [line.state for report in reports for line in report.tables] == ["PARKED"]
+    assert command(tmp_path, "run").returncode == 1  # it needs a session, which that process cannot start
+
+
+def test_where_a_session_is_open_it_is_used(spark: SparkSession, kept: Path) -> None:
+    assert spark.version
+    config = load_config(kept / "mainstem.yml", formats=SILVER.options())
+    assert run_idle(config, "run", "quality", None) is None
+
+
+def test_no_handler_of_errors_hides_that_a_session_is_needed() -> None:
+    assert not issubclass(SessionNeeded, Exception)
+    session = no_session()
+    for use in (lambda: session.read, lambda: session.sql("x"), lambda: require_session(session)):
+        with pytest.raises(SessionNeeded):
+            use()
+    require_session(sys)  # type: ignore[arg-type]  # anything else is a session
+
+
+def test_the_lakehouse_of_another_pipeline_is_refused(folder: Path) -> None:
+    text = (folder / "mainstem.yml").read_text()
+    (folder / "mainstem.yml").write_text(text.replace("pipeline: shop", "pipeline: other"))
+    found = command(folder, "run")
+    assert found.returncode == 1
+    assert "LAKEHOUSE_TAKEN" in found.stderr or "JAVA" in found.stderr
