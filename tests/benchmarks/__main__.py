@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from framework.spark.session import local_settings, start_local
-from tests.benchmarks import gold_goals, silver_goals, whole_goals
+from tests.benchmarks import gold_goals, silver_goals, small_goals, whole_goals
 from tests.benchmarks.measure import Result, table
 
 _BETWEEN_MARKERS = re.compile(r"(<!-- benchmarks[^\n]*-->\n).*?(<!-- /benchmarks -->)", re.DOTALL)
@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=("silver", "gold", "tables", "whole", "idle", "quality", "memory"),
+        choices=("silver", "gold", "tables", "whole", "idle", "warm", "quality", "memory", "cold"),
         help="some groups of goals",
     )
     parser.add_argument("--into", metavar="FILE", help="write the table between the markers in a file")
@@ -40,12 +40,14 @@ def main() -> None:
             "tables": lambda: gold_goals.many_tables(spark, folder, max(int(200 * scale), 2), rounds),
             "whole": lambda: whole_goals.goals(spark, folder, max(int(100_000 * scale), 100), rounds),
             "idle": lambda: whole_goals.idle(spark, folder, max(int(100_000 * scale), 100), rounds),
+            "warm": lambda: small_goals.warm(spark, folder, 200, rounds),
             "quality": lambda: whole_goals.quality(spark, folder, max(int(1_000_000 * scale), 1_000)),
             "memory": lambda: whole_goals.memory(folder, max(int(1024**3 * scale), 1024**2)),
+            "cold": lambda: small_goals.cold(folder, 250, min(rounds, 3)),
         }
         for group, work in groups.items():
             if options.only is None or group in options.only:
-                if group == "memory":
+                if group in ("memory", "cold"):
                     spark.stop()
                 for result in work():
                     results.append(result)
