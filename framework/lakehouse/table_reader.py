@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 Row = Mapping[str, Any]
 """A row by column name. Times are in UTC and say so, maps are dictionaries, binary values are bytes."""
-Value = str | int | tuple[str, ...]
-"""The value of a parameter; a text has letters, digits, `_`, `.` and `-` alone. Texts are a list for IN."""
+Value = str | int | tuple[str, ...] | tuple[int, ...]
+"""The value of a parameter; a text has letters, digits, `_`, `.` and `-` alone. Several are a list for IN."""
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]*")
 
 
@@ -39,17 +40,18 @@ class Query:
 
 
 def checked(query: Query, values: Mapping[str, Value]) -> tuple[Query, Mapping[str, str | int]]:
-    """The query and the values of its parameters, of which a list is one for each text.
+    """The query and the values of its parameters, of which a list is one for each text or number.
 
     Raises:
-        ValueError: For a text that SQL could take for more, and for a list without a text.
+        ValueError: For a text that SQL could take for more, and for an empty list.
     """
     sql, found = query.sql, dict[str, str | int]()
     for name, value in values.items():
         if isinstance(value, tuple):
             if not value:
                 raise ValueError(f"the parameter {name} is an empty list")
-            each = {f"{name}_{number}": text for number, text in enumerate(value)}
+            listed: Sequence[str | int] = value
+            each = {f"{name}_{number}": one for number, one in enumerate(listed)}
             sql = sql.replace(f"{{{name}}}", ", ".join(f"{{{one}}}" for one in each))
             found.update(each)
         else:
@@ -58,6 +60,11 @@ def checked(query: Query, values: Mapping[str, Value]) -> tuple[Query, Mapping[s
         if isinstance(one, str) and not _PLAIN.fullmatch(one):
             raise ValueError(f"the parameter {name} is no plain text")
     return replace(query, sql=sql), found
+
+
+def in_utc(moment: datetime | None) -> datetime | None:
+    """A moment of an answer without its time zone: in UTC, as the rows of a session are."""
+    return moment if moment is None or moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 
 
 class TableReader(Protocol):

@@ -6,9 +6,9 @@ A property test holds these measurements against those of Spark (`profile_querie
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,9 +16,11 @@ from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.events import Image, Op
+from framework.lakehouse.table_reader import in_utc
 from gold.changes.effects import column_change_counts
 from gold.changes.full_loads import is_in_load
 from gold.changes.profile import ChangeGroup, Progress
+from gold.schema.columns import ColumnNaming
 from gold.schema.lineage import Lineage
 from gold.schema.type_inference import MAX_DIGITS, ColumnEvidence
 
@@ -65,9 +67,54 @@ class FewChange:
 
 def row_changes(changes: pa.Table, source: str, lineage: Lineage) -> list[FewChange]:
     """The row changes of a table among rows of `silver/changes`: those in all its segments."""
-    counts = column_change_counts(lineage)
+    return [
+        FewChange(
+            naming,
+            row["batch"],
+            row["op"],
+            row["sequence"],
+            in_utc(row["event_time"]),
+            None if row["keys"] is None else tuple(row["keys"]),
+            _image(row["before"]),
+            _image(row["after"]),
+            bool(row["partial"]),
+            row["schema_id"],
+        )
+        for naming, row in _rows_of_table(changes.select(list(_COLUMNS)), source, lineage)
+    ]
+
+
+def current_changes(
+    changes: pa.Table, source: str, lineage: Lineage, namings: Sequence[ColumnNaming]
+) -> list[dict[str, Any]]:
+    """The row changes of a table with current column names.
+
+    They are rows of `silver/changes` with mappings as images, and naive times in UTC;
+    `table_changes.current_changes` gives the same rows.
+    """
     found = []
-    for row in changes.select(list(_COLUMNS)).to_pylist():
+    for naming, row in _rows_of_table(changes, source, lineage):
+        own, before, after = namings[naming], _image(row["before"]), _image(row["after"])
+        images = {
+            "before": None if before is None else _renamed(before, own, has_defaults=True),
+            "after": None if after is None else _renamed(after, own, has_defaults=not row["partial"]),
+        }
+        found.append({**row, **images, "event_time": in_utc(row["event_time"])})
+    return found
+
+
+def _renamed(image: Image, naming: ColumnNaming, *, has_defaults: bool) -> Image:
+    today = {naming.current_name(name): value for name, value in image.items()}
+    own = {name: value for name, value in today.items() if name is not None}
+    return {**(naming.defaults if has_defaults else {}), **own}
+
+
+def _rows_of_table(
+    changes: pa.Table, source: str, lineage: Lineage
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The rows of the table's segments, each with the number of column changes before it."""
+    counts = column_change_counts(lineage)
+    for row in changes.to_pylist():
         sequence = row["sequence"]
         if row["source"] != source or row["kind"] != "row" or sequence is None:
             continue
@@ -79,22 +126,7 @@ def row_changes(changes: pa.Table, source: str, lineage: Lineage) -> list[FewCha
             for segment in lineage.segments
         ):
             continue
-        time = row["event_time"]
-        found.append(
-            FewChange(
-                max((count for start, count in counts.items() if start <= sequence), default=0),
-                row["batch"],
-                row["op"],
-                sequence,
-                None if time is None else time.replace(tzinfo=None),
-                None if row["keys"] is None else tuple(row["keys"]),
-                _image(row["before"]),
-                _image(row["after"]),
-                bool(row["partial"]),
-                row["schema_id"],
-            )
-        )
-    return found
+        yield max((count for start, count in counts.items() if start <= sequence), default=0), row
 
 
 def _image(entries: Sequence[tuple[str, str | None]] | None) -> Image | None:
@@ -128,6 +160,21 @@ class TableChanges:
         """The rows in batches after this one."""
         rows = self.frame if self.recent is None or batch < self.since else self.recent
         return rows.where(F.col("batch") > batch)
+
+
+@dataclass(frozen=True, slots=True)
+class OnlyFew:
+    """All row changes of a table in this process, to plan the table without a session."""
+
+    few: Sequence[FewChange]
+
+    def few_after(self, batch: int) -> list[FewChange]:
+        """The row changes after a batch."""
+        return [change for change in self.few if change.batch > batch]
+
+    def after(self, batch: int) -> NoReturn:
+        """Raises ValueError: nobody needs the rows in Spark as well."""
+        raise ValueError(f"the changes after batch {batch} are in this process alone")
 
 
 @dataclass(frozen=True, slots=True)

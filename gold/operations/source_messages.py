@@ -6,30 +6,47 @@ Several messages may have the same coordinates: a change belongs to the one of i
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import DML, actions_text
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGE_AT
+from framework.lakehouse.table_reader import Query, TableReader, in_utc
 from framework.spark.local_frame import local_frame
 
 Coordinates = tuple[str, int, int]
 """Topic, partition and offset."""
 _CONTENT = ("timestamp", "key", "value", "headers")
 _COORDINATES = "source string, topic string, `partition` int, offset bigint"
+_MESSAGES = Query(
+    MESSAGES_TABLE,
+    "SELECT `source`, `topic`, `partition`, `offset`, `timestamp`, `key`, `value`, `headers`, `file`, "
+    "`line`, `ingested_at` FROM {rows} WHERE `offset` IN ({offsets})",
+)
+_OUTCOMES = Query(
+    CHANGES_TABLE,
+    "SELECT DISTINCT `source`, `topic`, `partition`, `offset`, `epoch`, `paired_with` FROM {rows} "
+    "WHERE `offset` IN ({offsets}) OR `paired_with`['offset'] IN ({offsets})",
+    {"epoch": "int"},
+)
+_AT_ONCE = 500
+"""How many offsets a query names at most."""
+_Cells = TypeVar("_Cells", Row, Mapping[str, Any])
 
 
-def coordinates_of(change: Row) -> list[Coordinates]:
+def coordinates_of(change: Row | Mapping[str, Any]) -> list[Coordinates]:
     """The coordinates of a change's messages; for a merged update, those of its before half come first."""
-    own = [(change["topic"], change["partition"], change["offset"])]
-    return own if change["paired_with"] is None else [tuple(change["paired_with"]), *own]
+    places = [place for place in (change["paired_with"], change) if place is not None]
+    return [(place["topic"], place["partition"], place["offset"]) for place in places]
 
 
-def epoch_of(change: Row) -> int:
+def epoch_of(change: Row | Mapping[str, Any]) -> int:
     """The epoch of a change; 0 for changes of releases that did not record it."""
-    return dict(change.asDict()).get("epoch") or 0
+    cells = change.asDict() if isinstance(change, Row) else change
+    return cells.get("epoch") or 0
 
 
 def row_statements(changes: DataFrame) -> DataFrame:
@@ -71,9 +88,7 @@ def landings(
         messages.sparkSession, [(source, *place) for place in sorted(set(coordinates))], _COORDINATES
     )
     at = list(MESSAGE_AT)
-    found: dict[Coordinates, list[Row]] = {}
-    for row in messages.join(F.broadcast(wanted), at, "left_semi").collect():
-        found.setdefault((row["topic"], row["partition"], row["offset"]), []).append(row)
+    found = messages.join(F.broadcast(wanted), at, "left_semi").collect()
     epoch = F.coalesce("epoch", F.lit(0)) if "epoch" in changes.columns else F.lit(0)
     own = changes.select(
         *at, epoch.alias("epoch")
@@ -87,10 +102,43 @@ def landings(
         .select(*at[1:], "epoch")
         .distinct()
     )
+    return _by_epoch(found, ((tuple(row[:3]), row[3]) for row in outcomes.collect()))
+
+
+def landed_messages(
+    tables: TableReader, source: str, coordinates: Iterable[Coordinates]
+) -> Mapping[tuple[Coordinates, int], list[Mapping[str, Any]]]:
+    """The same, where few messages are looked up: with the cells of their rows."""
+    wanted = set(coordinates)
+    offsets = sorted({offset for _, _, offset in wanted})
+    messages: list[Mapping[str, Any]] = []
+    epochs: set[tuple[Coordinates, int]] = set()
+    for start in range(0, len(offsets), _AT_ONCE):
+        some = tuple(offsets[start : start + _AT_ONCE])
+        for row in tables.rows(_MESSAGES, offsets=some):
+            if row["source"] == source and _place(row) in wanted:
+                messages.append({**row, "ingested_at": in_utc(row["ingested_at"])})
+        for row in tables.rows(_OUTCOMES, offsets=some):
+            places = {_place(row), _place(row["paired_with"] or row)}
+            if row["source"] == source:
+                epochs |= {(place, row["epoch"] or 0) for place in places & wanted}
+    return _by_epoch(messages, epochs)
+
+
+def _place(row: Mapping[str, Any]) -> Coordinates:
+    return row["topic"], row["partition"], row["offset"]
+
+
+def _by_epoch(
+    messages: Iterable[_Cells], outcomes: Iterable[tuple[Coordinates, int]]
+) -> dict[tuple[Coordinates, int], list[_Cells]]:
+    found: dict[Coordinates, list[_Cells]] = {}
+    for row in messages:
+        found.setdefault((row["topic"], row["partition"], row["offset"]), []).append(row)
     epochs: dict[Coordinates, list[int]] = {}
-    for topic, partition, offset, number in outcomes.collect():
-        epochs.setdefault((topic, partition, offset), []).append(number)
-    by_epoch: dict[tuple[Coordinates, int], list[Row]] = {}
+    for place, number in outcomes:
+        epochs.setdefault(place, []).append(number)
+    by_epoch: dict[tuple[Coordinates, int], list[_Cells]] = {}
     for place, landed in found.items():
         numbers = sorted(epochs.get(place, [0]))
         grouped = _by_message(landed, len(numbers))
@@ -98,12 +146,12 @@ def landings(
     return by_epoch
 
 
-def _by_message(landed: Sequence[Row], epochs: int) -> list[list[Row]]:
+def _by_message(landed: Sequence[_Cells], epochs: int) -> list[list[_Cells]]:
     """The landings of each message, in the order of the first ones; all together where there is one epoch."""
     order = sorted(landed, key=lambda row: (row["ingested_at"], row["file"] or "", row["line"] or 0))
     if epochs == 1:
         return [order]
-    messages: dict[Any, list[Row]] = {}
+    messages: dict[Any, list[_Cells]] = {}
     for row in order:
         messages.setdefault(repr([row[name] for name in _CONTENT]), []).append(row)
     return list(messages.values())

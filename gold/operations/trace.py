@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import groupby
 from math import inf
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_names import CHANGES_TABLE
 from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import read_table
+from framework.lakehouse.newest_tables import is_read_locally
+from framework.lakehouse.table_reader import Query, TableReader, in_utc
 from framework.naming import gold_columns, quoted
 from framework.pipeline.layer import Run
-from framework.spark.columns import with_one_of
 from framework.text.positions import position_text
 from gold.changes.few_changes import TableChanges
-from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of, landings
+from gold.operations.few_rows import few_rows
+from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of, landed_messages
 from gold.planning.discovery import all_tasks, named_tasks
 from gold.planning.plan import Plan, make_plan
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.task import Task
 from gold.writing import table_changes
 
+_Change = Mapping[str, Any]
+_Image = Mapping[str, str | None] | None
 _Texts = Mapping[tuple[Coordinates, int], dict[str, Any]]
 _COLUMNS = (
     "change_id",
@@ -38,6 +43,15 @@ _COLUMNS = (
     "after",
     "partial",
 )
+_DUPLICATES = Query(
+    CHANGES_TABLE,
+    "SELECT `change_id`, `op`, `sequence`, `event_time`, `transaction_id`, `batch`, `before`, `after`, "
+    "`partial`, `format`, `topic`, `partition`, `offset`, `paired_with`, `epoch` FROM {rows} "
+    "WHERE `kind` = 'duplicate' AND `change_id` IN ({ids})",
+    {"epoch": "int"},
+)
+_AT_ONCE = 500
+"""How many ids a query names at most."""
 
 
 def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
@@ -50,35 +64,43 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
         ConfigurationError: TABLE_UNKNOWN or COLUMN_UNKNOWN.
     """
     task = named_tasks(all_tasks(run), table, run.config)[0]
-    changes = run.lake.read(run.spark, CHANGES_TABLE)
-    plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
+    plan, found = few_rows(run, task) or _rows(run, task, key)
     if plan is None:
         return {"table": task.name.dotted, "key": dict(key), "row": None, "changes": []}
     _check_columns(plan, key)
-    named = table_changes.changes_with_current_key(changes, plan)
-    found = (
-        named.where(_has(F.col("before"), key) | _has(F.col("after"), key))
-        .orderBy(F.desc("sequence"), F.desc("batch"))
-        .collect()
+    found = sorted(
+        (change for change in found if _has(change["before"], key) or _has(change["after"], key)),
+        key=lambda change: (change["sequence"], change["batch"]),
+        reverse=True,
     )
-    row = _gold_row(run, task, plan, key)
-    duplicates = with_one_of(
-        changes.where(F.col("kind") == "duplicate"), "change_id", (row["change_id"] for row in found)
-    ).collect()
-    texts = _messages(run.lake.read(run.spark, MESSAGES_TABLE), changes, task.source, [*found, *duplicates])
+    row = _replica_row(run, task, plan, key)
+    tables = run.tables
+    duplicates = _duplicates(tables, [change["change_id"] for change in found])
+    texts = _messages(tables, task.source, [*found, *duplicates])
     applied = None if row is None else row["_cdc_change_id"]
+    order = {column.name: number for number, column in enumerate(plan.layout.columns)}
     described = [
-        _describe(change, outcome, texts)
+        _describe(change, outcome, texts, order)
         for change, outcome in zip(found, outcomes(found, applied), strict=True)
     ]
-    described += [{**_describe(duplicate, "duplicate", texts), "op": None} for duplicate in duplicates]
-    shown = None if row is None else row.asDict()
+    described += [{**_describe(duplicate, "duplicate", texts, order), "op": None} for duplicate in duplicates]
     return {
         "table": task.name.dotted,
         "key": dict(key),
-        "row": shown,
+        "row": row,
         "changes": sorted(described, key=lambda c: c["sequence"], reverse=True),
     }
+
+
+def _rows(run: Run, task: Task, key: Mapping[str, str]) -> tuple[Plan | None, list[_Change]]:
+    """The plan of a large table, and those of its row changes that have these column values."""
+    changes = run.lake.read(run.spark, CHANGES_TABLE)
+    plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
+    if plan is None:
+        return None, []
+    named = table_changes.changes_with_current_key(changes, plan)
+    found = named.where(_has_column(F.col("before"), key) | _has_column(F.col("after"), key)).collect()
+    return plan, [row.asDict() for row in found]
 
 
 def _check_columns(plan: Plan, key: Mapping[str, str]) -> None:
@@ -94,19 +116,39 @@ def _check_columns(plan: Plan, key: Mapping[str, str]) -> None:
         )
 
 
-def _has(image: Column, key: Mapping[str, str]) -> Column:
+def _has(image: _Image, key: Mapping[str, str]) -> bool:
+    return image is not None and all(image.get(name) == text for name, text in key.items())
+
+
+def _has_column(image: Column, key: Mapping[str, str]) -> Column:
+    """The same, in Spark."""
     tests = [F.try_element_at(image, F.lit(name)).eqNullSafe(F.lit(text)) for name, text in key.items()]
     return F.coalesce(reduce(lambda a, b: a & b, tests), F.lit(False))
 
 
-def _gold_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> Row | None:
+def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> dict[str, Any] | None:
     if task.state.replica is None:
         return None
     names = gold_columns([column.name for column in plan.layout.columns])
+    texts = {names.get(name, name): text for name, text in key.items()}
+    if is_read_locally(run.lake) and texts:
+        from framework.lakehouse.local_reader import Unreadable
+        from framework.lakehouse.local_rows import local_row
+
+        with suppress(Unreadable):
+            return local_row(task.state.replica, texts)
     rows = read_table(run.spark, task.state.replica)
-    for name, text in key.items():
-        rows = rows.where(F.col(quoted(names.get(name, name))).cast("string") == F.lit(text))
-    return rows.first()
+    for name, text in texts.items():
+        rows = rows.where(F.col(quoted(name)).cast("string") == F.lit(text))
+    row = rows.first()
+    return None if row is None else row.asDict()
+
+
+def _duplicates(tables: TableReader, ids: Sequence[str]) -> list[_Change]:
+    """The duplicates of changes with these ids."""
+    portions = [tuple(ids[start : start + _AT_ONCE]) for start in range(0, len(ids), _AT_ONCE)]
+    rows = [row for some in portions for row in tables.rows(_DUPLICATES, ids=some)]
+    return [{**row, "event_time": in_utc(row["event_time"])} for row in rows]
 
 
 def outcomes(changes: Sequence[Any], applied: str | None) -> list[str]:
@@ -130,17 +172,15 @@ def outcomes(changes: Sequence[Any], applied: str | None) -> list[str]:
     return found
 
 
-def _messages(messages: DataFrame, all_changes: DataFrame, source: str, changes: Sequence[Row]) -> _Texts:
-    if not changes:
-        return {}
+def _messages(tables: TableReader, source: str, changes: Sequence[_Change]) -> _Texts:
     coordinates = [each for change in changes for each in coordinates_of(change)]
     return {
         at: _describe_message(at[0], rows[0])
-        for at, rows in landings(messages, all_changes, source, coordinates).items()
+        for at, rows in landed_messages(tables, source, coordinates).items()
     }
 
 
-def _describe_message(coordinates: Coordinates, row: Row) -> dict[str, Any]:
+def _describe_message(coordinates: Coordinates, row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **dict(zip(("topic", "partition", "offset"), coordinates, strict=True)),
         "file": row["file"],
@@ -150,11 +190,19 @@ def _describe_message(coordinates: Coordinates, row: Row) -> dict[str, Any]:
     }
 
 
-def _describe(change: Row, outcome: str, texts: _Texts) -> dict[str, Any]:
+def _describe(change: _Change, outcome: str, texts: _Texts, order: Mapping[str, int]) -> dict[str, Any]:
     at = [(coordinates, epoch_of(change)) for coordinates in coordinates_of(change)]
     return {
         "fate": outcome,
         **{name: change[name] for name in _COLUMNS},
+        **{side: _in_order(change[side], order) for side in ("before", "after")},
         "position": position_text(change["sequence"], change["format"] or "") if change["sequence"] else None,
         "messages": [texts[each] for each in at if each in texts],
     }
+
+
+def _in_order(image: _Image, order: Mapping[str, int]) -> _Image:
+    """The image with the replica's columns first, in their order, as Spark's maps come in any order."""
+    if image is None:
+        return None
+    return dict(sorted(image.items(), key=lambda cell: (order.get(cell[0], len(order)), cell[0])))

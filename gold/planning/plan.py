@@ -17,7 +17,7 @@ from framework.contracts.ddl_actions import ERASE_WITHOUT_STATEMENT
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from gold.changes.effects import table_rows
-from gold.changes.few_changes import FewMeasurements, TableChanges
+from gold.changes.few_changes import FewMeasurements, OnlyFew, TableChanges
 from gold.changes.former_keys import FormerKeys, former_keys
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import (
@@ -96,7 +96,7 @@ class Plan:
 def make_plan(
     spark: SparkSession,
     lake: Lakehouse,
-    changes: TableChanges,
+    changes: TableChanges | OnlyFew,
     task: Task,
     schemas: Mapping[str, Sequence[SchemaColumn]],
 ) -> Plan | None:

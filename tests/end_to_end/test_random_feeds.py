@@ -13,6 +13,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,15 +27,20 @@ from bronze.layer import LAYER as BRONZE
 from framework.config.model import Config, load_config
 from framework.contracts.seed import TOPIC
 from framework.errors import MainstemError
-from framework.lakehouse import deletion_vectors
-from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse import deletion_vectors, newest_tables
+from framework.lakehouse.lakehouse import Lakehouse, read_table
 from framework.pipeline.layer import LayerReport, Run
+from framework.spark.no_session import SessionNeeded, no_session
 from framework.spark.tuning import SMALL_ROWS
 from gold.layer import LAYER as GOLD
+from gold.operations import trace as tracing
+from gold.operations.trace import trace
+from gold.planning.discovery import all_tasks
 from gold.writing import change_cache, merge
 from silver.batches import decoding, process
 from silver.formats import FORMATS
 from silver.layer import LAYER as SILVER
+from tests.end_to_end.idle_tries import try_idle
 from tests.end_to_end.random_feeds import FEEDS, Feed, arranged, land
 from tests.end_to_end.random_moves import (
     DUMP,
@@ -152,8 +159,10 @@ class Pipeline:
 
     def _run(self) -> list[LayerReport]:
         """A run, in which layers work in this process up to a drawn size, and above it in Spark's tasks, and
-        in which tasks share a disk and tables are large, or not.
+        in which tasks share a disk and tables are large, or not. Before it the layers look whether they need
+        a session; where they say that they do not, the run has nothing to write.
         """
+        idle, before = try_idle(self.config), self.versions()
         started = time.monotonic()
         work = Run(self.spark, self.lake, self.config, f"run-{time.time_ns()}")
         with pytest.MonkeyPatch.context() as patch:
@@ -169,7 +178,8 @@ class Pipeline:
                 deletion_vectors, "LARGE_BYTES", self.sizes.choice((0, deletion_vectors.LARGE_BYTES))
             )
             reports = [layer.run(work) for layer in (BRONZE, SILVER, GOLD)]
-        print(f"run: {time.monotonic() - started:.1f} s")
+        print(f"run: {time.monotonic() - started:.1f} s" + " (nothing to do)" * (idle is not None))
+        assert idle is None or self.versions() == before
         return reports
 
     def status(self) -> dict[str, Any]:
@@ -332,7 +342,33 @@ def test_a_run_with_nothing_new_writes_nothing(pipeline: Pipeline) -> None:
     before = pipeline.versions()
     reports = pipeline.run()
     assert pipeline.versions() == before
+    assert try_idle(pipeline.config) is not None
     assert [line for report in reports for line in report.tables] == []
+
+
+def test_rows_are_traced_without_a_session_as_with_one(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a table that has had another key need one."""
+    found: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+    run = Run(no_session(), pipeline.lake, pipeline.config, "trace")
+    for task in all_tasks(run):
+        if task.state.replica is None or not task.state.keys:
+            continue
+        keys = [F.col(f"`{name}`").cast("string") for name in task.state.keys]
+        for row in read_table(pipeline.spark, task.state.replica).select(*keys).limit(3).collect():
+            key = dict(zip(task.state.keys, row, strict=True))
+            with suppress(SessionNeeded):
+                found.append((task.name.dotted, key, trace(run, task.name.dotted, key)))
+    assert found
+    monkeypatch.setattr(tracing, "few_rows", lambda *_: None)
+    for module in (tracing, newest_tables):
+        monkeypatch.setattr(module, "is_read_locally", lambda _: False)
+    run = replace(run, spark=pipeline.spark)
+    for name, key, local in found:
+        assert local["row"] is not None, (name, key)
+        assert local["changes"], (name, key)
+        assert trace(run, name, key) == local
 
 
 def test_every_registered_format_has_a_random_feed() -> None:

@@ -37,6 +37,7 @@ VALUES: dict[str, Any] = {
     "first": 0,
     "applied": 0,
     "ids": ("a", "b"),
+    "offsets": tuple(range(12)),
     "source": "shop",
     "forgotten": FORGOTTEN,
 }

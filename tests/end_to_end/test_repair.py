@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from framework.cli import main
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
+from tests.end_to_end.test_without_java import command as without_java
 
 HOUR = 3_600_000
 
@@ -142,6 +143,8 @@ def test_trace_tells_each_change_of_a_row_with_its_messages(
     shop.run()
     code, found = command(shop, capsys, "trace", "shop.item", "id=1")
     assert code == 0
+    alone = without_java(shop.folder, "trace", "shop.item", "id=1", "--json")
+    assert json.loads(alone.stdout) == found, alone.stderr
     assert found["row"]["price"] == 2.0
     outcomes = [(change["fate"], len(change["messages"])) for change in found["changes"]]
     assert outcomes == [
@@ -158,6 +161,8 @@ def test_trace_tells_each_change_of_a_row_with_its_messages(
     assert main(["trace", "shop.itme", "id=1", "-c", str(shop.folder / "mainstem.yml")]) == 2
     assert "shop.item" in capsys.readouterr().err
     assert main(["trace", "shop.item", "di=1", "-c", str(shop.folder / "mainstem.yml")]) == 2
+    assert without_java(shop.folder, "trace", "shop.itme", "id=1").returncode == 2
+    assert without_java(shop.folder, "trace", "shop.item", "di=1").returncode == 2
 
 
 def test_replay_takes_messages_out_of_quarantine_once(

@@ -8,7 +8,8 @@ from typing import Any
 from framework.cli.options import Options, row_key
 from framework.cli.terminal import say, say_json
 from framework.pipeline.layer import Run, installed_layers
-from framework.pipeline.session import open_pipeline, read_config
+from framework.pipeline.questions import answer
+from framework.pipeline.session import read_config
 
 _WIDEST = 2_000
 
@@ -17,12 +18,12 @@ def run(options: Options) -> int:
     """Print the changes and messages of a row; returns 1 when silver has no change of it."""
     config = read_config(options.config)
     key = row_key(options.key)
-    with open_pipeline(config, is_exclusive=False) as (lake, spark):
-        work = Run(spark, lake, config, "trace")
-        trace: dict[str, Any] = {}
-        for layer in installed_layers():
-            if layer.trace:
-                trace.update(layer.trace(work, options.table, key))
+
+    def ask(work: Run) -> dict[str, Any]:
+        traces = [layer.trace(work, options.table, key) for layer in installed_layers() if layer.trace]
+        return {name: value for one in traces for name, value in one.items()}
+
+    trace = answer(config, "trace", ask)
     if options.json:
         say_json(trace)
     else:

@@ -8,14 +8,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
+from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import AddColumn, DropColumn, RenameColumn, TableName
 from framework.contracts.table_schemas import CHANGES
-from gold.changes.effects import table_rows
-from gold.changes.few_changes import FewMeasurements, row_changes
+from gold.changes.effects import table_rows, with_current_names
+from gold.changes.few_changes import FewMeasurements, current_changes, row_changes
 from gold.changes.profile import Profile, Progress, SchemaColumn, profile_of
 from gold.changes.profile_queries import _Queries, profile_rows, whole_numbers
+from gold.schema.columns import column_namings
 from gold.schema.lineage import Lineage, Segment
 from gold.schema.type_inference import ColumnEvidence
 
@@ -113,6 +115,27 @@ def test_few_changes_have_the_profile_that_spark_measures(
     assert len(few) == many.rows > 20
     left = {"id", "n"} - (set(expected) if texts is WHOLE else set())
     assert jobs == ([left] if left else [])
+
+
+@pytest.mark.parametrize("policy", list(SchemaPolicy))
+def test_few_changes_have_the_current_names_that_spark_gives(
+    spark: SparkSession, policy: SchemaPolicy
+) -> None:
+    source = random.Random(str(policy))
+    rows = [_change(source, number) for number in range(300)]
+    frame = spark.createDataFrame(rows, CHANGES)
+    actions = (RenameColumn("m", "o"), AddColumn("x", "int", "int", default="7"), DropColumn("n"))
+    lineage = replace(LINEAGE, column_changes=tuple(zip(("3", "3", "6"), actions, strict=True)))
+    for reused in ((), ("n",)):
+        namings = column_namings(lineage, policy, reused)
+        many = with_current_names(table_rows(frame, "feed", lineage), lineage, namings).collect()
+        few = current_changes(frame.toArrow(), "feed", lineage, namings)
+        assert {row["change_id"]: row for row in few} == {row["change_id"]: _cells(row) for row in many}
+        assert any("x" in (row["after"] or {}) for row in few)
+
+
+def _cells(row: Row) -> dict[str, Any]:
+    return {name: _cells(cell) if isinstance(cell, Row) else cell for name, cell in row.asDict().items()}
 
 
 def test_columns_with_whole_numbers_alone_are_expected_to_have_them_again() -> None:
