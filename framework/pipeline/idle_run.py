@@ -17,7 +17,7 @@ from framework.lakehouse.lakehouse import lakehouse_of
 from framework.lakehouse.lease import hold_lease
 from framework.lakehouse.newest_tables import is_read_locally
 from framework.lakehouse.owner import claim
-from framework.pipeline.alerts import is_quiet
+from framework.pipeline.alerts import is_quiet, problems_of
 from framework.pipeline.erasure import is_unfinished
 from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
 from framework.pipeline.lost_logs import describe_losses, note_histories
@@ -26,6 +26,8 @@ from framework.spark.no_session import SessionNeeded, has_session, no_session
 
 def run_idle(config: Config, run_id: str, through: str, table: str | None) -> Sequence[LayerReport] | None:
     """The reports of a run that has nothing to do; None where it has, or where only Spark can tell.
+
+    Rules that fail as they did before are nothing to do, unless somebody must be told.
 
     Raises:
         MainstemError: LEASE_HELD where another run works.
@@ -53,7 +55,9 @@ def _reports(work: Run, through: str) -> Sequence[LayerReport] | None:
             break
         began = time.monotonic()
         report = layer.run(work)
-        if report.errors or report.failures or report.tables or any(report.counts.values()):
+        if report.errors or report.tables or any(report.counts.values()):
+            return None
+        if work.config.alerts and problems_of([report]):
             return None
         reports.append(replace(report, seconds=time.monotonic() - began))
     note_histories(work)

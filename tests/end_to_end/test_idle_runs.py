@@ -18,6 +18,7 @@ from framework.pipeline.idle_run import run_idle
 from framework.pipeline.run import apply_waiting
 from framework.spark.no_session import SessionNeeded, no_session, require_session
 from silver.layer import LAYER as SILVER
+from tests.end_to_end.idle_tries import without_open_session
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_without_java import command
 
@@ -119,6 +120,31 @@ def test_a_parked_table_keeps_its_exit_code(spark: SparkSession, tmp_path: Path)
         reports, _ = apply_waiting(shop.config, "quality")
         assert [line.state for report in reports for line in report.tables] == ["PARKED"]
     assert command(tmp_path, "run").returncode == 1  # it needs a session, which that process cannot start
+
+
+@pytest.mark.parametrize(("severity", "code"), [("warn", 0), ("error", 3)])
+def test_rules_that_fail_as_before_need_no_session(
+    spark: SparkSession, tmp_path: Path, severity: str, code: int
+) -> None:
+    rule = f"{{match: shop.item, name: cheap, sql: price < 1, severity: {severity}}}"
+    shop = Shop(spark, tmp_path, f"quality:\n  scan: counted\n  rules:\n    - {rule}\n")
+    shop.land([message("INSERT", 1, after=item(1, "pen", 1.5)), "no message"])
+    settle(tmp_path)
+    apply_waiting(shop.config, "quality")
+    reports, _ = apply_waiting(shop.config, "quality")
+    failed = {result.rule for report in reports for result in report.failures}
+    assert "cheap" in failed
+    assert len(failed) > 1  # a message is in quarantine
+    with without_open_session():
+        idle = run_idle(shop.config, "run", "quality", None)
+    assert idle is not None
+    assert [report.failures for report in idle] == [report.failures for report in reports]
+    assert command(tmp_path, "run").returncode == code
+    file = tmp_path / "mainstem.yml"
+    file.write_text(file.read_text() + "alerts:\n  - {webhook: 'http://127.0.0.1:9/', about: [quality]}\n")
+    with without_open_session():
+        tells = run_idle(load_config(file, formats=SILVER.options()), "run", "quality", None) is None
+    assert tells is (severity == "error")
 
 
 def test_where_a_session_is_open_it_is_used(spark: SparkSession, kept: Path) -> None:
