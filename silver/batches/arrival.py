@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_schemas import HEADERS
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.small_files import read_note, write_note
+from framework.spark.session import is_connect
 from silver.batches.landings import (
     OffsetRange,
     Partition,
@@ -25,6 +29,7 @@ from silver.batches.landings import (
 from silver.epochs.resets import StopPoint
 
 _NOTE = "silver.reached"
+_SMALL_FILES = 16 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class BatchExtent:
     the configuration does not name. `offset_ranges` are the ranges of partitions whose coordinates may
     repeat. `stops` are places where the coordinates show that a topic was created again. `is_last` is false
     where more messages of the same backlog follow in a later batch: until they are read, no half is released.
+    `size` is how many bytes they have; None where that was not measured.
     """
 
     messages: int
@@ -43,26 +49,50 @@ class BatchExtent:
     offset_ranges: tuple[OffsetRange, ...] = ()
     stops: tuple[StopPoint, ...] = ()
     is_last: bool = True
+    size: int | None = None
 
 
 def batch_extent(messages: DataFrame, config: Config) -> BatchExtent:
-    """Measure these messages, in one job."""
-    count, clock = F.count("*").alias("n"), F.max("ingested_at").alias("clock")
-    if not repeatable_sources(config):
-        rows = messages.groupBy("source").agg(count, clock).collect()
+    """Measure these messages, in one job, which reads the values of a small batch alone."""
+    is_small = _planned_bytes(messages) <= _SMALL_FILES
+    size = F.sum(message_bytes()) if is_small else F.lit(None).cast("bigint")
+    counts = [F.count("*").alias("n"), F.max("ingested_at").alias("clock"), size.alias("size")]
+    has_places = bool(repeatable_sources(config))
+    if not has_places:
+        rows = messages.groupBy("source").agg(*counts).collect()
     else:
         is_mine = has_broker_coordinates(config)
         place = [F.when(is_mine, F.col(name)).alias(name) for name in ("topic", "partition")]
-        rows = messages.groupBy("source", *place).agg(count, clock, *range_columns()).collect()
+        rows = messages.groupBy("source", *place).agg(*counts, *range_columns()).collect()
     known = [row for row in rows if row["source"] in config.sources]
-    found = [OffsetRange(*row[:3], *row[5:]) for row in known if len(row) > 3 and row["topic"] is not None]
+    placed = [row for row in known if has_places and row["topic"] is not None]
+    found = [OffsetRange(*row[:3], *row[3 + len(counts) :]) for row in placed]
     others = sorted({row["source"] for row in rows} - set(config.sources))
     return BatchExtent(
         sum(row["n"] for row in known),
         max((row["clock"] for row in known), default=None),
         tuple(others),
         tuple(found),
+        size=sum(row["size"] or 0 for row in known) if is_small else None,
     )
+
+
+def message_bytes() -> Column:
+    """How many bytes a message has: key, value and headers."""
+    headers = F.aggregate(
+        F.coalesce("headers", F.array().cast(HEADERS)),
+        F.lit(0),
+        lambda size, header: size + F.coalesce(F.length(header["value"]), F.lit(0)),
+    )
+    return F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0)) + headers
+
+
+def _planned_bytes(messages: DataFrame) -> float:
+    """How many bytes of files Spark plans to read; infinite where the plan does not say so."""
+    if is_connect(messages.sparkSession):
+        return math.inf
+    plan: Any = messages._jdf
+    return float(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
 
 
 def read_high_offsets(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.table_schemas import HEADERS
@@ -19,7 +19,7 @@ from framework.lakehouse.small_files import is_local
 from framework.spark.local_frame import local_frame
 from framework.spark.session import is_connect
 from silver.batches import encodings
-from silver.batches.arrival import BatchExtent
+from silver.batches.arrival import BatchExtent, message_bytes
 from silver.batches.contents import Contents, contents_of, read_contents
 from silver.batches.run_state import RunState
 from silver.batches.seed_plans import plans_with_seeds
@@ -124,28 +124,21 @@ def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode
     """Decoding in this process; None if the messages are too many or too large for it."""
     if arrived.messages > FEW_MESSAGES:
         return None
-    size = messages.agg(F.sum(_bytes())).first()
-    if size is None or (size[0] or 0) > FEW_BYTES:
+    size = arrived.size
+    if size is None:
+        found = messages.agg(F.sum(message_bytes())).first()
+        size = 0 if found is None else found[0] or 0
+    if size > FEW_BYTES:
         return None
-    found = messages.toArrow().combine_chunks()
+    few = messages.toArrow().combine_chunks()
     believable = newest_believable(arrived.landed_at)
 
     def decode_now() -> tuple[DataFrame, Contents]:
         plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
-        rows = list(arrow_decoder(plans)(found.to_batches()))
+        rows = list(arrow_decoder(plans)(few.to_batches()))
         table = pa.Table.from_batches(rows, schema=STAGED)
         # without a row, Spark makes no frame of a table of several chunks
         staged = messages.sparkSession.createDataFrame(table.combine_chunks(), STAGED_DDL)
         return staged, contents_of(rows, believable)
 
     return decode_now
-
-
-def _bytes() -> Column:
-    """How many bytes a message has: key, value and headers."""
-    headers = F.aggregate(
-        F.coalesce("headers", F.array().cast(HEADERS)),
-        F.lit(0),
-        lambda size, header: size + F.coalesce(F.length(header["value"]), F.lit(0)),
-    )
-    return F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0)) + headers
