@@ -23,12 +23,15 @@ unexport PYTHONPATH
 FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo test test-long test-format test-browser report-picture test-bundle test-connect test-kafka test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark benchmark-versus errors-page reference-pages docs
+.PHONY: help setup demo check test test-slow test-all test-long test-format test-browser report-picture test-bundle test-connect test-kafka test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark benchmark-versus errors-page reference-pages docs
 
 help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
-	@echo "make test     the tests, in WORKERS=$(WORKERS) processes at once, but for those that take minutes each"
+	@echo "make check    lint, and the tests that need no Spark: a minute"
+	@echo "make test     the tests, in WORKERS=$(WORKERS) processes at once, but for those of test-slow and test-long: ten minutes"
+	@echo "make test-slow the tests that take more than some ten seconds each: a quarter of an hour"
+	@echo "make test-all both of them, as CI runs them"
 	@echo "make test-long the tests that take minutes each"
 	@echo "make test-format FORMAT=NAME  what concerns one format: decoder, fixtures, broken messages, detection, registry"
 	@echo "make test-browser  the report in Chromium, which the machine must have (or MAINSTEM_CHROMIUM names)"
@@ -68,7 +71,15 @@ demo: $(READY)
 
 # a test file is one worker's, which has a Spark session of its own
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not long" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not long" $(PYTEST_ARGS)
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "slow and not long" $(PYTEST_ARGS)
+
+test-all: test test-slow
+
+check: lint
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not spark and not slow and not long" $(PYTEST_ARGS)
 
 # the rest: pipelines that run many times each
 test-long: $(READY)

@@ -121,7 +121,7 @@ def test_continuous_integration_runs_what_a_contributor_runs_and_may_only_read()
     assert [use for use in uses if not re.fullmatch(r"actions/[a-z-]+@v\d+", use)] == []
     called = re.search(r"for target in (.*); do", (ROOT / ".ci/run").read_text(encoding="utf-8"))
     assert called is not None
-    assert called[1].split() == ["lint", "docs", "test", "test-kafka", "demo"]
+    assert called[1].split() == ["lint", "docs", "test", "test-slow", "test-kafka", "demo"]
 
 
 def test_the_hooks_before_a_commit_have_the_versions_of_the_lock() -> None:

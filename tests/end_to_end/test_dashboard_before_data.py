@@ -34,6 +34,7 @@ def rows_of_tiles(spark: SparkSession) -> dict[str, int]:
     return {name: spark.sql(query).count() for name, query in queries(TEXT).items()}
 
 
+@pytest.mark.slow
 def test_each_tile_has_an_answer_before_the_first_message_and_after_it(
     spark: SparkSession, lake: Lakehouse, tmp_path: Path
 ) -> None:

@@ -193,6 +193,7 @@ def test_halves_that_wait_or_are_quarantined_or_forgotten_stay_so_after_every_re
     verify(shop, capsys)
 
 
+@pytest.mark.slow
 def test_a_repair_that_was_cut_short_is_finished_where_the_log_of_repairs_is_gone(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

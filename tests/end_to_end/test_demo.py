@@ -12,6 +12,7 @@ from framework.cli import main
 from tests.framework.demo.story import tell
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_the_demo_repairs_a_table_and_its_commands_work(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]

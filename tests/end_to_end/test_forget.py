@@ -14,6 +14,7 @@ from tests.end_to_end.test_repair import command
 SECRET = "Ada Lovelace"
 
 
+@pytest.mark.slow
 def test_a_forgotten_row_is_in_no_table_and_what_follows_goes_on(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from bronze.layer import LAYER as BRONZE
@@ -82,6 +83,7 @@ def attack(folder: Path, secret: Path) -> None:
     os.mkfifo(folder / "pipe.json")
 
 
+@pytest.mark.slow
 def test_hostile_sources_of_every_format_do_not_touch_a_healthy_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def said(place: Place, capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return document
 
 
+@pytest.mark.slow
 def test_what_is_done_to_a_copy_is_not_done_to_the_first_one(
     spark: SparkSession, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,6 +61,7 @@ def test_what_is_done_to_a_copy_is_not_done_to_the_first_one(
     ]
 
 
+@pytest.mark.slow
 def test_each_command_of_a_moved_lakehouse_finds_its_tables(
     spark: SparkSession, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,6 +51,7 @@ def replicas(spark: SparkSession, folder: Path) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 def test_a_lakehouse_of_earlier_code_is_read_continued_and_rebuilt(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

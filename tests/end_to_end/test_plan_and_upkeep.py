@@ -32,6 +32,7 @@ def planned(shop: Shop, capsys: pytest.CaptureFixture[str]) -> tuple[int, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_plan_says_what_run_does_and_maintain_leaves_all_values(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

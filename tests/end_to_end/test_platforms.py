@@ -146,6 +146,7 @@ def test_a_catalog_holds_the_same_tables_as_a_folder(
     assert not (tmp_path / "checkpoints" / "bronze").exists()  # checkpoints alone, no tables
 
 
+@pytest.mark.slow
 def test_spark_connect_leads_to_the_same_tables(spark: SparkSession, tmp_path: Path) -> None:
     answers = on_connect(tmp_path, "at once")
 

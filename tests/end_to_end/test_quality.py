@@ -177,6 +177,7 @@ quality:
 """
 
 
+@pytest.mark.slow
 def test_a_gate_holds_back_a_batch_and_broken_changes_wait_in_quarantine(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -92,6 +92,7 @@ def drawn(source: random.Random, number: int) -> list[Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_plain_run_is_judged_by_its_new_rows_alone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

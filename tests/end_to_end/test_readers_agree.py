@@ -88,6 +88,7 @@ def key_of(row: Row) -> str:
     return repr(sorted(row.items()))
 
 
+@pytest.mark.slow
 def test_every_query_has_the_same_answer(spark: SparkSession, lake: Lakehouse) -> None:
     with_spark, local = SparkReader(spark, lake), LocalReader(lake)
     answered = 0

@@ -123,6 +123,7 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
     assert (shop.rows("shop/item"), changes_of(shop)) == (rows, changes)
 
 
+@pytest.mark.slow
 def test_trace_tells_each_change_of_a_row_with_its_messages(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -165,6 +166,7 @@ def test_trace_tells_each_change_of_a_row_with_its_messages(
     assert without_java(shop.folder, "trace", "shop.item", "di=1").returncode == 2
 
 
+@pytest.mark.slow
 def test_replay_takes_messages_out_of_quarantine_once(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

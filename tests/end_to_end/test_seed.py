@@ -121,6 +121,7 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_sent_before_and_send
     assert (code, broken(found)) == (0, [])
 
 
+@pytest.mark.slow
 def test_a_replica_starts_from_a_dump_before_its_feed_and_takes_over_the_feeds_types(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

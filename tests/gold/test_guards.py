@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.pipeline.layer import Run
@@ -22,6 +23,7 @@ def spelled(text: str, **values: str) -> Image:
     return {"id": text, **values}
 
 
+@pytest.mark.slow
 def test_old_work_late_changes_and_odd_keys_do_no_harm(spark: SparkSession, tmp_path: Path) -> None:
     """A run that was overtaken writes nothing older; a deleted row stays deleted;
     a key with a null part is one key.
@@ -69,6 +71,7 @@ def test_old_work_late_changes_and_odd_keys_do_no_harm(spark: SparkSession, tmp_
     assert gold.rows("keyless") == [{"id": 1, "a": "x"}] * 2
 
 
+@pytest.mark.slow
 def test_a_truncate_concerns_the_merge_that_brings_it_alone(spark: SparkSession, tmp_path: Path) -> None:
     """A clause for rows that no change names has Delta read the whole replica, again and again."""
     gold = GoldPipeline(spark, tmp_path, "  - {match: db.marked, deletes: soft}\n")

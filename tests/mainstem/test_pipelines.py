@@ -113,6 +113,7 @@ def test_the_examples_without_spark_do_what_the_page_says(folder: Path) -> None:
     assert names["change"].after == {"id": "1", "total": "12.50"}
 
 
+@pytest.mark.slow
 def test_the_examples_of_a_pipeline_do_what_the_page_says(
     spark: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

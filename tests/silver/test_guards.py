@@ -30,6 +30,7 @@ def outcomes(shop: Shop) -> list[str]:
     return sorted(map(repr, rows)) + sorted(map(repr, counts))
 
 
+@pytest.mark.slow
 def test_each_guard_alone_commits_a_repeated_batch_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,6 +73,7 @@ def test_each_guard_alone_commits_a_repeated_batch_once(
     assert [row["offset"] for row in waiting] == [3]
 
 
+@pytest.mark.slow
 def test_a_batch_again_leaves_alone_what_batches_behind_it_have_paired(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

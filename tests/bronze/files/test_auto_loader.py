@@ -27,6 +27,7 @@ def watched(feed: Feed, landing: Path, monkeypatch: pytest.MonkeyPatch) -> Feed:
     return replace(feed, source=feed.source.model_copy(update={"files": f"file://{landing}"}))
 
 
+@pytest.mark.slow
 def test_files_that_a_stream_tells_of_land_once(
     spark: SparkSession, watched: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +63,7 @@ def test_files_that_a_stream_tells_of_land_once(
     assert (stopped.error.condition, "d.txt" in stopped.error.where) == ("FILE_VANISHED", True)
 
 
+@pytest.mark.slow
 def test_lost_arrivals_are_named_and_all_files_found_again_by_the_advice(
     spark: SparkSession, watched: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,6 +56,7 @@ def test_partitions_of_a_shuffle_stay_bounded_in_size(
     assert int(session.conf.get(_PARTITIONS) or 0) == partitions
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Spark Connect has no counters of the JVM")
 def test_queries_that_were_run_before_are_not_compiled_again(session: SparkSession) -> None:
     compiled = session._jvm.org.apache.spark.metrics.source.CodegenMetrics.METRIC_COMPILATION_TIME().getCount

@@ -206,6 +206,7 @@ def test_a_row_that_no_change_put_there_is_not_told_where_all_changes_are_known(
     assert item.told([], [], since=-1) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("since", [2, -1])
 @pytest.mark.parametrize("deletes", list(Deletes))
 def test_what_is_told_is_what_spark_finds(

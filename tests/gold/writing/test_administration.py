@@ -183,6 +183,7 @@ def test_a_policy_that_a_rebuild_has_lost_is_set_again_and_one_that_is_there_is_
         spark.sql(f"DROP TABLE IF EXISTS {table}")
 
 
+@pytest.mark.slow
 def test_comments_of_the_source_follow_the_source_and_those_of_administrators_stay(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.contracts.ddl_actions import (
@@ -57,6 +58,7 @@ if IS_LARGE:
     }
 
 
+@pytest.mark.slow
 def test_a_partial_change_of_the_key_takes_the_rest_from_the_old_row(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -325,6 +327,7 @@ def test_tables_end_as_they_should_in_batches_and_rebuilt(spark: SparkSession, t
     assert (tables["marked"]["statements_not_applied"], tables["marked"]["missed_while_excluded"]) == (0, 0)
 
 
+@pytest.mark.slow
 def test_settings_that_change_take_effect_at_once(spark: SparkSession, tmp_path: Path) -> None:
     gold = GoldPipeline(spark, tmp_path)
     gold.add_batch(*(event for name in ("renamed", "marked", "strict") for event in copied(

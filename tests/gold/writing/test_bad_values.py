@@ -28,6 +28,7 @@ def listed(gold: GoldPipeline) -> list[tuple[str, str, str, str]]:
     return sorted((row["table"], row["column"] or "", row["text"], row["reason"]) for row in rows)
 
 
+@pytest.mark.slow
 def test_cells_of_older_rows_are_listed_when_the_configuration_types_their_column(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,6 +78,7 @@ def test_cells_of_older_rows_are_listed_when_the_configuration_types_their_colum
     assert gold.lake.read(spark, BAD_VALUES_TABLE).where(F.col("table") == "many").isEmpty()
 
 
+@pytest.mark.slow
 def test_a_list_that_is_gone_is_written_again_and_the_replicas_stay_as_they_are(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -114,6 +114,7 @@ def test_the_new_changes_alone_are_cached_where_all_are_many(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_cache")
 def test_what_came_while_a_table_was_parked_is_new(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -162,6 +163,7 @@ def _random_batches(source: random.Random) -> list[list[ChangeSpec]]:
     return [events for events in batches if events]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_cache")
 @pytest.mark.parametrize("seed", range(2))
 def test_random_changes_lead_to_the_same_tables_with_any_cache(

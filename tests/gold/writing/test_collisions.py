@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.contracts.expectations import PreviousResults
@@ -38,6 +39,7 @@ def broken(gold: GoldPipeline) -> dict[str, tuple[int, str]]:
     }
 
 
+@pytest.mark.slow
 def test_inserts_that_meet_another_row_are_counted_and_legitimate_ones_are_not(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -84,6 +86,7 @@ def loaded(at: int, number: int, n: int, **more: Any) -> ChangeSpec:
     return ChangeSpec("line", at, "read", None, row(number, n=str(n)), keys=None, **more)
 
 
+@pytest.mark.slow
 def test_rows_of_one_full_load_that_differ_under_one_key_are_counted(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -99,6 +102,7 @@ def test_rows_of_one_full_load_that_differ_under_one_key_are_counted(
     assert gold.state("line").collisions == Collisions(inserts=1, loaded=2)
 
 
+@pytest.mark.slow
 def test_a_row_of_another_load_or_of_changes_is_met_without_harm(spark: SparkSession, tmp_path: Path) -> None:
     gold = GoldPipeline(spark, tmp_path, "  - {match: db.line, keys: [id]}\n")
     gold.add_batch(loaded(1, 1, 0), line(2, 2, 0))

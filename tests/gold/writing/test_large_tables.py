@@ -47,6 +47,7 @@ def marked_files(path: str) -> int:
     return sum(marks.values())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 def test_a_large_table_is_merged_without_writing_its_files_again(spark: SparkSession, tmp_path: Path) -> None:
     gold = GoldPipeline(spark, tmp_path, "  - {match: db.kept, history: true}\n")
@@ -81,6 +82,7 @@ def test_a_large_table_is_merged_without_writing_its_files_again(spark: SparkSes
     assert gold.rows("t") == [{**one, "id": int(one["id"] or 0)} for one in wanted]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 def test_what_is_forgotten_or_maintained_is_in_no_file(spark: SparkSession, tmp_path: Path) -> None:
     """A marked row is still in its file: `forget` and `maintain` write such files again."""

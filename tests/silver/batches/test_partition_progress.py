@@ -180,6 +180,7 @@ def cut(draw: random.Random, messages: Sequence[Message], parts: int) -> list[li
     return [list(messages[a:b]) for a, b in zip([0, *cuts], [*cuts, len(messages)], strict=True)]
 
 
+@pytest.mark.slow
 def test_sequences_rise_with_the_offsets_however_messages_land(spark: SparkSession) -> None:
     """40 sources: landed in order with other cuts the sequences are equal, landed in any order they rise,
     decoded again they stay.

@@ -40,6 +40,7 @@ def changes_of(
     return sorted(map(str, work.lake.read(spark, CHANGES_TABLE).drop(*OWN).collect()))
 
 
+@pytest.mark.slow
 def test_all_ways_to_stage_lead_to_the_same_changes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

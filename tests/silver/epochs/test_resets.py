@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from silver.changes.staged_rows import STAGED, STAGED_DDL, Row
@@ -97,6 +98,7 @@ def test_a_new_server_that_stays_is_a_reset_whatever_its_position(spark: SparkSe
     assert stops(spark, again, AFTER_100) == [("t", 9, "server_changed")]
 
 
+@pytest.mark.slow
 def test_another_server_is_a_reset_where_positions_do_not_go_on(spark: SparkSession) -> None:
     """The same table; in the second example both servers have written before."""
     assert stops(spark, [change(1, "011.0250", 1, server="two")], AFTER_100) == [("t", 1, "server_changed")]
@@ -164,6 +166,7 @@ def test_rows_of_a_long_transaction_are_none(spark: SparkSession) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_long_transactions_of_a_feed_without_commit_positions_are_none(spark: SparkSession) -> None:
     """Only one transaction is below; the next one is above all before it, in its topic or in another one."""
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
@@ -78,6 +79,7 @@ class Pipeline:
         return {result.rule: result.failing_keys for result in found}
 
 
+@pytest.mark.slow
 def test_gaps_between_runs_and_transactions_across_batches_are_found_and_nothing_else(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ def configured(folder: Path, source: str) -> Config:
     return load_config(folder / "mainstem.yml", formats=LAYER.options())
 
 
+@pytest.mark.slow
 def test_a_backlog_is_taken_up_in_portions(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def check_note(shop: Shop) -> RunState:
     return noted
 
 
+@pytest.mark.slow
 def test_a_run_knows_what_the_last_one_knew(shop: Shop) -> None:
     shop.land([message("INSERT", n, after=item(n, "pen", 1.5)) for n in range(1, 4)])
     shop.run()
@@ -62,6 +63,7 @@ def test_a_run_knows_what_the_last_one_knew(shop: Shop) -> None:
     assert check_note(shop).tables == noted.tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, SCHEMAS_TABLE])
 def test_what_follows_from_a_table_that_has_changed_is_read_again(shop: Shop, name: str) -> None:
     shop.land([message("INSERT", 1, after=item(1, "pen", 1.5))])

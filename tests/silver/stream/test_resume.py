@@ -39,6 +39,7 @@ def queries(spark: SparkSession) -> list[Any]:
     return [found.apply(number) for number in range(found.size())]
 
 
+@pytest.mark.slow
 def test_messages_without_an_outcome_are_looked_for_once_a_step(spark: SparkSession, tmp_path: Path) -> None:
     """Where an epoch begins its messages are found out once, and once more in the batch of the stream."""
     if is_connect(spark):

@@ -24,6 +24,7 @@ from tests.end_to_end.test_blob_to_replica import item, message
 from tests.silver.batches.test_partition_progress import canal
 
 
+@pytest.mark.slow
 def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
