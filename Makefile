@@ -23,7 +23,7 @@ unexport PYTHONPATH
 FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)
 
-.PHONY: help setup demo check test test-slow test-all test-long test-format test-browser report-picture test-bundle test-connect test-kafka test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark benchmark-versus errors-page reference-pages docs
+.PHONY: help setup demo check test test-slow test-all test-long test-format test-browser report-picture test-bundle test-connect test-kafka test-wheel test-matrix $(CELLS) property chaos soak limits mutations real lint format clean benchmark scale benchmark-versus errors-page reference-pages docs
 
 help:
 	@echo "make setup    the environment from the lock"
@@ -49,6 +49,7 @@ help:
 	@echo "make test-kafka  a real broker: topics land as they are, a continuous run takes up what comes"
 	@echo "make benchmark the goals of speed and memory, measured (SCALE=0.001 only tries it); into docs/performance.md"
 	@echo "make benchmark-versus the same feed by a notebook, dlt and AUTO CDC (SCALE=0.01 only tries it); into docs/performance.md"
+	@echo "make scale    a round in an old, a wide and a deep lakehouse against a small one (SCALE=0.01 only tries it); into docs/performance.md"
 	@echo "make errors-page  docs/errors.md from the explanations of the error codes"
 	@echo "make reference-pages  docs/reference from the configuration's models and the tables' schemas"
 	@echo "make docs     the documentation site into build/site; a dead link fails"
@@ -158,6 +159,10 @@ benchmark: $(READY)
 # apart from `benchmark`: the other tools are installed into environments of their own, in .versus
 benchmark-versus: $(READY) | $(UV)
 	$(BIN)/python -m tests.benchmarks.versus --scale $(SCALE) --uv $(UV) --into docs/performance.md
+
+# hours, and some ten GB of disk: a thousand rounds in one process, ten thousand tables, fifty million changes
+scale: $(READY)
+	$(BIN)/python -m tests.benchmarks.scale --scale $(SCALE) --into docs/performance.md
 
 errors-page: $(READY)
 	$(BIN)/python -m mainstem explain --markdown > docs/errors.md.new

@@ -67,7 +67,7 @@ def side_by_side(
 
     They begin in turn, too.
 
-    What is to be prepared for either side is not measured.
+    What is to be prepared for either side is not measured. Without any rounds the one to warm up counts.
     """
     times: dict[int, list[tuple[float, float]]] = {0: [], 1: []}
     seen: dict[int, int] = {}
@@ -77,7 +77,7 @@ def side_by_side(
             prepare[side](number)
             cpu, started = cpu_seconds(seen), time.perf_counter()
             (ours, other)[side](number)
-            if number:
+            if number or not rounds:
                 times[side].append((time.perf_counter() - started, cpu_seconds(seen) - cpu))
     (wall, cpu), (other_wall, other_cpu) = (
         [statistics.median(column) for column in zip(*times[s], strict=True)] for s in (0, 1)
