@@ -160,6 +160,8 @@ def files(spark: SparkSession, folder: Path, count: int, rounds: int) -> Iterato
         # no more updates than the smaller one has rows
         (lambda n: many.land(2 * min(100, sizes[few])), lambda n: few.land(2 * min(100, sizes[few]))),
     )
+    for pipeline, size in sizes.items():
+        pipeline.check(3, size + min(100, sizes[few]) * (rounds + 1))
     what = f"growth with the landing files seen before, {sizes[many]:,} and {sizes[few]:,}, exponent"
     yield Result("files", what, _exponent(found, sizes[many] / sizes[few]), 0.5, 0.2, found.note)
 
