@@ -19,6 +19,7 @@ SMALLEST: dict[str, Callable[[SparkSession, Path], Iterator[Result]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("group", scale.GROUPS)
 def test_each_group_measures_at_its_smallest(group: str, spark: SparkSession, tmp_path: Path) -> None:
