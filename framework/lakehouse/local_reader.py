@@ -16,6 +16,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from framework.lakehouse.delta_row_count import rows_by_log
 from framework.lakehouse.lakehouse import Lakehouse, local_table
+from framework.lakehouse.local_tables import has_plain_files
 from framework.lakehouse.small_files import read_local_note
 from framework.lakehouse.table_reader import Query, Row, TableReader, Value, checked
 
@@ -97,6 +98,16 @@ def open_local(location: str) -> DeltaTable:
     if any(character in location for character in _MISREAD):
         raise Unreadable(location)
     return DeltaTable(location)
+
+
+def open_plain(location: str) -> DeltaTable:
+    """The table, whose files can be read one by one: they are its rows. Raises Unreadable."""
+    opened = open_local(location)
+    protocol = opened.protocol()
+    is_plain = has_plain_files(protocol.min_reader_version, protocol.reader_features)
+    if not is_plain or opened.metadata().partition_columns:
+        raise Unreadable(location)
+    return opened
 
 
 def _answer(table: DeltaTable, query: Query, values: Mapping[str, str | int]) -> Sequence[Row]:

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import dataset, types
 
-from framework.lakehouse.local_reader import Unreadable, open_local
-from framework.lakehouse.local_tables import has_plain_files
+from framework.lakehouse.local_reader import Unreadable, open_plain
 from framework.lakehouse.table_reader import in_utc
 
 _PLAIN_SCALE = 6
@@ -41,7 +40,7 @@ def local_row(location: str, texts: Mapping[str, str]) -> dict[str, Any] | None:
         if not all(_is_known(field.type) for field in rows.schema):
             raise Unreadable(location)
         values = {name: _value(text, rows.schema.field(name).type) for name, text in texts.items()}
-        if None in values.values():
+        if any(value is None for value in values.values()):
             return None
         tests = [pc.field(name) == value for name, value in values.items()]
         found = rows.head(1, filter=reduce(and_, tests)).to_pylist()
@@ -56,11 +55,7 @@ def local_row(location: str, texts: Mapping[str, str]) -> dict[str, Any] | None:
 
 def _dataset(location: str) -> dataset.Dataset:
     """The rows of a table. That of `deltalake` misses rows whose files have no statistics of a column."""
-    opened = open_local(location)
-    protocol = opened.protocol()
-    is_plain = has_plain_files(protocol.min_reader_version, protocol.reader_features)
-    if not is_plain or opened.metadata().partition_columns:
-        raise Unreadable(location)
+    opened = open_plain(location)
     schema: Any = opened.schema().to_arrow()
     paths = pa.table(opened.get_add_actions()).column("path").to_pylist()
     return dataset.dataset(

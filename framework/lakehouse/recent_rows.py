@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.lakehouse.local_tables import DataFile, has_plain_files, read_files
+from framework.lakehouse.local_tables import DataFile, read_files
 from framework.lakehouse.newest_tables import is_read_locally
 
 if TYPE_CHECKING:
@@ -46,14 +46,10 @@ def _rows_above(
 ) -> pa.Table | None:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from framework.lakehouse.local_reader import open_local  # the package takes long to load
+    from framework.lakehouse.local_reader import open_plain  # the package takes long to load
 
     (column, number), kinds = least, to_arrow_schema(schema)
-    opened = open_local(location)
-    protocol = opened.protocol()
-    is_plain = has_plain_files(protocol.min_reader_version, protocol.reader_features)
-    if not is_plain or opened.metadata().partition_columns:
-        return None
+    opened = open_plain(location)
     actions = pa.table(opened.get_add_actions(flatten=True)).select(
         ["path", "size_bytes", "num_records", f"max.{column}"]
     )

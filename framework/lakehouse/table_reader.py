@@ -9,15 +9,17 @@ the tests of both readers cover.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 Row = Mapping[str, Any]
 """A row by column name. Times are in UTC and say so, maps are dictionaries, binary values are bytes."""
 Value = str | int | tuple[str, ...] | tuple[int, ...]
 """The value of a parameter; a text has letters, digits, `_`, `.` and `-` alone. Several are a list for IN."""
+_Value = TypeVar("_Value", str, int)
+_AT_ONCE = 500
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]*")
 
 
@@ -60,6 +62,11 @@ def checked(query: Query, values: Mapping[str, Value]) -> tuple[Query, Mapping[s
         if isinstance(one, str) and not _PLAIN.fullmatch(one):
             raise ValueError(f"the parameter {name} is no plain text")
     return replace(query, sql=sql), found
+
+
+def portions(values: Sequence[_Value]) -> Iterator[tuple[_Value, ...]]:
+    """The values in lists that a query may name at once."""
+    return (tuple(values[start : start + _AT_ONCE]) for start in range(0, len(values), _AT_ONCE))
 
 
 def in_utc(moment: datetime | None) -> datetime | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from framework.contracts.erasure import Erasure
 from framework.contracts.table_names import MESSAGES_TABLE
@@ -35,12 +36,16 @@ def erase(run: Run, erasure: Erasure) -> ErasedCounts:
 
 def is_unfinished(run: Run) -> bool:
     """Whether an erasure was interrupted."""
-    return bool(json.loads(read_note(run.spark, _note_path(run)) or "{}"))
+    return bool(_noted(run))
+
+
+def _noted(run: Run) -> dict[str, Any]:
+    return dict(json.loads(read_note(run.spark, _note_path(run)) or "{}"))
 
 
 def finish(run: Run) -> tuple[Erasure, ErasedCounts] | None:
     """Finish an interrupted erasure; returns None where there is none."""
-    noted = json.loads(read_note(run.spark, _note_path(run)) or "{}")
+    noted = _noted(run)
     if not noted:
         return None
     erasure = Erasure(

@@ -19,7 +19,7 @@ from framework.lakehouse.newest_tables import is_read_locally
 from framework.lakehouse.owner import claim
 from framework.pipeline.alerts import is_quiet, problems_of
 from framework.pipeline.erasure import is_unfinished
-from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
+from framework.pipeline.layer import LayerReport, Run, layers_through
 from framework.pipeline.lost_logs import describe_losses, note_histories
 from framework.spark.no_session import SessionNeeded, has_session, no_session
 
@@ -50,9 +50,7 @@ def _reports(work: Run, through: str) -> Sequence[LayerReport] | None:
     if not is_quiet(work) or is_unfinished(work) or describe_losses(work):
         return None
     reports = []
-    for layer in installed_layers():
-        if ORDER.index(layer.name) > ORDER.index(through):
-            break
+    for layer in layers_through(through):
         began = time.monotonic()
         report = layer.run(work)
         if report.errors or report.tables or any(report.counts.values()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -252,3 +253,8 @@ def installed_layers() -> Iterator[Layer]:
             if not isinstance(layer, Layer):
                 raise TypeError(f"entry point {name} of {GROUP} is no Layer")
             yield layer
+
+
+def layers_through(name: str) -> Iterator[Layer]:
+    """The installed layers up to this one."""
+    return takewhile(lambda layer: ORDER.index(layer.name) <= ORDER.index(name), installed_layers())

@@ -15,7 +15,7 @@ from framework.observability.observers import observers_of
 from framework.observability.steps import RunFacts, Step, StepEnd
 from framework.pipeline.alerts import send_alerts, send_failure_alerts
 from framework.pipeline.idle_run import run_idle
-from framework.pipeline.layer import ORDER, LayerReport, Run, installed_layers
+from framework.pipeline.layer import LayerReport, Run, layers_through
 from framework.pipeline.progress import Progress
 from framework.pipeline.run_history import append_run
 from framework.pipeline.session import Notify, ignore_notes, open_pipeline
@@ -107,9 +107,7 @@ def _run_layers(work: Run, through: str, started: float, notify: Notify) -> tupl
 
     reports = []
     work.progress.watch_tasks(partial(running_tasks, work.spark))
-    for layer in installed_layers():
-        if ORDER.index(layer.name) > ORDER.index(through):
-            break
+    for layer in layers_through(through):
         log_step(layer.name, run=work.run_id)
         work.progress.begin(layer.name)
         began = time.monotonic()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -33,9 +32,7 @@ def require_session(session: SparkSession) -> None:
 
 
 def has_session() -> bool:
-    """Whether there is a session already, or the environment has one, so that a stand-in gains nothing."""
-    if any(name in os.environ for name in ("DATABRICKS_RUNTIME_VERSION", "SPARK_REMOTE")):
-        return True
+    """Whether there is a session already, so that a stand-in gains nothing."""
     if "pyspark" not in sys.modules:
         return False
     from pyspark.sql import SparkSession

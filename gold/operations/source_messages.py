@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from framework.contracts.ddl_actions import DML, actions_text
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGE_AT
-from framework.lakehouse.table_reader import Query, TableReader, in_utc
+from framework.lakehouse.table_reader import Query, TableReader, in_utc, portions
 from framework.spark.local_frame import local_frame
 
 Coordinates = tuple[str, int, int]
@@ -32,8 +32,6 @@ _OUTCOMES = Query(
     "WHERE `offset` IN ({offsets}) OR `paired_with`['offset'] IN ({offsets})",
     {"epoch": "int"},
 )
-_AT_ONCE = 500
-"""How many offsets a query names at most."""
 _Cells = TypeVar("_Cells", Row, Mapping[str, Any])
 
 
@@ -113,8 +111,7 @@ def landed_messages(
     offsets = sorted({offset for _, _, offset in wanted})
     messages: list[Mapping[str, Any]] = []
     epochs: set[tuple[Coordinates, int]] = set()
-    for start in range(0, len(offsets), _AT_ONCE):
-        some = tuple(offsets[start : start + _AT_ONCE])
+    for some in portions(offsets):
         for row in tables.rows(_MESSAGES, offsets=some):
             if row["source"] == source and _place(row) in wanted:
                 messages.append({**row, "ingested_at": in_utc(row["ingested_at"])})

@@ -16,7 +16,7 @@ from framework.contracts.table_names import CHANGES_TABLE
 from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.newest_tables import is_read_locally
-from framework.lakehouse.table_reader import Query, TableReader, in_utc
+from framework.lakehouse.table_reader import Query, TableReader, in_utc, portions
 from framework.naming import gold_columns, quoted
 from framework.pipeline.layer import Run
 from framework.text.positions import position_text
@@ -50,8 +50,6 @@ _DUPLICATES = Query(
     "WHERE `kind` = 'duplicate' AND `change_id` IN ({ids})",
     {"epoch": "int"},
 )
-_AT_ONCE = 500
-"""How many ids a query names at most."""
 
 
 def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
@@ -146,8 +144,7 @@ def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> di
 
 def _duplicates(tables: TableReader, ids: Sequence[str]) -> list[_Change]:
     """The duplicates of changes with these ids."""
-    portions = [tuple(ids[start : start + _AT_ONCE]) for start in range(0, len(ids), _AT_ONCE)]
-    rows = [row for some in portions for row in tables.rows(_DUPLICATES, ids=some)]
+    rows = [row for some in portions(ids) for row in tables.rows(_DUPLICATES, ids=some)]
     return [{**row, "event_time": in_utc(row["event_time"])} for row in rows]
 
 

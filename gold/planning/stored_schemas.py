@@ -10,13 +10,11 @@ from pyspark.sql import SparkSession
 from framework.contracts.table_names import SCHEMAS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.newest_tables import newest_tables
-from framework.lakehouse.table_reader import Query, Row
+from framework.lakehouse.table_reader import Query, Row, portions
 from gold.changes.profile import SchemaColumn
 
 _EVERY = Query(SCHEMAS_TABLE, "SELECT `schema_id`, `columns` FROM {rows}")
 _WANTED = Query(SCHEMAS_TABLE, "SELECT `schema_id`, `columns` FROM {rows} WHERE `schema_id` IN ({ids})")
-_AT_ONCE = 500
-"""How many ids a query names at most."""
 
 
 class StoredSchemas(Mapping[str, tuple[SchemaColumn, ...]]):
@@ -55,8 +53,7 @@ class StoredSchemas(Mapping[str, tuple[SchemaColumn, ...]]):
 
     def _some(self, wanted: list[str]) -> dict[str, tuple[SchemaColumn, ...]]:
         tables = newest_tables(self._spark, self._lake)
-        portions = (tuple(wanted[at : at + _AT_ONCE]) for at in range(0, len(wanted), _AT_ONCE))
-        return _columns(row for ids in portions for row in tables.rows(_WANTED, ids=ids))
+        return _columns(row for ids in portions(wanted) for row in tables.rows(_WANTED, ids=ids))
 
 
 def _columns(rows: Iterable[Row]) -> dict[str, tuple[SchemaColumn, ...]]:

@@ -142,7 +142,7 @@ def test_a_run_that_fails_is_a_trace_with_the_kind_of_its_error(
     def fails(run: Run) -> LayerReport:
         raise KeyError("colour")
 
-    monkeypatch.setattr(runs, "installed_layers", lambda: (Layer("bronze", fails, dict),))
+    monkeypatch.setattr(runs, "layers_through", lambda _: (Layer("bronze", fails, dict),))
     no_session: Any = None
     with receiver() as collector:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)

@@ -31,7 +31,7 @@ def test_an_error_names_the_layer_and_the_progress_ends(
         raise KeyError("colour")
 
     layers = (Layer("bronze", lands, dict), Layer("silver", fails, dict))
-    monkeypatch.setattr(runs, "installed_layers", lambda: layers)
+    monkeypatch.setattr(runs, "layers_through", lambda _: layers)
     no_session: Any = None
     work = Run(no_session, Lakehouse(config.root), config, "r1")
     with pytest.raises(KeyError) as raised:
