@@ -84,6 +84,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "min_event_time": "the oldest event time",
         "max_event_time": "the newest event time",
         "server": "the identity of the source's server",
+        "measures": "what the row changes of a large batch show, for gold's planning, as JSON",
         "max_ingested_at": "when the newest message landed",
     },
     names.TABLES_TABLE: {

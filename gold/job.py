@@ -34,6 +34,7 @@ from gold.planning.discovery import (
 from gold.planning.gates import GateFailed
 from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.rebuild import FAILED_REBUILD
+from gold.planning.recorded_measures import with_recorded
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, append_states, read_states
 from gold.planning.task import Task
@@ -102,6 +103,8 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     wanted = (
         None if cached is None else {text for text in cached.rows["schema_id"].unique().to_pylist() if text}
     )
+    if cached is None:
+        tasks = with_recorded(run.tables, tasks)
     applied = _in_threads(run, tasks, StoredSchemas(spark, lake, wanted), cached)
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)

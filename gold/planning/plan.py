@@ -7,6 +7,7 @@ rows lead to a rebuild. A rebuild folds all changes of the table once, and gives
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -40,6 +41,7 @@ from gold.planning.rebuild import (
     rebuild_for_layout,
     rebuild_for_names,
 )
+from gold.planning.recorded_measures import NotMeasured, recorded_measurements
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
 from gold.schema.case_matching import match_case
@@ -122,6 +124,10 @@ def make_plan(
         few = changes.few_after(since)
         if few is not None:
             return profile_of(FewMeasurements(few, applied), lineage, schemas)
+        recorded = recorded_measurements(task, lineage, since, applied, schemas)
+        if recorded is not None:
+            with contextlib.suppress(NotMeasured):
+                return profile_of(recorded, lineage, schemas)
         new = table_rows(changes.after(since), task.source, lineage)
         if applied.batch == since:  # all rows are new: without the batch, Spark compiles the query only once
             applied = Progress(-1, applied.sequence)

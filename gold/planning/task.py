@@ -7,11 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from framework.config.tables import Deletes, TableSettings
+from framework.contracts.change_measures import ChangeMeasures
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import Rule
 from framework.naming import history_folder, replica_folder
 from gold.planning.table_state import TableState
 from gold.schema.lineage import Lineage
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedBatch:
+    """The row changes of one batch under one name of a table, as silver recorded them.
+
+    `measures` is None where silver recorded none, or where the batch has other changes by now.
+    """
+
+    batch: int
+    name: TableName
+    measures: ChangeMeasures | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +48,7 @@ class Task:
         new_rows: How many rows may be new: not fewer than the changes after the applied batch.
         first_new: No change of the table after the applied batch is in an earlier batch than this; None
             where no change is new.
+        recorded: The batches with changes that the table has not applied; empty where nobody has looked.
     """
 
     source: str
@@ -52,6 +66,7 @@ class Task:
     repair: str | None = None
     new_rows: int = 0
     first_new: int | None = None
+    recorded: tuple[RecordedBatch, ...] = ()
 
     @property
     def name(self) -> TableName:

@@ -23,9 +23,11 @@ from silver.batches.landings import (
     Partition,
     has_broker_coordinates,
     offset_ranges,
+    overlapping_ranges,
     range_columns,
     repeatable_sources,
 )
+from silver.batches.run_state import RunState
 from silver.epochs.resets import StopPoint
 
 _NOTE = "silver.reached"
@@ -134,3 +136,12 @@ def write_high_offsets(
     """Save the offsets that a batch reaches. Call it before the commit, so that they are never too low."""
     rows = [[*place, offset] for place, offset in sorted(offsets.items())]
     write_note(spark, f"{lake.checkpoints}/{_NOTE}", json.dumps({"batch": batch, "reached": rows}))
+
+
+def overlaps_in_batch(spark: SparkSession, state: RunState, found: BatchExtent) -> list[OffsetRange]:
+    """The ranges of a batch in which coordinates may repeat earlier ones."""
+    if state.high_offsets is None:
+        state.high_offsets = read_high_offsets(spark, state.lake, state.config, state.newest)
+    looked_at = overlapping_ranges(found.offset_ranges, state.high_offsets)
+    state.high_offsets = highest_offsets(found.offset_ranges, state.high_offsets)
+    return looked_at

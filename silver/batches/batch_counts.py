@@ -21,6 +21,7 @@ COUNTS_SCHEMA = (
     "snapshots bigint, "
     "min_sequence string, max_sequence string, min_event_time timestamp, max_event_time timestamp, "
     "server string, "
+    "measures string, "
     "max_ingested_at timestamp"
 )
 COUNTED_BY = ("batch", "source", "database", "schema", "table", "kind", "reason")
@@ -34,8 +35,12 @@ COUNTED = (
     "min_event_time",
     "max_event_time",
     "server",
+    "measures",
 )
-"""The columns of `ops/batches` but the batch's time. `snapshots` counts snapshot rows without a position."""
+"""The columns of `ops/batches` but the batch's time. `snapshots` counts snapshot rows without a position.
+
+`measures` is what the row changes of a large batch show, if silver measured them while it decoded them.
+"""
 
 
 def count_rows(committed: DataFrame, landed_at: datetime | None) -> list[Row]:
@@ -55,6 +60,7 @@ def counting(landed_at: datetime | Column | None) -> list[Column]:
         F.min("event_time").alias("min_event_time"),
         F.max(believable(F.col("event_time"), landed_at)).alias("max_event_time"),
         F.max_by("server", F.when(F.col("server").isNotNull(), F.col("sequence"))).alias("server"),
+        F.lit(None).cast("string").alias("measures"),
     ]
 
 
@@ -77,4 +83,4 @@ def append_counts(
     frame = local_frame(spark, rows, COUNTS_SCHEMA).coalesce(1)
     lake.append(
         frame, BATCHES_TABLE, transaction, {"mergeSchema": "true"}
-    )  # tables of earlier releases lack `snapshots`
+    )  # tables of earlier releases lack columns

@@ -6,23 +6,29 @@ without another look at the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
+from framework.contracts.change_measures import joined_texts, measures_of_text
 from silver.batches import batch_counts
 from silver.batches.encodings import WAITING_REASONS
-from silver.changes.batch_summary import GROUPED_BY, summary_of
+from silver.changes.batch_summary import GROUPED_BY, OPEN_HALF, summary_of
+from silver.changes.change_measures import MEASURED_BY, Numeric
 from silver.changes.staged_rows import STAGED
 
 _ADDED = (
     "rows", "merged", "snapshots", "messages", "halves", "servers", "ambiguous_positions", "in_partitions",
 )  # fmt: skip
+_ENDS: Mapping[str, Callable[..., Any]] = {
+    "min_sequence": min, "max_sequence": max, "min_event_time": min, "max_event_time": max,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +76,8 @@ class Contents:
     are the ids of the schemas; their columns stay with the rows. `evidence` is, by source, what the values
     show of their encodings. `may_hold_repeats` is false if no change occurs twice in the batch. `falls` is,
     by source, by how much at most a row change is older than one with a lower sequence, without the sources
-    of which this is unknown. `files` are Parquet files with all rows, in the columns of `silver/changes`,
-    where tasks have written them.
+    of which this is unknown. `files` are Parquet files in the columns of `silver/changes`, where tasks have
+    written them: with all rows but open halves, which are in `half_files`.
     """
 
     counts: tuple[Row, ...]
@@ -81,6 +87,16 @@ class Contents:
     may_hold_repeats: bool = True
     falls: Mapping[str, timedelta] = field(default_factory=dict)
     files: tuple[str, ...] = ()
+    half_files: tuple[str, ...] = ()
+
+    @property
+    def numeric(self) -> Numeric:
+        """The columns of which the widths of numbers were measured."""
+        return {
+            tuple(row[name] for name in MEASURED_BY): measures.widths
+            for row in self.counts
+            if (measures := measures_of_text(row["measures"])) is not None
+        }
 
     @property
     def waiting(self) -> frozenset[str]:
@@ -102,11 +118,16 @@ class Contents:
         """How many rows are ordered by their partition."""
         return sum(summary.in_partitions for summary in self.sources)
 
-    def counts_in(self, batch: int) -> list[Row]:
-        """The rows of `ops/batches` for these rows, if the batch commits all of them as they are."""
+    def counts_in(self, batch: int, outcomes: Contents | None = None) -> list[Row]:
+        """The rows of `ops/batches` for these rows, if the batch commits them as they are.
+
+        `outcomes` are what became of the open halves; None where there are none.
+        """
+        rows = [row for row in self.counts if row["kind"] != OPEN_HALF]
+        counts = _merged([*rows, *outcomes.counts]) if outcomes is not None else rows
         return [
             Row(batch=batch, **{name: row[name] for name in batch_counts.COUNTED if name != "batch"})
-            for row in self.counts
+            for row in counts
         ]
 
 
@@ -121,16 +142,42 @@ def read_contents(decoded: DataFrame) -> Contents:
             *(F.min(name).alias(name) for name in ("min_sequence", "min_event_time", "min_place")),
             *(F.max(name).alias(name) for name in ("max_sequence", "max_event_time")),
             F.max_by("server", "server_sequence").alias("server"),
+            F.max("server_sequence").alias("server_sequence"),
             *(F.flatten(F.collect_set(name)).alias(name) for name in ("schemas", "evidence")),
+            F.collect_list("measures").alias("measures"),
         )
         .collect()
     )
+    found = [Row(**{**row.asDict(), "measures": _joined(row["measures"])}) for row in found]
     extents = summaries.select(F.inline("summary.extents")).collect()
     return _contents(found, [Extent(*row) for row in extents])
 
 
+def _merged(counts: Sequence[Row]) -> list[Row]:
+    """The counts, with those of the same table, kind and reason as one."""
+    groups: dict[tuple[str | None, ...], list[Row]] = {}
+    for row in counts:
+        groups.setdefault(tuple(row[name] for name in GROUPED_BY), []).append(row)
+    return [rows[0] if len(rows) == 1 else _one_of(rows) for rows in groups.values()]
+
+
+def _one_of(rows: Sequence[Row]) -> Row:
+    sums = ("rows", "merged", "snapshots")
+    newest = max(rows, key=lambda row: row["server_sequence"] or "")
+    found = {name: sum(row[name] for row in rows) for name in sums}
+    for name, choose in _ENDS.items():
+        found[name] = choose((row[name] for row in rows if row[name] is not None), default=None)
+    measures = _joined([row["measures"] or "" for row in rows])
+    return Row(**{**rows[0].asDict(), **found, "server": newest["server"], "measures": measures})
+
+
+def _joined(texts: Sequence[str]) -> str | None:
+    """The measures of all Arrow batches as one text; None where one of them has none."""
+    return joined_texts(texts) or None
+
+
 def contents_of(rows: Iterable[pa.RecordBatch], believable: int | None) -> Contents:
-    """The contents of decoded rows (STAGED) in this process.
+    """The contents of decoded rows (STAGED) in this process: few, so that gold measures them itself.
 
     Args:
         rows: The rows, as one batch or several.

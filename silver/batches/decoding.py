@@ -23,7 +23,7 @@ from silver.batches.arrival import BatchExtent, message_bytes
 from silver.batches.contents import Contents, contents_of, read_contents
 from silver.batches.run_state import RunState
 from silver.batches.seed_plans import plans_with_seeds
-from silver.batches.staged_files import into_parquet, read_staged
+from silver.batches.staged_files import FILES, ArrowFunction, into_parquet, read_staged
 from silver.changes.batch_summary import SUMMARY_DDL, with_summaries
 from silver.changes.decode import arrow_decoder
 from silver.changes.staged_rows import STAGED, STAGED_DDL
@@ -97,20 +97,41 @@ def _into_files(
             for_arrow(messages).mapInArrow(decoder, schema).write.mode("overwrite").parquet(place)
             stored = spark.read.schema(schema).parquet(place)
             return stored.drop("summary"), read_contents(stored)
-        shutil.rmtree(place, ignore_errors=True)
-        files = os.path.join(place, "rows")
-        os.makedirs(files)
-        schema, summaries = f"file string, {SUMMARY_DDL}", os.path.join(place, "summaries")
-        decoded = for_arrow(messages).mapInArrow(into_parquet(decoder, files, batch), schema)
-        decoded.write.parquet(summaries)
-        written = spark.read.schema(schema).parquet(summaries)
-        # a task that failed and was repeated may have left a file
-        names = [row["file"] for row in written.select("file").distinct().collect()]
-        if not names:
-            return local_frame(spark, [], STAGED_DDL), read_contents(written)
-        return read_staged(spark, names), replace(read_contents(written), files=tuple(names))
+        contents = _file_rows(place, for_arrow(messages), decoder, batch)
+        files = (*contents.files, *contents.half_files)
+        return read_staged(spark, files) if files else local_frame(spark, [], STAGED_DDL), contents
 
     return decode_now
+
+
+def _file_rows(place: str, rows: DataFrame, decoder: ArrowFunction, batch: int) -> Contents:
+    """Let Spark's tasks write what a decoder (`with_summaries`) makes of rows into files in a folder."""
+    shutil.rmtree(place, ignore_errors=True)
+    files = os.path.join(place, "rows")
+    os.makedirs(files)
+    schema, summaries = f"file string, halves string, {SUMMARY_DDL}", os.path.join(place, "summaries")
+    rows.mapInArrow(into_parquet(decoder, files, batch), schema).write.parquet(summaries)
+    written = rows.sparkSession.read.schema(schema).parquet(summaries)
+    # a task that failed and was repeated may have left a file
+    named = written.select(*FILES).distinct().collect()
+    whole, halves = (sorted({row[name] for row in named if row[name] is not None}) for name in FILES)
+    return replace(read_contents(written), files=tuple(whole), half_files=tuple(halves))
+
+
+def file_outcomes(
+    place: str, outcomes: DataFrame, contents: Contents, arrived: BatchExtent, batch: int
+) -> Contents:
+    """Let Spark's tasks write outcomes (STAGED) of a batch into files in a folder that they share.
+
+    Args:
+        place: The folder.
+        outcomes: The outcomes.
+        contents: What else the batch holds: it knows the columns of their tables.
+        arrived: The extent of the batch.
+        batch: The number of the batch.
+    """
+    same = with_summaries(iter, newest_believable(arrived.landed_at), contents.numeric)
+    return _file_rows(place, outcomes, same, batch)
 
 
 def _has_one_disk(spark: SparkSession, place: str) -> bool:

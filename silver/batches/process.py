@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -34,17 +34,15 @@ from silver.batches import (
     quality_rules,
     quarantine,
 )
-from silver.batches.arrival import BatchExtent, batch_extent, highest_offsets, read_high_offsets
+from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
 from silver.batches.changes_table import is_committed
 from silver.batches.contents import Contents, Summary
-from silver.batches.decoding import decode_batch
+from silver.batches.decoding import decode_batch, file_outcomes
 from silver.batches.landings import (
-    OffsetRange,
     find_restarts,
     identify,
     identify_all,
     outcomes_in_epochs,
-    overlapping_ranges,
     repeatable_sources,
 )
 from silver.batches.run_state import BATCH_ID_STEP, Progress, RunState, later
@@ -100,15 +98,6 @@ def process_batch(
     return found.messages
 
 
-def overlaps_in_batch(spark: SparkSession, state: RunState, found: BatchExtent) -> list[OffsetRange]:
-    """The ranges of a batch in which coordinates may repeat earlier ones."""
-    if state.high_offsets is None:
-        state.high_offsets = read_high_offsets(spark, state.lake, state.config, state.newest)
-    looked_at = overlapping_ranges(found.offset_ranges, state.high_offsets)
-    state.high_offsets = highest_offsets(found.offset_ranges, state.high_offsets)
-    return looked_at
-
-
 def _commit(
     messages: DataFrame, batch: int, state: RunState, arrived: BatchExtent, is_replay: bool
 ) -> list[Row]:
@@ -120,8 +109,9 @@ def _commit(
     shown += state.late_definitions(spark, batch)
     if shown:
         encodings.append_rows(spark, lake, shown, state.transaction("encodings", batch))
-    rows, stops = decide_outcomes(order_by_partition(staged, state, contents), state, arrived, contents)
-    is_as_decoded = rows is staged and not is_replay
+    ordered = order_by_partition(staged, state, contents)
+    decided = decide_outcomes(ordered, state, arrived, contents)
+    rows, stops = decided.rows, decided.stops
     if stops:
         state.reached = None  # the rows behind a stop are not committed
         stops = starts.with_landings(messages, stops)
@@ -141,8 +131,12 @@ def _commit(
         rows = outcomes.drop_already_decoded(rows.where("kind <> 'quarantined'"), outcomes_before, messages)
     user_metadata = json.dumps({"batch": batch, "messages": arrived.messages})
     once = state.transaction("changes", batch)
-    files = contents.files if is_as_decoded and once and arrived.messages >= SMALL_ROWS else ()
-    if not (files and once and changes_table.append_files(spark, lake, files, Commit(once, user_metadata))):
+    counts: list[Row] = []
+    is_filed, is_as_decoded = False, decided.are_as_decoded and ordered is staged and not is_replay
+    if is_as_decoded and once and contents.files and arrived.messages >= SMALL_ROWS:
+        files, counts = _files_of(f"{staging}/outcomes", decided, contents, arrived, batch)
+        is_filed = changes_table.append_files(spark, lake, files, Commit(once, user_metadata))
+    if not is_filed:
         changes = changes_table.changes_of(rows.withColumn("batch", F.lit(batch).cast("long")))
         if arrived.messages < SMALL_ROWS:
             changes = changes.coalesce(1)
@@ -152,7 +146,40 @@ def _commit(
     crash_point("silver.after_changes")
     if lake.local_root is not None:
         shutil.rmtree(staging, ignore_errors=True)
-    return contents.counts_in(batch) if is_as_decoded else []
+    return (
+        counts
+        if is_filed or decided.of_halves is not None or not is_as_decoded
+        else contents.counts_in(batch)
+    )
+
+
+def _files_of(
+    place: str, decided: Decided, contents: Contents, arrived: BatchExtent, batch: int
+) -> tuple[list[str], list[Row]]:
+    """The files with all outcomes of a batch, of which only those of halves are written, and their counts."""
+    if decided.of_halves is None:
+        return list(contents.files), contents.counts_in(batch)
+    others = file_outcomes(place, decided.of_halves, contents, arrived, batch)
+    # what is released or refused is no open half any more
+    files = [*contents.files, *others.files, *others.half_files]
+    return files, contents.counts_in(batch, others)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The outcomes of decoded rows.
+
+    Attributes:
+        rows: The outcomes (STAGED).
+        stops: Where sources stop; rows behind a stop have no outcome yet.
+        of_halves: Those of the rows that come from halves of updates; None where there are none.
+        are_as_decoded: Whether all other outcomes are the decoded rows as they are.
+    """
+
+    rows: DataFrame
+    stops: Sequence[resets.StopPoint]
+    of_halves: DataFrame | None = None
+    are_as_decoded: bool = False
 
 
 def order_by_partition(staged: DataFrame, state: RunState, contents: Contents) -> DataFrame:
@@ -175,7 +202,7 @@ def decide_outcomes(
     arrived: BatchExtent,
     contents: Contents,
     again: DataFrame | None = None,
-) -> tuple[DataFrame, list[resets.StopPoint]]:
+) -> Decided:
     """Decide the outcome of each decoded row.
 
     Args:
@@ -186,21 +213,19 @@ def decide_outcomes(
         again: The messages (MESSAGE_ID), if they are decoded again: their old outcomes are then ignored, and
             no source stops.
 
-    Returns:
-        The outcomes (`staged` itself if decoding has decided all of them), and where sources stop. Rows
-        behind a stop have no outcome yet.
     """
-    rows, stops = _pair_and_deduplicate(staged, state, arrived, contents, again)
+    decided = _pair_and_deduplicate(staged, state, arrived, contents, again)
     spark, lake = staged.sparkSession, state.lake
     if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
-        rows = outcomes.exclude_forgotten(rows, lake.rows(spark, CHANGES_TABLE, CHANGES))
+        rows = outcomes.exclude_forgotten(decided.rows, lake.rows(spark, CHANGES_TABLE, CHANGES))
+        decided = Decided(rows, decided.stops)
     rules = quality_rules.change_rules(state.config.quality, OnChange.QUARANTINE)
-    return (quality_rules.quarantine_broken(rows, rules) if rules else rows), stops
+    return Decided(quality_rules.quarantine_broken(decided.rows, rules), decided.stops) if rules else decided
 
 
 def _pair_and_deduplicate(
     staged: DataFrame, state: RunState, arrived: BatchExtent, contents: Contents, again: DataFrame | None
-) -> tuple[DataFrame, list[resets.StopPoint]]:
+) -> Decided:
     """Mark duplicates, pair the halves of updates, and leave out what is behind a stop."""
     summaries = contents.sources
     decoded = sum(s.messages for s in summaries)
@@ -221,6 +246,7 @@ def _pair_and_deduplicate(
             .select(*history.columns)
         )
     whole = _whole_rows(staged, history, contents)
+    are_as_decoded = history is None and not contents.may_hold_repeats
     stops = (
         [
             *arrived.stops,
@@ -235,10 +261,11 @@ def _pair_and_deduplicate(
         staged = resets.drop_behind_stops(staged, stops)
         # a row that repeats a dropped change is no duplicate
         whole = _whole_rows(staged, history, contents)
+        are_as_decoded = False
     if not any(FORMATS[state.config.sources[s.source].format].halves for s in summaries):
-        return whole, stops
+        return Decided(whole, stops, None, are_as_decoded)
     if not contents.halves and (again is not None or not state.has_pending(spark)):
-        return whole, stops
+        return Decided(whole, stops, None, are_as_decoded)
     waiting = (
         local_frame(spark, [], CHANGES)
         if again is not None
@@ -246,7 +273,8 @@ def _pair_and_deduplicate(
     )
     overdue = pending.deadlines(_newest_times(shown, summaries), state.config) if arrived.is_last else {}
     known = state.known_encodings(spark)
-    return whole.unionByName(outcomes.pair_halves(staged, waiting, history, overdue, known.shared)), stops
+    paired = outcomes.pair_halves(staged, waiting, history, overdue, known.shared)
+    return Decided(whole.unionByName(paired), stops, paired, are_as_decoded)
 
 
 def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents) -> DataFrame:

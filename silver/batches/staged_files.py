@@ -1,7 +1,8 @@
 """Files of decoded rows, written by the tasks that decode them.
 
-They have the columns of `silver/changes`, so that a batch that is committed as it was decoded needs no copy:
-its files become files of that table. What decoded rows have beside these columns is in columns of its own.
+They have the columns of `silver/changes`, so that rows that are committed as they were decoded need no copy:
+their files become files of that table. Halves of updates that have found no partner are in other files. What
+decoded rows have beside the table's columns is in columns of its own.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ _FILED = pa.schema(
 """The columns of a file."""
 _ROWS = 20_000
 """Rows of a row group: Spark gives its tasks whole row groups to read."""
-_Decoder = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+FILES = ("file", "halves")
 
 
-def into_parquet(decode: _Decoder, folder: str, number: int) -> _Decoder:
+def into_parquet(decode: ArrowFunction, folder: str, number: int) -> ArrowFunction:
     """A function for `mapInArrow` that writes decoded rows to files in a folder that this process sees.
 
     Args:
@@ -60,29 +62,54 @@ def into_parquet(decode: _Decoder, folder: str, number: int) -> _Decoder:
         number: The number of the batch.
 
     Returns:
-        A function of messages to rows of `file` and `summary`: one for each Arrow batch of decoded rows.
+        A function of messages to rows of `file`, `halves` and `summary`: one for each Arrow batch of decoded
+        rows. `halves` is the file with the halves that have found no partner; null where there is none yet.
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # each attempt of a task has a file of its own
-        file = os.path.join(folder, f"{uuid.uuid4().hex}.parquet")
+        # each attempt of a task has files of its own
+        whole, halves = _File(folder), _File(folder)
         written: list[pa.RecordBatch] = []
-        writer: parquet.ParquetWriter | None = None
-        try:
+        with whole, halves:
             for batch in decode(batches):
-                if writer is None:
-                    # times as Spark writes them: readers of several files need not convert
-                    writer = parquet.ParquetWriter(file, _FILED, use_deprecated_int96_timestamps=True)
-                writer.write_batch(_filed(batch, number), row_group_size=_ROWS)
-                names = pa.array([file], pa.string())
+                is_half = pc.is_valid(batch.column("half"))
+                filed = _filed(batch, number)
+                has_halves = pc.any(is_half).as_py()
+                whole.write(filed.filter(pc.invert(is_half)) if has_halves else filed)
+                if has_halves:
+                    halves.write(filed.filter(is_half))
+                names = [pa.array([file.path], pa.string()) for file in (whole, halves)]
                 summary = batch.column("summary").slice(0, 1)
-                written.append(pa.RecordBatch.from_arrays([names, summary], ["file", "summary"]))
-        finally:
-            if writer is not None:
-                writer.close()
-        yield from written  # once the file is complete
+                written.append(pa.RecordBatch.from_arrays([*names, summary], [*FILES, "summary"]))
+        yield from written  # once the files are complete
 
     return write
+
+
+class _File:
+    """A Parquet file that begins with its first row. `path` is None before that."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._writer: parquet.ParquetWriter | None = None
+        self.path: str | None = None
+
+    def __enter__(self) -> _File:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows (_FILED)."""
+        if not rows.num_rows:
+            return
+        if self._writer is None:
+            self.path = os.path.join(self._folder, f"{uuid.uuid4().hex}.parquet")
+            # times as Spark writes them: readers of several files need not convert
+            self._writer = parquet.ParquetWriter(self.path, _FILED, use_deprecated_int96_timestamps=True)
+        self._writer.write_batch(rows, row_group_size=_ROWS)
 
 
 def _filed(batch: pa.RecordBatch, number: int) -> pa.RecordBatch:

@@ -13,12 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from framework.contracts.change_measures import measures_text
+from silver.changes.change_measures import MEASURED_BY, NONE_KNOWN, Numeric, measures_by_table
 from silver.changes.staged_rows import STAGED
 from silver.values.sequence import FIRST_PART, SNAPSHOT_ROW
 
 IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
 """Kinds whose `change_id` shows duplicates."""
 GROUPED_BY = ("source", "database", "schema", "table", "kind", "reason")
+OPEN_HALF = "open half"
+"""The kind, in a summary, of the halves of updates that have found no partner yet."""
 
 pc: Any = pyarrow.compute
 _TEXT, _COUNT, _STAMP = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
@@ -41,9 +45,10 @@ _GROUP_FIELDS: list[Any] = [
     pa.field("in_partitions", _COUNT),
     pa.field("schemas", pa.list_(_TEXT)),
     pa.field("evidence", pa.list_(_TEXT)),
+    pa.field("measures", _TEXT),
 ]
 GROUPS = pa.schema(_GROUP_FIELDS)
-"""The rows of one table, kind and reason.
+"""The rows of one table, kind and reason; open halves are of the kind OPEN_HALF.
 
 `merged` counts updates merged from halves, `snapshots` rows of a full load without a position, `halves`
 halves of updates, `servers` rows that name a server, `ambiguous_positions` rows whose position does not
@@ -52,7 +57,9 @@ rows stand for. `min_sequence` is the lowest sequence of rows and statements, `m
 believable time, `server` that of the row with the highest sequence among those with a server. No possible
 duplicate of a row is below `min_place`; it is null where only the coordinates identify the rows. `schemas`
 are the ids of the
-schemas whose columns stand in a row, `evidence` is what the values show of their encodings.
+schemas whose columns stand in a row, `evidence` is what the values show of their encodings, and `measures` of
+row changes is what gold needs to plan (`framework/contracts/change_measures.py`), empty where that is not
+measured, and null of other kinds.
 """
 _EXTENT_FIELDS: list[Any] = [
     pa.field("source", _TEXT),
@@ -85,7 +92,7 @@ SUMMARY_DDL = (
     "kind:string,reason:string,rows:bigint,merged:bigint,snapshots:bigint,min_sequence:string,"
     "max_sequence:string,min_event_time:timestamp,max_event_time:timestamp,server:string,"
     "server_sequence:string,messages:bigint,halves:bigint,min_place:string,servers:bigint,"
-    "ambiguous_positions:bigint,in_partitions:bigint,schemas:array<string>,evidence:array<string>>>,"
+    "ambiguous_positions:bigint,in_partitions:bigint,schemas:array<string>,evidence:array<string>,measures:string>>,"
     "extents:array<struct<source:string,low:string,high:string,may_repeat:boolean,"
     "first:string,last:string,oldest:bigint,newest:bigint,fall:bigint>>>"
 )
@@ -94,12 +101,13 @@ _Place = tuple[str | None, ...]
 _Decoder = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
-def with_summaries(decode: _Decoder, believable: int | None) -> _Decoder:
+def with_summaries(decode: _Decoder, believable: int | None, numeric: Numeric = NONE_KNOWN) -> _Decoder:
     """A decoder (`arrow_decoder`) whose batches have a summary of themselves in their first row.
 
     Args:
         decode: The decoder.
         believable: The newest event time that counts, in microseconds since the Unix epoch; None if all do.
+        numeric: Columns of tables that hold numbers, beside those of schemas that the rows describe.
     """
 
     def decode_and_summarize(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -107,6 +115,7 @@ def with_summaries(decode: _Decoder, believable: int | None) -> _Decoder:
             if not batch.num_rows:
                 continue
             groups, extents = summary_of(batch, believable)
+            groups = _with_measures(groups, batch, numeric)
             first = pa.StructArray.from_arrays([_one_list(groups), _one_list(extents)], fields=_LISTS)
             column = pa.concat_arrays([first, pa.nulls(batch.num_rows - 1, _SUMMARY)])
             yield pa.RecordBatch.from_arrays(
@@ -114,6 +123,18 @@ def with_summaries(decode: _Decoder, believable: int | None) -> _Decoder:
             )
 
     return decode_and_summarize
+
+
+def _with_measures(groups: pa.Table, batch: pa.RecordBatch, numeric: Numeric) -> pa.Table:
+    """Adds to the groups (GROUPS) of row changes what gold needs to plan."""
+    found = measures_by_table(batch, numeric)
+    texts = {place: measures_text(measures) for place, measures in found.items()}
+    columns = (groups.column(name).to_pylist() for name in (*MEASURED_BY, "kind"))
+    column = [
+        texts.get(tuple(place)) if kind == "row" else None for *place, kind in zip(*columns, strict=True)
+    ]
+    at = groups.schema.get_field_index("measures")
+    return groups.set_column(at, "measures", pa.array(column, _TEXT))
 
 
 def _one_list(table: pa.Table) -> pa.Array[Any]:
@@ -160,6 +181,7 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
         "in_partitions": _number(is_placed),
     }
     keys = {name: column[name] for name in GROUPED_BY}
+    keys["kind"] = pc.if_else(is_whole, kind, pa.scalar(OPEN_HALF))
     how = {name: name.partition("_")[0] if name[:4] in ("min_", "max_") else "sum" for name in measured}
     groups = _grouped(pa.table({**keys, **measured}), GROUPED_BY, how)
     noted: dict[str, Mapping[_Place, Any]] = {
@@ -174,6 +196,7 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
         groups = groups.append_column(
             name, pa.nulls(len(places), kind_of) if values is None else pa.array(values, kind_of)
         )
+    groups = groups.append_column("measures", pa.nulls(len(places), _TEXT))
     is_positioned = pc.and_(pc.is_valid(sequence), pc.invert(is_snapshot))
     chosen = pc.and_(pc.and_(_is_change(column), is_whole), is_positioned)
     times = pa.table(

@@ -24,11 +24,11 @@ from framework.pipeline.layer import Preview, Run
 from framework.spark.local_frame import local_frame
 from framework.spark.tuning import tune_for_rows
 from silver.batches import batch_counts, changes_table
-from silver.batches.arrival import BatchExtent, batch_extent
+from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
 from silver.batches.changes_table import changes_of
 from silver.batches.decoding import decode_batch
 from silver.batches.landings import find_restarts, identify
-from silver.batches.process import decide_outcomes, order_by_partition, overlaps_in_batch
+from silver.batches.process import decide_outcomes, order_by_partition
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
 from silver.epochs.history import advice
@@ -56,7 +56,8 @@ def preview(run: Run) -> Preview:
     found = replace(found, stops=tuple(stops))
     batch = (last_batch_id(spark, state) // BATCH_ID_STEP + 1) * BATCH_ID_STEP
     staged, contents, _ = decode_batch(_place(run, "staged"), known, state, found, batch)
-    rows, stops = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents)
+    decided = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents)
+    rows, stops = decided.rows, list(decided.stops)
     changes_of(rows.withColumn("batch", F.lit(batch).cast("long"))).write.parquet(_place(run, "changes"))
     changes = spark.read.schema(CHANGES).parquet(_place(run, "changes"))
     counts = batch_counts.count_rows(changes, found.landed_at)

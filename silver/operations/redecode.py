@@ -181,7 +181,7 @@ def _write_outcomes(
     if shown:
         encodings.append_rows(spark, state.lake, shown)
     ordered = order_by_partition(staged, state, contents)
-    rows, _ = decide_outcomes(ordered, state, arrived, contents, messages.select(*MESSAGE_ID).distinct())
+    rows = decide_outcomes(ordered, state, arrived, contents, messages.select(*MESSAGE_ID).distinct()).rows
     state.append_schemas(staged, contents.schemas, 0)
     changes_of(
         rows.withColumn("relanding", relanding_of_outcome()).join(batches, list(LANDING_ID))

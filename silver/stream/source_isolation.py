@@ -65,7 +65,7 @@ def _failure(messages: DataFrame, state: RunState) -> str | None:
         found = batch_extent(messages, state.config)
         mine = identify_all(messages, state.lake, state.source_epochs(messages.sparkSession))
         staged, contents, _ = decode_batch(place, mine, state, found, batch=0)
-        rows, _ = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents)
+        rows = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents).rows
         rows.write.format("noop").mode("overwrite").save()
     except Exception as error:
         return brief(error)

@@ -169,7 +169,7 @@ class Pipeline:
             patch.setattr(decoding, "FEW_MESSAGES", self.sizes.choice((0, 60, decoding.FEW_MESSAGES)))
             patch.setattr(process, "SMALL_ROWS", self.sizes.choice((0, 60, SMALL_ROWS)))
             patch.setattr(
-                change_cache, "MAX_CACHED_ROWS", self.sizes.choice((40, change_cache.MAX_CACHED_ROWS))
+                change_cache, "MAX_CACHED_ROWS", self.sizes.choice((0, 40, change_cache.MAX_CACHED_ROWS))
             )
             if self.sizes.random() < 0.5:
                 patch.setattr(decoding, "_has_one_disk", lambda *_: False)

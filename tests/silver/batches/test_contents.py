@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from silver.batches import batch_counts
 from silver.batches.contents import Contents, Extent, contents_of, falls, may_hold_repeats, read_contents
 from silver.batches.outcomes import duplicate_ids, has_ambiguous_position
-from silver.changes.batch_summary import GROUPED_BY, SUMMARY_DDL, with_summaries
+from silver.changes.batch_summary import GROUPED_BY, OPEN_HALF, SUMMARY_DDL, with_summaries
 from silver.changes.staged_rows import STAGED, STAGED_DDL, Row, staged_batch, staged_table
 from silver.epochs import resets
 from silver.epochs.event_clock import newest_believable
@@ -123,7 +123,9 @@ def counted_by_spark(spark: SparkSession, rows: list[Row]) -> Contents:
     staged = spark.createDataFrame(staged_table(rows), STAGED_DDL)
     is_timeless = F.col("block").isNotNull() & F.col("event_time").isNull()
     place = F.when(~is_timeless, F.coalesce("earliest", "position", F.expr(epoch_part_sql("sequence"))))
-    found = staged.groupBy(*GROUPED_BY).agg(
+    kind = F.when(F.col("half").isNull(), F.col("kind")).otherwise(OPEN_HALF)
+    by = [kind.alias("kind") if name == "kind" else F.col(name) for name in GROUPED_BY]
+    found = staged.groupBy(*by).agg(
         *batch_counts.counting(LANDED_AT),
         F.sum(F.expr("int(ordinal = 0) + int(paired_with IS NOT NULL)")).alias("messages"),
         F.count("half").alias("halves"),
@@ -140,7 +142,9 @@ def counted_by_spark(spark: SparkSession, rows: list[Row]) -> Contents:
 def by_group(contents: Contents) -> dict[tuple[object, ...], dict[str, object]]:
     groups = {}
     for found in contents.counts:
-        cells = {name: cell for name, cell in found.asDict().items() if name != "server_sequence"}
+        cells = {
+            name: cell for name, cell in found.asDict().items() if name not in ("server_sequence", "measures")
+        }
         for name in ("schemas", "evidence"):
             cells[name] = set(cells[name] or ())
         groups[tuple(cells[name] for name in GROUPED_BY)] = cells
@@ -275,3 +279,20 @@ def test_a_change_without_a_certain_time_leaves_the_fall_of_times_open() -> None
 def test_an_empty_batch_holds_nothing() -> None:
     found = contents_of([], None)
     assert (found.counts, found.sources, found.may_hold_repeats) == ((), (), False)
+
+
+def test_the_counts_of_a_batch_are_those_of_whole_rows_and_of_what_became_of_its_halves() -> None:
+    whole = [row(7, server="a"), row(8)]
+    halves = [row(9, half="before"), row(10, half="after")]
+    found = contents_of([staged_batch([*whole, *halves])], None)
+    assert found.halves == 2
+    pair = row(9, event_time=NOON + 1, server="b", paired_with={"topic": "t", "partition": 0, "offset": 10})
+    others = contents_of([staged_batch([pair, row(11, kind="half")])], None)
+    counts = {r["kind"]: r for r in found.counts_in(4, others)}
+    assert {kind: (r["batch"], r["rows"], r["merged"]) for kind, r in counts.items()} == {
+        "row": (4, 3, 1),
+        "half": (4, 1, 0),
+    }
+    assert (counts["row"]["min_sequence"], counts["row"]["max_sequence"]) == (
+        row(7)["sequence"], row(9)["sequence"],
+    )  # fmt: skip

@@ -1,0 +1,13 @@
+"""Which rows of snapshots are of the same full load, by the texts of their sequences.
+
+sequence of a row                                          its load
+without a position (`silver/values/sequence.py`)           that of its epoch
+with a time, and the tie-breakers of a broker or file      that of its epoch
+a position, 0, a number (a snapshot's rows in Debezium)    that at this position
+any other position (an incremental snapshot, a seed)       none
+"""
+
+NUMBERS = r"^\d+\.011[\d.]*$"
+"""A sequence with a position, without tie-breakers, as a regular expression of Java, Python and RE2."""
+PLACE_OF_SNAPSHOT = r"^(.*\.010)\.\d+$"
+"""A sequence that names its load: the group."""
