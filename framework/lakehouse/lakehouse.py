@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework.config.model import Catalog, Config
 from framework.contracts.table_comments import description
+from framework.lakehouse.log_files import has_versions, newest_version
 from framework.naming import catalog_table, quoted
 from framework.spark.local_frame import local_frame
 
@@ -302,9 +303,7 @@ def is_table(spark: SparkSession, location: str) -> bool:
 def local_table(location: str) -> Path | None:
     """The folder of the Delta table at a location of a local file system; None where there is no table."""
     log = local_log(location)
-    if log is None or not log.is_dir():
-        return None
-    return log.parent if any(file.suffix in (".json", ".parquet") for file in log.iterdir()) else None
+    return log.parent if log is not None and has_versions(log) else None
 
 
 def table_version(spark: SparkSession, location: str) -> int | None:
@@ -315,12 +314,7 @@ def table_version(spark: SparkSession, location: str) -> int | None:
             read_commits(spark, location, 1).select("version").first() if is_table(spark, location) else None
         )
         return None if row is None else int(row[0])
-    found = (
-        [int(file.name.split(".")[0]) for file in log.glob("*.json") if file.name.split(".")[0].isdigit()]
-        if log.is_dir()
-        else []
-    )
-    return max(found, default=None)
+    return newest_version(log)
 
 
 def table_commit(spark: SparkSession, location: str) -> str | None:

@@ -1,0 +1,53 @@
+"""The log folder of a Delta table on a local file system, asked without listing it.
+
+It has two files for each commit of the last thirty days: in a table that gets a commit every few minutes, to
+list it takes longer than to read the newest commits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+
+def newest_version(log: Path) -> int | None:
+    """The number of a table's newest version by its log folder; None where there is no version.
+
+    Versions have consecutive numbers, so the search begins at the last checkpoint. The folder is listed where
+    there is no checkpoint, as in a young table, or where its commit is gone.
+    """
+    version = _checkpoint(log)
+    if version is None or not _commit(log, version).is_file():
+        return _newest_listed(log)
+    while _commit(log, version + 1).is_file():
+        version += 1
+    return version
+
+
+def has_versions(log: Path) -> bool:
+    """Whether a log folder has any version of a table."""
+    try:
+        with os.scandir(log) as files:
+            return any(file.name.endswith((".json", ".parquet")) for file in files)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _checkpoint(log: Path) -> int | None:
+    """The version of the last checkpoint; None where there is none."""
+    try:
+        return int(json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _commit(log: Path, version: int) -> Path:
+    return log / f"{version:020d}.json"
+
+
+def _newest_listed(log: Path) -> int | None:
+    if not log.is_dir():
+        return None
+    names = (file.name.split(".")[0] for file in log.glob("*.json"))
+    return max((int(name) for name in names if name.isdigit()), default=None)
