@@ -15,6 +15,7 @@ from framework.config.model import Config
 from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE
 from framework.errors import brief
 from framework.lakehouse.catalog import tag_tables
+from framework.lakehouse.kept_rows import keep_rows
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.observability.steps import StepEnd, WrittenTable
@@ -32,11 +33,12 @@ from gold.planning.discovery import (
     waiting_tasks,
 )
 from gold.planning.gates import GateFailed
+from gold.planning.kept_logs import STATEMENTS, STATES, counts_log
 from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.rebuild import FAILED_REBUILD
 from gold.planning.recorded_measures import with_recorded
 from gold.planning.stored_schemas import StoredSchemas
-from gold.planning.table_state import State, append_states, read_states
+from gold.planning.table_state import State, append_states, applied_to_any, read_states
 from gold.planning.task import Task
 from gold.writing.apply import Applied, apply_table
 from gold.writing.bad_values import BAD_VALUES_SCHEMA, NOT_LISTED
@@ -97,6 +99,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
         tasks = choose(every)
     if not tasks:
         remember(run, Knowledge(states, every))
+        _keep_logs(lake, states)
         return GoldResult((), () if run.table else stale_replicas(every))
     lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
     cached = cache_changes(spark, lake, tasks)
@@ -117,9 +120,16 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     )
     crash_point("gold.after_publish")
     new_states = {(one.state.source, one.state.name): one.state for one in applied}
-    remember(run, Knowledge({**states, **new_states}, every, frozenset(new_states), cached))
+    states = {**states, **new_states}
+    remember(run, Knowledge(states, every, frozenset(new_states), cached))
     notes = () if run.table else (*unmatched_patterns(run, every), *stale_replicas(every))
+    _keep_logs(lake, states)
     return GoldResult(tuple(applied), notes)
+
+
+def _keep_logs(lake: Lakehouse, states: States) -> None:
+    """Keeps what the next run must know of the logs."""
+    keep_rows(lake, STATES, STATEMENTS, counts_log(applied_to_any(states)))
 
 
 def _mark_unlisted(spark: SparkSession, lake: Lakehouse, states: States, run_id: str) -> bool:

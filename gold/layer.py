@@ -34,10 +34,13 @@ def _rebuild(run: Run, table: str) -> LayerReport:
 
 
 def _erase(run: Run, erasure: Erasure) -> dict[str, int]:
+    from framework.lakehouse.kept_rows import forget_kept_rows
     from gold.operations.forget import erase
     from gold.operations.parking_reasons import erase_reasons
 
-    return {**erase(run, erasure), "reasons": erase_reasons(run, erasure)}
+    gone = {**erase(run, erasure), "reasons": erase_reasons(run, erasure)}
+    forget_kept_rows(run.lake)
+    return gone
 
 
 def _report(result: GoldResult) -> LayerReport:

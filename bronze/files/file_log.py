@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from bronze.files.listing import ListedFile
 from bronze.source import Feed
 from framework.contracts.table_names import MESSAGES_TABLE
+from framework.lakehouse.kept_rows import Log, keep_rows, kept_rows
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query
 from framework.spark.local_frame import local_frame
@@ -33,6 +34,7 @@ LOG = T.StructType(
 )
 
 
+_ENTRY = ("file", "path", "size", "modified_at", "discovered_at", "sequence")
 _PROPERTIES = {"delta.appendOnly": "true", "delta.dataSkippingStatsColumns": "sequence"}
 
 
@@ -64,14 +66,34 @@ def _entries(source: str) -> Query:
     """The entries of a source's log from a sequence on."""
     return Query(
         log_table(source),
-        "SELECT `file`, `path`, `size`, `modified_at`, `discovered_at`, `sequence` FROM {rows} "
-        "WHERE `sequence` >= {least}",
+        f"SELECT {', '.join(f'`{name}`' for name in _ENTRY)} FROM {{rows}} WHERE `sequence` >= {{least}}",  # noqa: S608 - names of ours
     )
+
+
+def newest_entries(source: str) -> Log:
+    """The newest entry of each file of a source, as a run keeps it."""
+    return Log(log_table(source), _ENTRY, _newest)
+
+
+def _newest(rows: Iterable[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for row in rows:
+        if row["file"] not in found or row["sequence"] > found[row["file"]]["sequence"]:
+            found[row["file"]] = row
+    return list(found.values())
+
+
+def _rows(spark: SparkSession, feed: Feed, least: int) -> Iterable[Mapping[str, Any]]:
+    """Entries from a sequence on, the newest one of each file among them."""
+    kept = kept_rows(feed.lake, newest_entries(feed.name))
+    if kept is None:
+        return newest_tables(spark, feed.lake).rows(_entries(feed.name), least=least)
+    return (row for row in kept if row["sequence"] >= least)
 
 
 def read_log(spark: SparkSession, feed: Feed) -> dict[str, LoggedFile]:
     """The newest entry of each file."""
-    rows = newest_tables(spark, feed.lake).rows(_entries(feed.name), least=0)
+    rows = _rows(spark, feed, 0)
     entries = sorted(
         (_logged(row, micros_of(row["discovered_at"])) for row in rows),
         key=lambda entry: entry.sequence,
@@ -92,6 +114,7 @@ def append_log(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -
     """Appends the entries in one commit."""
     rows = [_row(feed, entry) for entry in entries]
     feed.lake.append(local_frame(spark, rows, LOG).coalesce(1), log_table(feed.name), properties=_PROPERTIES)
+    keep_rows(feed.lake, newest_entries(feed.name))
 
 
 def superseded_sequences(spark: SparkSession, feed: Feed, entries: Sequence[LoggedFile]) -> frozenset[int]:
@@ -100,7 +123,7 @@ def superseded_sequences(spark: SparkSession, feed: Feed, entries: Sequence[Logg
         return frozenset()  # the log has one commit, from one listing: it has each file once
     least = min(entry.sequence for entry in entries)
     newest: dict[str, int] = {}
-    for row in newest_tables(spark, feed.lake).rows(_entries(feed.name), least=least):
+    for row in _rows(spark, feed, least):
         newest[row["file"]] = max(row["sequence"], newest.get(row["file"], 0))
     return frozenset(entry.sequence for entry in entries if newest.get(entry.listed.file, 0) > entry.sequence)
 

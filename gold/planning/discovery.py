@@ -20,11 +20,14 @@ from framework.contracts.table_names import (
     STATEMENTS_TABLE,
 )
 from framework.errors import ConfigurationError, nearest
+from framework.lakehouse.kept_rows import kept_rows
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.pipeline.layer import Run
 from framework.quality.rules import configured, rule_of, unique_by_name
+from gold.planning.kept_logs import STATEMENTS, counts_log, extents_of
+from gold.planning.knowledge import remembered
 from gold.planning.rebuild import is_behind
-from gold.planning.table_state import State, TableId, TableState, states_of, table_id
+from gold.planning.table_state import State, TableId, TableState, applied_to_any, read_states, table_id
 from gold.planning.task import Task, folder_of
 from gold.schema.lineage import START, Statement, trace_tables
 
@@ -142,8 +145,16 @@ def unmatched_patterns(run: Run, tasks: Sequence[Task]) -> tuple[str, ...]:
     patterns = [rule.match for rule in run.config.tables]
     if not unmatched(patterns, names, "tables"):
         return ()
-    names |= {table_id(row)[1] for row in run.tables.rows(_EXCLUDED)}
+    names |= _excluded_names(run)
     return unmatched(patterns, names, "tables")
+
+
+def _excluded_names(run: Run) -> set[TableName]:
+    known = remembered(run)
+    counts = None if known is None else kept_rows(run.lake, counts_log(applied_to_any(known.states)))
+    if counts is None:
+        return {table_id(row)[1] for row in run.tables.rows(_EXCLUDED)}
+    return {table_id(row)[1] for row in counts if row["kind"] == "excluded"}
 
 
 def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> list[Task]:
@@ -154,10 +165,10 @@ def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> li
     if not run.lake.exists(run.spark, BATCHES_TABLE):
         return []
     tables = run.tables
-    states = states_of(tables) if known is None else known
-    extents = _extents(tables, max((state.batch for state in states.values()), default=-1))
+    states = read_states(run.spark, run.lake) if known is None else known
+    extents = _extents(run, applied_to_any(states))
     repairs = _repairs(tables)
-    _add_statements(tables, extents)
+    _add_statements(run, extents)
     top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
     return _with_rivals(
         [
@@ -244,10 +255,14 @@ class _Extent:
     statements: list[Row] = field(default_factory=list)
 
 
-def _extents(tables: TableReader, applied: int) -> dict[str, _Extent]:
+def _extents(run: Run, applied: int) -> dict[str, _Extent]:
     """What silver has of each source; `applied` is the newest batch that gold has applied to any table."""
-    found: dict[str, _Extent] = {}
-    for row in tables.rows(_EXTENTS, applied=applied, forgotten=FORGOTTEN):
+    counts, found = kept_rows(run.lake, counts_log(applied)), dict[str, _Extent]()
+    if counts is None:
+        rows = run.tables.rows(_EXTENTS, applied=applied, forgotten=FORGOTTEN)
+    else:
+        rows = extents_of(counts, applied)
+    for row in rows:
         source, name = table_id(row)
         extent = found.setdefault(source, _Extent())
         if row["kind"] == "excluded":
@@ -310,10 +325,11 @@ def _gates(config: Config, name: TableName) -> tuple[Rule, ...]:
     return unique_by_name(rule_of(entry) for entry in configured(config.quality.rules, name) if entry.gate)
 
 
-def _add_statements(tables: TableReader, extents: Mapping[str, _Extent]) -> None:
+def _add_statements(run: Run, extents: Mapping[str, _Extent]) -> None:
     """Adds to each source that has statements its rows of `ops/statements`."""
     wanted = {source for source, extent in extents.items() if extent.has_statements}
-    for row in tables.rows(_STATEMENTS) if wanted else ():
+    kept = kept_rows(run.lake, STATEMENTS) if wanted else ()
+    for row in run.tables.rows(_STATEMENTS) if kept is None else kept:
         if row["source"] in wanted:
             extents[row["source"]].statements.append(row)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import BATCHES_TABLE, TABLES_TABLE
+from framework.lakehouse.kept_rows import kept_rows
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
 from gold.changes.profile import Profile
+from gold.planning.kept_logs import STATES
 from gold.schema.columns import ColumnOrder, TableColumn
 from gold.schema.type_inference import ColumnEvidence
 
@@ -152,16 +154,24 @@ class TableState:
 
 
 def read_states(spark: SparkSession, lake: Lakehouse) -> dict[TableId, TableState]:
-    """The newest state of each table of the pipeline."""
-    return states_of(newest_tables(spark, lake))
+    """The newest state of each table of the pipeline, for a run: it reads no more than what is new."""
+    kept = kept_rows(lake, STATES)
+    return states_of(newest_tables(spark, lake)) if kept is None else _states(kept, lake.own_location)
 
 
 def states_of(tables: TableReader) -> dict[TableId, TableState]:
     """The newest state of each table of the pipeline, read with any reader."""
-    rows = tables.rows(_NEWEST_STATES)
-    own = tables.own_location
+    return _states(tables.rows(_NEWEST_STATES), tables.own_location)
+
+
+def _states(rows: Iterable[Row], own: Callable[[str | None], str | None]) -> dict[TableId, TableState]:
     states = [_state({**row, **{c: own(row[c]) for c in ("replica", "history")}}) for row in rows]
     return {(state.source, state.name): state for state in states}
+
+
+def applied_to_any(states: Mapping[TableId, TableState]) -> int:
+    """The newest batch of silver that gold has applied to any table; -1 where there is none."""
+    return max((state.batch for state in states.values()), default=-1)
 
 
 def silver_extents(tables: TableReader) -> Sequence[Row]:

@@ -33,6 +33,7 @@ def parts_of(source: str, replica: str) -> Mapping[str, Sequence[str]]:
         "epochs": ["ops/epochs"],
         "bronze_checkpoint": [f"_mainstem/bronze/{source}*"],
         "silver_checkpoint": ["_mainstem/silver*"],
+        "kept": ["_mainstem/kept"],
     }
 
 
