@@ -288,12 +288,15 @@ def _source_tasks(
 ) -> list[Task]:
     statements, times = _read_statements(extent.statements)
     lineages = trace_tables(statements, extent.newest_rows)
+    stated: dict[TableName, int] = {}
+    for statement in statements:
+        stated[statement.table] = max(statement.batch, stated.get(statement.table, -1))
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
         settings = config.settings(name.database, name.schema, name.table)
         state = states.get((source, name), TableState(source, name, State.ACTIVE))
         newest = max((extent.batches.get(segment.table, -1) for segment in lineage.segments), default=-1)
-        newest = max([newest, *(s.batch for s in statements if s.table == name)])
+        newest = max(newest, stated.get(name, -1))
         mine = {sequence: times[change_id] for sequence, change_id in lineage.truncates if change_id in times}
         rows = sum(extent.rows.get(segment.table, 0) for segment in lineage.segments)
         missed = sum(extent.excluded.get(segment.table, 0) for segment in lineage.segments)
