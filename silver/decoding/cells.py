@@ -154,25 +154,30 @@ def text_in(cell: Any) -> str | None:
 
     Raises `Malformed` for anything else.
     """
-    return cell if type(cell) is str else optional_text(raw_of(cell))
+    if type(cell) is str or cell is None:
+        return cell
+    return integer_text(cell) if type(cell) is int else optional_text(raw_of(cell))
 
 
 def number_in(cell: Any, name: str) -> int | None:
     """The whole number in a cell; see `number_of`."""
     if type(cell) is int and 0 <= cell <= _MOST:
         return cell
+    if cell is None:
+        return None
     if type(cell) is str and cell.isdigit() and cell.isascii() and len(cell) <= MAX_POSITION_DIGITS:
         return int(cell)
     return number_of(raw_of(cell), name)
 
 
-def time_in(cell: Any, name: str) -> int | None:
-    """The time in a cell that counts milliseconds, in microseconds; see `time_of`."""
-    if type(cell) is int and 0 <= cell <= _LAST_MILLISECOND:
-        return cell * 1000
-    if type(cell) is str and cell.isdigit() and cell.isascii() and len(cell) <= MILLISECONDS_DIGITS:
-        return int(cell) * 1000
-    return time_of(raw_of(cell), name)
+def time_in(cell: Any, name: str, unit: str = "ms") -> int | None:
+    """The time in a cell that counts milliseconds, or another unit, in microseconds; see `time_of`."""
+    if unit == "ms":
+        if type(cell) is int and 0 <= cell <= _LAST_MILLISECOND:
+            return cell * 1000
+        if type(cell) is str and cell.isdigit() and cell.isascii() and len(cell) <= MILLISECONDS_DIGITS:
+            return int(cell) * 1000
+    return None if cell is None else time_of(raw_of(cell), name, unit)
 
 
 def is_plain(kinds: Kinds) -> bool:

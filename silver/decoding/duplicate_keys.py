@@ -122,6 +122,18 @@ def written_parts(document: bytes) -> WrittenParts | None:
     return None
 
 
+def written_document(document: bytes) -> Any:
+    """A document without a schema block that is as written; numbers with a point are bytes.
+
+    None for any other document, also for one that is no JSON.
+    """
+    try:
+        found = None if document.startswith(_BLOCKS) else _AS_WRITTEN.decode(document)
+        return found if found is not None and msgspec.json.encode(found) == document else None
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
 def _are_members_written_again(document: bytes) -> bool:
     members = _MEMBERS.decode(document)
     if msgspec.json.encode(members) != document:

@@ -36,9 +36,8 @@ option `database`. Without a position the time orders, then the offset. Rows wit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Raw, structs
@@ -56,12 +55,23 @@ from silver.decoding import (
     optional_text,
     read_json,
     required,
+    text_in,
 )
 from silver.envelopes.connect.column_types import Field, Fields
-from silver.envelopes.connect.messages import EXACT, PLAIN, WHOLE, Parts, image_fields, members
+from silver.envelopes.connect.messages import (
+    EXACT,
+    PLAIN,
+    READ,
+    WHOLE,
+    Parts,
+    image_fields,
+    members,
+    part_of,
+    read_at_once,
+)
 from silver.envelopes.debezium.encoding_modes import KINDS
-from silver.envelopes.debezium.flattened import METADATA, flat_of, topic_names
-from silver.envelopes.debezium.images import ConnectRow, key_image, members_of
+from silver.envelopes.debezium.flattened import flat_of, has_metadata, topic_names
+from silver.envelopes.debezium.images import ConnectRow, key_image
 from silver.envelopes.debezium.mongodb import document_key, document_of, update_of
 from silver.envelopes.debezium.placeholders import WORD
 from silver.envelopes.debezium.rows import (
@@ -80,6 +90,7 @@ _TRANSACTION = frozenset({"status", "id", "event_count", "data_collections", "ts
 _STATEMENT = frozenset({"source", "ts_ms", "databaseName", "schemaName", "ddl", "tableChanges"})
 _NULL = (b"", b"null")
 _MISSING = Raw()
+_OP = b'"op":'
 _IMAGES = frozenset({"before", "after"})
 _CAPITALS = "source.connector is in capitals: not Debezium's"
 
@@ -122,6 +133,9 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     if message.value is None:
         return (_tombstone(message, context, options),)
     try:
+        found = read_at_once(message.value) if _OP in message.value else None
+        if found is not None and not _is_flat(found[0], message, context) and _is_envelope(found[0], context):
+            return (_envelope(found[0], (_fields(found[1]), READ), message, context),)
         return _events(WHOLE.plain_of(message.value), PLAIN, message, context)
     except NeedsExactDecoding:
         return _events(read_json(WHOLE.exact, message.value), EXACT, message, context)
@@ -136,9 +150,7 @@ def _events(whole: dict[str, Raw], parts: Parts, message: RawMessage, context: C
         payload = parts.members(inner)
     if _is_flat(payload, message, context):
         return (_flat_row(payload, _flat_fields(schema), message, context),)
-    if "op" in payload and (
-        "source" in payload or (context.needs_no_position and not payload.keys().isdisjoint(_IMAGES))
-    ):
+    if _is_envelope(payload, context):
         return (_envelope(payload, (_fields(schema), parts), message, context),)
     if "tableChanges" in payload or ("ddl" in payload and "source" in payload):
         return schema_events(
@@ -174,22 +186,31 @@ def _is_wrapper(whole: Mapping[str, Raw]) -> bool:
     )
 
 
-def _is_flat(payload: Mapping[str, Raw], message: RawMessage, context: Context) -> bool:
+def _is_envelope(payload: Members, context: Context) -> bool:
+    """Whether a message is an envelope, if it is no flattened row."""
+    return "op" in payload and (
+        "source" in payload or (context.needs_no_position and not payload.keys().isdisjoint(_IMAGES))
+    )
+
+
+def _is_flat(payload: Members, message: RawMessage, context: Context) -> bool:
     """Whether a message is a flattened row: by its metadata, else by the setting.
 
     The connector's own messages never are.
     """
     options = _options(context)
     prefix = options.metadata_prefix
-    names = (*payload, *(name for name, _ in message.headers))
-    if any(name.startswith(prefix) and name[len(prefix) :] in METADATA for name in names):
+    names = (*payload, *(name for name, _ in message.headers)) if message.headers else tuple(payload)
+    if has_metadata(names, prefix):
         return True
+    if not options.flattened:
+        return False
     is_control = (
         payload.keys() <= _HEARTBEAT
         or payload.keys() == _TRANSACTION
         or {"source", "databaseName"} <= payload.keys() <= _STATEMENT
     )
-    return options.flattened and not is_control
+    return not is_control
 
 
 def _options(context: Context) -> DebeziumOptions:
@@ -209,9 +230,8 @@ def _envelope(
     payload: Members, how: tuple[Mapping[str, Field], Parts], message: RawMessage, context: Context
 ) -> Event:
     fields, parts = how
-    op = required(optional_text(payload["op"]), Reason.WRONG_SHAPE, "op")
-    block = bytes(payload.get("source", _MISSING))
-    source = SourceBlock({} if block in _NULL else parts.members(block))
+    op = required(text_in(payload["op"]), Reason.WRONG_SHAPE, "op")
+    source = SourceBlock(part_of(payload, "source", parts.members) or {})
     connector = source.connector
     is_bare = connector is None and source.text("connector") is None
     if connector is None and not (is_bare and context.needs_no_position):
@@ -219,7 +239,7 @@ def _envelope(
             Reason.WRONG_SHAPE,
             f"no position and no source.connector: {BY_PARTITION}" if is_bare else _CAPITALS,
         )
-    transaction = members_of(payload.get("transaction", _MISSING)) or {}
+    transaction = part_of(payload, "transaction", parts.members) or {}
     if op == "m":
         return Control(
             ControlKind.HEARTBEAT,
@@ -250,19 +270,14 @@ def _envelope(
     if op not in OPS:
         raise Malformed(Reason.UNKNOWN_OP, op[:100])
     if connector == "mongodb":
-        if parts is PLAIN:
+        if parts is not EXACT:
             raise NeedsExactDecoding
         return _in_order(
             change_of(_document(payload, op, names, source, message), message, context, _reading(context))
         )
-    before, after = (_cells(payload.get(side, _MISSING), parts) for side in ("before", "after"))
+    before, after = part_of(payload, "before", parts.cells), part_of(payload, "after", parts.cells)
     row = ConnectRow(op, names, connector or "", source, before, after, fields, transaction, payload)
     return change_of(row, message, context, _reading(context))
-
-
-def _cells(image: Raw, parts: Parts) -> dict[str, Any] | None:
-    data = bytes(image)
-    return None if data in _NULL else parts.cells(data)
 
 
 def _document(
@@ -286,7 +301,7 @@ def _document(
         for name, field in document.fields.items()
     }
     row = ConnectRow(op, names, "mongodb", source, images[1], images[2], fields, {}, payload)
-    return replace(row, key=images[0], is_partial=described is not None)
+    return structs.replace(row, key=images[0], is_partial=described is not None)
 
 
 def _in_order(event: Event) -> Event:

@@ -20,6 +20,7 @@ from framework.contracts.events import Column, Token
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.cells import TOKENS, Kinds, NeedsExactDecoding, NumberText, is_plain
 from silver.decoding.dual_decoder import DualDecoder, schema_block_cache
+from silver.decoding.duplicate_keys import written_document, written_parts
 from silver.decoding.interning import cached_by_bytes
 from silver.decoding.json_reader import read_json
 from silver.decoding.row_plans import (
@@ -147,10 +148,13 @@ key_fields = cached_by_bytes(_key_fields)
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """How the JSON parts of a message are read: members as bytes, and cells."""
+    """How the JSON parts of a message are read: members, and the cells of an image.
 
-    members: Callable[[bytes], dict[str, Raw]]
-    cells: Callable[[bytes], dict[str, Any]]
+    A part is bytes; for READ it is what `read_at_once` gives.
+    """
+
+    members: Callable[[Any], dict[str, Any]]
+    cells: Callable[[Any], dict[str, Any]]
 
 
 def _read(decoder: msgspec.json.Decoder[dict[str, Any]], data: bytes) -> dict[str, Any]:
@@ -169,6 +173,48 @@ PLAIN = Parts(
 EXACT = Parts(partial(read_json, _OBJECT), partial(read_json, _OBJECT))
 
 
+def read_at_once(document: bytes) -> tuple[dict[str, Any], bytes] | None:
+    """The payload and the schema block (empty: none) of a message or key, in one reading.
+
+    None for a document whose bytes do not show that no object repeats a member.
+    """
+    if document.startswith(b'{"schema":'):
+        parts = written_parts(document)
+        if parts is None or parts.version is not msgspec.UNSET or type(parts.payload) is not dict:
+            return None
+        return parts.payload, bytes(parts.schema) if isinstance(parts.schema, Raw) else b""
+    found = written_document(document)
+    return (found, b"") if type(found) is dict and "payload" not in found else None
+
+
+def _read_members(part: Any) -> dict[str, Any]:
+    if type(part) is not dict:
+        raise NeedsExactDecoding
+    return part
+
+
+def _read_cells(part: Any) -> dict[str, Any]:
+    cells = _read_members(part)
+    for name, cell in cells.items():
+        if type(cell) is Raw:
+            cells[name] = NumberText(bytes(cell).decode())
+    return cells
+
+
+READ = Parts(_read_members, _read_cells)
+
+
+def part_of(
+    payload: Mapping[str, Any], name: str, read: Callable[[Any], dict[str, Any]]
+) -> dict[str, Any] | None:
+    """A part of a message, as `read` of its `Parts` gives it; None where it is missing or null."""
+    part = payload.get(name)
+    if type(part) is not Raw:
+        return None if part is None else read(part)
+    data = bytes(part)
+    return None if data in (b"", b"null") else read(data)
+
+
 def key_of(
     key: bytes, *, numbers_as_text: bool = False
 ) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
@@ -176,7 +222,10 @@ def key_of(
 
     Raises `Malformed` for a key that is not a JSON object.
     """
+    found = read_at_once(key)
     try:
+        if found is not None:
+            return _image_of_key(READ.cells(found[0]), found[1], numbers_as_text)
         return _key_of(key, WHOLE.plain_of(key), PLAIN, numbers_as_text)
     except NeedsExactDecoding:
         return _key_of(key, read_json(_OBJECT, key), EXACT, numbers_as_text)
@@ -190,8 +239,14 @@ def _key_of(
         return image_of(with_numbers(parts.cells(key), ()), {})
     if payload == b"null":
         return None, {}
-    fields = Fields() if schema is None else key_fields(bytes(schema))
-    image, undeclared = image_of(
-        with_numbers(parts.cells(payload), fields), fields, numbers_as_text=numbers_as_text
-    )
+    return _image_of_key(parts.cells(payload), bytes(schema or b""), numbers_as_text)
+
+
+def _image_of_key(
+    cells: dict[str, Any], schema: bytes, numbers_as_text: bool
+) -> tuple[dict[str, str | None] | None, Mapping[str, Column]]:
+    if not schema:
+        return image_of(with_numbers(cells, ()), {})
+    fields = key_fields(schema)
+    image, undeclared = image_of(with_numbers(cells, fields), fields, numbers_as_text=numbers_as_text)
     return image, joined_columns(columns_of(fields), undeclared)

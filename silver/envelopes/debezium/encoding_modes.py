@@ -34,6 +34,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct
+
 from framework.contracts.events import Token
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.cells import read_cell
@@ -88,8 +90,7 @@ Names = tuple[str | None, str | None, str]
 """Database, schema and table."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedFields:
+class ResolvedFields(Struct, frozen=True):
     """The fields of a row, with a mode where one is needed, and the new evidence that its values give."""
 
     fields: Mapping[str, Field]

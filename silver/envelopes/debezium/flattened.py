@@ -13,12 +13,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 from msgspec import Raw
 
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.json_reader import optional_text, scalar
+from silver.decoding.row_plans import is_narrow
 from silver.envelopes.debezium.source_block import Members, SourceBlock
 
 _SOURCE_NAMES = frozenset(
@@ -98,6 +100,16 @@ class Flat:
     source: SourceBlock
     times: Members
     transaction: Members
+
+
+def has_metadata(names: tuple[str, ...], prefix: str) -> bool:
+    """Whether one of the names is that of metadata."""
+    return (_has_metadata if is_narrow(names) else _has_metadata.__wrapped__)(names, prefix)
+
+
+@lru_cache(maxsize=1024)
+def _has_metadata(names: tuple[str, ...], prefix: str) -> bool:
+    return any(name.startswith(prefix) and name[len(prefix) :] in METADATA for name in names)
 
 
 def flat_of(payload: Mapping[str, Raw], headers: Iterable[tuple[str, bytes | None]], prefix: str) -> Flat:

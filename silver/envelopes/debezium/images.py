@@ -13,11 +13,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from framework.contracts.events import Column, Op
 from framework.contracts.messages import RawMessage
@@ -43,8 +42,7 @@ Image = Mapping[str, str | None]
 Cells = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectRow:
+class ConnectRow(Struct, frozen=True):
     """What an envelope and a flattened row have in common, before the images are read.
 
     `key` is set where the message key names the key in a special way, `is_partial` where `after` leaves
@@ -65,8 +63,7 @@ class ConnectRow:
     key: Cells | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What is known besides the row: placeholder, modes, and the key's names, image and cells as sent."""
 
     word: str
@@ -76,8 +73,7 @@ class Known:
     bare_key: Cells | None
 
 
-@dataclass(frozen=True, slots=True)
-class Images:
+class Images(Struct, frozen=True):
     """The images of a row, their columns, and the evidence that the values give of their modes."""
 
     before: Image | None

@@ -21,16 +21,16 @@ offset. Snapshots of Flink CDC fill `source` with empty values (file "", SCN 0, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
-from msgspec import Raw
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
-from silver.decoding.cells import NeedsExactDecoding
+from silver.decoding.cells import NeedsExactDecoding, number_in
 from silver.decoding.format import ColumnHint, Context
-from silver.decoding.json_reader import BY_PARTITION, checked_keys, number_of
+from silver.decoding.json_reader import BY_PARTITION, checked_keys
 from silver.decoding.row_plans import joined_columns
 from silver.envelopes.connect.column_types import Field
 from silver.envelopes.connect.messages import decoded_image, image_of
@@ -63,8 +63,7 @@ _OTHERS = frozenset({"sqlserver", "oracle", "db2", "informix", "postgresql"})
 _OTHER_PLACES = frozenset({"commit_lsn", "change_lsn", "scn", "commit_scn", "lsn"})
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """How the rows of one source are read.
 
     The fields are the connector's placeholder, and whether only the offset, or the partition, orders the
@@ -200,11 +199,11 @@ def _position(
         return time_position(row.source, row.times)
     tie = 0
     if was_read and not is_key_sent:  # a configured key may have too few columns
-        tie = number_of(row.times.get("ts_ns"), "ts_ns") or (event_time_of(row.times) or 0) * 1000
+        tie = number_in(row.times.get("ts_ns"), "ts_ns") or (event_time_of(row.times) or 0) * 1000
     elif not has_key and "lsn" in row.source.members:
-        tie = number_of(row.transaction.get("total_order"), "transaction.total_order") or 0
+        tie = number_in(row.transaction.get("total_order"), "transaction.total_order") or 0
     elif "vgtid" in row.source.members:
-        tie = number_of(row.transaction.get("total_order"), "transaction.total_order") or message.offset + 1
+        tie = number_in(row.transaction.get("total_order"), "transaction.total_order") or message.offset + 1
     return (*place, 0 if was_read else 1, tie)
 
 

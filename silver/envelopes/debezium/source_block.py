@@ -27,16 +27,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.decoding.cells import number_in, read_cell, text_in, time_in
 from silver.decoding.interning import ReadOnce
-from silver.decoding.json_reader import number_of, optional_text, read_json, scalar, time_of
+from silver.decoding.json_reader import read_json
 
-Members = Mapping[str, Raw]
+Members = Mapping[str, Any]
+"""Members as cells: plain values where these are exact, else bytes."""
 SourcePosition = tuple[int, int, int, int]
 
 _CONNECTOR_OF_MEMBER = {"file": "mysql", "lsn": "postgresql", "scn": "oracle"}
@@ -44,6 +47,7 @@ _NOT_SNAPSHOT = frozenset({"", "false", "incremental"})
 _FILE = re.compile(r"(?:.*[^0-9])?([0-9]{1,19})", re.DOTALL)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 _HEX_GROUPS = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,16}(?:[:.](?:0x)?[0-9A-Fa-f]{1,16}){1,7}")
+_LONG_NAME = 1_000
 _SHORT, _LONG = 8, 16
 """Digits of a group; Db2 always writes its last group long."""
 _HEX = re.compile(r"[0-9A-Fa-f]{1,80}")
@@ -51,8 +55,8 @@ _WITH_POSITION = re.compile(r"([0-9]{1,20}):[0-9]{1,20}")
 _DOMAIN = re.compile(r"[0-9]{1,10}-[0-9]{1,10}-([0-9]{1,20})")
 """A GTID of MariaDB: the domain, the server, and the number of the transaction in the domain."""
 _INTERVAL = re.compile(r"([0-9]{1,19})(?:-([0-9]{1,19}))?")
+_NONE, _EMPTY = Raw(), ("", Raw(b'""'))
 _COMMITTED = re.compile(r'\[\s*"([0-9]{1,20})"\s*,')
-_NONE = Raw()
 
 
 class _ShardGtid(msgspec.Struct):
@@ -68,8 +72,7 @@ def member_text(members: Members, name: str) -> str | None:
 
     Raises `Malformed` for an object or a boolean.
     """
-    raw = members.get(name)
-    return None if raw is None or bytes(raw) == b"null" else optional_text(raw) or None
+    return text_in(members.get(name)) or None
 
 
 def transaction_name(text: str | None) -> str | None:
@@ -87,14 +90,13 @@ def event_time_of(times: Members) -> int | None:
     It is the first of `ts_us`, `ts_ms`, `ts_ns` and, in old releases, `ts_sec`.
     """
     for name, unit in (("ts_us", "us"), ("ts_ms", "ms"), ("ts_ns", "ns"), ("ts_sec", "s")):
-        moment = time_of(times.get(name), name, unit)
+        moment = time_in(times.get(name), name, unit)
         if moment:
             return moment
     return None
 
 
-@dataclass(frozen=True)
-class SourceBlock:
+class SourceBlock(msgspec.Struct, frozen=True, dict=True):
     """The `source` block of one message.
 
     A property reads its members when it is first used and keeps the result, so each is read once a message.
@@ -108,7 +110,8 @@ class SourceBlock:
 
         Raises `Malformed` for an object or a boolean.
         """
-        return member_text(self.members, name)
+        cell = self.members.get(name)
+        return cell or None if type(cell) is str else text_in(cell) or None
 
     @ReadOnce
     def names(self) -> tuple[str | None, str | None, str | None]:
@@ -160,9 +163,9 @@ class SourceBlock:
 
         Rows of an incremental snapshot have positions of their own.
         """
-        raw = self.members.get("snapshot")
-        text = (scalar(raw)[1] or "").lower() if raw is not None and bytes(raw) else ""
-        return text not in _NOT_SNAPSHOT
+        cell = self.members.get("snapshot")
+        text = "" if cell is None or cell == _NONE else read_cell(cell)[1] or ""
+        return text.lower() not in _NOT_SNAPSHOT
 
     @ReadOnce
     def position(self) -> SourcePosition | None:
@@ -196,7 +199,7 @@ class SourceBlock:
         if self.position is not None:
             return not any(self.position)
         if "file" in self.members:
-            return bytes(self.members["file"]) == b'""' and not _number(self.members, "pos")
+            return self.members["file"] in _EMPTY and not _number(self.members, "pos")
         return (self.text("lsn") or "").startswith("-")
 
     @ReadOnce
@@ -229,10 +232,16 @@ def _binlog(members: Members) -> SourcePosition | None:
     file = member_text(members, "file")
     if file is None:
         return None
+    number = _file_number(file) if len(file) < _LONG_NAME else _file_number.__wrapped__(file)
+    return (number, _number(members, "pos"), _number(members, "row"), 0)
+
+
+@lru_cache(maxsize=64)
+def _file_number(file: str) -> int:
     found = _FILE.fullmatch(file)
     if found is None:
         raise Malformed(Reason.BAD_POSITION, "source.file ends in no number")
-    return (int(found[1]), _number(members, "pos"), _number(members, "row"), 0)
+    return int(found[1])
 
 
 def _commit_change(members: Members) -> SourcePosition | None:
@@ -249,8 +258,8 @@ def _commit_change(members: Members) -> SourcePosition | None:
 
 def _scn(members: Members) -> SourcePosition | None:
     scn, commit = (
-        number_of(members.get("scn"), "source.scn"),
-        number_of(members.get("commit_scn"), "source.commit_scn"),
+        number_in(members.get("scn"), "source.scn"),
+        number_in(members.get("commit_scn"), "source.commit_scn"),
     )
     if scn is None and commit is None:
         return None
@@ -317,19 +326,19 @@ def _transactions_in_set(uuid: str) -> int:
 
 
 def _commit_time(members: Members) -> SourcePosition | None:
-    commit = number_of(members.get("commit_ts"), "source.commit_ts")
+    commit = number_in(members.get("commit_ts"), "source.commit_ts")
     return (commit, 0, 0, 0) if commit else None
 
 
 def _operation_time(members: Members) -> SourcePosition | None:
-    place = number_of(members.get("ord"), "source.ord")
+    place = number_in(members.get("ord"), "source.ord")
     if place is None:
         return None
-    return ((number_of(members.get("ts_ms"), "source.ts_ms") or 0) // 1000, place, 0, 0)
+    return ((number_in(members.get("ts_ms"), "source.ts_ms") or 0) // 1000, place, 0, 0)
 
 
 def _number(members: Members, name: str) -> int:
-    return number_of(members.get(name, _NONE), f"source.{name}") or 0
+    return number_in(members.get(name), f"source.{name}") or 0
 
 
 def _hex_groups_number(text: str | None, name: str) -> int:
