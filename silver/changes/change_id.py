@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from operator import itemgetter
 from typing import Any
 
 from framework.contracts.events import Image, Op
@@ -36,8 +37,13 @@ def _measured(part: str | None) -> str:
     return f"{size}:{part}"
 
 
+_EMPTY = blake2b(digest_size=16)
+
+
 def _digest_of(data: bytes) -> str:
-    return blake2b(data, digest_size=16).hexdigest()
+    found = _EMPTY.copy()
+    found.update(data)
+    return found.hexdigest()
 
 
 def key_values(keys: Sequence[str] | None, image: Image | None) -> tuple[str | None, ...] | None:
@@ -71,9 +77,9 @@ def _image_text(image: Image | None) -> str:
     """The parts of an image as `_joined` writes them."""
     if image is None:
         return "n"
-    names, pieces = _names_text(tuple(image))
+    in_order, pieces = _names_text(tuple(image))
     pieces = pieces.copy()
-    values: list[Any] = [image[name] for name in names]
+    values: tuple[Any, ...] = in_order(image)
     try:
         pieces[2::3] = map(_SIZES.__getitem__, map(len, values))
         pieces[3::3] = values
@@ -91,13 +97,18 @@ _SIZES = tuple(f"{size}:" for size in range(300))
 
 
 @lru_cache(maxsize=4096)
-def _names_text(names: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """The names in order; their texts behind their count, with room for each length and value."""
+def _names_text(names: tuple[str, ...]) -> tuple[Callable[[Image], tuple[Any, ...]], list[str]]:
+    """What gives the values in the order of the names; and the names behind their count.
+
+    Behind each name there is room for the length and the text of its value.
+    """
     ordered = sorted(names)
     pieces = [_measured(str(len(ordered)))]
     for name in ordered:
         pieces += [_measured(name), "", ""]
-    return ordered, pieces
+    if len(ordered) > 1:
+        return itemgetter(*ordered), pieces
+    return lambda image: tuple([image[name] for name in ordered]), pieces
 
 
 def coordinate_parts(row: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ does not begin with it.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from operator import itemgetter
@@ -135,20 +136,34 @@ def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
     return pa.array(values, kind)
 
 
+_MOST_SHAPES = 256
+"""Sets of names that are kept while images become an array: they can be wide."""
+
+
 def _map_array(images: Sequence[Mapping[str, str | None] | None]) -> pa.Array[Any]:
+    """The images as maps. Each name becomes text of Arrow once; the images have its place among the names."""
     offsets: list[int | None] = []
-    names: list[str] = []
     texts: list[str | None] = []
+    names: dict[str, int] = {}
+    places, known = array("i"), dict[tuple[str, ...], "array[int]"]()
     for image in images:
         if image is None:
             offsets.append(None)
             continue
-        offsets.append(len(names))
-        names.extend(image.keys())
+        offsets.append(len(texts))
         texts.extend(image.values())
-    offsets.append(len(names))
+        shape = tuple(image)
+        mine = known.get(shape)
+        if mine is None:
+            mine = array("i", [names.setdefault(name, len(names)) for name in shape])
+            if len(known) < _MOST_SHAPES:
+                known[shape] = mine
+        places.extend(mine)
+    offsets.append(len(texts))
     starts: Any = pa.array(offsets, pa.int32())
-    return pa.MapArray.from_arrays(starts, pa.array(names, pa.string()), pa.array(texts, pa.string()))
+    indices = pa.Array.from_buffers(pa.int32(), len(places), [None, pa.py_buffer(places)])
+    keys = pa.array(list(names), pa.string()).take(indices)
+    return pa.MapArray.from_arrays(starts, keys, pa.array(texts, pa.string()))
 
 
 def plain_rows(table: pa.Table) -> list[Row]:
