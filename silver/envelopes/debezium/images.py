@@ -140,6 +140,8 @@ def _with_bare_key(before: Cells | None, known: Known) -> Cells | None:
     """The cells of a deleted row, with those of its key where it lacks them."""
     if known.bare_key is None or (before is not None and all(name in before for name in known.bare_key)):
         return before
+    if any(type(cell) is not Raw for cell in (before or {}).values()):
+        raise NeedsExactDecoding  # the key's cells are bytes
     return {**(before or {}), **known.bare_key}
 
 

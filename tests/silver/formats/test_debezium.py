@@ -90,6 +90,16 @@ def test_a_delete_has_the_row_before() -> None:
     assert (found.op, found.before, found.after) == (Op.DELETE, {"id": "1", "name": "Ann"}, None)
 
 
+def test_key_that_a_deleted_row_lacks_is_that_of_the_message_key_however_it_is_written() -> None:
+    value = envelope("d", {"name": "Ann", "n": 1})
+    compact = [json.dumps(part, separators=(",", ":")).encode() for part in ({"id": "a-1"}, value)]
+    message = RawMessage("feed", "crm.shop.orders", 0, 40, None, *compact)
+    (found,) = FORMAT.decode(message, context())
+    assert isinstance(found, RowChange)
+    assert found.before == {"name": "Ann", "n": "1", "id": "a-1"}
+    assert found == row(value, key={"id": "a-1"})
+
+
 def test_insert_with_the_old_key_is_one_update_of_that_row() -> None:
     found = row(
         envelope("c", None, {"id": 2, "name": "Ann"}), key={"id": 2}, headers={"__debezium.oldkey": {"id": 1}}
