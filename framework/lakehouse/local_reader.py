@@ -16,7 +16,6 @@ from deltalake import DeltaTable, QueryBuilder
 
 from framework.lakehouse.delta_row_count import rows_by_log
 from framework.lakehouse.lakehouse import Lakehouse, local_table
-from framework.lakehouse.local_tables import has_plain_files
 from framework.lakehouse.small_files import read_local_note
 from framework.lakehouse.table_reader import Query, Row, TableReader, Value, checked
 
@@ -102,6 +101,8 @@ def open_local(location: str) -> DeltaTable:
 
 def open_plain(location: str) -> DeltaTable:
     """The table, whose files can be read one by one: they are its rows. Raises Unreadable."""
+    from framework.lakehouse.local_tables import has_plain_files  # pyarrow, which most readers do not need
+
     opened = open_local(location)
     protocol = opened.protocol()
     is_plain = has_plain_files(protocol.min_reader_version, protocol.reader_features)
