@@ -65,6 +65,9 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "first_seen_at": "when the message was first refused",
         "last_seen_at": "when it was last refused",
         "is_resolved": "whether a later attempt could read it",
+        "dismissed_at": "when the message was dismissed (`mainstem dismiss`); null while it is open",
+        "dismissed_by": "who dismissed it",
+        "dismissed_because": "why it was dismissed",
     },
     names.RUNS_TABLE: {
         "finished_at": "when the run ended",

@@ -98,6 +98,10 @@ def _plan(run: Run) -> Preview:
     return preview(run)
 
 
+def _replay(run: Run, with_dismissed: bool) -> LayerReport:
+    return _run(run)
+
+
 def _tables_to_maintain(run: Run) -> Iterable[MaintainedTable]:
     from gold.operations.maintain import tables_to_maintain
 
@@ -129,7 +133,7 @@ LAYER = Layer(
     run=_run,
     verify=_verify,
     status=_status,
-    replay=_run,
+    replay=_replay,
     rebuild=_rebuild,
     trace=_trace,
     plan=_plan,

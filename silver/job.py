@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
+from framework.contracts import dismissals
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import (
     BATCHES_TABLE,
@@ -219,8 +220,13 @@ def _counts_since(spark: SparkSession, lake: Lakehouse, batch: int) -> list[Row]
     return counts.where(F.col("batch") > batch).collect()
 
 
-def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> SilverResult:
-    """Decode the quarantined messages again, but not halves that wait there for their other half."""
+def replay_silver(
+    spark: SparkSession, lake: Lakehouse, config: Config, *, with_dismissed: bool = False
+) -> SilverResult:
+    """Decode the quarantined messages again, but not halves that wait there for their other half.
+
+    Dismissed messages are left alone unless they are asked for.
+    """
     if not lake.exists(spark, CHANGES_TABLE):
         return SilverResult(0)
     noted = read_noted_tables(spark, lake)
@@ -228,8 +234,9 @@ def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> Silve
     state, restored = _open_state(spark, lake, config, noted)
     restored = (*begun, *restored)
     resume_sources(spark, state)
-    open_rows = lake.read(spark, QUARANTINE_TABLE).where(
-        ~F.col("is_resolved") & ~F.col("reason").isin(*_WAIT_FOR_PARTNERS)
+    is_wanted = "NOT is_resolved" if with_dismissed else dismissals.IS_OPEN
+    open_rows = (
+        lake.read(spark, QUARANTINE_TABLE).where(is_wanted).where(~F.col("reason").isin(*_WAIT_FOR_PARTNERS))
     )
     wanted = open_rows.where(F.col("source").isin(*state.plans)).select(*MESSAGE_ID)
     wanted = wanted.unionByName(_partners(spark, state, wanted)).distinct()
@@ -246,8 +253,8 @@ def replay_silver(spark: SparkSession, lake: Lakehouse, config: Config) -> Silve
 
 def _remaining(spark: SparkSession, lake: Lakehouse, state: RunState) -> str:
     """What a replay left in quarantine, for people."""
-    rows = lake.read(spark, QUARANTINE_TABLE).where(
-        ~F.col("is_resolved") & F.col("source").isin(*state.plans)
+    rows = (
+        lake.read(spark, QUARANTINE_TABLE).where(dismissals.IS_OPEN).where(F.col("source").isin(*state.plans))
     )
     counts = sorted((row["reason"], row["count"]) for row in rows.groupBy("reason").count().collect())
     if not counts:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pyspark.sql.types import StructType
 
+    from framework.contracts.dismissals import Dismissal, DismissalRequest
     from framework.contracts.erasure import Erasure
     from framework.contracts.expectations import CheckTarget, PreviousResults
     from framework.contracts.file_messages import FiledMessage
@@ -44,10 +45,10 @@ def _run(run: Run) -> LayerReport:
     return _report(run, run_silver(run.spark, run.lake, run.config, run.progress))
 
 
-def _replay(run: Run) -> LayerReport:
+def _replay(run: Run, with_dismissed: bool) -> LayerReport:
     from silver.job import replay_silver
 
-    return _report(run, replay_silver(run.spark, run.lake, run.config))
+    return _report(run, replay_silver(run.spark, run.lake, run.config, with_dismissed=with_dismissed))
 
 
 def _redecode(run: Run, table: str) -> LayerReport:
@@ -121,6 +122,12 @@ def _erase(run: Run, erasure: Erasure) -> Mapping[str, int]:
     return erase(run, erasure)
 
 
+def _dismiss(run: Run, request: DismissalRequest) -> Dismissal:
+    from silver.operations.dismiss import dismiss
+
+    return dismiss(run, request)
+
+
 def _resolve_seed(run: Run, request: SeedRequest) -> ResolvedSeed:
     from silver.batches.seed_plans import resolve_seed
 
@@ -177,6 +184,7 @@ LAYER = Layer(
     formats=_formats,
     options=_options,
     erase=_erase,
+    dismiss=_dismiss,
     resolve_seed=_resolve_seed,
     plan=_plan,
     tables_to_maintain=_tables_to_maintain,

@@ -194,8 +194,8 @@ def next_steps(tables: Sequence[TableLine], counts: Mapping[str, int]) -> Iterat
     if counts.get("quarantined"):
         yield (
             f"{quantity(counts['quarantined'], 'message')} went to quarantine: `mainstem status` counts the"
-            " reasons, `mainstem explain REASON` says what to do, and `mainstem replay` decodes them again"
-            " after a fix"
+            " reasons, `mainstem explain REASON` says what to do, `mainstem replay` decodes them again"
+            " after a fix, and `mainstem dismiss` sets aside those that have none"
         )
 
 
@@ -221,6 +221,7 @@ def account_line(status: Mapping[str, Any]) -> str:
         quantity(status.get("control_events", 0), "control event"),
         quantity(status.get("duplicates", 0), "duplicate"),
         f"{sum(status.get('quarantined', {}).values()):,} quarantined",
+        *([f"{dismissed:,} dismissed"] if (dismissed := sum(status.get("dismissed", {}).values())) else []),
         quantity(status.get("pending_halves", 0), "half waiting", "halves waiting"),
         f"{status.get('excluded', 0):,} excluded",
         *(quantity(count, *words) for name, *words in _OTHER_COUNTS if (count := status.get(name, 0))),
@@ -284,3 +285,5 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
         say_line(f"  STOPPED  source {stop['source']} at epoch {stop['epoch']}: {reason}")
     for reason, count in sorted(status.get("quarantined", {}).items()):
         say_line(f"  quarantined  {reason}: {count:,}")
+    for reason, count in sorted(status.get("dismissed", {}).items()):
+        say_line(f"  dismissed    {reason}: {count:,}")

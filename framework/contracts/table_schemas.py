@@ -100,6 +100,9 @@ QUARANTINE = T.StructType(
         T.StructField("is_resolved", T.BooleanType()),
         T.StructField("batch", T.LongType()),
         T.StructField("epoch", T.IntegerType()),
+        T.StructField("dismissed_at", T.TimestampType()),
+        T.StructField("dismissed_by", T.StringType()),
+        T.StructField("dismissed_because", T.StringType()),
     ]
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from framework.explanations.explanation import Explanation
 
 _REPLAY = "Then `mainstem replay`."
+_DISMISS = "Then `mainstem dismiss` the one in quarantine."
 
 EXPLANATIONS = (
     Explanation(
@@ -34,7 +35,7 @@ EXPLANATIONS = (
         "compressed",
         "The message is compressed, or binary.",
         "A gzip or zip file has a name without its ending, or a producer compresses the values.",
-        "Rename the file so that it ends with `.gz`, or unpack it, as a new file.",
+        f"Rename the file so that it ends with `.gz`, or unpack it, as a new file. {_DISMISS}",
         "Do: `mv orders.jsonl orders-2.jsonl.gz`.",
     ),
     Explanation(
@@ -56,21 +57,21 @@ EXPLANATIONS = (
         "duplicate_name",
         "An object names a member twice, with different values.",
         "The source has columns whose names differ by case alone, or a tool has merged two objects.",
-        "Correct the tool that writes the messages: it is not certain which value counts.",
+        f"Correct the tool that writes the messages: it is not certain which value counts. {_DISMISS}",
         'Found: {"id": 1, "id": 2}.',
     ),
     Explanation(
         "empty",
         "There are no bytes, or spaces alone, where a message was expected.",
         "A line is empty, or a record of a topic has a null value in a format without tombstones.",
-        "Nothing, if the producer sends such messages on purpose.",
+        "Nothing, if the producer sends such messages on purpose: `mainstem dismiss` them.",
         "Found: an empty line between two messages.",
     ),
     Explanation(
         "encoding",
         "The message is not UTF-8.",
         "The file is written in UTF-16, Latin-1 or another character set, or is no text.",
-        "Convert it, as a new file.",
+        f"Convert it, as a new file. {_DISMISS}",
         "Do: `iconv -f UTF-16 -t UTF-8 orders.jsonl > orders-2.jsonl`.",
     ),
     Explanation(
@@ -105,7 +106,8 @@ EXPLANATIONS = (
         "not_json",
         "The message is not one JSON document.",
         "It is CSV, HTML or a log, a document that spans several lines, or a key and a value on one line.",
-        "Run `mainstem detect` on the folder: it says what the files look like and how to convert them.",
+        "Run `mainstem detect` on the folder: it says what the files look like and how to convert them. "
+        f"{_DISMISS}",
         "Do: `jq -c . pretty.json > orders-2.jsonl`.",
     ),
     Explanation(
@@ -133,7 +135,7 @@ EXPLANATIONS = (
         "too_large",
         "The message, or what would be made of it, is larger than a limit.",
         "A column holds a large file, or one statement changes very many rows; `detail` names the limit.",
-        "Leave the column out at the source, or let the source write smaller messages.",
+        f"Leave the column out at the source, or let the source write smaller messages. {_DISMISS}",
         "Found: a message of 600 MB.",
     ),
     Explanation(
@@ -147,7 +149,7 @@ EXPLANATIONS = (
         "truncated",
         "The JSON document ends too early.",
         "The file was copied while it was written, or a limit of a producer has cut the message.",
-        "Land the message again, whole, as a new file.",
+        f"Land the message again, whole, as a new file. {_DISMISS}",
         'Found: {"op":"c","after":{"id".',
     ),
     Explanation(
@@ -177,7 +179,7 @@ EXPLANATIONS = (
         "The message is JSON, but not of this format: a member is missing or has another type.",
         "The format of the source is another one, its `layout` is wrong, or a tool has wrapped the messages.",
         "Run `mainstem detect` on the folder or topic, and correct `format` or `layout`. With another layout"
-        " messages have other coordinates: land the files under new names.",
+        f" messages have other coordinates: land the files under new names. {_DISMISS}",
         "Found: a message of Maxwell in a source with `format: canal`.",
     ),
 )

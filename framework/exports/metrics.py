@@ -19,6 +19,7 @@ _OUTCOMES = {
     "duplicate": "duplicate",
     "waiting": "waiting_half",
     "quarantined": "quarantined",
+    "dismissed": "dismissed",
     "excluded": "excluded",
     "key": "key_change_half",
 }
@@ -70,7 +71,7 @@ def _message_metrics(report: Report, offsets: Iterable[PartitionOffset]) -> Iter
     )
     yield Metric(
         "mainstem_quarantined_messages",
-        "Messages in quarantine, by source and reason.",
+        "Open messages in quarantine, by source and reason.",
         [(_labels(source=each.source, reason=each.reason), each.rows) for each in report.refusals],
     )
     yield Metric(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # slow to import, and needed by few commands
 
     from framework.config.model import Config
     from framework.config.sources import Kafka
+    from framework.contracts.dismissals import Dismissal, DismissalRequest
     from framework.contracts.erasure import Erasure
     from framework.contracts.expectations import CheckTarget, PreviousResults
     from framework.contracts.file_messages import FiledMessage, Sample
@@ -201,13 +202,14 @@ class Layer:
         status: Returns what the layer adds to `status`.
         formats: Returns the rows of the table of formats.
         options: Returns the models of the formats' options, by format.
-        replay: Decodes the messages in quarantine again.
+        replay: Decodes the messages in quarantine again; with True, dismissed ones, too.
         rebuild: Rebuilds one table from its changes.
         redecode: Decodes the messages of one table again.
         verify: Returns the checks of `status --verify`.
         trace: Returns what the layer knows of a row.
         find_row: Returns what all layers hold of a row; with True, under its earlier and later keys, too.
         erase: Removes a row from the layer's tables and returns how much that was; to repeat it is safe.
+        dismiss: Dismisses messages in quarantine, or opens them again; one layer has it.
         plan: Returns what a run would do now; it writes nothing outside of the run's `scratch`.
         tables_to_maintain: Returns the tables for `maintain`.
         read_messages: Returns messages of a file or folder without landing them; one layer has it.
@@ -225,13 +227,14 @@ class Layer:
     status: Callable[[View], Mapping[str, Any]]
     formats: Callable[[], Sequence[Mapping[str, str]]] = _no_formats
     options: Callable[[], Mapping[str, type[BaseModel]]] = _no_models
-    replay: Callable[[Run], LayerReport] | None = None
+    replay: Callable[[Run, bool], LayerReport] | None = None
     rebuild: Callable[[Run, str], LayerReport] | None = None
     redecode: Callable[[Run, str], LayerReport] | None = None
     verify: Callable[[Run], Sequence[Check]] | None = None
     trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
     find_row: Callable[[Run, str, Mapping[str, str], bool], Erasure] | None = None
     erase: Callable[[Run, Erasure], Mapping[str, int]] | None = None
+    dismiss: Callable[[Run, DismissalRequest], Dismissal] | None = None
     plan: Callable[[Run], Preview] | None = None
     tables_to_maintain: Callable[[Run], Iterable[MaintainedTable]] | None = None
     read_messages: Callable[[Path, Sample], Iterator[FiledMessage]] | None = None

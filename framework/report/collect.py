@@ -58,6 +58,7 @@ def collect(view: View) -> Report:
         stops=row_mapping.open_stops(found["epochs"]),
         refusals=tuple(map(row_mapping.refusal, found["refusals"])),
         refused=tuple(map(row_mapping.refused, found["refused"])),
+        dismissed=tuple(map(row_mapping.dismissed, found["dismissed"])),
         schema_changes=tuple(changes[: queries.MAX_CHANGES]),
         bad_values=tuple(map(row_mapping.bad_values, found["bad_values"])),
         batches=tuple(map(row_mapping.batch, found["batches"])),

@@ -29,11 +29,12 @@ _OUTCOMES = {
     "waiting": "halves waiting",
     "key": "halves of key changes",
     "quarantined": "quarantined",
+    "dismissed": "dismissed",
     "excluded": "excluded",
 }
 
 
-_LOOKS = {"merged": "half merged", "waiting": "half waiting", "key": "half key"}
+_LOOKS = {"merged": "half merged", "waiting": "half waiting", "key": "half key", "dismissed": "excluded"}
 """The styles of the outcomes without a style of their own name."""
 
 

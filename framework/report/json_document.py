@@ -28,7 +28,11 @@ def document(report: Report) -> dict[str, Any]:
         "sources": _plain(source_facts(report)),
         "tables": [{**_without(f.table), **_without(f, "table")} for f in table_facts(report)],
         "quality": None if report.checks is None else _plain(report.checks),
-        "quarantine": {"reasons": _plain(report.refusals), "samples": _plain(report.refused)},
+        "quarantine": {
+            "reasons": _plain(report.refusals),
+            "samples": _plain(report.refused),
+            "dismissed": _plain(report.dismissed),
+        },
         "schema_changes": [_without(change) for change in report.schema_changes],
         "bad_values": [_without(bad) for bad in report.bad_values],
         "waiting": [_without(waiting) for waiting in report.waiting],

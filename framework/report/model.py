@@ -174,6 +174,18 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Dismissed:
+    """Messages of one source and reason that somebody has dismissed, with the newest moment of it."""
+
+    source: str
+    reason: str
+    rows: int
+    because: str | None
+    by: str | None
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaChange:
     """A change of a table's columns: a `statement` of the source, or a change of the `replica` in a run."""
 
@@ -262,6 +274,7 @@ class Report:
     stops: tuple[Stop, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     refused: tuple[Refused, ...] = ()
+    dismissed: tuple[Dismissed, ...] = ()
     schema_changes: tuple[SchemaChange, ...] = ()
     bad_values: tuple[BadValues, ...] = ()
     batches: tuple[Batch, ...] = ()

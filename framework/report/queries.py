@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from framework.contracts import dismissals
 from framework.contracts.table_names import (
     BAD_VALUES_TABLE,
     BATCHES_TABLE,
@@ -89,9 +90,19 @@ _WAITING = Query(
 _REFUSALS = Query(
     QUARANTINE_TABLE,
     "SELECT `source`, `format`, `reason`, count(*) AS `rows`, min(`first_seen_at`) AS `first`, "
-    "max(`last_seen_at`) AS `last` FROM {rows} WHERE NOT `is_resolved` "
+    "max(`last_seen_at`) AS `last` FROM {rows} WHERE NOT `is_resolved` AND `dismissed_at` IS NULL "
     "GROUP BY `source`, `format`, `reason` "
     "ORDER BY `source` NULLS FIRST, `format` NULLS FIRST, `reason` NULLS FIRST",
+    dismissals.COLUMNS,
+)
+_DISMISSED = Query(
+    QUARANTINE_TABLE,
+    "SELECT `source`, `reason`, `dismissed_because` AS `because`, `dismissed_by` AS `by`, "
+    "max(`dismissed_at`) AS `at`, count(*) AS `rows` "
+    "FROM {rows} WHERE NOT `is_resolved` AND `dismissed_at` IS NOT NULL "
+    "GROUP BY `source`, `reason`, `dismissed_because`, `dismissed_by` "
+    "ORDER BY max(`dismissed_at`) DESC NULLS LAST, `source` NULLS FIRST, `reason` NULLS FIRST",
+    dismissals.COLUMNS,
 )
 _REFUSED = Query(
     QUARANTINE_TABLE,
@@ -99,9 +110,10 @@ _REFUSED = Query(
     "substr(`detail`, 1, 500) AS `detail`, `first_seen_at`, `key`, `value` FROM (SELECT *, row_number() OVER "
     "(PARTITION BY `source`, `reason` ORDER BY `last_seen_at` DESC NULLS LAST, `batch` DESC NULLS LAST, "
     "`topic` NULLS FIRST, `partition` NULLS FIRST, `offset` NULLS FIRST) AS `n` FROM {rows} "
-    "WHERE NOT `is_resolved`) AS numbered WHERE `n` <= 5 "
+    "WHERE NOT `is_resolved` AND `dismissed_at` IS NULL) AS numbered WHERE `n` <= 5 "
     "ORDER BY `n`, `source` NULLS FIRST, `reason` NULLS FIRST LIMIT 60",
-    starts={"key": _EXCERPT_BYTES, "value": _EXCERPT_BYTES},
+    dismissals.COLUMNS,
+    {"key": _EXCERPT_BYTES, "value": _EXCERPT_BYTES},
 )
 _BAD_VALUES = Query(
     BAD_VALUES_TABLE,
@@ -157,6 +169,7 @@ QUERIES = {
     "epochs": Query(EPOCHS_TABLE, "SELECT * FROM {rows}"),
     "refusals": _REFUSALS,
     "refused": _REFUSED,
+    "dismissed": _DISMISSED,
     "bad_values": _BAD_VALUES,
     "checks": _CHECKS,
     "verdicts": _VERDICTS,

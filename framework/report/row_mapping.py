@@ -18,6 +18,7 @@ from framework.report.model import (
     BadValues,
     Batch,
     Column,
+    Dismissed,
     OutcomeCount,
     PastRun,
     Refusal,
@@ -152,6 +153,11 @@ def refused(row: Row) -> Refused:
         row["detail"], excerpt(row["key"], row["key_bytes"]), excerpt(row["value"], row["value_bytes"]),
         _time(row["first_seen_at"]),
     )  # fmt: skip
+
+
+def dismissed(row: Row) -> Dismissed:
+    """Dismissed messages of one source and reason."""
+    return Dismissed(row["source"], row["reason"], row["rows"], row["because"], row["by"], _time(row["at"]))
 
 
 def bad_values(row: Row) -> BadValues:

@@ -20,9 +20,9 @@ class Totals:
     """The pipeline in numbers.
 
     `merged` counts the halves that became changes; `rows` is None if unknown. `messages` are `changes`,
-    `control_events`, `duplicates`, `waiting`, `quarantined`, `excluded`, `merged_halves` (those that are part
-    of another message's change), `key_change_halves` and those `without_fate`, less the `further_rows` of
-    messages that hold several.
+    `control_events`, `duplicates`, `waiting`, `quarantined`, `dismissed`, `excluded`, `merged_halves` (those
+    that are part of another message's change), `key_change_halves` and those `without_fate`, less the
+    `further_rows` of messages that hold several.
     """
 
     messages: int | None
@@ -45,6 +45,7 @@ class Totals:
     key_change_halves: int = 0
     further_rows: int = 0
     without_fate: int = 0
+    dismissed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def parts(report: Report) -> Counter[tuple[str, str]]:
     """The number of messages of each source with each outcome, with their further rows.
 
     The outcomes are row, merged (part of another message's change), control, duplicate, waiting, quarantined,
-    excluded and key (the delete half of a key change).
+    dismissed, excluded and key (the delete half of a key change).
     """
     found: Counter[tuple[str, str]] = Counter()
     for outcome in report.outcomes:
@@ -110,6 +111,8 @@ def parts(report: Report) -> Counter[tuple[str, str]]:
         found[waiting.table_key.source, "waiting"] += waiting.rows
     for refusal in report.refusals:
         found[refusal.source, "quarantined"] += refusal.rows
+    for dismissed in report.dismissed:
+        found[dismissed.source, "dismissed"] += dismissed.rows
     for account in report.accounts:
         found[account.source, "key"] += account.key_halves
     return +found
@@ -153,6 +156,7 @@ def totals(report: Report) -> Totals:
         key_change_halves=sum(account.key_halves for account in report.accounts),
         further_rows=_further(report),
         without_fate=max(unaccounted(report) or 0, 0),
+        dismissed=sum(dismissed.rows for dismissed in report.dismissed),
     )
 
 

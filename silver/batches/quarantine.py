@@ -5,9 +5,10 @@ Each function reads the committed rows and writes so that a repeat changes nothi
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from framework.contracts import dismissals
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import QUARANTINE_TABLE
 from framework.contracts.table_schemas import MESSAGE_ID
@@ -18,7 +19,16 @@ from silver.changes.staged_rows import OF_FIRST_LANDING
 
 FEW_REFUSED = 50_000
 """The coordinates of so many messages fit into the memory of every task."""
-REOPENED = {name: f"s.{name}" for name in ("reason", "detail", "batch", "is_resolved", "key", "value")}
+REOPENED = {
+    **{name: f"s.{name}" for name in ("reason", "detail", "batch", "is_resolved", "key", "value")},
+    **dict.fromkeys(dismissals.COLUMNS, "null"),
+}
+"""What a message gets that is refused again after it was decoded; its former dismissal is over."""
+
+
+def not_dismissed() -> list[Column]:
+    """The columns of a dismissal, for a row that is not dismissed."""
+    return [F.lit(None).cast(kind).alias(name) for name, kind in dismissals.COLUMNS.items()]
 
 
 def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame, count: int) -> None:
@@ -42,6 +52,7 @@ def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame,
         "topic", "partition", "offset", "ordinal", "source", "format", "reason", "detail", "key", "value",
         F.col("seen").alias("first_seen_at"), F.col("seen").alias("last_seen_at"),
         F.lit(False).alias("is_resolved"), "batch", "epoch",
+        *not_dismissed(),
     )  # fmt: skip
     merge = Merge(lake.location(QUARANTINE_TABLE), rows, SAME_MESSAGE + " AND t.ordinal <=> s.ordinal")
     # a replay may take a half out of quarantine; it may be refused again when its other half comes

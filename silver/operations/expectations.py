@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.quality import OnChange
+from framework.contracts import dismissals
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import CheckTarget, Finding, KnownFindings, PreviousResults, Rule
 from framework.contracts.quality import MOST_KEYS, Severity
@@ -151,7 +152,7 @@ def _quarantine(run: Run) -> CheckTarget:
         return replace(target, known_findings=lambda: KnownFindings([_quarantined({}, ())]))
 
     def measured(spark: SparkSession) -> Sequence[Finding]:
-        open_rows = run.lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
+        open_rows = run.lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where(dismissals.IS_OPEN)
         reasons = {row[0]: row[1] for row in open_rows.groupBy("reason").count().collect()}
         place = F.concat(place_text(), F.lit(": "), F.col("reason"))
         keys = open_rows.select(place.alias("key")).orderBy("key").limit(MOST_KEYS)
@@ -163,7 +164,8 @@ def _quarantine(run: Run) -> CheckTarget:
 def _quarantined(reasons: Mapping[str, int], keys: Sequence[str]) -> Finding:
     failed = sum(reasons.values())
     observed = ", ".join(f"{reason}: {count:,}" for reason, count in sorted(reasons.items())) or "none"
-    return Finding(QUARANTINED, failed, failed, tuple(keys), observed, "mainstem replay" if failed else None)
+    action = "mainstem replay, or mainstem dismiss" if failed else None
+    return Finding(QUARANTINED, failed, failed, tuple(keys), observed, action)
 
 
 def _pending(run: Run) -> CheckTarget:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from framework.contracts import dismissals
 from framework.contracts.events import KINDS_OF_PAIRS
 from framework.contracts.table_names import (
     BATCHES_TABLE,
@@ -27,8 +28,9 @@ _KINDS = Query(
 )
 _REASONS = Query(
     QUARANTINE_TABLE,
-    "SELECT `reason`, count(*) AS `rows` FROM {rows} WHERE NOT `is_resolved` "
-    "GROUP BY `reason` ORDER BY `reason` NULLS FIRST",
+    "SELECT `reason`, count(*) AS `rows`, count(`dismissed_at`) AS `dismissed` FROM {rows} "
+    "WHERE NOT `is_resolved` GROUP BY `reason` ORDER BY `reason` NULLS FIRST",
+    dismissals.COLUMNS,
 )
 _OF_SOURCE = Query(MESSAGES_TABLE, "SELECT count(*) AS `rows` FROM {rows} WHERE `source` = {source}")
 
@@ -51,6 +53,7 @@ def status(view: View) -> dict[str, Any]:
         "duplicates": 0,
         "excluded": 0,
         "quarantined": {},
+        "dismissed": {},
         "pending_halves": view.tables.count(view.lake.location(PENDING_TABLE)),
         "merged_halves": 0,
         "key_change_halves": 0,
@@ -85,7 +88,11 @@ def status(view: View) -> dict[str, Any]:
         found["merged_halves"] += (row["merged"] or 0) if kind in KINDS_OF_PAIRS else 0
         if kind in names:
             found[names[kind]] += row["rows"]
-    found["quarantined"] = {row["reason"]: row["rows"] for row in view.tables.rows(_REASONS)}
+    for row in view.tables.rows(_REASONS):
+        open_rows = row["rows"] - row["dismissed"]
+        for state, rows in (("quarantined", open_rows), ("dismissed", row["dismissed"])):
+            if rows:
+                found[state][row["reason"]] = rows
     return {**found, **_accounted(view, found)}
 
 
@@ -95,7 +102,8 @@ def _accounted(view: View, found: Mapping[str, Any]) -> dict[str, int]:
     Read only if something is missing.
     """
     outcomes = ("changes", "control_events", "duplicates", "excluded", "pending_halves", "merged_halves")
-    missing = _messages(view) - sum(found[name] for name in outcomes) - sum(found["quarantined"].values())
+    refused = sum(found["quarantined"].values()) + sum(found["dismissed"].values())
+    missing = _messages(view) - sum(found[name] for name in outcomes) - refused
     counts = accounts(view.tables) if missing else []
     key_halves, further = sum(each.key_halves for each in counts), sum(each.further for each in counts)
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from framework.contracts import dismissals
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import MESSAGES_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import MESSAGE_AT, MESSAGES, QUARANTINE
@@ -48,9 +49,8 @@ def retry_ambiguous(spark: SparkSession, state: RunState) -> tuple[MainstemError
 
 def _waiting(spark: SparkSession, state: RunState, source: str) -> DataFrame:
     rows = state.lake.rows(spark, QUARANTINE_TABLE, QUARANTINE)
-    return rows.where(
-        (F.col("source") == source) & ~F.col("is_resolved") & F.col("reason").isin(*WAITING_REASONS)
-    )
+    is_waiting = (F.col("source") == source) & F.col("reason").isin(*WAITING_REASONS)
+    return rows.where(dismissals.IS_OPEN).where(is_waiting)
 
 
 def _error(spark: SparkSession, state: RunState, plan: SourcePlan) -> MainstemError | None:

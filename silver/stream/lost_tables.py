@@ -150,7 +150,11 @@ def restore_derived(spark: SparkSession, state: RunState, lost: frozenset[str]) 
     for source in sorted(row[0] for row in changes.select("source").distinct().collect()):
         rederive(spark, state, source)
     state.tables = state.has_waiting = None  # they were read while they were incomplete
-    return tuple(f"{name} was gone: it has been derived again from {CHANGES_TABLE}" for name in sorted(lost))
+    return tuple(
+        f"{name} was gone: it has been derived again from {CHANGES_TABLE}"
+        + ("; messages that were dismissed are open again" if name == QUARANTINE_TABLE else "")
+        for name in sorted(lost)
+    )
 
 
 def _clocks(spark: SparkSession, lake: Lakehouse, changes: DataFrame) -> DataFrame:

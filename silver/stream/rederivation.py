@@ -73,7 +73,8 @@ def _quarantine(
         list(MESSAGE_ID)
     )
     stamps = {"first_seen_at": F.col("seen"), "last_seen_at": F.col("seen"), "is_resolved": F.lit(False)}
-    rows = implied.join(raw, list(MESSAGE_ID), "left").withColumns(stamps).select(*QUARANTINE.names)
+    rows = implied.join(raw, list(MESSAGE_ID), "left").withColumns(stamps)
+    rows = rows.select("*", *quarantine.not_dismissed()).select(*QUARANTINE.names)
     merge = Merge(
         lake.location(QUARANTINE_TABLE), rows, f"{landings.SAME_MESSAGE} AND t.ordinal <=> s.ordinal"
     )

@@ -69,6 +69,7 @@ ALL = (
     ("rebuild", "shop.item"),
     ("rebuild", "shop.item", "--from", "bronze"),
     ("replay",),
+    ("dismiss", "--reason", "not_json", "--because", "no change", "--yes"),
     ("seed", "shop.item", "--from", "dump.csv", "--position", "2"),
     ("run",),
     ("trace", "shop.item", "id=1"),

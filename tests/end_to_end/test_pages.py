@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 START = ROOT / "docs/start"
 COOKBOOK = ROOT / "docs/cookbook.md"
 PAGES = sorted(path.stem for path in START.glob("*.md") if path.stem != "index")
-SPARK = {"plan", "run", "sql", "status", "trace", "report", "maintain", "seed", "forget"}
+SPARK = {"plan", "run", "sql", "status", "trace", "report", "maintain", "seed", "dismiss", "forget"}
 """Commands that start Spark."""
 
 

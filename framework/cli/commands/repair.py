@@ -20,7 +20,11 @@ from framework.spark.running_tasks import running_tasks
 
 def replay(options: Options) -> int:
     """Decode the messages in quarantine again, after a fix or a new setting, and apply the result."""
-    return _run(options, lambda layer, work: layer.replay(work) if layer.replay else None)
+
+    def process(layer: Layer, work: Run) -> LayerReport | None:
+        return layer.replay(work, options.dismissed) if layer.replay else None
+
+    return _run(options, process)
 
 
 def rebuild(options: Options) -> int:

@@ -8,13 +8,72 @@ import typer
 
 from framework.cli.app import REPAIR, command
 from framework.cli.options import CONFIG, Config, Debug, Env, Json, TableName, choice, completion
+from framework.contracts.quarantine_reasons import Reason
 
 _ORIGINS = ("silver", "bronze")
 
 
+_REASONS = [str(reason) for reason in Reason]
+
+
 @command(REPAIR, "repair:replay", "mainstem replay")
-def replay(config: Config = CONFIG, env: Env = None, json: Json = False, debug: Debug = False) -> None:
+def replay(
+    dismissed: Annotated[
+        bool, typer.Option("--dismissed", metavar="", help="Also the messages that were dismissed.")
+    ] = False,
+    config: Config = CONFIG,
+    env: Env = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Decode the messages in quarantine again, and apply the result."""
+
+
+@command(
+    REPAIR,
+    "dismiss:run",
+    "mainstem dismiss --reason not_json",
+    'mainstem dismiss --topic part-7.jsonl --because "part-7 was written again" --yes',
+    "mainstem dismiss --topic part-7.jsonl --undo --yes",
+)
+def dismiss(
+    source: Annotated[str | None, typer.Option("--source", metavar="NAME", help="Of this source.")] = None,
+    reason: Annotated[
+        str | None,
+        typer.Option(
+            "--reason",
+            metavar="CODE",
+            callback=choice(_REASONS),
+            autocompletion=completion(_REASONS),
+            help="In quarantine for this reason, as `status` names it.",
+        ),
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", metavar="NAME", help="Of this topic, or this file of the landing folder."),
+    ] = None,
+    partition: Annotated[
+        int | None, typer.Option("--partition", metavar="N", help="Of this partition of the topic.")
+    ] = None,
+    offset: Annotated[
+        str | None,
+        typer.Option("--offset", metavar="N|N-M", help="At this offset or line, or from N to M."),
+    ] = None,
+    because: Annotated[
+        str | None, typer.Option("--because", metavar="TEXT", help="Why; it is kept beside each message.")
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", metavar="", help="Open dismissed messages again instead.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", metavar="", help="Do it; otherwise the messages are only listed.")
+    ] = False,
+    config: Config = CONFIG,
+    env: Env = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Set messages in quarantine aside that nobody will decode."""
 
 
 @command(

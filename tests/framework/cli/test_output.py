@@ -80,7 +80,8 @@ def test_a_run_ends_with_what_to_do_next() -> None:
         "2 tables are parked: `mainstem status` has the reasons; `mainstem explain KEY_NEEDED` says what to"
         " do; the next run goes on with a table once its cause is fixed",
         "3 messages went to quarantine: `mainstem status` counts the reasons, `mainstem explain REASON`"
-        " says what to do, and `mainstem replay` decodes them again after a fix",
+        " says what to do, `mainstem replay` decodes them again after a fix, and `mainstem dismiss` sets"
+        " aside those that have none",
     ]
 
 
