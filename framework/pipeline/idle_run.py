@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from framework.config.model import Config
 from framework.config.sources import Source
+from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import lakehouse_of
 from framework.lakehouse.lease import hold_lease
 from framework.lakehouse.newest_tables import is_read_locally
@@ -31,6 +32,7 @@ def run_idle(config: Config, run_id: str, through: str, table: str | None) -> Se
 
     Raises:
         MainstemError: LEASE_HELD where another run works.
+        ConfigurationError: TABLE_UNKNOWN or TABLE_EXCLUDED for `table`, where nothing waits.
     """
     lake = lakehouse_of(config)
     if not is_read_locally(lake) or has_session() or not all(map(_is_of_files, config.sources.values())):
@@ -41,6 +43,8 @@ def run_idle(config: Config, run_id: str, through: str, table: str | None) -> Se
     with hold_lease(lake, config.pipeline):
         try:
             return _reports(Run(no_session(), lake, config, run_id, table), through)
+        except ConfigurationError:  # no table has the name that the run was asked for, and nothing waits
+            raise
         except (SessionNeeded, Exception):  # the run with a session says what is wrong, if anything is
             return None
 

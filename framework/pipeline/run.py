@@ -16,6 +16,7 @@ from framework.observability.steps import RunFacts, Step, StepEnd
 from framework.pipeline.alerts import send_alerts, send_failure_alerts
 from framework.pipeline.idle_run import run_idle
 from framework.pipeline.layer import LayerReport, Run, layers_through
+from framework.pipeline.named_table import notes_on_name, notes_without_session
 from framework.pipeline.progress import Progress
 from framework.pipeline.run_history import append_run
 from framework.pipeline.session import Notify, ignore_notes, open_pipeline
@@ -64,6 +65,7 @@ def apply_waiting(
     run = RunFacts(config.pipeline, new_run_id(), through, table, config.sources)
     progress = progress or Progress()
     with _observed(run, progress, started, notify) as outcome:
+        told = list(notes_without_session(config, table))
         idle = run_idle(config, run.run_id, through, table)
         if idle is not None:
             _tell_layers(progress, idle)
@@ -71,6 +73,7 @@ def apply_waiting(
         else:
             with open_pipeline(config, is_exclusive=True, notify=notify) as (lake, spark):
                 work = Run(spark, lake, config, run.run_id, table, progress=progress)
+                notify(told or notes_on_name(work.tables, config, table))
                 reports, seconds = _run_layers(work, through, started, notify)
         outcome.end = _end_of(reports)
     return reports, seconds

@@ -23,6 +23,7 @@ from framework.errors import ConfigurationError, nearest
 from framework.lakehouse.kept_rows import kept_rows
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.pipeline.layer import Run
+from framework.pipeline.named_table import is_excluded, table_excluded
 from framework.quality.rules import configured, rule_of, unique_by_name
 from gold.planning.kept_logs import STATEMENTS, counts_log, extents_of
 from gold.planning.knowledge import remembered
@@ -94,13 +95,8 @@ def named_tasks(tasks: Sequence[Task], name: str, config: Config) -> list[Task]:
     found = [task for task in tasks if task.name.dotted == name]
     if found:
         return found
-    if _is_excluded(name, config):
-        raise ConfigurationError(
-            "TABLE_EXCLUDED",
-            found="the configuration excludes the table",
-            where=f"table {name}",
-            action="take `exclude` off, or leave the table out",
-        )
+    if is_excluded(name, config):
+        raise table_excluded(name)
     names = sorted(task.name.dotted for task in tasks)
     if not names:
         raise ConfigurationError(
@@ -116,13 +112,6 @@ def named_tasks(tasks: Sequence[Task], name: str, config: Config) -> list[Task]:
         where=CHANGES_TABLE,
         action=f"use one of: {', '.join(names[:20])}" + (f" (did you mean {close}?)" if close else ""),
     )
-
-
-def _is_excluded(name: str, config: Config) -> bool:
-    parts = name.split(".")
-    if len(parts) not in (2, 3):
-        return False
-    return config.settings(parts[0], parts[1] if len(parts) == 3 else None, parts[-1]).exclude
 
 
 def stale_replicas(tasks: Sequence[Task]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
+from framework.errors import ConfigurationError
 from framework.pipeline.idle_run import run_idle
 from framework.pipeline.run import apply_waiting
 from framework.spark.no_session import SessionNeeded, no_session, require_session
@@ -168,3 +169,31 @@ def test_the_lakehouse_of_another_pipeline_is_refused(folder: Path) -> None:
     found = command(folder, "run")
     assert found.returncode == 1
     assert "LAKEHOUSE_TAKEN" in found.stderr or "JAVA" in found.stderr
+
+
+def test_a_table_that_nobody_knows_is_refused_at_once_where_nothing_waits(folder: Path) -> None:
+    found = command(folder, "run", "--table", "shop.itme")
+    assert found.returncode == 2
+    assert "error: TABLE_UNKNOWN\n  found: no table 'shop.itme'\n" in found.stderr
+    assert "(did you mean shop.item?)" in found.stderr
+
+
+def test_a_table_that_nobody_knows_is_told_before_what_waits_is_decoded(folder: Path) -> None:
+    config = load_config(folder / "mainstem.yml", formats=SILVER.options())
+    (folder / "landing/new.jsonl").write_text(json.dumps(message("INSERT", 9, after=item(9, "ink", 1.0))))
+    settle(folder)
+    notes: list[str] = []
+    with pytest.raises(ConfigurationError, match="TABLE_UNKNOWN"):
+        apply_waiting(config, "gold", "shop.itme", notify=notes.extend)
+    assert notes[0].startswith("no table 'shop.itme' is known yet (did you mean shop.item?): all that waits")
+    assert apply_waiting(config, "gold", "shop.item")[0][-1].tables[0].inserted == 1
+
+
+def test_an_excluded_table_is_refused_before_anything_is_decoded(folder: Path) -> None:
+    file = folder / "mainstem.yml"
+    file.write_text(file.read_text() + "tables: [{match: shop.tmp_*, exclude: true}]\n")
+    (folder / "landing/new.jsonl").write_text(json.dumps(message("INSERT", 9, after=item(9, "ink", 1.0))))
+    settle(folder)
+    with pytest.raises(ConfigurationError, match="TABLE_EXCLUDED"):
+        apply_waiting(load_config(file, formats=SILVER.options()), "gold", "shop.tmp_1")
+    assert json.loads(command(folder, "status", "--json").stdout)["messages"] == 2

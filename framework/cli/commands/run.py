@@ -12,6 +12,7 @@ from framework.cli.progress import show_progress
 from framework.cli.terminal import say_note
 from framework.pipeline.continuous import repeat, until_asked_to_end
 from framework.pipeline.layer import Run
+from framework.pipeline.named_table import notes_on_name
 from framework.pipeline.run import alert_on_failure, apply_waiting, new_run_id, run_layers
 from framework.pipeline.session import open_pipeline, read_config
 from framework.pipeline.step_log import show_steps
@@ -32,6 +33,7 @@ def run(options: Options) -> int:
                 until_asked_to_end() as ended,
             ):
                 work = Run(spark, lake, config, "", table)
+                say_note(notes_on_name(work.tables, config, table))
                 return repeat(lambda: _round(work, options), options.continuous, ended)
         with show_progress(is_shown=not options.json) as progress:
             reports, seconds = apply_waiting(
