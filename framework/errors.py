@@ -11,6 +11,8 @@ _AS_TEXT = re.compile(
     r"(MainstemError|ConfigurationError): ([A-Z_]+)\n +found: (.*)\n +where: (.*)\n +do: +(.*)"
 )
 
+_PARTS = re.compile(r"([A-Z_]+)\s+found: (.*\S)\s+where: .*\s+do: +(.*)", re.DOTALL)
+
 _AT = "while at work on: "
 
 _TRACE = re.compile(r"foreachBatch Python process: Traceback \(most recent call last\):\n(?: .*\n)+(\S.*)")
@@ -58,6 +60,15 @@ class ConfigurationError(MainstemError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (*super().__reduce__(), {"others": self.others})
+
+
+def in_a_line(text: str) -> str:
+    """The text of an error as one line, `CODE: found; do: action`; any other text on one line.
+
+    It is for places that say where it happened by themselves, such as the line of a table.
+    """
+    parts = _PARTS.fullmatch(text.strip())
+    return " ".join((text if parts is None else "{}: {}; do: {}".format(*parts.groups())).split())
 
 
 def brief(error: Exception) -> str:

@@ -15,6 +15,7 @@ from framework.cli.terminal import (
     say_note,
 )
 from framework.contracts.quality import QualityResult
+from framework.errors import in_a_line
 from framework.explanations import EXPLANATIONS
 from framework.naming import dotted_name
 from framework.pipeline.checks import Check
@@ -110,7 +111,7 @@ def _changes(table: TableLine) -> tuple[str, str, str]:
 
 def _remarks(table: TableLine) -> str:
     late = (f"{table.late:,} late",) if table.late else ()
-    return "   ".join((*late, *(one_line(" ".join(note.split()), _LONGEST) for note in table.notes)))
+    return "   ".join((*late, *(one_line(in_a_line(note), _LONGEST) for note in table.notes)))
 
 
 def _totals(counts: Mapping[str, int], seconds: float) -> str:
@@ -184,7 +185,7 @@ def next_steps(tables: Sequence[TableLine], counts: Mapping[str, int]) -> Iterat
     """What to do after a run: about parked tables, and messages in quarantine."""
     parked = [table for table in tables if table.state == "PARKED"]
     if parked:
-        words = [table.notes[0].split() for table in parked if table.notes]
+        words = [table.notes[0].replace(":", " ").split() for table in parked if table.notes]
         codes = sorted({reason[0] for reason in words if reason and reason[0] in EXPLANATIONS})
         explained = "".join(f"; `mainstem explain {code}` says what to do" for code in codes[:_SHOWN_CODES])
         yield (

@@ -10,6 +10,7 @@ from typing import Any
 
 from framework.contracts.ddl_actions import actions_of
 from framework.contracts.quality import QualityResult
+from framework.errors import in_a_line
 from framework.lakehouse.table_reader import Row
 from framework.pipeline.message_counts import SourceCounts
 from framework.report.excerpts import excerpt
@@ -53,7 +54,7 @@ def past_run(row: Row) -> PastRun:
 
 def _table_result(values: list[Any]) -> TableResult:
     name, state, inserted, updated, deleted, late, notes = values
-    return TableResult(name, state, inserted, updated, deleted, late, tuple(notes))
+    return TableResult(name, state, inserted, updated, deleted, late, tuple(map(in_a_line, notes)))
 
 
 def outcomes(rows: Iterable[Row], batches: Iterable[Row]) -> tuple[OutcomeCount, ...]:

@@ -7,6 +7,7 @@ from framework.errors import (
     MainstemError,
     brief,
     cause_of,
+    in_a_line,
     located,
     nearest,
     place_of,
@@ -87,3 +88,10 @@ def test_an_error_without_a_place_has_none() -> None:
     error = ValueError("a")
     error.add_note("of somebody else")
     assert place_of(error) is None
+
+
+def test_an_error_beside_the_name_of_its_table_is_one_line() -> None:
+    error = MainstemError("KEY_NEEDED", found="no  key", where="table shop.price", action="write `keys`")
+    for text in (str(error), " ".join(str(error).split())):
+        assert in_a_line(text) == "KEY_NEEDED: no key; do: write `keys`"
+    assert in_a_line("2 rows\n met") == "2 rows met"

@@ -105,6 +105,6 @@ def _notes(found: Dismissal, request: DismissalRequest) -> Iterator[str]:
         yield f"nothing is written yet: add{needed} --yes{choice}"
     if found.groups and request.is_written and not request.is_undone:
         yield (
-            "their bytes stay in bronze and in silver/quarantine; `mainstem dismiss --undo` opens them again,"
-            " and `mainstem replay --dismissed` decodes them again"
+            "the bytes stay in bronze and in silver/quarantine; `mainstem dismiss --undo` opens messages"
+            " again, and `mainstem replay --dismissed` decodes dismissed ones, too"
         )

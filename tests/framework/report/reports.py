@@ -11,6 +11,7 @@ from framework.report.model import (
     BadValues,
     Batch,
     Column,
+    Dismissed,
     OutcomeCount,
     PastRun,
     Refusal,
@@ -73,7 +74,7 @@ def busy() -> Report:
             Source("crm", "debezium", "kafka", 2),
             Source("stock", "canal", "files", 1),
         ),
-        messages=5_561,
+        messages=5_564,
         runs=tuple(_run(at) for at in range(24)),
         outcomes=(
             OutcomeCount(orders, "row", 1_532, 210, ago(minutes=4), ago(minutes=3), (9000, 8000, 7000)),
@@ -162,6 +163,7 @@ def busy() -> Report:
             Refusal("crm", "debezium", "not_json", 5, ago(hours=3), ago(minutes=3)),
             Refusal("crm", "debezium", "unknown_op", 2, ago(hours=3), ago(hours=3)),
         ),
+        dismissed=(Dismissed("crm", "truncated", 3, "landed again as part-8", "ada", ago(hours=2)),),
         refused=(
             Refused(
                 "crm",
