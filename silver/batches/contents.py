@@ -77,7 +77,8 @@ class Contents:
     show of their encodings. `may_hold_repeats` is false if no change occurs twice in the batch. `falls` is,
     by source, by how much at most a row change is older than one with a lower sequence, without the sources
     of which this is unknown. `files` are Parquet files in the columns of `silver/changes`, where tasks have
-    written them: with all rows but open halves, which are in `half_files`.
+    written them: with all rows but open halves, which are in `half_files`. `refused_files` have the
+    quarantined messages with their bytes.
     """
 
     counts: tuple[Row, ...]
@@ -88,6 +89,7 @@ class Contents:
     falls: Mapping[str, timedelta] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     half_files: tuple[str, ...] = ()
+    refused_files: tuple[str, ...] = ()
 
     @property
     def numeric(self) -> Numeric:
@@ -129,6 +131,22 @@ class Contents:
             Row(batch=batch, **{name: row[name] for name in batch_counts.COUNTED if name != "batch"})
             for row in counts
         ]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What is known of a committed batch without a look at it.
+
+    Attributes:
+        counts: Its counts; empty where they are not known.
+        refused_files: Files with its quarantined messages, where all of them are there.
+    """
+
+    counts: Sequence[Row] = ()
+    refused_files: tuple[str, ...] = ()
+
+
+NOTHING_KNOWN = Committed()
 
 
 def read_contents(decoded: DataFrame) -> Contents:

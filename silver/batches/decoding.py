@@ -97,25 +97,37 @@ def _into_files(
             for_arrow(messages).mapInArrow(decoder, schema).write.mode("overwrite").parquet(place)
             stored = spark.read.schema(schema).parquet(place)
             return stored.drop("summary"), read_contents(stored)
-        contents = _file_rows(place, for_arrow(messages), decoder, batch)
+        contents = _file_rows(place, for_arrow(messages), into_parquet(decoder, _rows(place), batch))
         files = (*contents.files, *contents.half_files)
         return read_staged(spark, files) if files else local_frame(spark, [], STAGED_DDL), contents
 
     return decode_now
 
 
-def _file_rows(place: str, rows: DataFrame, decoder: ArrowFunction, batch: int) -> Contents:
-    """Let Spark's tasks write what a decoder (`with_summaries`) makes of rows into files in a folder."""
+def _rows(place: str) -> str:
+    return os.path.join(place, "rows")
+
+
+def _file_rows(place: str, rows: DataFrame, write: ArrowFunction) -> Contents:
+    """Let Spark's tasks write decoded rows into files in a folder that they share.
+
+    Args:
+        place: The folder.
+        rows: What they are decoded from.
+        write: Decodes and writes them (`into_parquet`).
+    """
     shutil.rmtree(place, ignore_errors=True)
-    files = os.path.join(place, "rows")
-    os.makedirs(files)
-    schema, summaries = f"file string, halves string, {SUMMARY_DDL}", os.path.join(place, "summaries")
-    rows.mapInArrow(into_parquet(decoder, files, batch), schema).write.parquet(summaries)
+    os.makedirs(_rows(place))
+    named = ", ".join(f"{name} string" for name in FILES)
+    schema, summaries = f"{named}, {SUMMARY_DDL}", os.path.join(place, "summaries")
+    rows.mapInArrow(write, schema).write.parquet(summaries)
     written = rows.sparkSession.read.schema(schema).parquet(summaries)
     # a task that failed and was repeated may have left a file
-    named = written.select(*FILES).distinct().collect()
-    whole, halves = (sorted({row[name] for row in named if row[name] is not None}) for name in FILES)
-    return replace(read_contents(written), files=tuple(whole), half_files=tuple(halves))
+    found = written.select(*FILES).distinct().collect()
+    whole, halves, refused = (
+        tuple(sorted({row[name] for row in found if row[name] is not None})) for name in FILES
+    )
+    return replace(read_contents(written), files=whole, half_files=halves, refused_files=refused)
 
 
 def file_outcomes(
@@ -131,7 +143,7 @@ def file_outcomes(
         batch: The number of the batch.
     """
     same = with_summaries(iter, newest_believable(arrived.landed_at), contents.numeric)
-    return _file_rows(place, outcomes, same, batch)
+    return _file_rows(place, outcomes, into_parquet(same, _rows(place), batch, of_messages=False))
 
 
 def _has_one_disk(spark: SparkSession, place: str) -> bool:

@@ -15,16 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from framework.contracts.table_names import PARTITIONS_TABLE
+from framework.contracts.table_names import CHANGES_TABLE, PARTITIONS_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.spark.local_frame import local_frame
 from silver.changes.staged_rows import STAGED
 from silver.values.sequence import epoch_part_sql, tie_sql, without_tie_sql
+
+if TYPE_CHECKING:
+    from silver.batches.contents import Contents
+    from silver.batches.run_state import RunState
 
 _PARTITIONS_SCHEMA = (
     "batch bigint, source string, topic string, `partition` int, epoch string, last_offset bigint, top string"
@@ -304,3 +309,15 @@ def _restored() -> list[Column]:
 
 def _staged() -> list[Column]:
     return [F.col(f"`{name}`") for name in STAGED.names]
+
+
+def order_by_partition(staged: DataFrame, state: RunState, contents: Contents) -> DataFrame:
+    """The rows with sequences that rise with the offsets of their partitions; `staged` itself if they do."""
+    state.reached = {}
+    if not contents.in_partitions:
+        return staged
+    spark = staged.sparkSession
+    blocks = blocks_of(staged)
+    plan = plan_of(blocks, state.partition_progress(spark, {block.partition for block in blocks}))
+    state.reached = plan.progress
+    return apply_plan(staged, plan, state.lake.rows(spark, CHANGES_TABLE, CHANGES))

@@ -29,14 +29,13 @@ from silver.batches import (
     changes_table,
     encodings,
     outcomes,
-    partition_progress,
     pending,
     quality_rules,
     quarantine,
 )
 from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
 from silver.batches.changes_table import is_committed
-from silver.batches.contents import Contents, Summary
+from silver.batches.contents import NOTHING_KNOWN, Committed, Contents, Summary
 from silver.batches.decoding import decode_batch, file_outcomes
 from silver.batches.landings import (
     find_restarts,
@@ -45,6 +44,7 @@ from silver.batches.landings import (
     outcomes_in_epochs,
     repeatable_sources,
 )
+from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import BATCH_ID_STEP, Progress, RunState, later
 from silver.changes.batch_summary import IDENTIFIED
 from silver.epochs import history as epochs
@@ -79,13 +79,13 @@ def process_batch(
     known = identify(known, state.lake, state.source_epochs(spark), looked_at)
     anew = find_restarts(known, state.lake, state.source_epochs(spark)) if looked_at else []
     counts: list[Row] = []
-    counts_to_be: list[Row] = []
+    committed = Committed()
     is_new = state.newest is not None and batch > state.newest
     if not is_new and is_committed(spark, state.lake, batch):
         counts = batch_counts.counts_of(spark, state.lake, batch)
         state.reached = None
     else:
-        counts_to_be = _commit(
+        committed = _commit(
             known, batch, state, replace(found, stops=tuple(anew), is_last=is_last), is_replay
         )
     # A batch that was derived is not derived again: later batches may have paired the halves it left waiting.
@@ -94,17 +94,23 @@ def process_batch(
         if state.raw is None
         else identify(state.raw.select(*MESSAGES.names), state.lake, state.source_epochs(spark), looked_at)
     )
-    state.note(counts or derive(raw, batch, state, found.landed_at, counts_to_be), found.messages)
+    state.note(counts or derive(raw, batch, state, found.landed_at, committed), found.messages)
+    if state.lake.local_root is not None:
+        shutil.rmtree(_staging(state), ignore_errors=True)
     return found.messages
+
+
+def _staging(state: RunState) -> str:
+    return f"{state.lake.checkpoints}/staging/silver"
 
 
 def _commit(
     messages: DataFrame, batch: int, state: RunState, arrived: BatchExtent, is_replay: bool
-) -> list[Row]:
-    """Decode and commit. Returns the counts of the rows if they are known in advance, else an empty list."""
+) -> Committed:
+    """Decode and commit."""
     spark, lake = messages.sparkSession, state.lake
     crash_point("silver.before_staging")
-    staging = f"{lake.checkpoints}/staging/silver"
+    staging = _staging(state)
     staged, contents, shown = decode_batch(staging, messages, state, arrived, batch)
     shown += state.late_definitions(spark, batch)
     if shown:
@@ -144,13 +150,9 @@ def _commit(
         note = {"userMetadata": user_metadata, "mergeSchema": "true"}
         lake.append(changes, CHANGES_TABLE, once, changes_table.CHANGES_PROPERTIES | note)
     crash_point("silver.after_changes")
-    if lake.local_root is not None:
-        shutil.rmtree(staging, ignore_errors=True)
-    return (
-        counts
-        if is_filed or decided.of_halves is not None or not is_as_decoded
-        else contents.counts_in(batch)
-    )
+    if is_filed:
+        return Committed(counts, contents.refused_files)
+    return Committed(contents.counts_in(batch) if is_as_decoded and decided.of_halves is None else ())
 
 
 def _files_of(
@@ -180,20 +182,6 @@ class Decided:
     stops: Sequence[resets.StopPoint]
     of_halves: DataFrame | None = None
     are_as_decoded: bool = False
-
-
-def order_by_partition(staged: DataFrame, state: RunState, contents: Contents) -> DataFrame:
-    """The rows with sequences that rise with the offsets of their partitions; `staged` itself if they do."""
-    state.reached = {}
-    if not contents.in_partitions:
-        return staged
-    spark = staged.sparkSession
-    blocks = partition_progress.blocks_of(staged)
-    plan = partition_progress.plan_of(
-        blocks, state.partition_progress(spark, {block.partition for block in blocks})
-    )
-    state.reached = plan.progress
-    return partition_progress.apply_plan(staged, plan, state.lake.rows(spark, CHANGES_TABLE, CHANGES))
 
 
 def decide_outcomes(
@@ -340,7 +328,11 @@ def _newest_times(
 
 
 def derive(
-    messages: DataFrame, batch: int, state: RunState, landed_at: datetime | None, counts: Sequence[Row] = ()
+    messages: DataFrame,
+    batch: int,
+    state: RunState,
+    landed_at: datetime | None,
+    known: Committed = NOTHING_KNOWN,
 ) -> list[Row]:
     """Derive what follows from a committed batch. Repeating it changes nothing.
 
@@ -349,14 +341,14 @@ def derive(
         batch: The number of the batch.
         state: The state of the run.
         landed_at: When the newest message of the batch landed.
-        counts: The counts of the batch, if they are known.
+        known: What is known of the batch.
 
     Returns:
         The counts of the batch.
     """
     spark, lake = messages.sparkSession, state.lake
     committed = lake.read(spark, CHANGES_TABLE).where(F.col("batch") == batch)
-    counts = list(counts) or batch_counts.count_rows(committed, landed_at)
+    counts = list(known.counts) or batch_counts.count_rows(committed, landed_at)
     kinds = {row["kind"] for row in counts}
     if "quarantined" in kinds:
         reasons = {row["reason"] for row in counts}
@@ -368,7 +360,8 @@ def derive(
             near = lake.read(spark, MESSAGES_TABLE).join(places, list(MESSAGE_AT), "left_semi")
             raw = identify_all(near, lake, state.source_epochs(spark))
         refused = sum(row["rows"] for row in counts if row["kind"] == "quarantined")
-        quarantine.merge_quarantine(lake, committed, raw, refused)
+        files = () if is_older else known.refused_files
+        quarantine.merge_quarantine(lake, committed, raw, refused, files)
     if "row" in kinds and any(extent.has_unpaired for extent in state.table_progress(spark).values()):
         quarantine.resolve_unpaired(lake, committed)
     crash_point("silver.after_quarantine")

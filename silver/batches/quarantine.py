@@ -5,6 +5,9 @@ Each function reads the committed rows and writes so that a repeat changes nothi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pyarrow import parquet
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -15,6 +18,7 @@ from framework.contracts.table_schemas import MESSAGE_ID
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from silver.batches.landings import SAME_MESSAGE
+from silver.batches.staged_files import read_refused
 from silver.changes.staged_rows import OF_FIRST_LANDING
 
 FEW_REFUSED = 50_000
@@ -31,7 +35,9 @@ def not_dismissed() -> list[Column]:
     return [F.lit(None).cast(kind).alias(name) for name, kind in dismissals.COLUMNS.items()]
 
 
-def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame, count: int) -> None:
+def merge_quarantine(
+    lake: Lakehouse, committed: DataFrame, messages: DataFrame, count: int, files: Sequence[str] = ()
+) -> None:
     """Write each quarantined message of the batch, with its bytes, to `silver/quarantine`.
 
     Args:
@@ -39,16 +45,13 @@ def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame,
         committed: The committed rows of the batch.
         messages: The messages of the batch, from `landings.identify`.
         count: How many rows of the batch are quarantined.
+        files: Files that tasks have written (`staged_files`). If they have so many messages, they have all.
     """
-    refused = committed.where("kind = 'quarantined'").select(
-        "source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "batch", "epoch"
+    is_filed = count == sum(parquet.read_metadata(file).num_rows for file in files)
+    refused = (
+        read_refused(committed.sparkSession, files) if is_filed else _refused(committed, messages, count)
     )
-    raw = messages.where("relanding IS NULL").select(
-        *MESSAGE_ID, "key", "value", F.col("ingested_at").alias("seen")
-    )
-    if count <= FEW_REFUSED:  # else the bytes of every message of the batch are sent from task to task
-        raw = raw.join(F.broadcast(refused.select(*MESSAGE_ID)), list(MESSAGE_ID), "left_semi")
-    rows = refused.join(raw, list(MESSAGE_ID), "left").select(
+    rows = refused.select(
         "topic", "partition", "offset", "ordinal", "source", "format", "reason", "detail", "key", "value",
         F.col("seen").alias("first_seen_at"), F.col("seen").alias("last_seen_at"),
         F.lit(False).alias("is_resolved"), "batch", "epoch",
@@ -57,6 +60,19 @@ def merge_quarantine(lake: Lakehouse, committed: DataFrame, messages: DataFrame,
     merge = Merge(lake.location(QUARANTINE_TABLE), rows, SAME_MESSAGE + " AND t.ordinal <=> s.ordinal")
     # a replay may take a half out of quarantine; it may be refused again when its other half comes
     merge.update(REOPENED, "t.is_resolved AND t.batch < s.batch").insert_all().execute()
+
+
+def _refused(committed: DataFrame, messages: DataFrame, count: int) -> DataFrame:
+    """The quarantined messages of a batch, with their bytes, from its committed rows and its messages."""
+    refused = committed.where("kind = 'quarantined'").select(
+        "source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "batch", "epoch"
+    )
+    raw = messages.where("relanding IS NULL").select(
+        *MESSAGE_ID, "key", "value", F.col("ingested_at").alias("seen")
+    )
+    if count <= FEW_REFUSED:  # else the bytes of every message of the batch are sent from task to task
+        raw = raw.join(F.broadcast(refused.select(*MESSAGE_ID)), list(MESSAGE_ID), "left_semi")
+    return refused.join(raw, list(MESSAGE_ID), "left")
 
 
 def resolve_unpaired(lake: Lakehouse, committed: DataFrame) -> None:

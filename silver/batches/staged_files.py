@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -47,38 +47,57 @@ _FILED = pa.schema(
     ]
 )
 """The columns of a file."""
+_OF_ROW = ("source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "epoch")
+_OF_MESSAGE: list[Any] = [
+    pa.field("key", pa.binary()),
+    pa.field("value", pa.binary()),
+    pa.field("seen", pa.timestamp("us", tz="UTC")),
+]
+REFUSED = pa.schema([*(STAGED.field(name) for name in _OF_ROW), *_OF_MESSAGE, _BATCH])
+"""The columns of a file with quarantined messages: their bytes among them, and when they landed (`seen`)."""
+_REFUSED_DDL = (
+    "source string, format string, topic string, `partition` int, offset bigint, ordinal int, reason string, "
+    "detail string, epoch int, key binary, value binary, seen timestamp, batch bigint"
+)
+_MESSAGE = ("source", "topic", "partition", "offset")
 _ROWS = 20_000
 """Rows of a row group: Spark gives its tasks whole row groups to read."""
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
-FILES = ("file", "halves")
+FILES = ("file", "halves", "refused")
 
 
-def into_parquet(decode: ArrowFunction, folder: str, number: int) -> ArrowFunction:
+def into_parquet(
+    decode: ArrowFunction, folder: str, number: int, *, of_messages: bool = True
+) -> ArrowFunction:
     """A function for `mapInArrow` that writes decoded rows to files in a folder that this process sees.
 
     Args:
         decode: The decoder (`with_summaries`).
         folder: The folder, which exists.
         number: The number of the batch.
+        of_messages: Whether the decoder is given messages, from `landings.identify`.
 
     Returns:
-        A function of messages to rows of `file`, `halves` and `summary`: one for each Arrow batch of decoded
-        rows. `halves` is the file with the halves that have found no partner; null where there is none yet.
+        A function of messages to rows of `file`, `halves`, `refused` and `summary`: one for each Arrow batch
+        of decoded rows. `halves` is the file with the halves that have found no partner, `refused` that with
+        the messages that are quarantined (REFUSED); they are null where there is none yet.
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # each attempt of a task has files of its own
-        whole, halves = _File(folder), _File(folder)
+        whole, halves, refused = _File(folder, _FILED), _File(folder, _FILED), _File(folder, REFUSED)
         written: list[pa.RecordBatch] = []
-        with whole, halves:
-            for batch in decode(batches):
+        with whole, halves, refused:
+            for messages, batch in ((given, made) for given in batches for made in decode((given,))):
                 is_half = pc.is_valid(batch.column("half"))
                 filed = _filed(batch, number)
                 has_halves = pc.any(is_half).as_py()
                 whole.write(filed.filter(pc.invert(is_half)) if has_halves else filed)
                 if has_halves:
                     halves.write(filed.filter(is_half))
-                names = [pa.array([file.path], pa.string()) for file in (whole, halves)]
+                if of_messages:
+                    refused.write(_refused(batch, messages, number))
+                names = [pa.array([file.path], pa.string()) for file in (whole, halves, refused)]
                 summary = batch.column("summary").slice(0, 1)
                 written.append(pa.RecordBatch.from_arrays([*names, summary], [*FILES, "summary"]))
         yield from written  # once the files are complete
@@ -89,8 +108,8 @@ def into_parquet(decode: ArrowFunction, folder: str, number: int) -> ArrowFuncti
 class _File:
     """A Parquet file that begins with its first row. `path` is None before that."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, schema: pa.Schema) -> None:
+        self._folder, self._schema = folder, schema
         self._writer: parquet.ParquetWriter | None = None
         self.path: str | None = None
 
@@ -102,13 +121,15 @@ class _File:
             self._writer.close()
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows (_FILED)."""
+        """Append rows."""
         if not rows.num_rows:
             return
         if self._writer is None:
             self.path = os.path.join(self._folder, f"{uuid.uuid4().hex}.parquet")
             # times as Spark writes them: readers of several files need not convert
-            self._writer = parquet.ParquetWriter(self.path, _FILED, use_deprecated_int96_timestamps=True)
+            self._writer = parquet.ParquetWriter(
+                self.path, self._schema, use_deprecated_int96_timestamps=True
+            )
         self._writer.write_batch(rows, row_group_size=_ROWS)
 
 
@@ -122,6 +143,45 @@ def _filed(batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
     }
     columns = [made[name] if name in made else batch.column(name) for name in CHANGES.names]
     return pa.RecordBatch.from_arrays([*columns, *(batch.column(name) for name in _OWN)], schema=_FILED)
+
+
+def _refused(batch: pa.RecordBatch, messages: pa.RecordBatch, number: int) -> pa.RecordBatch:
+    """The messages that are quarantined, with their bytes (REFUSED).
+
+    Without those whose coordinates several of the messages have: the number of rows shows that.
+
+    Args:
+        batch: The decoded rows (STAGED).
+        messages: The messages that they are decoded from, among others.
+        number: The number of the batch.
+    """
+    is_refused: Any = pc.equal(batch.column("kind"), pa.scalar("quarantined"))
+    rows = batch.filter(is_refused)
+    if not rows.num_rows:
+        return pa.RecordBatch.from_pylist([], REFUSED)
+    first = messages.filter(pc.is_null(messages.column("relanding")))
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for at, place in enumerate(_places(first)):
+        found.setdefault(place, []).append(at)
+    origins = [found.get(place, []) for place in _places(rows)]
+    rows = rows.filter(pa.array([len(places) == 1 for places in origins]))
+    taken = pa.array([places[0] for places in origins if len(places) == 1], pa.int64())
+    bytes_of = first.select(["key", "value", "ingested_at"]).take(taken)
+    batches: Any = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
+    columns: list[Any] = [*rows.select(list(_OF_ROW)).columns, *bytes_of.columns, batches]
+    return pa.RecordBatch.from_arrays(
+        [column.cast(field.type) for column, field in zip(columns, REFUSED, strict=True)], schema=REFUSED
+    )
+
+
+def _places(rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    """The coordinates of messages."""
+    return zip(*(rows.column(name).to_pylist() for name in _MESSAGE), strict=True)
+
+
+def read_refused(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+    """The quarantined messages (REFUSED) of files."""
+    return spark.read.schema(_REFUSED_DDL).parquet(*files)
 
 
 def read_staged(spark: SparkSession, files: Iterable[str]) -> DataFrame:

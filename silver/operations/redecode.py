@@ -37,7 +37,8 @@ from silver.batches.landings import (
     upgrade_tables,
     with_landing_id,
 )
-from silver.batches.process import decide_outcomes, order_by_partition
+from silver.batches.partition_progress import order_by_partition
+from silver.batches.process import decide_outcomes
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import of_first_landing
 from silver.stream import repair_log

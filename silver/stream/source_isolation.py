@@ -16,7 +16,8 @@ from silver.batches.arrival import batch_extent
 from silver.batches.changes_table import is_committed
 from silver.batches.decoding import decode_batch
 from silver.batches.landings import identify_all
-from silver.batches.process import decide_outcomes, order_by_partition, process_batch
+from silver.batches.partition_progress import order_by_partition
+from silver.batches.process import decide_outcomes, process_batch
 from silver.batches.run_state import RunState
 from silver.epochs import history as epochs
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.contracts.table_names import BATCHES_TABLE
+from framework.contracts.table_names import BATCHES_TABLE, QUARANTINE_TABLE
 from gold.changes import profile_queries
 from gold.planning import plan
 from gold.writing import change_cache
@@ -97,3 +97,17 @@ def test_counts_that_are_gone_and_derived_again_record_nothing(shop: PlannedShop
     shop.run()
     assert shop.scans == 1
     assert sorted(shop.rows("shop/item")) == [1, 2]
+
+
+def test_messages_that_are_refused_by_tasks_are_in_quarantine_with_their_bytes(shop: PlannedShop) -> None:
+    broken = ["no message", "{}", '{"schema": 1}']
+    shop.land([broken[0], message("INSERT", 1, after=item(1, "pen", 1.5)), *broken[1:]])
+    shop.run()
+    found = shop.lake.read(shop.spark, QUARANTINE_TABLE).orderBy("offset").collect()
+    assert [(row["offset"], bytes(row["value"]).decode(), row["epoch"], row["batch"]) for row in found] == [
+        (1, broken[0], 1, 0),
+        (3, broken[1], 1, 0),
+        (4, broken[2], 1, 0),
+    ]
+    assert all(row["first_seen_at"] is not None and not row["is_resolved"] for row in found)
+    assert not list(shop.folder.rglob("staging/silver/*"))
