@@ -60,7 +60,8 @@ def _line(applied: Applied) -> TableLine:
         notes.append((state.reason or "").replace("\n", " "))
     elif state.state is State.APPEND_ONLY:
         notes.append(
-            "append-only: no key is known; name one under tables: - match: … keys: […], then `rebuild`"
+            f"append-only: no key is known; write `keys:` for it under `tables:`, then"
+            f" `mainstem rebuild {applied.state.name.dotted}`"
         )
     inserted = applied.ops.get("insert", 0) + applied.ops.get("read", 0)
     changed = (inserted, applied.ops.get("update", 0), applied.ops.get("delete", 0))

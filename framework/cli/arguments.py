@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from framework.errors import ConfigurationError, nearest
 
+_WORDS = {
+    "Input should be a valid integer, unable to parse string as an integer": "not a whole number",
+    "Input should be a valid integer": "not a whole number",
+}
 
-def wrong_arguments(error: Any) -> ConfigurationError:
-    """The error WRONG_ARGUMENTS for an error of typer, with the nearest option for one that is unknown."""
+
+def wrong_arguments(error: Any, command: Sequence[str] = ()) -> ConfigurationError:
+    """The error WRONG_ARGUMENTS for an error of typer, with the nearest option for one that is unknown.
+
+    `command` is the command, where the error does not tell it.
+    """
     context = error.ctx
-    path = context.command_path if context is not None else "mainstem"
+    path = context.command_path if context is not None else " ".join(("mainstem", *command))
     advice = getattr(error, "advice", None) or f"`{path} --help` shows what it takes"
     option = getattr(error, "option_name", None)
-    found = error.format_message()
+    found = _in_our_words(error.format_message())
     if option is not None and type(error).__name__ == "NoSuchOption":
         found = f"no option {option}"
         known = [name for parameter in context.command.params for name in parameter.opts]
@@ -28,6 +37,13 @@ def _is_of_a_command(option: str, program: Any) -> bool:
     """Whether some command of the program has the option."""
     commands = getattr(program, "commands", {}).values()
     return any(option in parameter.opts for command in commands for parameter in command.params)
+
+
+def _in_our_words(message: str) -> str:
+    """A message without the words of the library that parses values."""
+    for text, ours in _WORDS.items():
+        message = message.replace(text, ours)
+    return message
 
 
 def _as_clause(message: str) -> str:

@@ -261,7 +261,10 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
         ]
         for t in status.get("tables", ())
     ]
-    say([TextTable(heads, rows)])
+    if rows:
+        say([TextTable(heads, rows)])
+    else:
+        say_line("no table yet: `mainstem run` makes them from the messages of the sources")
     for row, table in zip(rows, status.get("tables", ()), strict=True):
         if table.get("failing_keys"):
             keys = ", ".join(f"[{key}]" for key in table["failing_keys"])
@@ -276,6 +279,14 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
                 f"  {row[0]}: lacks the {quantity(table['missed_while_excluded'], 'message')} "
                 "that came while it was excluded"
             )
+    keyless = [t for t in status.get("tables", ()) if t["state"] == "append_only"]
+    if keyless:
+        names = ", ".join(dotted_name(t["database"], t["schema"], t["table"]) for t in keyless)
+        names = one_line(names, _LONGEST)
+        say_line(
+            f"  append-only, a row for each change, because no key is known: {names}; write `keys:` under"
+            " `tables:`, then `mainstem rebuild TABLE`"
+        )
     say_line(account_line(status))
     for source in status.get("left_out", ()):
         say_line(f"  LEFT OUT {quantity(source['messages'], 'message')}: {source['note']}")

@@ -80,7 +80,8 @@ def read_options(arguments: Sequence[str] | None = None) -> Options | int:
         if not words:
             typer.echo(str(error))  # the help
             return 2
-        raise wrong_arguments(error) from None
+        named = [word for word in words[:1] if word in command_line().commands]
+        raise wrong_arguments(error, named) from None
     return found
 
 

@@ -124,9 +124,11 @@ def read_document(path: Path, environ: Mapping[str, str], add_fault: AddFault = 
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             "CONFIG_UNREADABLE",
-            found=str(error),
+            found="a folder" if path.is_dir() else str(error),
             where=str(path),
-            action="make it a readable UTF-8 text file",
+            action=f"name the file in it: -c {path / 'mainstem.yml'}"
+            if path.is_dir()
+            else "make it a readable UTF-8 text file",
         ) from None
     written, node = _parsed(path, text)
     document = Document(path, written, {}, node)
@@ -157,11 +159,18 @@ def _parsed(path: Path, text: str) -> tuple[dict[str, object], yaml.Node | None]
     if not isinstance(document, dict):
         raise ConfigurationError(
             "CONFIG_WRONG_TYPE",
-            found=f"{type(document).__name__} at the top of the file",
+            found=_at_the_top(document),
             where=str(path),
             action="begin with `pipeline:`, `lakehouse:` and `sources:`",
         )
     return {str(key): value for key, value in document.items()}, node
+
+
+def _at_the_top(document: object) -> str:
+    """What a file holds instead of keys and values."""
+    if document is None:
+        return "an empty file"
+    return "a list at the top of the file" if isinstance(document, list) else "one value, and no key"
 
 
 def _duplicate(path: Path, key: object, mark: yaml.Mark) -> ConfigurationError:

@@ -33,8 +33,14 @@ _LIMITS = {
     "less_than_equal": "write a number up to {le}",
     "string_too_short": "write a longer text: at least {min_length}",
     "string_too_long": "write at most {max_length} characters",
-    "too_short": "write a list with at least {min_length}",
-    "too_long": "write a list with at most {max_length}",
+    "too_short": "write a longer list, of at least {min_length}",
+    "too_long": "write a shorter list, of at most {max_length}",
+}
+
+
+_PATTERNS = {
+    r"^[a-z][a-z0-9_]*$": "write small letters, digits and _, with a letter first: shop_1",
+    r"^[A-Za-z0-9_]*$": "write letters, digits and _ alone",
 }
 
 
@@ -87,12 +93,36 @@ def _explained(
     if kind in _TYPES and keys[:1] == ("tables",) and keys[2:3] == ("columns",) and len(keys) == 4:
         return "CONFIG_WRONG_TYPE", quoted, "write the type as `{type: 'decimal(12,2)'}`"
     if kind in _TYPES:
-        return "CONFIG_WRONG_TYPE", quoted, f"write {_TYPES[kind]} here"
+        return "CONFIG_WRONG_TYPE", _as_yaml(document.at(keys), quoted), _right_type(kind, document.at(keys))
     if kind == "string_pattern_mismatch":
-        return "CONFIG_BAD_VALUE", quoted, f"write a text that matches {context['pattern']}"
+        return (
+            "CONFIG_BAD_VALUE",
+            quoted,
+            _PATTERNS.get(context["pattern"], f"write a text that matches {context['pattern']}"),
+        )
     if kind in _LIMITS:
         return "CONFIG_BAD_VALUE", quoted, _LIMITS[kind].format(**context)
     return "CONFIG_BAD_VALUE", quoted, problem["msg"]
+
+
+def _as_yaml(value: object, quoted: str) -> str:
+    """A wrong value as the file writes it; YAML reads more words as true and false than people expect."""
+    if not isinstance(value, bool):
+        return quoted
+    return f"{str(value).lower()}, as YAML also reads yes, no, on and off"
+
+
+def _right_type(kind: str, value: object) -> str:
+    """What to write instead of a value of another type."""
+    action = f"write {_TYPES[kind]} here"
+    if kind == "string_type" and isinstance(value, bool | int | float):
+        return f"{action}, in quotes"
+    if kind == "tuple_type":
+        begins = isinstance(value, Mapping)
+        return f"{action}: {'begin each entry with `- `' if begins else 'its entries in [brackets]'}"
+    if isinstance(value, list) and _TYPES[kind] == "keys and values":
+        return f"{action}: a name and a colon instead of each `- `"
+    return action
 
 
 def _rank(problem: ErrorDetails, document: Document, at: KeyPath) -> tuple[bool, int]:

@@ -84,6 +84,9 @@ class Range(BaseModel):
     def _refuse_nothing(self) -> Range:
         if self.min is None and self.max is None:
             raise ValueError("write `min`, `max` or both")
+        are_numbers = isinstance(self.min, int | float) and isinstance(self.max, int | float)
+        if are_numbers and self.min > self.max:  # type: ignore[operator]
+            raise ValueError("write a `min` that is not above `max`: no value would pass")
         return self
 
 

@@ -16,7 +16,7 @@ from framework.config.errors import add_model_faults, unknown_key
 from framework.config.faults import Faults
 from framework.config.java_regex import check_expression
 from framework.config.quoting import quoted_key
-from framework.config.value_types import Duration, Zone, absolute_place, value_error
+from framework.config.value_types import Duration, Place, Zone, absolute_place, value_error
 from framework.errors import ConfigurationError, suggested
 
 PLACES = ("files", "kafka", "table")
@@ -122,7 +122,7 @@ class Source(BaseModel):
 
     name: str
     format: str = Field(description="The format of the messages: a name of `mainstem formats`.")
-    files: str | None = Field(
+    files: Place | None = Field(
         default=None, min_length=1, description="The folder in which files with messages land."
     )
     kafka: Kafka | None = Field(default=None, description="The Kafka topics that hold the messages.")

@@ -117,6 +117,8 @@ def _instead(folder: str) -> str:
     if os.path.exists(folder):
         return "write the folder that it is in"
     parent, name = os.path.split(folder)
+    if any(character in name for character in "*?["):
+        return f"write the folder alone, {parent}: every file below it is read"
     try:
         beside = [entry.name for entry in os.scandir(parent) if entry.is_dir()]
     except OSError:

@@ -28,6 +28,7 @@ _SIMPLE_TYPES = frozenset(
 )
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+_OBJECT_STORES = frozenset({"s3", "s3a", "gs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "cos"})
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -56,7 +57,8 @@ def check_zone(name: str) -> str:
     """The name, if it is a zone of the IANA database."""
     zones = _zones()
     if name not in zones:
-        match = suggested(name, zones).partition(" allowed: ")[0] if name else ""
+        # what is like an abbreviation is another zone: CEST is not EST
+        match = suggested(name, zones).partition(" allowed: ")[0] if "/" in name else ""
         hint = f"{match} " if match.startswith("did you mean") else ""
         raise value_error(f"{hint}write an IANA time zone, for instance 'UTC' or 'Asia/Shanghai'")
     return name
@@ -110,7 +112,8 @@ def check_pattern(text: str) -> str:
     """A dotted pattern of at most three parts."""
     if len(split_name(text)) > 3:
         raise value_error(
-            "write database.table or database.schema.table; a part that holds a dot goes in `backticks`"
+            "write database.table or database.schema.table, with * and ? for any characters; a part that"
+            " holds a dot goes in `backticks`"
         )
     return text
 
@@ -119,6 +122,14 @@ def check_replica(text: str) -> str:
     """A dotted name of two or three parts."""
     if len(split_name(text)) not in (2, 3):
         raise value_error("write database.table or database.schema.table")
+    return text
+
+
+def check_place(text: str) -> str:
+    """A path or URL. Object stores have two slashes behind their scheme; `dbfs:/` is a path of Databricks."""
+    scheme, colon, rest = text.partition(":/")
+    if colon and scheme.lower() in _OBJECT_STORES and not rest.startswith("/"):
+        raise value_error(f"write two slashes behind the scheme: {scheme.lower()}://…")
     return text
 
 
@@ -148,5 +159,6 @@ Duration = Annotated[timedelta, BeforeValidator(parse_duration), _DURATION_SCHEM
 Zone = Annotated[str, AfterValidator(check_zone)]
 CanonicalType = Annotated[str, AfterValidator(check_type)]
 Codec = Annotated[str, AfterValidator(check_codec)]
+Place = Annotated[str, AfterValidator(check_place)]
 Pattern = Annotated[str, AfterValidator(check_pattern)]
 ReplicaName = Annotated[str, AfterValidator(check_replica)]

@@ -140,7 +140,7 @@ def _format(
     if alone > 0:
         evidence.append(f"{quantity(alone, 'message')} that no other format reads")
     if count > sure and len(owner) == 1:
-        evidence.append(f"{quantity(count - sure, 'message')} that others read too, beside those")
+        evidence.append(f"{quantity(count - sure, 'more message')} that other formats read, too")
     if len(owner) > 1:
         evidence.append(
             f"{quantity(count, 'message')} that {' and '.join(sorted(owner))} read alike:"

@@ -177,7 +177,7 @@ def _lines(file: Path, draft: Draft) -> Iterator[str]:
     keyless = list(draft.keyless)
     if keyless:
         names = f"{', '.join(keyless[:10])}{' …' if len(keyless) > 10 else ''}"
-        yield f"  without a key in the feed: {names}: choose `keys` for them, the file has candidates"
+        yield f"  no key in the feed: {names}: choose `keys` in the file, which has what the sample shows"
 
 
 def _next_line(draft: Draft) -> str:

@@ -339,7 +339,7 @@ def _table_lines(keyless: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 def _candidates_line(table: Mapping[str, Any]) -> str:
     rows = table["sampled"]
     if rows < 2:
-        return "candidates: not known, for the sample shows fewer than two inserted rows"
+        return "candidates: unknown, because fewer than two rows are left in the sample"
     named = ", ".join(f"[{', '.join(map(_written, names))}]" for names in table["candidates"])
     names = named or "none, alone or in pairs"
     return f"candidates, unique and never null in the {rows:,} rows of the sample: {names}"

@@ -47,6 +47,8 @@ COMMANDS = command_line().commands
         ),
         (["-c", "x.yml", "run"], "no option -c\n", "behind the command: `mainstem COMMAND -c …`"),
         (["init", "--verbose"], "no option --verbose\n", "`mainstem init --help`"),
+        (["formats", "--sample"], "'--sample' requires an argument\n", "`mainstem formats --help`"),
+        (["dismiss", "--partition", "x"], "'--partition': not a whole number\n", "`mainstem dismiss --help`"),
     ],
 )
 def test_a_wrong_argument_is_answered_with_the_nearest_one_and_the_help(

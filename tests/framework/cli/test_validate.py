@@ -67,3 +67,27 @@ def test_a_landing_folder_behind_a_reference_is_looked_for_and_named_as_it_is_wr
 def test_env_takes_names_and_values(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", "--env", given]) == 2
     assert "do:    write NAME=VALUE" in capsys.readouterr().err
+
+
+def test_a_pattern_of_files_is_answered_with_their_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(
+        "pipeline: shop\nlakehouse: ./l\nsources:\n  a: {format: maxwell, files: './landing/*.json'}\n"
+    )
+    assert main(["validate", "-c", str(file)]) == 2
+    assert f"write the folder alone, {tmp_path}/landing: every file below it" in capsys.readouterr().err
+
+
+def test_a_dump_that_is_not_there_is_missed_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mainstem.yml"
+    (tmp_path / "landing").mkdir()
+    file.write_text("pipeline: shop\nlakehouse: ./l\nsources:\n  a: {format: maxwell, files: ./landing}\n")
+    words = ["seed", "app.t", "--from", str(tmp_path / "no.csv"), "--position", "1", "-c", str(file)]
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "NO_SUCH_PATH" in error
+    assert f"--from {tmp_path}/no.csv" in error

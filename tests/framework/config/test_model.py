@@ -209,7 +209,7 @@ tables:
     [
         ("pipeline: shop", "pipelin: shop", "CONFIG_UNKNOWN_KEY", "pipelin", "'pipeline'"),
         ("pipeline: shop", "", "CONFIG_MISSING_KEY", "pipeline", "`pipeline:`"),
-        ("pipeline: shop", "pipeline: Shop", "CONFIG_BAD_VALUE", "pipeline", "[a-z]"),
+        ("pipeline: shop", "pipeline: Shop", "CONFIG_BAD_VALUE", "pipeline", "small letters"),
         ("pipeline: shop", "pipeline: 7", "CONFIG_WRONG_TYPE", "pipeline", "a text"),
         ("./lakehouse", "[a]", "CONFIG_WRONG_TYPE", "lakehouse", "a text"),
         ("./lakehouse", "''", "CONFIG_BAD_VALUE", "lakehouse", "URL"),

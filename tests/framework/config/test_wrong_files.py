@@ -1,0 +1,73 @@
+"""Configurations as people get them wrong: each answer says what was found and what to write instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from framework.config.model import load_config
+from framework.errors import ConfigurationError
+from framework.pipeline.session import option_models
+
+HEAD = "pipeline: shop\nlakehouse: ./lakehouse\n"
+SOURCE = "sources:\n  a: {format: maxwell, files: ./landing}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "action"),
+    [
+        ("", "an empty file", "begin with `pipeline:`"),
+        ("- a\n", "a list at the top of the file", "begin with `pipeline:`"),
+        ("shop\n", "one value, and no key", "begin with `pipeline:`"),
+        (f"pipeline: Shop-1\nlakehouse: ./l\n{SOURCE}", "'Shop-1'", "small letters, digits and _"),
+        (
+            f"pipeline: yes\nlakehouse: ./l\n{SOURCE}",
+            "true, as YAML also reads yes",
+            "a text here, in quotes",
+        ),
+        (f"{HEAD}sources:\n  - {{name: a}}\n", "a list", "a name and a colon instead of each `- `"),
+        (f"{HEAD}{SOURCE}tables:\n  app.t: {{keys: [id]}}\n", "keys and values", "each entry with `- `"),
+        (f"{HEAD}{SOURCE}tables:\n  - {{match: app.t, keys: id}}\n", "'id'", "entries in [brackets]"),
+        (f"{HEAD}{SOURCE}tables:\n  - {{match: '^a.b.c.d'}}\n", "a value", "with * and ? for any char"),
+        (
+            f"{HEAD}sources:\n  a: {{format: maxwell, files: 's3:/b/in'}}\n",
+            "a value",
+            "behind the scheme: s3://",
+        ),
+        (
+            f"{HEAD}{SOURCE}quality:\n  rules:\n    - {{match: a.t, range: {{column: n, min: 5, max: 1}}}}\n",
+            "keys and values",
+            "a `min` that is not above `max`",
+        ),
+        (
+            f"{HEAD}{SOURCE}quality:\n  rules:\n    - {{match: a.t, accepted: {{column: n, values: []}}}}\n",
+            "a list",
+            "of at least 1",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_the_words_of_the_file(
+    text: str, found: str, action: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(file, formats=option_models())
+    assert found in caught.value.found
+    assert action in caught.value.action
+
+
+def test_an_abbreviated_zone_is_not_taken_for_another_one(tmp_path: Path) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(f"{HEAD}sources:\n  a: {{format: maxwell, files: ./landing, timezone: CEST}}\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(file, formats=option_models())
+    assert "did you mean" not in caught.value.action
+
+
+def test_a_folder_is_no_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_config(tmp_path, formats=option_models())
+    assert (caught.value.condition, caught.value.found) == ("CONFIG_UNREADABLE", "a folder")
+    assert caught.value.action == f"name the file in it: -c {tmp_path / 'mainstem.yml'}"
