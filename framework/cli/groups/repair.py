@@ -33,7 +33,7 @@ def replay(
     REPAIR,
     "dismiss:run",
     "mainstem dismiss --reason not_json",
-    'mainstem dismiss --topic part-7.jsonl --because "part-7 was written again" --yes',
+    'mainstem dismiss --topic part-7.jsonl --because "landed again" --yes',
     "mainstem dismiss --topic part-7.jsonl --undo --yes",
 )
 def dismiss(
