@@ -60,6 +60,12 @@ _REFUSED_DDL = (
     "detail string, epoch int, key binary, value binary, seen timestamp, batch bigint"
 )
 _MESSAGE = ("source", "topic", "partition", "offset")
+_DIFFER = ("change_id", "sequence", "event_time", "offset", "before", "after", _own("position"))
+_DICTIONARIES: Any = [
+    *(name for name in _FILED.names if name not in _DIFFER),
+    *("keys.list.element", "before.key_value.key", "after.key_value.key", "paired_with.topic"),
+]
+"""Columns with a dictionary: those whose values repeat. For values that differ it costs time and bytes."""
 _ROWS = 20_000
 """Rows of a row group: Spark gives its tasks whole row groups to read."""
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
@@ -126,10 +132,7 @@ class _File:
             return
         if self._writer is None:
             self.path = os.path.join(self._folder, f"{uuid.uuid4().hex}.parquet")
-            # times as Spark writes them: readers of several files need not convert
-            self._writer = parquet.ParquetWriter(
-                self.path, self._schema, use_deprecated_int96_timestamps=True
-            )
+            self._writer = parquet.ParquetWriter(self.path, self._schema, use_dictionary=_DICTIONARIES)
         self._writer.write_batch(rows, row_group_size=_ROWS)
 
 
