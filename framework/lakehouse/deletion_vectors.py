@@ -6,9 +6,14 @@ Delta's reader version 3, so small tables do without.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from framework.lakehouse.lakehouse import sql_name
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framework.lakehouse.lakehouse import local_log, sql_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,15 +32,34 @@ def mark_rows_if_large(spark: SparkSession, location: str) -> bool:
     """
     from pyspark.errors import PySparkException
 
-    detail = spark.sql(f"DESCRIBE DETAIL {sql_name(location)}").first()
-    assert detail is not None
-    if _PROPERTY in (detail["properties"] or {}) or detail["sizeInBytes"] < LARGE_BYTES:
+    properties, size = _in_log(location) or _in_detail(spark, location)
+    if _PROPERTY in properties or size < LARGE_BYTES:
         return False
     try:
         spark.sql(f"ALTER TABLE {sql_name(location)} SET TBLPROPERTIES ('{_PROPERTY}' = 'true')")
     except PySparkException:
         return False
     return True
+
+
+def _in_log(location: str) -> tuple[Collection[str], int] | None:
+    """The names of a local table's properties, and its bytes; None where only Spark can tell."""
+    if local_log(location) is None or find_spec("deltalake") is None:
+        return None
+    from deltalake import DeltaTable
+
+    try:
+        table = DeltaTable(location)
+        sizes = pa.table(table.get_add_actions()).column("size_bytes")
+        return table.metadata().configuration, pc.sum(sizes).as_py() or 0
+    except Exception:  # a feature that the package does not know
+        return None
+
+
+def _in_detail(spark: SparkSession, location: str) -> tuple[Collection[str], int]:
+    detail = spark.sql(f"DESCRIBE DETAIL {sql_name(location)}").first()
+    assert detail is not None
+    return detail["properties"] or {}, detail["sizeInBytes"]
 
 
 def purge_marked_rows(spark: SparkSession, location: str) -> bool:

@@ -40,6 +40,10 @@ _HARMLESS = frozenset(
     }
 )
 """Properties under which a file needs nothing that a writer of rows would add."""
+_INDEXED = 32
+"""Of so many columns Delta collects statistics where a table does not name the columns."""
+_LONGEST_BOUND = 64
+"""Longer texts are no bounds: they would fill the log of the table."""
 _DELTA = "org.apache.spark.sql.delta"
 
 
@@ -47,8 +51,8 @@ _DELTA = "org.apache.spark.sql.delta"
 class Commit:
     """What a commit says of itself: Delta writes one transaction only once; `note` is its `userMetadata`."""
 
-    transaction: Transaction
-    note: str
+    transaction: Transaction | None = None
+    note: str | None = None
 
 
 def commit_files(
@@ -82,10 +86,12 @@ def commit_files(
     attempt = current.startTransaction(option.empty(), option.empty())
     if not _takes_plain_files(attempt.metadata(), schema):
         return False
-    if attempt.txnVersion(commit.transaction.app_id) >= commit.transaction.version:
+    once = commit.transaction
+    if once is not None and attempt.txnVersion(once.app_id) >= once.version:
         return True
-    actions = [_transaction(commit.transaction)]
-    statistics = _names(attempt.metadata().configuration().getOrElse(STATISTICS, None))
+    actions = [] if once is None else [_transaction(once)]
+    listed = attempt.metadata().configuration().get(STATISTICS)
+    statistics = _names(listed.get()) if listed.isDefined() else schema.names[:_INDEXED]
     for file in files:
         own = folder / f"part-{uuid.uuid4().hex}.parquet"
         os.replace(file, own)
@@ -161,14 +167,17 @@ def _statistics(metadata: FileMetaData, names: frozenset[str]) -> dict[str, Any]
         nulls[name] = sum(each.null_count for each in told)
         filled = [each for each in told if each.num_values]
         if filled and all(each.has_min_max and isinstance(each.min, (int, str)) for each in filled):
-            low[name], high[name] = min(each.min for each in filled), max(each.max for each in filled)
+            ends = min(each.min for each in filled), max(each.max for each in filled)
+            if not any(isinstance(end, str) and len(end) > _LONGEST_BOUND for end in ends):
+                low[name], high[name] = ends
     return {"numRecords": metadata.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
 
 
-def _operation(jvm: Any, loader: Any, note: str) -> Any:
+def _operation(jvm: Any, loader: Any, note: str | None) -> Any:
     """The operation of a commit that appends, as Delta's log names it; releases add parameters at its end."""
     (build,) = loader.loadClass(f"{_DELTA}.DeltaOperations$Write").getConstructors()
     none = jvm.scala.Option.empty()
-    given = [jvm.org.apache.spark.sql.SaveMode.Append, none, none, jvm.scala.Option.apply(note)]
+    said = none if note is None else jvm.scala.Option.apply(note)
+    given = [jvm.org.apache.spark.sql.SaveMode.Append, none, none, said]
     rest = [none] * (build.getParameterCount() - len(given))
     return jvm.org.apache.spark.sql.delta.DeltaOperations.Write(*given, *rest)

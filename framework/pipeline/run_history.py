@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from framework.contracts.table_names import RUNS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.log_rows import append_rows
 from framework.pipeline.layer import LayerReport
-from framework.spark.local_frame import local_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +34,7 @@ def append_run(
     tables = [[t.name, t.state, t.inserted, t.updated, t.deleted, t.late, list(t.notes)] for t in lines]
     row = (
         run_id,
-        None,
+        datetime.now(UTC),
         json.dumps(counts),
         json.dumps(tables, ensure_ascii=False),
         json.dumps(errors, ensure_ascii=False),
@@ -42,8 +43,4 @@ def append_run(
             {report.layer: round(report.seconds, 3) for report in reports if report.seconds is not None}
         ),
     )
-    from pyspark.sql import functions as F
-
-    frame = local_frame(spark, [row], RUNS_SCHEMA).withColumn("finished_at", F.current_timestamp())
-    # tables of earlier releases have no columns `seconds` and `steps`
-    lake.append(frame.coalesce(1), RUNS_TABLE, properties={"mergeSchema": "true"})
+    append_rows(spark, (lake, RUNS_TABLE), [row], RUNS_SCHEMA)

@@ -14,7 +14,7 @@ from framework.contracts.quality import QualityResult
 from framework.contracts.table_names import QUALITY_RESULTS_TABLE
 from framework.contracts.table_schemas import QUALITY_RESULTS
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.spark.local_frame import local_frame
+from framework.lakehouse.log_rows import append_rows
 
 _KEY_COLUMNS = ("layer", "source", "database", "schema", "table")
 
@@ -62,5 +62,5 @@ def append_results(spark: SparkSession, lake: Lakehouse, results: Sequence[Quali
     for result in results:
         values = asdict(result)
         rows.append(tuple(list(values[n]) if isinstance(values[n], tuple) else values[n] for n in names))
-    lake.append(local_frame(spark, rows, QUALITY_RESULTS).coalesce(1), QUALITY_RESULTS_TABLE)
+    append_rows(spark, (lake, QUALITY_RESULTS_TABLE), rows, QUALITY_RESULTS)
     return 2 if is_new else 1

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -23,17 +24,25 @@ def local_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str 
         rows: Each has one value for each column, in their order. Times without a zone are in UTC.
         schema: The columns, as a type or as Spark SQL writes them.
     """
+    kinds = parsed(spark, schema)
+    return spark.createDataFrame(arrow_rows(rows, kinds), kinds)
+
+
+def arrow_rows(rows: Iterable[Sequence[Any]], schema: StructType) -> pa.Table:
+    """The rows as a table of Arrow, in the same way."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    kinds = _parsed(spark, schema) if isinstance(schema, str) else schema
-    fields = to_arrow_schema(kinds)
+    fields = to_arrow_schema(schema)
     columns = list(zip(*rows, strict=True)) or [()] * len(fields)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
-    return spark.createDataFrame(pa.Table.from_arrays(arrays, schema=fields), kinds)
+    return pa.Table.from_arrays(arrays, schema=fields)
 
 
-def _parsed(spark: SparkSession, schema: str) -> StructType:
+def parsed(spark: SparkSession, schema: str | StructType) -> StructType:
+    """The columns as a type; Spark parses a text only once."""
+    if not isinstance(schema, str):
+        return schema
     if schema not in _PARSED:
         _PARSED[schema] = spark.createDataFrame([], schema).schema
     return _PARSED[schema]

@@ -244,6 +244,8 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+        # Readers other than Spark take times as INT96 for nanoseconds, in which years beyond 2262 do not fit.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # A round needs more generated classes than the hundred that Spark keeps by default.
         "spark.sql.codegen.cache.maxEntries": "1000",
         # Opening a Delta table runs a job with so many tasks, by default 50; a small run opens hundreds.

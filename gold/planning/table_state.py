@@ -15,9 +15,9 @@ from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import BATCHES_TABLE, TABLES_TABLE
 from framework.lakehouse.kept_rows import kept_rows
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.log_rows import append_rows
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, Row, TableReader
-from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
 from gold.changes.profile import Profile
 from gold.planning.kept_logs import STATES
@@ -205,18 +205,14 @@ def append_states(spark: SparkSession, lake: Lakehouse, states: Iterable[TableSt
     """Appends new states to `ops/tables`, in one commit."""
     rows = [_row(replace(state, revision=state.revision + 1), run_id) for state in states]
     if rows:
-        from pyspark.sql import functions as F
-
-        frame = local_frame(spark, rows, SCHEMA)
-        names = frame.columns
-        stamped = frame.withColumn("recorded_at", F.current_timestamp())
-        lake.append(stamped.select(*(F.col(f"`{n}`") for n in names)).coalesce(1), TABLES_TABLE)
+        append_rows(spark, (lake, TABLES_TABLE), rows, SCHEMA)
 
 
 def _row(state: TableState, run_id: str) -> tuple[Any, ...]:
     profile = state.profile
     return (
-        state.revision, run_id, None, state.source, state.name.database, state.name.schema, state.name.table,
+        state.revision, run_id, datetime.now(UTC),
+        state.source, state.name.database, state.name.schema, state.name.table,
         str(state.state), state.reason, state.replica, state.history, list(state.keys),
         json.dumps([_column_values(c) for c in state.columns], ensure_ascii=False),
         state.lineage, state.batch, state.sequence, state.event_time, state.changes_applied, state.late,

@@ -15,15 +15,36 @@ from pyspark.sql import functions as F
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 # Patterns end in \z: in Java, $ also matches before a line break at the end, which Spark's casts then trim.
 _FLOAT = r"^(-?(\d+(\.\d*)?([eE][+-]?\d+)?|Infinity)|NaN)\z"
+_LONGEST_STAMP = len("2024-02-29T10:00:00.123456")
 _STAMP = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?"
 
 
 def typed(text: Column, kind: str) -> Column:
-    """The value of a canonical text in a type; null where the text is null or does not fit."""
+    """The value of a canonical text in a type; null where the text is null or does not fit.
+
+    A value whose own text is the text surely fits: patterns cost several times as much as that comparison.
+    """
     if kind == "string":
         return text
     if kind == "boolean":
         return F.when(text == "true", F.lit(True)).when(text == "false", F.lit(False))
+    if kind in ("timestamp", "timestamp_ntz"):
+        zone = "Z" if kind == "timestamp" else ""
+        is_longer = F.length(text) > _LONGEST_STAMP + len(zone)
+        cut = F.when(is_longer, F.regexp_replace(text, r"(\.\d{6})\d+", "$1")).otherwise(text)
+        return F.when(text.rlike(_STAMP + zone + r"\z") & (text >= "0001"), cut.try_cast(kind))
+    if kind == "binary":
+        return F.try_to_binary(text, F.lit("base64"))
+    if kind == "date":
+        day = text.try_cast("date")
+        return F.when((day.cast("string") == text) & (text >= "0001"), day)
+    of_pattern = _of_pattern(text, kind)
+    value = text.try_cast(kind)
+    return F.when(value.cast("string") == text, value).otherwise(of_pattern)
+
+
+def _of_pattern(text: Column, kind: str) -> Column:
+    """The number that a canonical text says, which need not be the text that Spark writes for it."""
     if kind in ("tinyint", "smallint", "int", "bigint"):
         return F.when(text.rlike(r"^-?\d+(\.0+)?\z"), F.regexp_replace(text, r"\.0+$", "").try_cast(kind))
     if kind in ("float", "double"):
@@ -31,14 +52,6 @@ def typed(text: Column, kind: str) -> Column:
         is_too_large = (F.abs(value) == F.lit(float("inf")).cast(kind)) & ~text.rlike("Infinity")
         is_too_small = (value == 0) & text.rlike(r"^-?[0.]*[1-9]")
         return F.when(~is_too_large & ~is_too_small, value)
-    if kind == "date":
-        return F.when(text.rlike(r"^\d{4}-\d{2}-\d{2}\z") & (text >= "0001"), text.try_cast("date"))
-    if kind in ("timestamp", "timestamp_ntz"):
-        zone = "Z" if kind == "timestamp" else ""
-        cut = F.regexp_replace(text, r"(\.\d{6})\d+", "$1")
-        return F.when(text.rlike(_STAMP + zone + r"\z") & (text >= "0001"), cut.try_cast(kind))
-    if kind == "binary":
-        return F.try_to_binary(text, F.lit("base64"))
     return _decimal(text, kind)
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.table_names import BATCHES_TABLE
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from framework.spark.local_frame import local_frame
+from framework.lakehouse.log_rows import append_rows
 from silver.epochs.event_clock import believable
 from silver.values.sequence import is_snapshot_sql
 
@@ -80,7 +80,4 @@ def append_counts(
     rows = [(*(row[name] for name in COUNTED), clock) for row in counts]
     if not rows:
         return
-    frame = local_frame(spark, rows, COUNTS_SCHEMA).coalesce(1)
-    lake.append(
-        frame, BATCHES_TABLE, transaction, {"mergeSchema": "true"}
-    )  # tables of earlier releases lack columns
+    append_rows(spark, (lake, BATCHES_TABLE), rows, COUNTS_SCHEMA, transaction)

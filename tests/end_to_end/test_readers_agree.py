@@ -36,6 +36,7 @@ from tests.end_to_end.test_without_java import ARCHIVE, ROOT
 VALUES: dict[str, Any] = {
     "first": 0,
     "applied": 0,
+    "since": 0,
     "ids": ("a", "b"),
     "offsets": tuple(range(12)),
     "source": "shop",

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.local_reader import LocalFirst, LocalReader, Unreadable
@@ -189,3 +190,11 @@ def test_a_damaged_log_is_left_to_spark(lake: Lakehouse) -> None:
 def test_a_note_is_the_text_of_a_file(lake: Lakehouse, tmp_path: Path) -> None:
     (tmp_path / "note").write_text("kept")
     assert [LocalReader(lake).note(str(tmp_path / name)) for name in ("note", "none")] == ["kept", None]
+
+
+def test_times_of_any_year_are_those_that_spark_has_written(spark: SparkSession, tmp_path: Path) -> None:
+    moments = [datetime(1, 1, 1, tzinfo=UTC), MOMENT, datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)]
+    lake = Lakehouse(str(tmp_path))
+    lake.append(spark.createDataFrame([(moment,) for moment in moments], "at timestamp"), "ops/numbers")
+    rows = LocalReader(lake).rows(query("SELECT `at` FROM {rows} ORDER BY `at`"))
+    assert [row["at"] for row in rows] == moments

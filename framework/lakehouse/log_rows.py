@@ -1,0 +1,68 @@
+"""Appends rows of this process to a table, on one machine without a Spark job: a run writes to several logs.
+
+A job that writes a few rows takes longer than all else that a small step of a run does.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from framework.lakehouse.file_commits import Commit, commit_files
+from framework.lakehouse.lakehouse import Lakehouse, Transaction, local_log
+from framework.spark.local_frame import arrow_rows, local_frame, parsed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+def append_rows(
+    spark: SparkSession,
+    table: tuple[Lakehouse, str],
+    rows: Iterable[Sequence[Any]],
+    schema: str | StructType,
+    transaction: Transaction | None = None,
+) -> None:
+    """Append rows in one commit, which creates the table without properties if it is missing.
+
+    Args:
+        spark: The session.
+        table: The lakehouse and the name of the table.
+        rows: Each has one value for each column, in their order. Times without a zone are in UTC.
+        schema: The columns, as a type or as Spark SQL writes them. Columns that the table lacks are added.
+        transaction: Delta writes the rows of one transaction only once.
+    """
+    lake, name = table
+    kinds, given = parsed(spark, schema), list(rows)
+    if not _append_file(spark, table, given, kinds, transaction):
+        frame = local_frame(spark, given, kinds).coalesce(1)
+        lake.append(frame, name, transaction, {"mergeSchema": "true"})
+
+
+def _append_file(
+    spark: SparkSession,
+    table: tuple[Lakehouse, str],
+    rows: Sequence[Sequence[Any]],
+    schema: StructType,
+    transaction: Transaction | None,
+) -> bool:
+    """Append the rows as a file that this process writes; returns whether that was possible."""
+    from pyarrow import parquet
+
+    lake, name = table
+    location = lake.location(name)
+    if lake.added or local_log(location) is None or not lake.exists(spark, name):
+        return False
+    folder = f"{lake.checkpoints}/staging/rows"
+    file = os.path.join(folder, f"{uuid.uuid4().hex}.parquet")
+    os.makedirs(folder, exist_ok=True)
+    try:
+        parquet.write_table(arrow_rows(rows, schema), file)
+        return commit_files(spark, location, schema, [file], Commit(transaction))
+    finally:
+        with suppress(FileNotFoundError):
+            os.remove(file)

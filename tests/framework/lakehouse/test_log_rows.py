@@ -1,0 +1,75 @@
+"""Rows of this process in a log: once, with statistics, by fewer jobs than Spark takes to write them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.lakehouse.log_rows import append_rows
+from framework.spark.local_frame import local_frame
+from framework.spark.session import is_connect
+
+NAME = "ops/things"
+SCHEMA = "number bigint, text string, at timestamp, names array<string>"
+MOMENT = datetime(9999, 12, 31, 23, 59, 59, 999_999)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lakehouse:
+    return Lakehouse(str(tmp_path / "lakehouse"))
+
+
+def jobs(spark: SparkSession) -> int:
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def rows_of(spark: SparkSession, lake: Lakehouse) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in lake.read(spark, NAME).orderBy("number").collect()]
+
+
+def test_rows_are_appended_once(spark: SparkSession, lake: Lakehouse) -> None:
+    append_rows(spark, (lake, NAME), [(1, "one", MOMENT, ["a", None])], SCHEMA)
+    for _ in range(2):
+        append_rows(spark, (lake, NAME), [(2, None, None, None)], SCHEMA, Transaction("log", 7))
+    assert rows_of(spark, lake) == [(1, "one", MOMENT, ["a", None]), (2, None, None, None)]
+    assert not list(Path(lake.checkpoints).rglob("*.parquet"))
+
+
+def test_spark_writes_nothing(spark: SparkSession, lake: Lakehouse) -> None:
+    if is_connect(spark):
+        pytest.skip("on Spark Connect Spark writes the files")
+    append_rows(spark, (lake, NAME), [(1, "one", None, None)], SCHEMA)
+    counts = []
+    for frame in (None, local_frame(spark, [(2, "two", None, None)], SCHEMA)):
+        before = jobs(spark)
+        if frame is None:
+            append_rows(spark, (lake, NAME), [(2, "two", None, None)], SCHEMA)
+        else:
+            lake.append(frame, NAME)
+        counts.append(jobs(spark) - before)
+    assert counts[0] < counts[1]
+
+
+def test_files_have_bounds_for_numbers_and_short_texts(spark: SparkSession, lake: Lakehouse) -> None:
+    if is_connect(spark):
+        pytest.skip("on Spark Connect Spark writes the files")
+    append_rows(spark, (lake, NAME), [(1, "one", None, None)], SCHEMA)
+    append_rows(spark, (lake, NAME), [(5, "x" * 500, None, None), (9, "y", None, None)], SCHEMA)
+    log = Path(lake.location(NAME), "_delta_log", f"{1:020d}.json").read_text().splitlines()
+    added = next(json.loads(line)["add"] for line in log if '"add"' in line)
+    stats = json.loads(added["stats"])
+    assert (stats["numRecords"], stats["minValues"], stats["maxValues"]) == (2, {"number": 5}, {"number": 9})
+
+
+def test_a_table_of_an_earlier_release_gets_the_columns_that_it_lacks(
+    spark: SparkSession, lake: Lakehouse
+) -> None:
+    append_rows(spark, (lake, NAME), [(1, "one")], "number bigint, text string")
+    append_rows(spark, (lake, NAME), [(2, "two", datetime(2026, 1, 1, tzinfo=UTC), ["b"])], SCHEMA)
+    assert rows_of(spark, lake) == [(1, "one", None, None), (2, "two", datetime(2026, 1, 1), ["b"])]
