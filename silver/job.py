@@ -36,6 +36,7 @@ from silver.batches.landings import (
     outcomes_in_epochs,
     upgrade_table,
 )
+from silver.batches.process import messages_at_work
 from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
@@ -140,6 +141,8 @@ def _read_stream(
     lake = state.lake
     # the batches of Spark Connect run in another process, to which this run's progress cannot go
     told = None if is_connect(spark) else progress
+    if told is not None:
+        told.watch("messages", lambda: (messages_at_work(state), 0))
     stopped = _resume(spark, state)
     newest = last_batch_id(spark, state) if is_connect(spark) else -1
     # the stream may come to messages that were decoded before, outside of it

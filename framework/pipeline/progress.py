@@ -169,7 +169,7 @@ class Progress:
             self._observers.end(step, end or StepEnd(is_parked=state == "PARKED"))
 
     def watch(self, unit: str, probe: Probe) -> None:
-        """Ask `probe` for a part of the counts of a unit at each snapshot, until the layer ends."""
+        """Ask `probe` at each snapshot for what to add to the counts of a unit, until the layer ends."""
         with self._lock:
             for layer in self._layers[-1:]:
                 layer.probes.setdefault(unit, []).append(probe)
@@ -191,7 +191,7 @@ class Progress:
                     layer.name,
                     (now if layer.end is None else layer.end) - layer.began,
                     layer.end is not None,
-                    {**counts, **probed},
+                    _sum(counts, probed),
                     tuple(layer.active),
                     tuple(layer.ended),
                     None if layer.end is not None else tasks,
@@ -210,6 +210,16 @@ class Progress:
             for unit, found in answers.items()
             if found
         }
+
+
+def _sum(counts: Mapping[str, Count], more: Mapping[str, Count]) -> dict[str, Count]:
+    """The counts with what is done, and what there is, besides."""
+    found = dict(counts)
+    for unit, count in more.items():
+        was = found.get(unit, Count())
+        total = None if was.total is None and count.total is None else (was.total or 0) + (count.total or 0)
+        found[unit] = Count(was.done + count.done, total)
+    return found
 
 
 def _asked(probe: Probe | None) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ from silver.batches.arrival import BatchExtent, message_bytes
 from silver.batches.contents import Contents, contents_of, read_contents
 from silver.batches.run_state import RunState
 from silver.batches.seed_plans import plans_with_seeds
-from silver.batches.staged_files import FILES, ArrowFunction, into_parquet, read_staged
+from silver.batches.staged_files import FILES, ArrowFunction, decoded_rows, into_parquet, read_staged
 from silver.changes.batch_summary import SUMMARY_DDL, with_summaries
 from silver.changes.decode import arrow_decoder
 from silver.changes.staged_rows import STAGED, STAGED_DDL
@@ -128,6 +128,11 @@ def _file_rows(place: str, rows: DataFrame, write: ArrowFunction) -> Contents:
         tuple(sorted({row[name] for row in found if row[name] is not None})) for name in FILES
     )
     return replace(read_contents(written), files=whole, half_files=halves, refused_files=refused)
+
+
+def messages_decoded(place: str) -> int:
+    """How many messages of a batch tasks have decoded into files in this folder so far, about."""
+    return decoded_rows(_rows(place))
 
 
 def file_outcomes(

@@ -36,7 +36,7 @@ from silver.batches import (
 from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
 from silver.batches.changes_table import is_committed
 from silver.batches.contents import NOTHING_KNOWN, Committed, Contents, Summary
-from silver.batches.decoding import decode_batch, file_outcomes
+from silver.batches.decoding import decode_batch, file_outcomes, messages_decoded
 from silver.batches.landings import (
     find_restarts,
     identify,
@@ -98,6 +98,11 @@ def process_batch(
     if state.lake.local_root is not None:
         shutil.rmtree(_staging(state), ignore_errors=True)
     return found.messages
+
+
+def messages_at_work(state: RunState) -> int:
+    """How many messages of the batch at work are decoded, about; 0 where no task of this machine decodes."""
+    return messages_decoded(_staging(state))
 
 
 def _staging(state: RunState) -> str:

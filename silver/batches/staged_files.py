@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -66,6 +68,7 @@ _DICTIONARIES: Any = [
     *("keys.list.element", "before.key_value.key", "after.key_value.key", "paired_with.topic"),
 ]
 """Columns with a dictionary: those whose values repeat. For values that differ it costs time and bytes."""
+_COUNTED = ".decoded"
 _ROWS = 20_000
 """Rows of a row group: Spark gives its tasks whole row groups to read."""
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
@@ -93,8 +96,9 @@ def into_parquet(
         # each attempt of a task has files of its own
         whole, halves, refused = _File(folder, _FILED), _File(folder, _FILED), _File(folder, REFUSED)
         written: list[pa.RecordBatch] = []
+        counted = _Counter(folder)
         with whole, halves, refused:
-            for messages, batch in ((given, made) for given in batches for made in decode((given,))):
+            for messages, batch in _made_of(batches, decode, counted):
                 is_half = pc.is_valid(batch.column("half"))
                 filed = _filed(batch, number)
                 has_halves = pc.any(is_half).as_py()
@@ -109,6 +113,39 @@ def into_parquet(
         yield from written  # once the files are complete
 
     return write
+
+
+def _made_of(
+    batches: Iterable[pa.RecordBatch], decode: ArrowFunction, counted: _Counter
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """What is decoded from each batch, with that batch, which is counted when it is done."""
+    for given in batches:
+        for made in decode((given,)):
+            yield given, made
+        counted.add(given.num_rows)
+
+
+class _Counter:
+    """A file with the number of rows that a task has decoded so far, for the display of progress."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = os.path.join(folder, f"{uuid.uuid4().hex}{_COUNTED}")
+        self._rows = 0
+
+    def add(self, rows: int) -> None:
+        """Count more rows."""
+        self._rows += rows
+        with suppress(OSError):  # the folder is gone where the batch has failed
+            Path(self._path).write_text(str(self._rows), encoding="ascii")
+
+
+def decoded_rows(folder: str) -> int:
+    """How many rows tasks have decoded whose files are in this folder, about; 0 where there is none."""
+    total = 0
+    for file in Path(folder).glob(f"*{_COUNTED}"):
+        with suppress(OSError, ValueError):  # a file that is just written
+            total += int(file.read_text(encoding="ascii"))
+    return total
 
 
 class _File:

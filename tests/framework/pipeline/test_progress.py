@@ -93,3 +93,12 @@ def test_threads_lose_no_count() -> None:
     for thread in threads:
         thread.join()
     assert progress.snapshot()[0].counts["files"].done == 4_000
+
+
+def test_what_a_probe_says_is_added_to_what_is_reported() -> None:
+    progress = Progress(Seconds())
+    progress.begin("silver")
+    progress.expect("messages", 200)
+    progress.advance("messages", 50)
+    progress.watch("messages", lambda: (30, 0))
+    assert progress.snapshot()[0].counts == {"messages": Count(80, 200)}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
@@ -58,3 +60,17 @@ def test_all_ways_to_stage_lead_to_the_same_changes(
     for other in others:
         assert one == other
     assert not list(tmp_path.rglob("staging/silver/*"))
+
+
+def test_tasks_tell_how_many_messages_they_have_decoded(tmp_path: Path) -> None:
+    batch = pa.RecordBatch.from_pylist([{"number": number} for number in range(5)])
+    seen = []
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        seen.append(staged_files.decoded_rows(str(tmp_path)))
+        return iter(())
+
+    write = staged_files.into_parquet(decode, str(tmp_path), 0, of_messages=False)
+    assert list(write([batch, batch, batch])) == []
+    assert (seen, staged_files.decoded_rows(str(tmp_path))) == ([0, 5, 10], 15)
+    assert staged_files.decoded_rows(str(tmp_path / "gone")) == 0
