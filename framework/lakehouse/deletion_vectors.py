@@ -10,9 +10,6 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from framework.lakehouse.lakehouse import local_log, sql_name
 
 if TYPE_CHECKING:
@@ -46,6 +43,8 @@ def _in_log(location: str) -> tuple[Collection[str], int] | None:
     """The names of a local table's properties, and its bytes; None where only Spark can tell."""
     if local_log(location) is None or find_spec("deltalake") is None:
         return None
+    import pyarrow as pa
+    import pyarrow.compute as pc
     from deltalake import DeltaTable
 
     try:

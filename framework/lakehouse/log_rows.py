@@ -1,6 +1,7 @@
 """Appends rows of this process to a table, on one machine without a Spark job: a run writes to several logs.
 
-A job that writes a few rows takes longer than all else that a small step of a run does.
+A job that writes a few rows takes longer than all else that a small step of a run does. What this needs is
+imported late: commands that only read the logs run without Spark.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from framework.lakehouse.file_commits import Commit, commit_files
 from framework.lakehouse.lakehouse import Lakehouse, Transaction, local_log
 from framework.spark.local_frame import arrow_rows, local_frame, parsed
 
@@ -52,6 +52,8 @@ def _append_file(
 ) -> bool:
     """Append the rows as a file that this process writes; returns whether that was possible."""
     from pyarrow import parquet
+
+    from framework.lakehouse.file_commits import Commit, commit_files
 
     lake, name = table
     location = lake.location(name)

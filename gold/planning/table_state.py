@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import BATCHES_TABLE, TABLES_TABLE
-from framework.lakehouse.kept_rows import kept_rows
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.log_rows import append_rows
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.text.formatting import quantity
 from gold.changes.profile import Profile
-from gold.planning.kept_logs import STATES
 from gold.schema.columns import ColumnOrder, TableColumn
 from gold.schema.type_inference import ColumnEvidence
 
@@ -155,6 +153,10 @@ class TableState:
 
 def read_states(spark: SparkSession, lake: Lakehouse) -> dict[TableId, TableState]:
     """The newest state of each table of the pipeline, for a run: it reads no more than what is new."""
+    # slow to load, and commands that only read the states do without
+    from framework.lakehouse.kept_rows import kept_rows
+    from gold.planning.kept_logs import STATES
+
     kept = kept_rows(lake, STATES)
     return states_of(newest_tables(spark, lake)) if kept is None else _states(kept, lake.own_location)
 

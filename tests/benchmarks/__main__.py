@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument(
         "--only",
         nargs="+",
-        choices=("silver", "gold", "tables", "whole", "idle", "warm", "quality", "memory", "cold"),
+        choices=("silver", "gold", "tables", "whole", "idle", "warm", "quality", "memory", "cores", "cold"),
         help="some groups of goals",
     )
     parser.add_argument("--into", metavar="FILE", help="write the table between the markers in a file")
@@ -43,11 +43,12 @@ def main() -> None:
             "warm": lambda: small_goals.warm(spark, folder, 200, rounds),
             "quality": lambda: whole_goals.quality(spark, folder, max(int(1_000_000 * scale), 1_000)),
             "memory": lambda: whole_goals.memory(folder, max(int(1024**3 * scale), 1024**2)),
+            "cores": lambda: whole_goals.cores(folder, max(int(1_000_000 * scale), 1_000)),
             "cold": lambda: small_goals.cold(folder, 250, min(rounds, 3)),
         }
         for group, work in groups.items():
             if options.only is None or group in options.only:
-                if group in ("memory", "cold"):
+                if group in ("memory", "cores", "cold"):
                     spark.stop()
                 for result in work():
                     results.append(result)

@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from delta.tables import DeltaTable
+from deltalake import DeltaTable as DeltaTableFile
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -160,6 +161,27 @@ def quality(spark: SparkSession, folder: Path, count: int) -> Iterator[Result]:
         others, mine = layers[0], step[0]
         note = f"CPU {step[1] / (layers[1] + step[1]):.2f}; {mine:.2f} s of {others + mine:.2f} s"
         yield Result("Q", f"quality's share of a run with {what}", mine / (others + mine), 0.25, 0.15, note)
+
+
+def cores(folder: Path, count: int) -> Iterator[Result]:
+    """The time of each layer on two cores, relative to that on one, for updates in halves."""
+    seconds: dict[int, dict[str, float]] = {}
+    for number in (1, 2):
+        config = feeds.config(folder / f"cores{number}", ("datahub_blob",))
+        file = folder / f"cores{number}" / "landing" / "datahub_blob" / "all.jsonl"
+        with file.open("w") as stream:
+            for change in feeds.changes(count // 2, 0):
+                stream.writelines(f"{line}\n" for line in blob(change))
+        command = [sys.executable, "-m", "framework.cli", "run", "--without-quality"]
+        place = str(folder / f"cores{number}" / "mainstem.yml")
+        environment = {**os.environ, "MAINSTEM_MASTER": f"local[{number}]"}
+        subprocess.run([*command, "-c", place], check=True, env=environment, stdout=subprocess.DEVNULL)
+        (run,) = DeltaTableFile(f"{config.root}/ops/runs").to_pyarrow_table().to_pylist()
+        seconds[number] = json.loads(run["steps"])
+    for layer in ("bronze", "silver", "gold"):
+        one, two = (seconds[number][layer] for number in (1, 2))
+        what = f"{layer} on two cores against one, {count:,} messages"
+        yield Result("C", what, two / one, 1 / 1.7, 1 / 1.9, f"{two:.1f} s and {one:.1f} s")
 
 
 def memory(folder: Path, size: int) -> Iterator[Result]:
