@@ -14,8 +14,7 @@ LONGEST_TEXT = 16_384
 """Characters of a text; what needs more is not recorded, and gold measures the changes itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupMeasure:
+class GroupMeasure(msgspec.Struct, frozen=True, array_like=True):
     """What changes of one schema, key and operation have in common.
 
     Attributes:
@@ -118,22 +117,8 @@ class ChangeMeasures:
         return ChangeMeasures(tuple(groups.values()), widths)
 
 
-class _Group(msgspec.Struct, array_like=True):
-    schema_id: str | None
-    keys: tuple[str, ...] | None
-    op: str
-    rows: int
-    low: str
-    high: str
-    event_time: int | None
-    loaded: int
-    partials: int
-    key_changes: int
-    partial_key_changes: int
-
-
 class _Text(msgspec.Struct, array_like=True):
-    groups: tuple[_Group, ...]
+    groups: tuple[GroupMeasure, ...]
     widths: dict[str, tuple[int, int, str, str, int]]
     """Of whole numbers with up to 38 digits few readers of JSON make numbers without loss: they are texts."""
 
@@ -142,56 +127,27 @@ def measures_text(measures: ChangeMeasures | None) -> str:
     """The measures as a text; an empty one for None and where it would be too long."""
     if measures is None:
         return ""
-    groups = tuple(
-        _Group(
-            g.schema_id,
-            g.keys,
-            g.op,
-            g.rows,
-            g.low,
-            g.high,
-            g.event_time,
-            g.loaded,
-            int(g.has_partials),
-            int(g.has_key_changes),
-            int(g.has_partial_key_changes),
-        )
-        for g in measures.groups
-    )
     widths = {
         name: (w.digits, w.scale, str(w.low), str(w.high), int(w.has_others))
         for name, w in measures.widths.items()
     }
-    text = msgspec.json.encode(_Text(groups, widths)).decode()
+    text = msgspec.json.encode(_Text(measures.groups, widths)).decode()
     return text if len(text) <= LONGEST_TEXT else ""
 
 
 def measures_of_text(text: str | None) -> ChangeMeasures | None:
-    """The measures that a text of `measures_text` has; None for an empty text, or none."""
+    """The measures that a text of `measures_text` has; None for no text, an empty or another one."""
     if not text:
         return None
-    found = msgspec.json.decode(text, type=_Text)
-    groups = tuple(
-        GroupMeasure(
-            g.schema_id,
-            g.keys,
-            g.op,
-            g.rows,
-            g.low,
-            g.high,
-            g.event_time,
-            g.loaded,
-            bool(g.partials),
-            bool(g.key_changes),
-            bool(g.partial_key_changes),
-        )
-        for g in found.groups
-    )
+    try:
+        found = msgspec.json.decode(text, type=_Text)
+    except msgspec.MsgspecError:  # a release that measured something else
+        return None
     widths = {
         name: Width(digits, scale, int(low), int(high), bool(others))
         for name, (digits, scale, low, high, others) in found.widths.items()
     }
-    return ChangeMeasures(groups, widths)
+    return ChangeMeasures(found.groups, widths)
 
 
 def joined_texts(texts: Iterable[str]) -> str:

@@ -133,7 +133,7 @@ def test_texts_that_are_too_long_are_left_out() -> None:
     wide = ChangeMeasures((group(),), {f"column {n}": Width(1, 0, 0, 1) for n in range(LONGEST_TEXT // 20)})
     assert measures_text(wide) == ""
     assert joined_texts([measures_text(ChangeMeasures((group(),))), ""]) == ""
-    assert measures_of_text("") is None
+    assert [measures_of_text(text) for text in (None, "", "{}", '[[["s"]],{}]')] == [None] * 4
 
 
 def group(low: str = "5", high: str = "7", schema: str | None = "declared", rows: int = 3) -> GroupMeasure:
