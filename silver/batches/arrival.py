@@ -31,7 +31,8 @@ from silver.batches.run_state import RunState
 from silver.epochs.resets import StopPoint
 
 _NOTE = "silver.reached"
-_SMALL_FILES = 16 * 1024**2
+_SMALL_FILES = 1024**2
+"""Up to this number of bytes, files of bronze may have so few messages that their size matters."""
 
 
 @dataclass(frozen=True, slots=True)

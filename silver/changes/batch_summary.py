@@ -73,10 +73,10 @@ _EXTENT_FIELDS: list[Any] = [
     pa.field("fall", _COUNT),
 ]
 EXTENTS = pa.schema(_EXTENT_FIELDS)
-"""Where the whole changes of a source begin and end.
+"""Where the whole changes of a source begin and end, in one stretch of an Arrow batch (`_stretches`).
 
-No duplicate of a change is outside of `low` and `high` of its Arrow batch, both included, unless that Arrow
-batch `may_repeat` changes: one of its ids occurs twice, or a row has no position.
+No duplicate of a change is outside of `low` and `high` of its stretch, both included, unless that stretch
+`may_repeat` changes: one of its ids occurs twice, or a row has no position.
 
 The rest is about row changes with a position: their lowest and highest sequence, their oldest and newest
 event time, and by how much at most a change is older than one with a lower sequence, all in microseconds.
@@ -96,6 +96,9 @@ SUMMARY_DDL = (
     "extents:array<struct<source:string,low:string,high:string,may_repeat:boolean,"
     "first:string,last:string,oldest:bigint,newest:bigint,fall:bigint>>>"
 )
+_MOST_STRETCHES = 16
+_NEAR = 2
+"""How far apart the offsets of two neighbours are: a change may be made of two messages."""
 _NO_TEXT, _NO_TIME = pa.scalar(None, _TEXT), pa.scalar(None, _STAMP)
 _Place = tuple[str | None, ...]
 _Decoder = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
@@ -199,21 +202,46 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
     groups = groups.append_column("measures", pa.nulls(len(places), _TEXT))
     is_positioned = pc.and_(pc.is_valid(sequence), pc.invert(is_snapshot))
     chosen = pc.and_(pc.and_(_is_change(column), is_whole), is_positioned)
+    stretch = _stretches(batch)
     times = pa.table(
-        {"source": column["source"], "sequence": sequence, "time": newest,
+        {"source": column["source"], "stretch": stretch, "sequence": sequence, "time": newest,
          "is_open": pc.or_(pc.is_null(newest), pc.is_valid(column["committed"]))}
     ).filter(chosen)  # fmt: skip
-    extents = _extents(column, place, is_row, is_whole)
+    extents = _extents({**column, "stretch": stretch}, place, is_row, is_whole)
     return groups.select(GROUPS.names).cast(GROUPS), _with_times(extents, times)
 
 
+def _stretches(batch: pa.RecordBatch) -> Any:
+    """Which stretch each row belongs to: rows of one stretch come from messages that are neighbours.
+
+    A task reads parts of files that need not follow each other. Where an Arrow batch goes over from one to
+    the next, a single extent would also contain all that lies between them. If the places where offsets jump
+    are many, only the widest jumps count.
+    """
+    if batch.num_rows < 2:
+        return pa.array([0] * batch.num_rows, pa.int32())
+    jump = np.abs(np.diff(pc.fill_null(batch.column("offset"), 0).to_numpy(zero_copy_only=False))).astype(
+        float
+    )
+    for name in ("source", "topic", "partition"):
+        values = batch.column(name)
+        is_other = pc.invert(_are_same(values[1:], values[:-1]))
+        jump[is_other.to_numpy(zero_copy_only=False)] = np.inf
+    begins = np.flatnonzero(jump > _NEAR)
+    if len(begins) >= _MOST_STRETCHES:
+        begins = begins[np.argsort(jump[begins], kind="stable")[1 - _MOST_STRETCHES :]]
+    number = np.zeros(batch.num_rows, np.int32)
+    number[begins + 1] = 1
+    return pa.array(np.cumsum(number, dtype=np.int32))
+
+
 def _extents(column: dict[str, Any], place: Any, is_row: Any, is_whole: Any) -> pa.Table:
-    """The extents (EXTENTS) of the whole changes."""
+    """The extents (EXTENTS) of the whole changes, and the `stretch` of each."""
     chosen = pc.and_(is_whole, pc.is_in(column["kind"], value_set=pa.array(IDENTIFIED)))
     is_open = pc.and_(is_row, pc.or_(pc.is_null(place), pc.is_null(column["sequence"])))
     rows = pa.table(
-        {"source": column["source"], "low": place, "high": column["sequence"], "is_open": _number(is_open),
-         "change_id": column["change_id"]}
+        {"source": column["source"], "stretch": column["stretch"], "low": place, "high": column["sequence"],
+         "is_open": _number(is_open), "change_id": column["change_id"]}
     ).filter(chosen)  # fmt: skip
     measures: Any = [
         ("low", "min"),
@@ -222,11 +250,12 @@ def _extents(column: dict[str, Any], place: Any, is_row: Any, is_whole: Any) -> 
         ("change_id", "count"),
         ("change_id", "count_distinct"),
     ]
-    found = rows.group_by(["source"], use_threads=False).aggregate(measures)
+    found = rows.group_by(["source", "stretch"], use_threads=False).aggregate(measures)
     repeats = pc.less(found.column("change_id_count_distinct"), found.column("change_id_count"))
     may_repeat = pc.or_(repeats, pc.greater(found.column("is_open_sum"), 0))
-    columns: Any = [found.column("source"), found.column("low_min"), found.column("high_max"), may_repeat]
-    return pa.Table.from_arrays(columns, names=["source", "low", "high", "may_repeat"])
+    ends = [found.column(name) for name in ("source", "stretch", "low_min", "high_max")]
+    columns: Any = [*ends, may_repeat]
+    return pa.Table.from_arrays(columns, names=["source", "stretch", "low", "high", "may_repeat"])
 
 
 def _is_change(column: Mapping[str, Any]) -> Any:
@@ -239,11 +268,20 @@ def _is_change(column: Mapping[str, Any]) -> Any:
 
 
 def _with_times(extents: pa.Table, rows: pa.Table) -> pa.Table:
-    """The extents (EXTENTS) with what the row changes (`source`, `sequence`, `time`, `is_open`) show."""
-    found: list[dict[str, Any]] = []
-    for extent in extents.to_pylist():
-        mine = rows.filter(pc.equal(rows.column("source"), extent["source"])).combine_chunks()
-        found.append({**extent, **(_times(mine) if mine.num_rows else {})})
+    """The extents (EXTENTS) with what the row changes show.
+
+    `rows` have `source`, `stretch`, `sequence`, `time` and `is_open`.
+    """
+    known = {(extent["source"], extent["stretch"]): extent for extent in extents.to_pylist()}
+    timed = rows.group_by(["source", "stretch"], use_threads=False).aggregate([]).to_pylist()
+    found: list[dict[str, Any]] = [dict(extent) for extent in known.values()]
+    # changes of excluded tables have no duplicates, but times
+    found += [{**place, "may_repeat": False} for place in timed if tuple(place.values()) not in known]
+    for extent in found:
+        is_source = pc.equal(rows.column("source"), extent["source"])
+        mine = rows.filter(pc.and_(is_source, pc.equal(rows.column("stretch"), extent.pop("stretch"))))
+        if mine.num_rows:
+            extent |= _times(mine.combine_chunks())
     return pa.Table.from_pylist(found, schema=EXTENTS)
 
 

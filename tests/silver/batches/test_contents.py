@@ -74,6 +74,34 @@ def test_arrow_batches_that_follow_each_other_hold_no_change_twice(
     assert may_hold_repeats(Extent(*extent) for extent in extents) is found
 
 
+def extents_of(*parts: list[Row]) -> list[Extent]:
+    """The extents of Arrow batches with these rows."""
+    summaries = with_summaries(iter, None)([staged_batch(rows) for rows in parts])
+    return [Extent(**found) for part in summaries for found in part.column("summary")[0].as_py()["extents"]]
+
+
+def test_parts_of_a_file_that_do_not_follow_each_other_may_be_in_one_arrow_batch() -> None:
+    numbers = [[*range(10), *range(50, 60)], [*range(10, 50)], [*range(90, 99), *range(60, 90)]]
+    found = extents_of(*([row(n, event_time=NOON + n) for n in part] for part in numbers))
+    assert len(found) == 5
+    assert not may_hold_repeats(found)
+    assert falls(found) == {"feed": timedelta(0)}
+
+
+def test_an_arrow_batch_of_scattered_offsets_has_few_extents() -> None:
+    near = extents_of([row(number * 3) for number in range(1_000)])
+    assert len(near) <= 16
+    assert not may_hold_repeats(near)
+    files = extents_of([row(number, topic=f"file{number}", offset=0) for number in range(1_000)])
+    assert len(files) <= 16
+    assert not may_hold_repeats(files)
+
+
+def test_times_of_excluded_tables_count_also_where_nothing_else_is_near() -> None:
+    rows = [row(1), row(2), row(90, kind="excluded", event_time=NOON - 7)]
+    assert falls(extents_of(rows)) == {"feed": timedelta(microseconds=7)}
+
+
 def drawn(source: random.Random, number: int) -> Row:
     """A row of any kind, whose id says all that another delivery of it has in common."""
     kind = source.choice(["row"] * 6 + ["ddl", "heartbeat", "tombstone", "quarantined", "excluded"])
@@ -189,11 +217,12 @@ def test_no_change_is_twice_in_a_batch_that_may_not_hold_repeats(spark: SparkSes
         if known and source.random() < 0.5:  # a change comes again later, in another Arrow batch
             rows.append({**source.choice(known), "offset": len(rows)})
         size = source.choice([2, 4])
+        pieces = [rows[start : start + size] for start in range(0, len(rows), size)]
+        source.shuffle(pieces)
+        rows = [found for piece in pieces for found in piece]
+        size = source.choice([2, 3, 8])  # an Arrow batch may have pieces that do not follow each other
         parts = [staged_batch(rows[start : start + size]) for start in range(0, len(rows), size)]
-        summaries = with_summaries(lambda batches: batches, None)(parts)
-        extents = [
-            Extent(**found) for part in summaries for found in part.column("summary")[0].as_py()["extents"]
-        ]
+        extents = extents_of(*(rows[start : start + size] for start in range(0, len(rows), size)))
         staged = spark.createDataFrame(staged_table(rows), STAGED_DDL)
         repeats = duplicate_ids(staged, None).count()
         said.append((may_hold_repeats(extents), repeats > 0))
