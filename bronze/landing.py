@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,9 +16,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from bronze.checkpoint import Checkpoint, SourcesWithMessages, open_checkpoint
 from bronze.source import COMMITS_PER_BATCH, Feed, Part, SourceKind
 from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import MESSAGES
 from framework.errors import as_raised
 from framework.lakehouse.commits import newest_commits
+from framework.lakehouse.file_commits import Commit, commit_files, takes_files
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.lakehouse.task_files import counted, is_shared
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
@@ -58,6 +62,8 @@ def land(
     )
     if report is not None:
         report.watch("offsets", lambda: offsets_read(progress_reports(query)))
+        if is_shared(spark, staging(feed)):
+            report.watch("bytes", lambda: (counted(staging(feed)), 0))
     try:
         query.awaitTermination()
     except PySparkException as error:
@@ -140,7 +146,26 @@ def append_part(part: Part, version: int, feed: Feed, checkpoint: Checkpoint) ->
     """
     transaction = Transaction(f"{feed.pipeline}/bronze/{feed.name}/{checkpoint.generation}", version)
     note = {"source": feed.name, "run_id": feed.run_id, "files": part.files}
-    feed.lake.append(part.rows, MESSAGES_TABLE, transaction, {"userMetadata": json.dumps(note)})
+    if not _append_files(part, transaction, note, feed):
+        feed.lake.append(part.rows, MESSAGES_TABLE, transaction, {"userMetadata": json.dumps(note)})
+
+
+def _append_files(part: Part, transaction: Transaction, note: Mapping[str, object], feed: Feed) -> bool:
+    """Appends the rows as files that become files of the table; returns whether that was possible."""
+    spark, location, folder = part.rows.sparkSession, feed.lake.location(MESSAGES_TABLE), staging(feed)
+    if part.write is None or not is_shared(spark, folder) or not takes_files(spark, location, MESSAGES):
+        return False
+    try:
+        written = part.write(folder)
+        commit = Commit(transaction, json.dumps({**note, "messages": written.messages}))
+        return commit_files(spark, location, MESSAGES, written.files, commit)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def staging(feed: Feed) -> str:
+    """The folder for the files of a part before its commit."""
+    return f"{feed.lake.checkpoints}/staging/bronze/{feed.name}"
 
 
 def count_landed(spark: SparkSession, lake: Lakehouse, run_id: str) -> dict[str, tuple[int, int]]:
@@ -155,6 +180,6 @@ def count_landed(spark: SparkSession, lake: Lakehouse, run_id: str) -> dict[str,
         if note["run_id"] != run_id:
             break  # one run lands at a time
         files, messages = counts.get(note["source"], (0, 0))
-        written = int(commit["operationMetrics"].get("numOutputRows", 0))
+        written = note.get("messages", int(commit["operationMetrics"].get("numOutputRows", 0)))
         counts[note["source"]] = (files + note["files"], messages + written)
     return counts

@@ -56,6 +56,14 @@ class Discovery:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageFiles:
+    """Parquet files with the columns of MESSAGES, and how many messages they have."""
+
+    files: tuple[str, ...]
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One commit of a batch.
 
@@ -65,6 +73,8 @@ class Part:
         rows: Its rows of MESSAGES.
         size: How many bytes the files have.
         messages: About how many messages it has; None where nobody knows.
+        write: Writes these rows as Parquet files into a folder that tasks and this process see; None where
+            only Spark can write them.
     """
 
     number: int
@@ -72,6 +82,7 @@ class Part:
     rows: DataFrame
     size: int = 0
     messages: int | None = None
+    write: Callable[[str], MessageFiles] | None = None
 
 
 @dataclass(frozen=True, slots=True)

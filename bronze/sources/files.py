@@ -18,6 +18,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -38,6 +39,7 @@ from bronze.files.file_log import (
 )
 from bronze.files.listing import Clock, ListedFile, Listing, digest, list_complete, list_existing, list_remote
 from bronze.files.local_files import SkippedEntry, list_local
+from bronze.files.message_files import write_messages
 from bronze.files.sections import Section, sections_of
 from bronze.source import COMMITS_PER_BATCH, Discovery, Feed, Part, SourceKind, Waiting
 from framework.contracts.table_schemas import MESSAGES
@@ -51,6 +53,8 @@ LARGEST_REMOTE = 256 * 1024**2
 _GZIP_RATIO = 8  # an estimate, which only balances tasks
 _MESSAGE_BYTES = 500  # another one, which only chooses Spark's settings
 _FILE_OVERHEAD = 64 * 1024
+_FEW_BYTES = 8 * 1024**2
+"""Files with so few bytes in all are read in this process."""
 
 
 def discover(spark: SparkSession, feed: Feed, state: str, clock: Clock | None = None) -> Discovery:
@@ -164,27 +168,43 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
         missing = [file for file in files if file.file not in landed]
         if missing and (is_reset or len(missing) == len(files)):
             _check_there(missing, there, feed.name)
-            rows = read_messages(spark, _place(feed), missing, reading)
-            size = sum(file.size for file in missing)
-            expected = sum(map(_unpacked, missing)) // _MESSAGE_BYTES
-            yield Part(number, len(missing), rows, size, expected)
+            yield _part(spark, feed, number, missing, reading)
+
+
+def _part(
+    spark: SparkSession, feed: Feed, number: int, files: Sequence[ListedFile], reading: Reading
+) -> Part:
+    size, unpacked = sum(file.size for file in files), sum(map(_unpacked, files))
+    if not is_local(_place(feed)):
+        rows, write = _read_remote(spark, files, reading), None
+    else:
+        groups = _task_groups(_place(feed), files, reading)
+        are_few = unpacked + len(files) * _FILE_OVERHEAD <= _FEW_BYTES
+        rows = _read_groups(spark, groups, reading)
+        write = partial(write_messages, spark, groups=groups, reading=reading, are_few=are_few)
+    return Part(number, len(files), rows, size, unpacked // _MESSAGE_BYTES, write)
 
 
 def read_messages(
     spark: SparkSession, folder: str, files: Sequence[ListedFile], reading: Reading
 ) -> DataFrame:
-    """The messages of these files as rows of MESSAGES.
-
-    Small files share a task, a section of a large file has its own.
-    """
+    """The messages of these files as rows of MESSAGES."""
     if not is_local(folder):
         return _read_remote(spark, files, reading)
+    return _read_groups(spark, _task_groups(folder, files, reading), reading)
+
+
+def _task_groups(folder: str, files: Sequence[ListedFile], reading: Reading) -> list[list[Section]]:
+    """What each task reads: small files share a task, a section of a large file has its own."""
     found = (
         section
         for file in files
         for section in sections_of(file, folder, reading.max_file_messages, follow_links=reading.follow_links)
     )
-    groups = list(_grouped(found))
+    return list(_grouped(found))
+
+
+def _read_groups(spark: SparkSession, groups: Sequence[Sequence[Section]], reading: Reading) -> DataFrame:
     return spark.range(0, len(groups), 1, len(groups)).mapInArrow(path_reader(reading, groups), MESSAGES)
 
 

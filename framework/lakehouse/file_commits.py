@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,7 @@ STATISTICS = "delta.dataSkippingStatsColumns"
 _HARMLESS = frozenset(
     {
         STATISTICS,
+        "delta.appendOnly",
         "delta.autoOptimize.autoCompact",
         "delta.autoOptimize.optimizeWrite",
         "delta.checkpointInterval",
@@ -40,10 +43,14 @@ _HARMLESS = frozenset(
     }
 )
 """Properties under which a file needs nothing that a writer of rows would add."""
+_LISTED = re.compile(r"`((?:[^`]|``)+)`|([^,`]+)")
 _INDEXED = 32
 """Of so many columns Delta collects statistics where a table does not name the columns."""
 _LONGEST_BOUND = 64
-"""Longer texts are no bounds: they would fill the log of the table."""
+"""Longer texts are cut, so that they do not fill the log of the table."""
+_HIGHEST_CHARACTER = "\U0010ffff"
+_CERTAIN_YEARS = range(1600, 9999)
+"""Times of other years are no bounds: not all readers have the same calendar for them."""
 _DELTA = "org.apache.spark.sql.delta"
 
 
@@ -53,6 +60,12 @@ class Commit:
 
     transaction: Transaction | None = None
     note: str | None = None
+
+
+def takes_files(spark: SparkSession, location: str, schema: StructType) -> bool:
+    """Whether files with these columns can become files of a table, which exists, without a copy."""
+    attempt = _transaction_of(spark, location)
+    return attempt is not None and _takes_plain_files(attempt.metadata(), schema)
 
 
 def commit_files(
@@ -75,29 +88,24 @@ def commit_files(
     Returns:
         Whether the table has the files now. If not, they are where they were.
     """
-    if is_connect(spark):
+    folder, attempt = Path(location), None if is_connect(spark) else _transaction_of(spark, location)
+    if attempt is None or not files or any(os.stat(file).st_dev != folder.stat().st_dev for file in files):
         return False
-    log, folder = local_log(location), Path(location)
-    if log is None or not files or any(os.stat(file).st_dev != folder.stat().st_dev for file in files):
-        return False
-    jvm: Any = spark._jvm
-    delta, option = jvm.org.apache.spark.sql.delta, jvm.scala.Option
-    current = delta.DeltaLog.forTable(spark._jsparkSession, location)
-    attempt = current.startTransaction(option.empty(), option.empty())
     if not _takes_plain_files(attempt.metadata(), schema):
         return False
     once = commit.transaction
     if once is not None and attempt.txnVersion(once.app_id) >= once.version:
         return True
-    actions = [] if once is None else [_transaction(once)]
+    actions = [] if once is None else [_once(once)]
     listed = attempt.metadata().configuration().get(STATISTICS)
     statistics = _names(listed.get()) if listed.isDefined() else schema.names[:_INDEXED]
     for file in files:
         own = folder / f"part-{uuid.uuid4().hex}.parquet"
         os.replace(file, own)
         actions.append(_add(own, statistics))
-    parsed = [delta.actions.Action.fromJson(json.dumps(action)) for action in actions]
-    loader = current.getClass().getClassLoader()
+    jvm: Any = spark._jvm
+    parsed = [jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(each)) for each in actions]
+    loader = attempt.getClass().getClassLoader()
     as_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
     attempt.commit(as_seq(parsed).toSeq(), _operation(jvm, loader, commit.note))
     return True
@@ -124,10 +132,25 @@ def _keys(scala_map: Any) -> list[str]:
 
 
 def _names(listed: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",")) if listed else ()
+    """The columns that a table names for statistics."""
+    return tuple(
+        quoted.replace("``", "`") if quoted else plain.strip()
+        for quoted, plain in _LISTED.findall(listed or "")
+        if quoted or plain.strip()
+    )
 
 
-def _transaction(transaction: Transaction) -> dict[str, Any]:
+def _transaction_of(spark: SparkSession, location: str) -> Any:
+    """A transaction of Delta's on the newest version of a table; None for one of another machine."""
+    if is_connect(spark) or local_log(location) is None:
+        return None
+    jvm: Any = spark._jvm
+    none = jvm.scala.Option.empty()
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
+    return log.startTransaction(none, none)
+
+
+def _once(transaction: Transaction) -> dict[str, Any]:
     return {"txn": {"appId": transaction.app_id, "version": transaction.version}}
 
 
@@ -151,8 +174,7 @@ def _add(file: Path, statistics: Iterable[str]) -> dict[str, Any]:
 def _statistics(metadata: FileMetaData, names: frozenset[str]) -> dict[str, Any]:
     """The number of rows, and of these columns the bounds and the nulls, from a file's footer.
 
-    Only numbers and texts have bounds: Delta writes times with fewer digits than they have. A column of which
-    a row group does not tell enough has none.
+    Numbers, texts and times have bounds. A column of which a row group does not tell enough has none.
     """
     low: dict[str, Any] = {}
     high: dict[str, Any] = {}
@@ -166,11 +188,27 @@ def _statistics(metadata: FileMetaData, names: frozenset[str]) -> dict[str, Any]
             continue
         nulls[name] = sum(each.null_count for each in told)
         filled = [each for each in told if each.num_values]
-        if filled and all(each.has_min_max and isinstance(each.min, (int, str)) for each in filled):
-            ends = min(each.min for each in filled), max(each.max for each in filled)
-            if not any(isinstance(end, str) and len(end) > _LONGEST_BOUND for end in ends):
+        if filled and all(each.has_min_max for each in filled):
+            ends = _bounds([each.min for each in filled], [each.max for each in filled])
+            if ends is not None:
                 low[name], high[name] = ends
     return {"numRecords": metadata.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
+
+
+def _bounds(lows: Sequence[Any], highs: Sequence[Any]) -> tuple[int, int] | tuple[str, str] | None:
+    """The bounds as Delta's log writes them, perhaps wider than the values; None where there are none."""
+    low, high = min(lows), max(highs)
+    if isinstance(low, int):
+        return low, high
+    if isinstance(low, str):
+        is_long = len(high) > _LONGEST_BOUND
+        return low[:_LONGEST_BOUND], high[:_LONGEST_BOUND] + _HIGHEST_CHARACTER if is_long else high
+    if not isinstance(low, datetime) or not {low.year, high.year} <= set(_CERTAIN_YEARS):
+        return None
+    # the log has milliseconds
+    high += timedelta(microseconds=-high.microsecond % 1000)
+    first, last = (each.astimezone(UTC).isoformat(timespec="milliseconds") for each in (low, high))
+    return first.replace("+00:00", "Z"), last.replace("+00:00", "Z")
 
 
 def _operation(jvm: Any, loader: Any, note: str | None) -> Any:

@@ -11,19 +11,18 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.contracts.table_schemas import HEADERS
-from framework.lakehouse.small_files import is_local
+from framework.lakehouse.task_files import counted, is_shared
 from framework.spark.local_frame import local_frame
-from framework.spark.session import is_connect
 from silver.batches import encodings
 from silver.batches.arrival import BatchExtent, message_bytes
 from silver.batches.contents import Contents, contents_of, read_contents
 from silver.batches.run_state import RunState
 from silver.batches.seed_plans import plans_with_seeds
-from silver.batches.staged_files import FILES, ArrowFunction, decoded_rows, into_parquet, read_staged
+from silver.batches.staged_files import FILES, ArrowFunction, into_parquet, read_staged
 from silver.changes.batch_summary import SUMMARY_DDL, with_summaries
 from silver.changes.decode import arrow_decoder
 from silver.changes.staged_rows import STAGED, STAGED_DDL
@@ -92,7 +91,7 @@ def _into_files(
     def decode_now() -> tuple[DataFrame, Contents]:
         plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
         decoder = with_summaries(arrow_decoder(plans), believable)
-        if not _has_one_disk(spark, place):
+        if not is_shared(spark, place):
             schema = f"{STAGED_DDL}, {SUMMARY_DDL}"
             for_arrow(messages).mapInArrow(decoder, schema).write.mode("overwrite").parquet(place)
             stored = spark.read.schema(schema).parquet(place)
@@ -132,7 +131,7 @@ def _file_rows(place: str, rows: DataFrame, write: ArrowFunction) -> Contents:
 
 def messages_decoded(place: str) -> int:
     """How many messages of a batch tasks have decoded into files in this folder so far, about."""
-    return decoded_rows(_rows(place))
+    return counted(_rows(place))
 
 
 def file_outcomes(
@@ -149,13 +148,6 @@ def file_outcomes(
     """
     same = with_summaries(iter, newest_believable(arrived.landed_at), contents.numeric)
     return _file_rows(place, outcomes, into_parquet(same, _rows(place), batch, of_messages=False))
-
-
-def _has_one_disk(spark: SparkSession, place: str) -> bool:
-    """Whether the tasks of Spark and this process see the same folder."""
-    if is_connect(spark) or not is_local(place):
-        return False
-    return str(spark.conf.get("spark.master", "")).startswith("local")
 
 
 def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode | None:

@@ -7,21 +7,17 @@ decoded rows have beside the table's columns is in columns of its own.
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from framework.contracts.table_schemas import CHANGES
+from framework.lakehouse.task_files import TaskCounter, TaskFile
 from silver.changes.staged_rows import STAGED
 
 _OWN = {
@@ -68,9 +64,8 @@ _DICTIONARIES: Any = [
     *("keys.list.element", "before.key_value.key", "after.key_value.key", "paired_with.topic"),
 ]
 """Columns with a dictionary: those whose values repeat. For values that differ it costs time and bytes."""
-_COUNTED = ".decoded"
-_ROWS = 20_000
-"""Rows of a row group: Spark gives its tasks whole row groups to read."""
+_GROUP = (20_000, 64 * 1024 * 1024)
+"""The rows and bytes of a row group."""
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 FILES = ("file", "halves", "refused")
 
@@ -93,10 +88,11 @@ def into_parquet(
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # each attempt of a task has files of its own
-        whole, halves, refused = _File(folder, _FILED), _File(folder, _FILED), _File(folder, REFUSED)
+        whole, halves, refused = (
+            TaskFile(folder, schema, _DICTIONARIES, _GROUP) for schema in (_FILED, _FILED, REFUSED)
+        )
         written: list[pa.RecordBatch] = []
-        counted = _Counter(folder)
+        counted = TaskCounter(folder)
         with whole, halves, refused:
             for messages, batch in _made_of(batches, decode, counted):
                 is_half = pc.is_valid(batch.column("half"))
@@ -116,61 +112,13 @@ def into_parquet(
 
 
 def _made_of(
-    batches: Iterable[pa.RecordBatch], decode: ArrowFunction, counted: _Counter
+    batches: Iterable[pa.RecordBatch], decode: ArrowFunction, counted: TaskCounter
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
     """What is decoded from each batch, with that batch, which is counted when it is done."""
     for given in batches:
         for made in decode((given,)):
             yield given, made
         counted.add(given.num_rows)
-
-
-class _Counter:
-    """A file with the number of rows that a task has decoded so far, for the display of progress."""
-
-    def __init__(self, folder: str) -> None:
-        self._path = os.path.join(folder, f"{uuid.uuid4().hex}{_COUNTED}")
-        self._rows = 0
-
-    def add(self, rows: int) -> None:
-        """Count more rows."""
-        self._rows += rows
-        with suppress(OSError):  # the folder is gone where the batch has failed
-            Path(self._path).write_text(str(self._rows), encoding="ascii")
-
-
-def decoded_rows(folder: str) -> int:
-    """How many rows tasks have decoded whose files are in this folder, about; 0 where there is none."""
-    total = 0
-    for file in Path(folder).glob(f"*{_COUNTED}"):
-        with suppress(OSError, ValueError):  # a file that is just written
-            total += int(file.read_text(encoding="ascii"))
-    return total
-
-
-class _File:
-    """A Parquet file that begins with its first row. `path` is None before that."""
-
-    def __init__(self, folder: str, schema: pa.Schema) -> None:
-        self._folder, self._schema = folder, schema
-        self._writer: parquet.ParquetWriter | None = None
-        self.path: str | None = None
-
-    def __enter__(self) -> _File:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows."""
-        if not rows.num_rows:
-            return
-        if self._writer is None:
-            self.path = os.path.join(self._folder, f"{uuid.uuid4().hex}.parquet")
-            self._writer = parquet.ParquetWriter(self.path, self._schema, use_dictionary=_DICTIONARIES)
-        self._writer.write_batch(rows, row_group_size=_ROWS)
 
 
 def _filed(batch: pa.RecordBatch, number: int) -> pa.RecordBatch:

@@ -19,6 +19,7 @@ from bronze.files.listing import Clock
 from bronze.job import SourceResult, run_bronze
 from bronze.landing import batch_lander, count_landed
 from bronze.source import Feed
+from bronze.sources import files
 from bronze.sources.files import KIND, discover, parts
 from framework.config.model import load_config
 from framework.contracts.table_names import MESSAGES_TABLE
@@ -60,6 +61,7 @@ def test_the_sections_of_a_large_file_land_side_by_side_with_the_numbers_of_thei
     spark: SparkSession, feed: Feed, drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sections, "SECTION_BYTES", 1_000)
+    monkeypatch.setattr(files, "_FEW_BYTES", 0)
     drop("large.txt", b"\n".join(b"message %04d" % number for number in range(1, 301)))
     run_source(spark, feed)
     found = feed.lake.read(spark, MESSAGES_TABLE)

@@ -16,7 +16,7 @@ from framework.spark.session import is_connect
 from tests.benchmarks import feeds
 from tests.end_to_end.random_wires import blob
 
-MOST_JOBS = {"bronze": 4, "silver": 5, "gold": 15, "quality": 0}
+MOST_JOBS = {"bronze": 2, "silver": 5, "gold": 15, "quality": 0}
 """For one source and three tables; each table adds its MERGE (5 jobs) to gold."""
 
 

@@ -23,7 +23,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from bronze import landing
 from bronze.layer import LAYER as BRONZE
+from bronze.sources import files
 from framework.config.model import Config, load_config
 from framework.contracts.seed import TOPIC
 from framework.errors import MainstemError
@@ -171,8 +173,10 @@ class Pipeline:
             patch.setattr(
                 change_cache, "MAX_CACHED_ROWS", self.sizes.choice((0, 40, change_cache.MAX_CACHED_ROWS))
             )
-            if self.sizes.random() < 0.5:
-                patch.setattr(decoding, "_has_one_disk", lambda *_: False)
+            for module in (decoding, landing):
+                if self.sizes.random() < 0.5:
+                    patch.setattr(module, "is_shared", lambda *_: False)
+            patch.setattr(files, "_FEW_BYTES", self.sizes.choice((0, files._FEW_BYTES)))
             patch.setattr(merge, "_MANY_CHANGES", 0)
             patch.setattr(
                 deletion_vectors, "LARGE_BYTES", self.sizes.choice((0, deletion_vectors.LARGE_BYTES))

@@ -95,20 +95,24 @@ def test_files_of_one_transaction_are_committed_once(
 def test_the_statistics_are_bounds_that_skip_no_row(
     spark: SparkSession, lake: Lakehouse, tmp_path: Path
 ) -> None:
-    longest = "z" * 5_000
+    longest = "z" * 4_000
     rows = [(5, "ä"), (3, "b"), (None, None), (None, None), (-7, "\U0001f98a"), (9, "Z")]
     assert commit(spark, lake, written(tmp_path, *rows))
     assert json.loads(added(lake)["stats"]) == {
         "numRecords": 6,
-        "minValues": {"number": -7, "text": "Z"},
-        "maxValues": {"number": 9, "text": "\U0001f98a"},
+        "minValues": {"number": -7, "text": "Z", "at": "2023-11-14T22:13:20.000Z"},
+        "maxValues": {"number": 9, "text": "\U0001f98a", "at": "2023-11-14T22:13:20.001Z"},
         "nullCount": {"number": 2, "text": 2, "at": 0},
     }
     assert commit(spark, lake, written(tmp_path, (1, longest), (2, None)), version=2)
+    stats = json.loads(added(lake)["stats"])
+    assert stats["minValues"]["text"] == "z" * 64
+    assert stats["maxValues"]["text"] == "z" * 64 + "\U0010ffff"
     read = lake.read(spark, NAME)
     for condition, count in (
         ("number = -7", 1), ("number > 9", 0), ("number IS NULL", 2), ("text IS NULL", 3), ("text = 'Z'", 1),
         ("text = '\U0001f98a'", 1), ("text >= 'zz'", 3), (f"text = '{longest}'", 1),
+        (f"text > '{longest}'", 2),
         ("at > timestamp_micros(1700000000000000)", 8), ("at < timestamp_micros(1700000000000002)", 8),
     ):  # fmt: skip
         assert read.where(condition).count() == count, condition

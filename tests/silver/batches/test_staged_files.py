@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from bronze.layer import LAYER as BRONZE
 from framework.contracts.table_names import CHANGES_TABLE
+from framework.lakehouse import task_files
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
@@ -27,8 +28,8 @@ def changes_of(
 ) -> list[str]:
     with monkeypatch.context() as patch:
         patch.setattr(decoding, "FEW_MESSAGES", 0)
-        patch.setattr(staged_files, "_ROWS", 7)
-        patch.setattr(decoding, "_has_one_disk", lambda *_: has_one_disk)
+        patch.setattr(staged_files, "_GROUP", (7, 1_000_000))
+        patch.setattr(decoding, "is_shared", lambda *_: has_one_disk)
         patch.setattr(process, "SMALL_ROWS", 10_000 if is_copied else 0)
         pipeline = Pipeline(spark, folder, tables=3)
         pipeline.land(100)
@@ -67,10 +68,10 @@ def test_tasks_tell_how_many_messages_they_have_decoded(tmp_path: Path) -> None:
     seen = []
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        seen.append(staged_files.decoded_rows(str(tmp_path)))
+        seen.append(task_files.counted(str(tmp_path)))
         return iter(())
 
     write = staged_files.into_parquet(decode, str(tmp_path), 0, of_messages=False)
     assert list(write([batch, batch, batch])) == []
-    assert (seen, staged_files.decoded_rows(str(tmp_path))) == ([0, 5, 10], 15)
-    assert staged_files.decoded_rows(str(tmp_path / "gone")) == 0
+    assert (seen, task_files.counted(str(tmp_path))) == ([0, 5, 10], 15)
+    assert task_files.counted(str(tmp_path / "gone")) == 0
