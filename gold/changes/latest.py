@@ -17,9 +17,6 @@ from gold.changes.merge_policy import MergePolicy
 
 _PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_upsert", "after", "is_deleted", "before")
 
-WATCHED = ("effects", "is_faulty")
-"""How many effects a key has, and whether the change of one of them is faulty."""
-
 
 def latest(
     all_effects: DataFrame,
@@ -27,7 +24,6 @@ def latest(
     policy: MergePolicy,
     *,
     has_key_changes: bool,
-    is_watched: bool = False,
 ) -> DataFrame:
     """The newest state of each key.
 
@@ -39,13 +35,11 @@ def latest(
         keys: The names of the key columns: k0….
         policy: How deletes, truncates and partial images are treated.
         has_key_changes: Whether some effects come from key changes.
-        is_watched: Whether the effects have `is_faulty`: their change has a cell that does not fit. Not for
-            soft deletes and partial images.
 
     Returns:
         One row for each key: k0…, `sequence`, `event_time`, `change_id`, `op`, `is_upsert`, `after`,
         `is_deleted`, `before` and `is_whole`, which is false where `after` has only some columns, and the
-        replica has the others; where `is_watched`, also the columns `WATCHED`.
+        replica has the others.
     """
     if has_key_changes:
         all_effects = drop_superseded_leaves(all_effects, keys, policy.truncated_at)
@@ -57,9 +51,8 @@ def latest(
     if policy.has_partials:
         return newest_images(all_effects, keys)
     payload = F.max_by(F.struct(*_PAYLOAD), F.struct(*ORDER)).alias("p")
-    facts = [F.count("*").alias("effects"), F.max("is_faulty").alias("is_faulty")] if is_watched else []
-    newest = all_effects.groupBy(*keys).agg(payload, *facts)
-    return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"), *(WATCHED if is_watched else ()))
+    newest = all_effects.groupBy(*keys).agg(payload)
+    return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"))
 
 
 def _as_soft_deletes(all_effects: DataFrame) -> DataFrame:

@@ -31,7 +31,7 @@ from gold.writing.change_cache import table_changes_of
 from gold.writing.collisions import count_collisions
 from gold.writing.key_bounds import key_bounds
 from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
-from gold.writing.merge_rows import Look, merge_many, watched_effects
+from gold.writing.merge_rows import Look, merge_many, rows_to_merge
 from gold.writing.notes import notes_of
 
 FEW_CHANGES = 100_000
@@ -221,7 +221,7 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
     if plan.task.gates:
         states = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
         refuse_failing_rows(states, layout, plan.task.gates, plan.task.name.table)
-    replica.rewrite(rows, target.replica, layout, plan.profile, policy)
+    replica.rewrite(rows, target.replica, plan)
     if target.history is not None:
         frame = history.versions(
             rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.task.settings.track
@@ -278,27 +278,11 @@ def _merge(
         everything = table_changes.complete_changes(everything, plan)
         new = everything.where(F.col("batch") > task.state.batch)
     late = late_keys(new, everything, plan)
-    few = changes.few_after(task.state.batch)
-    watched = None if few is not None or late is not None else watched_effects(new, plan, policy)
-    states = replica.newest_states(
-        effects(new, layout.key_columns) if watched is None else watched,
-        layout,
-        plan.profile,
-        policy,
-        is_watched=watched is not None,
-    ).withColumn("is_forced", F.lit(False))
-    if late is not None:
-        refolded = replica.newest_states(
-            with_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, policy
-        )
-        states = with_keys(states, late, keys, without=True).unionByName(
-            refolded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True
-        )
-    refuse_failing_rows(states, layout, task.gates, task.name.table)
-    given, place = replica.rows_to_merge(states, layout, policy), target.replica
+    few, place = changes.few_after(task.state.batch), target.replica
+    given, facts = rows_to_merge(new, everything, late, plan, is_watched=few is None)
     if few is None:
         merged, look = merge_many(
-            given, plan, lambda rows, bounds: merge.merge_latest(rows, place, layout, policy, bounds)
+            given, plan, lambda rows, bounds: merge.merge_latest(rows, place, layout, policy, bounds), facts
         )
     else:
         look = Look(key_bounds(few, plan) if late is None else None)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from framework.naming import text_literal
 from gold.changes.few_changes import FewChange
 from gold.planning.plan import Plan
+from gold.schema.columns import TableColumn
 from gold.schema.type_inference import INTEGERS
 from gold.writing.certain_fit import certainly_fits
 
@@ -43,6 +48,43 @@ def key_bounds(few: Sequence[FewChange] | None, plan: Plan) -> Mapping[str, tupl
         elif column.type == "string" and max(map(len, texts)) <= LONGEST:
             found[column.name] = as_sql(min(texts), max(texts))
     return found
+
+
+def key_measures(keys: Sequence[TableColumn], is_counted: Column) -> list[Column]:
+    """Aggregates over rows with k0… that show where the keys are, for `measured_bounds`.
+
+    They are null0…, whether a key is null, and of whole numbers and texts low0… and high0…, their extremes;
+    all null without rows.
+
+    Args:
+        keys: The key columns.
+        is_counted: Which rows count.
+    """
+    found = [F.max(is_counted & F.col(f"k{i}").isNull()).alias(f"null{i}") for i in range(len(keys))]
+    for i in _bounded(keys):
+        key = F.when(is_counted, F.col(f"k{i}"))
+        found += [F.min(key).alias(f"low{i}"), F.max(key).alias(f"high{i}")]
+    return found
+
+
+def measured_bounds(
+    keys: Sequence[TableColumn], measured: Mapping[str, Any]
+) -> Mapping[str, tuple[str, str]] | None:
+    """The bounds of the key columns, as `key_bounds` returns them, by what `key_measures` has measured."""
+    if any(measured[f"null{i}"] is not False for i in range(len(keys))):
+        return None
+    bounds = {}
+    for i in _bounded(keys):
+        low, high = measured[f"low{i}"], measured[f"high{i}"]
+        if low is None:
+            return None  # there are no rows
+        if keys[i].type in INTEGERS or max(len(low), len(high)) <= LONGEST:
+            bounds[keys[i].name] = as_sql(low, high)
+    return bounds
+
+
+def _bounded(keys: Sequence[TableColumn]) -> list[int]:
+    return [i for i, key in enumerate(keys) if key.type in INTEGERS or key.type == "string"]
 
 
 def as_sql(low: int | str, high: int | str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The rows of a large merge: computed once, looked at, and kept until they are merged.
+"""The rows of a merge; those of a large one are computed once, looked at, and kept until they are merged.
 
 What a look at them shows saves a job that would read the changes again to look for bad values, and lets the
 merge skip the files of the replica that can have none of the keys. The rows of small merges are looked at in
@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.lakehouse.merge import Merged
 from framework.spark.session import is_connect
-from gold.changes.effects import effects
-from gold.changes.latest import WATCHED
-from gold.changes.merge_policy import MergePolicy
-from gold.planning.plan import Plan
-from gold.schema.type_inference import INTEGERS
-from gold.writing import bad_values
-from gold.writing.key_bounds import LONGEST, as_sql
+from gold.changes.effects import effects, key_names
+from gold.planning.gates import refuse_failing_rows
+from gold.planning.plan import Plan, policy_of
+from gold.writing import replica
+from gold.writing.key_bounds import key_measures, measured_bounds
+from gold.writing.late_changes import with_keys
+from gold.writing.plain_changes import Facts, are_plain, plain_cells, plain_rows
 
 Bounds = Mapping[str, tuple[str, str]]
 """Between which values, as SQL, key columns are, by the column's name."""
@@ -44,35 +44,65 @@ class Look:
     all_fit: bool = False
 
 
+def rows_to_merge(
+    new: DataFrame, everything: DataFrame, late: DataFrame | None, plan: Plan, *, is_watched: bool
+) -> tuple[DataFrame, Facts | None]:
+    """The rows for `merge_latest`, and what is seen of the changes on their way.
+
+    Args:
+        new: The new changes, with current column names.
+        everything: All changes, from which late keys are folded again.
+        late: These keys; None where there are none.
+        plan: The plan.
+        is_watched: Whether anybody wants to know what is seen.
+
+    Raises:
+        MainstemError: For a gate that a row does not pass.
+    """
+    task, layout, policy = plan.task, plan.layout, policy_of(plan.task, plan.profile)
+    if late is None and not task.gates and are_plain(plan, policy):
+        cells = plain_cells(new, layout)
+        facts = Facts(cells, layout) if is_watched else None
+        return plain_rows(cells if facts is None else facts.cells, layout, policy), facts
+    keys = key_names(len(layout.keys))
+    states = replica.newest_states(effects(new, layout.key_columns), layout, plan.profile, policy)
+    states = states.withColumn("is_forced", F.lit(False))
+    if late is not None:
+        refolded = replica.newest_states(
+            with_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, policy
+        )
+        states = with_keys(states, late, keys, without=True).unionByName(
+            refolded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True
+        )
+    refuse_failing_rows(states, layout, task.gates, task.name.table)
+    return replica.rows_to_merge(states, layout, policy), None
+
+
 def merge_many(
-    rows: DataFrame, plan: Plan, merge: Callable[[DataFrame, Bounds | None], Merged]
+    rows: DataFrame,
+    plan: Plan,
+    merge: Callable[[DataFrame, Bounds | None], Merged],
+    facts: Facts | None = None,
 ) -> tuple[Merged, Look]:
     """Merges many rows, which are computed once.
 
     Spark Connect keeps no rows: there the merge computes them, and nothing is known of them.
 
     Args:
-        rows: k0…, the columns that the merge needs, and perhaps the columns `WATCHED`.
+        rows: k0… and the columns that the merge needs.
         plan: The plan of the table.
         merge: Merges rows with these bounds.
+        facts: What is seen of the changes on their way; None where nobody looks.
     """
     look = Look()
     try:
         with _kept(rows) as there:
-            look = Look() if there is None else _look(there, plan)
+            look = Look() if there is None else _look(there, plan, facts)
             return merge(rows if there is None else there, look.bounds), look
     except Exception as error:  # a lost block comes through py4j with no class of its own
         if _LOST not in str(error):
             raise
     return merge(rows, look.bounds), look  # an executor was lost, with rows that it kept
-
-
-def watched_effects(new: DataFrame, plan: Plan, policy: MergePolicy) -> DataFrame | None:
-    """The effects of new changes with `is_faulty`; None where that would not show all faults."""
-    faulty = bad_values.is_faulty(plan.layout)
-    if faulty is None or policy.has_partials or plan.profile.has_key_changes or plan.former_keys is not None:
-        return None
-    return effects(new.withColumn("is_faulty", faulty), plan.layout.key_columns, ("is_faulty",))
 
 
 @contextlib.contextmanager
@@ -94,23 +124,10 @@ def _kept(rows: DataFrame) -> Iterator[DataFrame | None]:
         there._jdf.queryExecution().logical().rdd().unpersist(False)
 
 
-def _look(rows: DataFrame, plan: Plan) -> Look:
-    keys = plan.layout.key_columns
-    has_null = [F.max(F.col(f"k{i}").isNull()).alias(f"null{i}") for i in range(len(keys))]
-    bounded = {i: key for i, key in enumerate(keys) if key.type in INTEGERS or key.type == "string"}
-    ends: list[Column] = []
-    for i in bounded:
-        ends += [F.min(f"k{i}").alias(f"low{i}"), F.max(f"k{i}").alias(f"high{i}")]
-    facts = [F.sum("effects").alias("effects"), F.max("is_faulty").alias("is_faulty")]
-    is_watched = set(WATCHED) <= set(rows.columns)
-    found = rows.agg(*has_null, *ends, *(facts if is_watched else ())).collect()[0].asDict()
-    # a change whose key does not fit has no effect
-    all_fit = is_watched and found["effects"] == plan.batch_profile.rows and not found["is_faulty"]
-    if any(found[f"null{i}"] is not False for i in range(len(keys))):
-        return Look(None, all_fit)
-    bounds = {}
-    for i, key in bounded.items():
-        low, high = found[f"low{i}"], found[f"high{i}"]
-        if key.type in INTEGERS or max(len(low), len(high)) <= LONGEST:
-            bounds[key.name] = as_sql(low, high)
-    return Look(bounds, all_fit)
+def _look(rows: DataFrame, plan: Plan, facts: Facts | None) -> Look:
+    keys, seen = plan.layout.key_columns, None if facts is None else facts.seen()
+    if seen is not None:
+        all_fit = seen["changes"] == plan.batch_profile.rows and seen["is_faulty"] is False
+        return Look(measured_bounds(keys, seen), all_fit)
+    measured = rows.agg(*key_measures(keys, F.lit(True))).collect()[0].asDict()
+    return Look(measured_bounds(keys, measured))

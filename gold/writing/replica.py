@@ -8,12 +8,14 @@ from pyspark.sql import functions as F
 from framework.config.tables import Deletes
 from framework.naming import quoted
 from gold.changes.effects import effects, key_names, overlay
-from gold.changes.latest import WATCHED, latest
+from gold.changes.latest import latest
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile
+from gold.planning.plan import Plan, policy_of
 from gold.schema.layout import Layout
 from gold.writing.cells import with_cells
 from gold.writing.merge import replace_table
+from gold.writing.plain_changes import are_plain, plain_cells, plain_rows
 
 _PAYLOAD = ("sequence", "event_time", "change_id", "is_deleted")
 
@@ -30,9 +32,7 @@ def live_keys(stored: DataFrame, layout: Layout) -> DataFrame:
     return live_rows(stored).select(*keys, "_cdc_sequence")
 
 
-def newest_states(
-    all_effects: DataFrame, layout: Layout, profile: Profile, policy: MergePolicy, *, is_watched: bool = False
-) -> DataFrame:
+def newest_states(all_effects: DataFrame, layout: Layout, profile: Profile, policy: MergePolicy) -> DataFrame:
     """The newest state of each key that the effects touch, after the newest truncate.
 
     Where deletes mark rows, a truncate marks the rows from before it.
@@ -42,7 +42,6 @@ def newest_states(
         layout: The replica's columns.
         profile: The table's profile.
         policy: How deletes, truncates and partial images are treated.
-        is_watched: Whether the effects have `is_faulty`, as for `latest`.
 
     Returns:
         One row for each key, as `latest` returns them.
@@ -50,7 +49,7 @@ def newest_states(
     keys, floor = key_names(len(layout.keys)), policy.truncated_at
     if floor is not None and policy.deletes is Deletes.HARD:
         all_effects = all_effects.where(F.col("sequence") >= floor)
-    states = latest(all_effects, keys, policy, has_key_changes=profile.has_key_changes, is_watched=is_watched)
+    states = latest(all_effects, keys, policy, has_key_changes=profile.has_key_changes)
     if floor is not None and policy.deletes is Deletes.SOFT:
         states = states.withColumn("is_deleted", F.col("is_deleted") | (F.col("sequence") < floor))
     return states
@@ -99,12 +98,16 @@ def _known() -> Column:
 
 
 def rows_to_merge(states: DataFrame, layout: Layout, policy: MergePolicy) -> DataFrame:
-    """Newest states (with `is_forced`) as rows for `merge_latest`, with `WATCHED` if they have these."""
-    watched = [name for name in WATCHED if name in states.columns]
-    return typed_rows(states, layout, "is_forced", *watched, are_marked=policy.has_partials)
+    """Newest states (with `is_forced`) as rows for `merge_latest`."""
+    return typed_rows(states, layout, "is_forced", are_marked=policy.has_partials)
 
 
-def rewrite(rows: DataFrame, path: str, layout: Layout, profile: Profile, policy: MergePolicy) -> None:
+def rewrite(rows: DataFrame, path: str, plan: Plan) -> None:
     """Rebuilds the replica from all its changes, in one commit."""
-    states = newest_states(effects(rows, layout.key_columns), layout, profile, policy)
-    replace_table(typed_rows(states.where("is_upsert"), layout).drop("is_upsert"), path, layout)
+    layout, policy = plan.layout, policy_of(plan.task, plan.profile)
+    if are_plain(plan, policy):
+        whole = plain_rows(plain_cells(rows, layout), layout, policy).where("is_upsert").drop("is_forced")
+    else:
+        states = newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
+        whole = typed_rows(states.where("is_upsert"), layout)
+    replace_table(whole.drop("is_upsert"), path, layout)

@@ -1,0 +1,182 @@
+"""The newest rows of changes that need no care: whole images, of which none changes its key.
+
+Most changes are like that. Each of them has one effect, on the key in its own image, so its cells are made
+once, before changes of one key meet: they serve as the key, show what does not fit, and are smaller to sort
+than images.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation, Window
+from pyspark.sql import functions as F
+
+from framework.config.tables import Deletes
+from framework.spark.session import is_connect
+from gold.changes.effects import ORDER, key_names
+from gold.changes.merge_policy import MergePolicy
+from gold.changes.wide_images import WIDE
+from gold.planning.plan import Plan
+from gold.schema.casting import fault, typed
+from gold.schema.layout import Layout
+from gold.writing.key_bounds import key_measures
+
+_SYSTEM = {
+    "_cdc_sequence": "sequence",
+    "_cdc_event_time": "event_time",
+    "_cdc_change_id": "change_id",
+}
+_LONGEST_WAIT = 5.0
+"""Seconds."""
+
+
+def are_plain(plan: Plan, policy: MergePolicy) -> bool:
+    """Whether `plain_rows` has what the general way (`gold.changes.latest`) would find.
+
+    Soft deletes keep the cells of the row before. Very wide images are faster to spread after the reduction.
+    """
+    return not (
+        policy.has_partials
+        or policy.deletes is Deletes.SOFT
+        or plan.profile.has_key_changes
+        or plan.former_keys is not None
+        or len(plan.layout.columns) >= WIDE
+    )
+
+
+def plain_cells(rows: DataFrame, layout: Layout) -> DataFrame:
+    """Row changes with their cells, for `plain_rows`.
+
+    Args:
+        rows: Row changes with current column names.
+        layout: The columns of the table, whose changes are plain.
+
+    Returns:
+        `sequence`, `event_time`, `change_id`, `rank` and `is_whole_change` as effects have them, `is_upsert`,
+        k0…, c0…, `is_faulty`: the change has a cell to list, and `is_bad`: it has no effect, because its key
+        is not there or does not fit.
+    """
+    is_delete = F.col("op") == "delete"
+    before_has_key = _has(F.col("before"), layout.keys)
+    image = F.when(is_delete & ~before_has_key, F.col("after")).otherwise(
+        F.when(is_delete, F.col("before")).otherwise(F.col("after"))
+    )
+    spread = rows.select(
+        "sequence",
+        "event_time",
+        "change_id",
+        F.when(is_delete, 2).otherwise(1).alias("rank"),
+        F.col("half").isNull().alias("is_whole_change"),
+        (~is_delete).alias("is_upsert"),
+        # bad values are looked for in the image before a delete, wherever its key is
+        (is_delete & F.col("before").isNotNull() & ~before_has_key).alias("has_other_image"),
+        image.alias("image"),
+    )
+    columns = list(enumerate(layout.columns))
+    texts = spread.select(
+        *(name for name in spread.columns if name != "image"),
+        _has(F.col("image"), layout.keys).alias("has_key"),
+        *(F.try_element_at("image", F.lit(column.name)).alias(f"t{i}") for i, column in columns),
+    )
+    cells = texts.select("*", *(typed(F.col(f"t{i}"), column.type).alias(f"c{i}") for i, column in columns))
+    at = {column.name: i for i, column in columns}
+    keys = [at[name] for name in layout.keys]
+    is_bad = reduce(lambda one, other: one | other, (_is_lost(i) for i in keys), ~F.col("has_key"))
+    tests = [
+        _is_lost(i) | (F.lit(False) if i in keys else _is_imprecise(F.col(f"t{i}"), column.type))
+        for i, column in columns
+        if column.type != "string"
+    ]
+    return cells.select(
+        *(name for name in texts.columns[:6]),
+        *(F.col(f"c{i}").alias(name) for i, name in zip(keys, key_names(len(keys)), strict=True)),
+        *(f"c{i}" for i, _ in columns),
+        reduce(lambda one, other: one | other, tests, is_bad | F.col("has_other_image")).alias("is_faulty"),
+        is_bad.alias("is_bad"),
+    )
+
+
+def _has(image: Column, names: tuple[str, ...]) -> Column:
+    """Whether an image has all these columns; never null."""
+    return F.coalesce(
+        reduce(lambda one, other: one & other, (F.map_contains_key(image, F.lit(name)) for name in names)),
+        F.lit(False),
+    )
+
+
+def _is_lost(number: int) -> Column:
+    return F.col(f"t{number}").isNotNull() & F.col(f"c{number}").isNull()
+
+
+def _is_imprecise(text: Column, kind: str) -> Column:
+    """Whether a cell that fits is listed nevertheless."""
+    return fault(text, kind).isNotNull() if kind in ("timestamp", "timestamp_ntz") else F.lit(False)
+
+
+def plain_rows(cells: DataFrame, layout: Layout, policy: MergePolicy) -> DataFrame:
+    """The newest row of each key, for `merge_latest` or `replace_table`.
+
+    Args:
+        cells: What `plain_cells` returns.
+        layout: The columns of the table.
+        policy: How deletes and truncates are treated.
+
+    Returns:
+        k0…, c0…, the system columns, `is_upsert` and `is_forced`.
+    """
+    keys = key_names(len(layout.keys))
+    effective = cells.where(~F.col("is_bad"))
+    if policy.truncated_at is not None:
+        effective = effective.where(F.col("sequence") >= policy.truncated_at)
+    if policy.deletes is Deletes.IGNORE:
+        effective = effective.where("is_upsert")
+    newest_first = Window.partitionBy(*keys).orderBy(*(F.col(name).desc() for name in ORDER))
+    newest = effective.withColumn("_place", F.row_number().over(newest_first)).where("_place = 1")
+    own = {**{name: F.col(column) for name, column in _SYSTEM.items()}, "_cdc_deleted": F.lit(False)}
+    return newest.select(
+        *keys,
+        "is_upsert",
+        F.lit(False).alias("is_forced"),
+        *layout.cells,
+        *(own[name].alias(name) for name in layout.system),
+    )
+
+
+class Facts:
+    """What Spark sees of changes on their way to a merge: no job of its own looks for it."""
+
+    def __init__(self, cells: DataFrame, layout: Layout) -> None:
+        """Prepares the look.
+
+        Args:
+            cells: What `plain_cells` returns.
+            layout: The columns of the table.
+        """
+        self._observation = None if is_connect(cells.sparkSession) else Observation()
+        self.cells = cells
+        if self._observation is None:
+            return
+        measures = [F.count(F.lit(1)).alias("changes"), F.max("is_faulty").alias("is_faulty")]
+        measures += key_measures(layout.key_columns, ~F.col("is_bad"))
+        self.cells = cells.observe(self._observation, *measures)
+
+    def seen(self) -> Mapping[str, Any] | None:
+        """What was seen by the first action; None where Spark does not say it.
+
+        `changes`, how many there are, `is_faulty`, whether one is, and what `key_measures` measures.
+        """
+        if self._observation is None or self._observation._jo is None:
+            return None
+        done, until = self._observation._jo.future(), time.monotonic() + _LONGEST_WAIT
+        while not done.isCompleted():
+            if time.monotonic() > until:
+                return None
+            time.sleep(0.005)
+        try:
+            return dict(self._observation.get)
+        except Exception:  # an action that tells nothing
+            return None
