@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from framework.errors import ConfigurationError, nearest
 
+_EXAMPLE = re.compile(r"\[bold\](.+?)\[/bold\]")
 _WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "not a whole number",
     "Input should be a valid integer": "not a whole number",
@@ -21,6 +23,8 @@ def wrong_arguments(error: Any, command: Sequence[str] = ()) -> ConfigurationErr
     context = error.ctx
     path = context.command_path if context is not None else " ".join(("mainstem", *command))
     advice = getattr(error, "advice", None) or f"`{path} --help` shows what it takes"
+    if type(error).__name__ == "MissingParameter":
+        advice = _with_example(advice, context)
     option = getattr(error, "option_name", None)
     found = _in_our_words(error.format_message())
     if option is not None and type(error).__name__ == "NoSuchOption":
@@ -31,6 +35,12 @@ def wrong_arguments(error: Any, command: Sequence[str] = ()) -> ConfigurationErr
         if context.parent is None and _is_of_a_command(option, context.command):
             advice = f"write options behind the command: `{path} COMMAND {option} …`"
     return ConfigurationError("WRONG_ARGUMENTS", found=_as_clause(found), where=path, action=advice)
+
+
+def _with_example(advice: str, context: Any) -> str:
+    """The advice, behind the first example of the command, if it has one."""
+    example = _EXAMPLE.search(getattr(context.command, "epilog", None) or "") if context is not None else None
+    return advice if example is None else f"for example `{example[1]}`; {advice}"
 
 
 def _is_of_a_command(option: str, program: Any) -> bool:

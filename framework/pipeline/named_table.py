@@ -39,7 +39,7 @@ def notes_on_name(tables: TableReader, config: Config, name: str | None) -> Iter
         close = nearest(name, known)
         yield (
             f"no table {name!r} is known yet{f' (did you mean {close}?)' if close else ''}: all that waits is"
-            " decoded first, since it may bring this table; Ctrl-C ends the run, and nothing is lost"
+            " decoded first, since it may bring this table; Ctrl-C ends this, and nothing is lost"
         )
 
 

@@ -189,6 +189,14 @@ def test_a_table_that_nobody_knows_is_told_before_what_waits_is_decoded(folder: 
     assert apply_waiting(config, "gold", "shop.item")[0][-1].tables[0].inserted == 1
 
 
+def test_a_plan_for_a_table_that_nobody_knows_says_so_before_spark_starts(folder: Path) -> None:
+    (folder / "landing/new.jsonl").write_text(json.dumps(message("INSERT", 9, after=item(9, "ink", 1.0))))
+    settle(folder)
+    found = command(folder, "plan", "--table", "shop.itme")
+    assert "note: no table 'shop.itme' is known yet (did you mean shop.item?)" in found.stderr
+    assert "JAVA_NOT_FOUND" in found.stderr
+
+
 def test_an_excluded_table_is_refused_before_anything_is_decoded(folder: Path) -> None:
     file = folder / "mainstem.yml"
     file.write_text(file.read_text() + "tables: [{match: shop.tmp_*, exclude: true}]\n")

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from framework.cli.options import Options
-from framework.cli.terminal import say, say_json
+from framework.cli.terminal import say, say_json, say_note
 from framework.naming import dotted_name
+from framework.pipeline.named_table import notes_without_session
 from framework.pipeline.plan import make_plan
 from framework.pipeline.session import read_config
 from framework.text.formatting import quantity
@@ -31,7 +32,9 @@ def run(options: Options) -> int:
     Returns:
         1 where a run could not read a source, 3 where it would park a table, else 0.
     """
-    plan = make_plan(read_config(options.config), options.table)
+    config = read_config(options.config)
+    say_note(notes_without_session(config, options.table))
+    plan = make_plan(config, options.table)
     if options.json:
         say_json(plan)
     else:

@@ -36,7 +36,11 @@ COMMANDS = command_line().commands
         (["sql", "SELECT 1", "--limt=3"], "no option --limt\n", "did you mean --limit? "),
         (["status", "everything"], "(everything)\n", "`mainstem status --help` shows"),
         (["status", "--xyz"], "no option --xyz\n", "do:    `mainstem status --help` shows"),
-        (["trace"], "missing argument 'TABLE'\n", "`mainstem trace --help` shows"),
+        (
+            ["trace"],
+            "missing argument 'TABLE'\n",
+            "for example `mainstem trace shop.orders id=17`; `mainstem trace --help` shows",
+        ),
         (["seed", "shop.orders", "--from", "f"], "missing option '--position'\n", "`mainstem seed --help`"),
         (["sql", "SELECT 1", "--limit", "ten"], "invalid value for '--limit'", "`mainstem sql --help`"),
         (["status", "--env", "A=1,B"], "'B' has no name and value", "write NAME=VALUE"),
