@@ -94,7 +94,7 @@ def commit_files(
     if not _takes_plain_files(attempt.metadata(), schema):
         return False
     once = commit.transaction
-    if once is not None and attempt.txnVersion(once.app_id) >= once.version:
+    if once is not None and _newest_version(attempt, once.app_id) >= once.version:
         return True
     actions = [] if once is None else [_once(once)]
     listed = attempt.metadata().configuration().get(STATISTICS)
@@ -148,6 +148,25 @@ def _transaction_of(spark: SparkSession, location: str) -> Any:
     none = jvm.scala.Option.empty()
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
     return log.startTransaction(none, none)
+
+
+def _newest_version(attempt: Any, app_id: str) -> int:
+    """The newest version of an application in a table, which the attempt checks again when it commits.
+
+    Delta looks it up in all that the table's log says, with jobs of several tenths of a second. The checksum
+    of a version usually has all applications.
+    """
+    checksum = attempt.snapshot().checksumOpt()
+    known = checksum.get().setTransactions() if checksum.isDefined() else checksum
+    if not known.isDefined():
+        return int(attempt.txnVersion(app_id))
+    attempt.readTxn().append(app_id)
+    found = known.get().iterator()
+    while found.hasNext():
+        transaction = found.next()
+        if transaction.appId() == app_id:
+            return int(transaction.version())
+    return -1
 
 
 def _once(transaction: Transaction) -> dict[str, Any]:

@@ -1,9 +1,13 @@
-"""The newest rows of a large table on a local file system, read in this process without a Spark job."""
+"""What the statistics of a large table on a local file system tell in this process, without a Spark job.
+
+They tell where its newest rows are, which are read here, and where it can have no rows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -39,6 +43,37 @@ def rows_above(
         return _rows_above(lake.location(table), least, schema, most)
     except Exception:  # Spark says what is wrong, if anything is
         return None
+
+
+def has_none_between(lake: Lakehouse, table: str, ends: Mapping[str, tuple[object, object]]) -> bool:
+    """Whether a table surely has no row whose columns are all between these ends, both included.
+
+    False where the statistics of its files do not show it, or are not read in this process.
+    """
+    if lake.added or not is_read_locally(lake):
+        return False
+    try:
+        from framework.lakehouse.local_reader import open_plain  # the package takes long to load
+
+        names = [f"{end}.{name}" for name in ends for end in ("min", "max")]
+        actions = pa.table(open_plain(lake.location(table)).get_add_actions(flatten=True))
+        if not actions.num_rows:
+            return True
+        files = actions.select(names).to_pylist()
+        return not any(
+            all(
+                _may_be_between(file[f"min.{name}"], file[f"max.{name}"], *between)
+                for name, between in ends.items()
+            )
+            for file in files
+        )
+    except Exception:  # Spark says what is wrong, if anything is
+        return False
+
+
+def _may_be_between(lowest: Any, highest: Any, low: Any, high: Any) -> bool:
+    """Whether values with these bounds may be between two ends; bounds that nobody noted are null."""
+    return (lowest is None or lowest <= high) and (highest is None or highest >= low)
 
 
 def _rows_above(

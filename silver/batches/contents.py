@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
@@ -23,12 +24,16 @@ from silver.changes.batch_summary import GROUPED_BY, OPEN_HALF, summary_of
 from silver.changes.change_measures import MEASURED_BY, Numeric
 from silver.changes.staged_rows import STAGED
 
+pc: Any = pyarrow.compute
 _ADDED = (
     "rows", "merged", "snapshots", "messages", "halves", "servers", "ambiguous_positions", "in_partitions",
 )  # fmt: skip
 _ENDS: Mapping[str, Callable[..., Any]] = {
     "min_sequence": min, "max_sequence": max, "min_event_time": min, "max_event_time": max,
+    "min_place": min, "server_sequence": max,
 }  # fmt: skip
+_LISTS = ("schemas", "evidence")
+_TIMES = ("min_event_time", "max_event_time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +162,9 @@ def read_contents(decoded: DataFrame) -> Contents:
         .groupBy(*GROUPED_BY)
         .agg(
             *(F.sum(name).alias(name) for name in _ADDED),
-            *(F.min(name).alias(name) for name in ("min_sequence", "min_event_time", "min_place")),
-            *(F.max(name).alias(name) for name in ("max_sequence", "max_event_time")),
+            *((F.min if end is min else F.max)(name).alias(name) for name, end in _ENDS.items()),
             F.max_by("server", "server_sequence").alias("server"),
-            F.max("server_sequence").alias("server_sequence"),
-            *(F.flatten(F.collect_set(name)).alias(name) for name in ("schemas", "evidence")),
+            *(F.flatten(F.collect_set(name)).alias(name) for name in _LISTS),
             F.collect_list("measures").alias("measures"),
         )
         .collect()
@@ -169,6 +172,25 @@ def read_contents(decoded: DataFrame) -> Contents:
     found = [Row(**{**row.asDict(), "measures": _joined(row["measures"])}) for row in found]
     extents = summaries.select(F.inline("summary.extents")).collect()
     return _contents(found, [Extent(*row) for row in extents])
+
+
+def contents_of_summaries(summaries: pa.ChunkedArray[Any]) -> Contents:
+    """The same in this process, where the summaries are few."""
+    column: Any = summaries.drop_null().combine_chunks()
+    groups, extents = (
+        pa.Table.from_struct_array(pc.list_flatten(pc.struct_field(column, name)))
+        for name in ("groups", "extents")
+    )
+    return _contents(_merged(_group_rows(groups)), [Extent(**row) for row in extents.to_pylist()])
+
+
+def _group_rows(groups: pa.Table) -> list[Row]:
+    """Groups (GROUPS) as rows, with times as Spark gives them."""
+    to_time = TimestampType().fromInternal
+    for name in _TIMES:
+        place = groups.schema.get_field_index(name)
+        groups = groups.set_column(place, name, groups.column(place).cast(pa.int64()))
+    return [Row(**{**row, **{name: to_time(row[name]) for name in _TIMES}}) for row in groups.to_pylist()]
 
 
 def _merged(counts: Sequence[Row]) -> list[Row]:
@@ -180,13 +202,14 @@ def _merged(counts: Sequence[Row]) -> list[Row]:
 
 
 def _one_of(rows: Sequence[Row]) -> Row:
-    sums = ("rows", "merged", "snapshots")
-    newest = max(rows, key=lambda row: row["server_sequence"] or "")
-    found = {name: sum(row[name] for row in rows) for name in sums}
+    found: dict[str, Any] = {name: sum(row[name] for row in rows) for name in _ADDED}
     for name, choose in _ENDS.items():
         found[name] = choose((row[name] for row in rows if row[name] is not None), default=None)
-    measures = _joined([row["measures"] or "" for row in rows])
-    return Row(**{**rows[0].asDict(), **found, "server": newest["server"], "measures": measures})
+    for name in _LISTS:
+        found[name] = sorted({value for row in rows for value in row[name] or ()})
+    found["server"] = max(rows, key=lambda row: row["server_sequence"] or "")["server"]
+    found["measures"] = _joined([row["measures"] or "" for row in rows])
+    return Row(**{**rows[0].asDict(), **found})
 
 
 def _joined(texts: Sequence[str]) -> str | None:
@@ -206,15 +229,7 @@ def contents_of(rows: Iterable[pa.RecordBatch], believable: int | None) -> Conte
         return _contents((), ())
     (batch,) = table.to_batches()
     groups, extents = summary_of(batch, believable)
-    for name in ("min_event_time", "max_event_time"):
-        place = groups.schema.get_field_index(name)
-        groups = groups.set_column(place, name, groups.column(place).cast(pa.int64()))
-    to_time = TimestampType().fromInternal
-    found = [
-        Row(**{**row, **{name: to_time(row[name]) for name in ("min_event_time", "max_event_time")}})
-        for row in groups.to_pylist()
-    ]
-    return _contents(found, [Extent(**row) for row in extents.to_pylist()])
+    return _contents(_group_rows(groups), [Extent(**row) for row in extents.to_pylist()])
 
 
 def _contents(groups: Sequence[Row], extents: Sequence[Extent]) -> Contents:

@@ -9,8 +9,10 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
+from pyarrow import parquet
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -19,7 +21,7 @@ from framework.lakehouse.task_files import counted, is_shared
 from framework.spark.local_frame import local_frame
 from silver.batches import encodings
 from silver.batches.arrival import BatchExtent, message_bytes
-from silver.batches.contents import Contents, contents_of, read_contents
+from silver.batches.contents import Contents, contents_of, contents_of_summaries, read_contents
 from silver.batches.run_state import RunState
 from silver.batches.seed_plans import plans_with_seeds
 from silver.batches.staged_files import FILES, ArrowFunction, into_parquet, read_staged
@@ -31,6 +33,8 @@ from silver.epochs.event_clock import newest_believable
 FEW_MESSAGES = 5_000
 FEW_BYTES = 8 * 1024 * 1024
 """Up to this number of messages, and of bytes in them, a batch is decoded in this process."""
+_FEW_SUMMARY_BYTES = 4 * 1024 * 1024
+"""Files of summaries with so few bytes are read in this process."""
 _Decode = Callable[[], tuple[DataFrame, Contents]]
 
 
@@ -70,12 +74,20 @@ def decode(messages: DataFrame, state: RunState) -> DataFrame:
 
 
 def for_arrow(messages: DataFrame) -> DataFrame:
-    """The messages with an empty list of headers where they have none.
+    """The messages with what the decoder needs of them, as far as it costs time to hand it over.
 
-    Spark looks at the size of an Arrow batch after each row. Then it goes through the rows since the last one
-    that has a list: without any, that is the square of their number.
+    They have an empty list of headers where they have none. Spark looks at the size of an Arrow batch after
+    each row. Then it goes through the rows since the last one that has a list: without any, that is the
+    square of their number. File and line are looked at only beside headers.
     """
-    return messages.withColumn("headers", F.coalesce("headers", F.array().cast(HEADERS)))
+    has_headers = F.size("headers") > 0  # false for null
+    return messages.withColumns(
+        {
+            "headers": F.coalesce("headers", F.array().cast(HEADERS)),
+            "file": F.when(has_headers, F.col("file")),
+            "line": F.when(has_headers, F.col("line")),
+        }
+    )
 
 
 def _into_files(
@@ -120,13 +132,20 @@ def _file_rows(place: str, rows: DataFrame, write: ArrowFunction) -> Contents:
     named = ", ".join(f"{name} string" for name in FILES)
     schema, summaries = f"{named}, {SUMMARY_DDL}", os.path.join(place, "summaries")
     rows.mapInArrow(write, schema).write.parquet(summaries)
-    written = rows.sparkSession.read.schema(schema).parquet(summaries)
-    # a task that failed and was repeated may have left a file
-    found = written.select(*FILES).distinct().collect()
+    # a task that failed and was repeated may have left a file in the folder of rows
+    if sum(file.stat().st_size for file in Path(summaries).iterdir()) <= _FEW_SUMMARY_BYTES:
+        few = parquet.read_table(summaries, coerce_int96_timestamp_unit="us")
+        contents = contents_of_summaries(few.column("summary"))
+        named_files = [few.column(name).to_pylist() for name in FILES]
+    else:
+        written = rows.sparkSession.read.schema(schema).parquet(summaries)
+        contents = read_contents(written)
+        found = written.select(*FILES).distinct().collect()
+        named_files = [[row[name] for row in found] for name in FILES]
     whole, halves, refused = (
-        tuple(sorted({row[name] for row in found if row[name] is not None})) for name in FILES
+        tuple(sorted({str(file) for file in files if file is not None})) for files in named_files
     )
-    return replace(read_contents(written), files=whole, half_files=halves, refused_files=refused)
+    return replace(contents, files=whole, half_files=halves, refused_files=refused)
 
 
 def messages_decoded(place: str) -> int:

@@ -6,17 +6,23 @@ Each function reads the committed rows and writes so that a repeat changes nothi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts import dismissals
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import QUARANTINE_TABLE
-from framework.contracts.table_schemas import MESSAGE_ID
+from framework.contracts.table_schemas import MESSAGE_ID, QUARANTINE
+from framework.lakehouse.file_commits import Commit, commit_files
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
+from framework.lakehouse.recent_rows import has_none_between
 from silver.batches.landings import SAME_MESSAGE
 from silver.batches.staged_files import read_refused
 from silver.changes.staged_rows import OF_FIRST_LANDING
@@ -47,19 +53,41 @@ def merge_quarantine(
         count: How many rows of the batch are quarantined.
         files: Files that tasks have written (`staged_files`). If they have so many messages, they have all.
     """
-    is_filed = count == sum(parquet.read_metadata(file).num_rows for file in files)
-    refused = (
-        read_refused(committed.sparkSession, files) if is_filed else _refused(committed, messages, count)
-    )
-    rows = refused.select(
-        "topic", "partition", "offset", "ordinal", "source", "format", "reason", "detail", "key", "value",
-        F.col("seen").alias("first_seen_at"), F.col("seen").alias("last_seen_at"),
-        F.lit(False).alias("is_resolved"), "batch", "epoch",
-        *not_dismissed(),
-    )  # fmt: skip
+    spark = committed.sparkSession
+    if files and count == sum(parquet.read_metadata(file).num_rows for file in files):
+        if _append_files(spark, lake, files):
+            return
+        rows = read_refused(spark, files)
+    else:
+        rows = _refused(committed, messages, count).select(
+            "topic", "partition", "offset", "ordinal", "source", "format", "reason", "detail", "key", "value",
+            F.col("seen").alias("first_seen_at"), F.col("seen").alias("last_seen_at"),
+            F.lit(False).alias("is_resolved"), "batch", "epoch",
+            *not_dismissed(),
+        )  # fmt: skip
     merge = Merge(lake.location(QUARANTINE_TABLE), rows, SAME_MESSAGE + " AND t.ordinal <=> s.ordinal")
     # a replay may take a half out of quarantine; it may be refused again when its other half comes
     merge.update(REOPENED, "t.is_resolved AND t.batch < s.batch").insert_all().execute()
+
+
+def _append_files(spark: SparkSession, lake: Lakehouse, files: Sequence[str]) -> bool:
+    """Makes these files part of the table; returns whether it surely has none of their messages.
+
+    A batch is given its files only by the process that has just committed it, so nothing appends them again.
+    """
+    found = pa.concat_tables([parquet.read_table(file, columns=["topic", "offset"]) for file in files])
+    if any(column.null_count for column in found.columns):
+        return False
+    ends = {
+        name: (end["min"].as_py(), end["max"].as_py())
+        for name in found.column_names
+        for end in (pc.min_max(found.column(name)),)
+    }
+    if not has_none_between(lake, QUARANTINE_TABLE, ends):
+        near = reduce(and_, (F.col(name).between(*between) for name, between in ends.items()))
+        if not lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where(near).isEmpty():
+            return False
+    return commit_files(spark, lake.location(QUARANTINE_TABLE), QUARANTINE, files, Commit())
 
 
 def _refused(committed: DataFrame, messages: DataFrame, count: int) -> DataFrame:

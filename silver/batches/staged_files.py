@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from framework.contracts.table_schemas import CHANGES
+from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.task_files import TaskCounter, TaskFile
 from silver.changes.staged_rows import STAGED
 
@@ -46,17 +47,8 @@ _FILED = pa.schema(
 )
 """The columns of a file."""
 _OF_ROW = ("source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "epoch")
-_OF_MESSAGE: list[Any] = [
-    pa.field("key", pa.binary()),
-    pa.field("value", pa.binary()),
-    pa.field("seen", pa.timestamp("us", tz="UTC")),
-]
-REFUSED = pa.schema([*(STAGED.field(name) for name in _OF_ROW), *_OF_MESSAGE, _BATCH])
-"""The columns of a file with quarantined messages: their bytes among them, and when they landed (`seen`)."""
-_REFUSED_DDL = (
-    "source string, format string, topic string, `partition` int, offset bigint, ordinal int, reason string, "
-    "detail string, epoch int, key binary, value binary, seen timestamp, batch bigint"
-)
+REFUSED = to_arrow_schema(QUARANTINE)
+"""The columns of a file with quarantined messages: those of `silver/quarantine`."""
 _MESSAGE = ("source", "topic", "partition", "offset")
 _DIFFER = ("change_id", "sequence", "event_time", "offset", "before", "after", _own("position"))
 _DICTIONARIES: Any = [
@@ -154,11 +146,20 @@ def _refused(batch: pa.RecordBatch, messages: pa.RecordBatch, number: int) -> pa
     origins = [found.get(place, []) for place in _places(rows)]
     rows = rows.filter(pa.array([len(places) == 1 for places in origins]))
     taken = pa.array([places[0] for places in origins if len(places) == 1], pa.int64())
-    bytes_of = first.select(["key", "value", "ingested_at"]).take(taken)
-    batches: Any = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
-    columns: list[Any] = [*rows.select(list(_OF_ROW)).columns, *bytes_of.columns, batches]
+    of_message = first.select(["key", "value", "ingested_at"]).take(taken)
+    made: dict[str, Any] = {
+        **{name: rows.column(name) for name in _OF_ROW},
+        **{name: of_message.column(name) for name in ("key", "value")},
+        **dict.fromkeys(("first_seen_at", "last_seen_at"), of_message.column("ingested_at")),
+        "is_resolved": pa.repeat(pa.scalar(False), rows.num_rows),
+        "batch": pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows),
+    }
     return pa.RecordBatch.from_arrays(
-        [column.cast(field.type) for column, field in zip(columns, REFUSED, strict=True)], schema=REFUSED
+        [
+            made[field.name].cast(field.type) if field.name in made else pa.nulls(rows.num_rows, field.type)
+            for field in REFUSED
+        ],
+        schema=REFUSED,
     )
 
 
@@ -169,7 +170,7 @@ def _places(rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 def read_refused(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     """The quarantined messages (REFUSED) of files."""
-    return spark.read.schema(_REFUSED_DDL).parquet(*files)
+    return spark.read.schema(QUARANTINE).parquet(*files)
 
 
 def read_staged(spark: SparkSession, files: Iterable[str]) -> DataFrame:

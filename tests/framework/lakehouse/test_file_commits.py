@@ -13,8 +13,9 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
+from framework.lakehouse import file_commits
 from framework.lakehouse.commits import newest_commits
-from framework.lakehouse.file_commits import Commit, commit_files
+from framework.lakehouse.file_commits import Commit, _newest_version, _transaction_of, commit_files
 from framework.lakehouse.lakehouse import Lakehouse, Transaction, sql_name
 from framework.spark.session import is_connect
 
@@ -90,6 +91,39 @@ def test_files_of_one_transaction_are_committed_once(
     assert rows_of(spark, lake) == [(1, "a"), (1, "a")]
     lake.append(spark.createDataFrame([], SCHEMA), NAME, Transaction("a", 2))
     assert rows_of(spark, lake) == [(1, "a"), (1, "a")]
+
+
+def test_a_transaction_that_another_process_commits_meanwhile_is_not_committed_twice(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert commit(spark, lake, written(tmp_path, (0, "first")), version=0)
+    add = file_commits._add
+
+    def meet_another(file: Path, statistics: tuple[str, ...]) -> dict[str, Any]:
+        lake.append(spark.createDataFrame([(1, "other", None)], SCHEMA), NAME, Transaction("a", 1))
+        return add(file, statistics)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_commits, "_add", meet_another)
+        with pytest.raises(Exception, match=r"ConcurrentTransaction|CONCURRENT_TRANSACTION"):
+            commit(spark, lake, written(tmp_path, (1, "mine")))
+    assert commit(spark, lake, written(tmp_path, (1, "mine")))
+    assert rows_of(spark, lake) == [(0, "first"), (1, "other")]
+
+
+@pytest.mark.parametrize("has_checksums", [True, False])
+def test_the_versions_of_many_applications_are_told_apart(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path, has_checksums: bool
+) -> None:
+    for number in range(3):
+        once = Commit(Transaction(f"app{number}", number), None)
+        assert commit_files(spark, lake.location(NAME), SCHEMA, [written(tmp_path, (number, None))], once)
+    if not has_checksums:
+        for checksum in Path(lake.location(NAME), "_delta_log").glob("*.crc"):
+            checksum.unlink()
+        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    attempts = [_transaction_of(spark, lake.location(NAME)) for _ in range(4)]
+    assert [_newest_version(attempt, f"app{n}") for n, attempt in enumerate(attempts)] == [0, 1, 2, -1]
 
 
 def test_the_statistics_are_bounds_that_skip_no_row(

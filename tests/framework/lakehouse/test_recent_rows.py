@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
-from framework.lakehouse.recent_rows import rows_above
+from framework.lakehouse.recent_rows import has_none_between, rows_above
 
 MANY = (100, 10_000_000)
 
@@ -81,3 +81,31 @@ def test_a_server_or_a_catalog_is_asked_by_spark(lake: Lakehouse, monkeypatch: p
     assert rows_above(Lakehouse(lake.root, "main"), CHANGES_TABLE, ("batch", 1), CHANGES, MANY) is None
     monkeypatch.setenv("SPARK_REMOTE", "sc://elsewhere")
     assert rows_above(lake, CHANGES_TABLE, ("batch", 1), CHANGES, MANY) is None
+
+
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        ({"batch": (3, 9)}, True),
+        ({"batch": (-4, -1)}, True),
+        ({"batch": (2, 9)}, False),
+        ({"batch": (1, 1)}, False),
+        # one file has changes 7 and 8, of the batches 0 and 2
+        ({"batch": (1, 1), "change_id": ("7", "7")}, False),
+        ({"batch": (1, 1), "change_id": ("80", "9")}, True),
+        ({"batch": (0, 9), "source": ("a", "m")}, True),
+        ({"batch": (0, 9), "source": ("m", "z")}, False),
+        ({"batch": (0, 9), "database": ("m", "z")}, False),  # all null: no bounds
+    ],
+)
+def test_statistics_show_where_no_row_can_be(
+    lake: Lakehouse, ends: dict[str, tuple[object, object]], found: bool
+) -> None:
+    assert has_none_between(lake, CHANGES_TABLE, ends) is found
+
+
+def test_what_this_process_cannot_read_may_have_rows(spark: SparkSession, lake: Lakehouse) -> None:
+    assert not has_none_between(lake, "silver/missing", {"batch": (9, 9)})
+    assert not has_none_between(lake, CHANGES_TABLE, {"after": ("x", "y")})
+    lake.create(spark, "silver/empty", CHANGES)
+    assert has_none_between(lake, "silver/empty", {"batch": (0, 9)})

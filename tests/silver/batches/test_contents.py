@@ -8,11 +8,20 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from silver.batches import batch_counts
-from silver.batches.contents import Contents, Extent, contents_of, falls, may_hold_repeats, read_contents
+from silver.batches.contents import (
+    Contents,
+    Extent,
+    contents_of,
+    contents_of_summaries,
+    falls,
+    may_hold_repeats,
+    read_contents,
+)
 from silver.batches.outcomes import duplicate_ids, has_ambiguous_position
 from silver.changes.batch_summary import GROUPED_BY, OPEN_HALF, SUMMARY_DDL, with_summaries
 from silver.changes.staged_rows import STAGED, STAGED_DDL, Row, staged_batch, staged_table
@@ -200,6 +209,15 @@ def test_summaries_of_arrow_batches_say_what_a_look_at_all_rows_says(
     frame.write.parquet(str(tmp_path / "staged"))
     stored = read_contents(spark.read.schema(frame.schema).parquet(str(tmp_path / "staged")))
     assert by_group(stored) == by_group(here)
+    read = parquet.read_table(tmp_path / "staged", coerce_int96_timestamp_unit="us")
+    same = contents_of_summaries(read.column("summary"))
+    assert {at: {**cells, "server": None} for at, cells in by_group(same).items()} == {
+        at: {**cells, "server": None} for at, cells in by_group(stored).items()
+    }
+    assert (same.falls, same.may_hold_repeats) == (stored.falls, stored.may_hold_repeats)
+    assert {s.source: s for s in same.sources} == {s.source: s for s in stored.sources}
+    measured = {tuple(g[name] for name in GROUPED_BY): g["measures"] for g in stored.counts}
+    assert {tuple(g[name] for name in GROUPED_BY): g["measures"] for g in same.counts} == measured
     assert (stored.schemas, stored.evidence) == (here.schemas, here.evidence)
     assert stored.falls == {source: fall for source, fall in here.falls.items() if source in stored.falls}
     assert {s.source: s for s in stored.sources} == {s.source: s for s in here.sources}
