@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from bronze.checkpoint import SourcesWithMessages, load_state, save_state, sources_with_messages
-from bronze.landing import count_landed, land
+from bronze.landing import count_landed, land, staging
 from bronze.source import Discovery, Feed, SourceKind
 from bronze.sources import KINDS
 from framework.config.model import Config
 from framework.config.sources import Source
 from framework.errors import MainstemError, cause_of
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.task_files import counted
 from framework.pipeline.progress import Progress
 
 THREADS = 4
@@ -112,6 +113,7 @@ def _land_source(
                 if discovery.files:
                     progress.expect("files", discovery.files)
                     progress.expect("bytes", discovery.size)
+                    progress.watch("bytes", lambda: (counted(staging(feed)), 0))
                 topics = land(spark, feed, kind, landed_sources, progress)
                 facts |= {"topics": ", ".join(topics)} if topics else {}
             if discovery.state != state:

@@ -21,7 +21,7 @@ from framework.errors import as_raised
 from framework.lakehouse.commits import newest_commits
 from framework.lakehouse.file_commits import Commit, commit_files, takes_files
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
-from framework.lakehouse.task_files import counted, is_shared
+from framework.lakehouse.task_files import is_shared
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
@@ -62,8 +62,6 @@ def land(
     )
     if report is not None:
         report.watch("offsets", lambda: offsets_read(progress_reports(query)))
-        if is_shared(spark, staging(feed)):
-            report.watch("bytes", lambda: (counted(staging(feed)), 0))
     try:
         query.awaitTermination()
     except PySparkException as error:

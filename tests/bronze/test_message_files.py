@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import parquet
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from bronze import landing
 from bronze.files import message_files, sections
-from bronze.job import run_bronze
+from bronze.job import land_sources, run_bronze
 from bronze.landing import staging
 from bronze.source import Feed
 from bronze.sources import files
@@ -26,6 +27,7 @@ from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
 from silver.layer import LAYER as SILVER
 from tests.bronze.conftest import run_source
+from tests.jobs import jobs
 
 Drop = Callable[..., Path]
 Landed = Callable[..., list[tuple[object, ...]]]
@@ -33,18 +35,18 @@ WAYS = ("spark", "tasks", "process")
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers", "file", "line")
 
 
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Who writes the messages."""
+@pytest.fixture
+def one_disk(spark: SparkSession) -> None:
+    """Tasks and this process see the same folders: else there is one way only, which other tests take."""
     if is_connect(spark):
         pytest.skip("on Spark Connect only Spark writes files")
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest, one_disk: None, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Who writes the messages."""
     set_way(monkeypatch, request.param)
     return str(request.param)
-
-
-def jobs(spark: SparkSession) -> int:
-    """How many jobs the session has run."""
-    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def set_way(patch: pytest.MonkeyPatch, way: str) -> None:
@@ -52,11 +54,10 @@ def set_way(patch: pytest.MonkeyPatch, way: str) -> None:
     patch.setattr(files, "_FEW_BYTES", 0 if way == "tasks" else 8 * 1024**2)
 
 
+@pytest.mark.usefixtures("one_disk")
 def test_all_ways_write_the_same_messages(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark writes files")
     monkeypatch.setattr(sections, "SECTION_BYTES", 1_000)
     monkeypatch.setattr(message_files, "_GROUP", (7, 500))
     drop("large.txt", b"\n".join(b"message %04d" % number for number in range(1, 301)))
@@ -130,9 +131,8 @@ def test_a_table_that_takes_no_files_gets_rows(
     assert [row[2] for row in landed(feed)] == [b"1", b"2", b"3"]
 
 
+@pytest.mark.usefixtures("one_disk")
 def test_few_messages_land_without_a_spark_job(spark: SparkSession, feed: Feed, drop: Drop) -> None:
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark writes files")
     drop("a.txt", b"1")
     run_source(spark, feed)
     drop("b.txt", b"2\n3")
@@ -141,11 +141,31 @@ def test_few_messages_land_without_a_spark_job(spark: SparkSession, feed: Feed, 
     assert jobs(spark) - before <= 2  # the stream over the log of files
 
 
+def test_a_source_without_files_shows_no_bytes(
+    spark: SparkSession, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = spark.createDataFrame(
+        [("v", "t", 0, 1)], "value string, topic string, partition int, offset bigint"
+    )
+    rows.write.format("delta").save(str(tmp_path / "raw"))
+    table = feed.source.model_copy(update={"files": None, "table": str(tmp_path / "raw")})
+    progress, seen = Progress(), list[set[str]]()
+    progress.begin("bronze")
+    append = landing.append_part
+
+    def look_and_append(*given: Any) -> None:
+        seen.append(set(progress.snapshot()[-1].counts))
+        append(*given)
+
+    monkeypatch.setattr(landing, "append_part", look_and_append)
+    assert land_sources(spark, [replace(feed, source=table)], progress).sources[0].error is None
+    assert seen == [set()]
+
+
+@pytest.mark.usefixtures("one_disk")
 def test_bytes_are_shown_while_tasks_read_them(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark writes files")
     folder = tmp_path / "landing"
     folder.mkdir()
     (folder / "a.txt").write_bytes(b"line\n" * 1_000)
@@ -157,9 +177,9 @@ def test_bytes_are_shown_while_tasks_read_them(
     progress.begin("bronze")
     commit = file_commits.commit_files
 
-    def look_and_commit(*given: object) -> bool:
+    def look_and_commit(*given: Any) -> bool:
         seen.append(progress.snapshot()[-1].counts["bytes"].done)
-        return bool(commit(*given))  # type: ignore[arg-type]
+        return bool(commit(*given))
 
     monkeypatch.setattr(landing, "commit_files", look_and_commit)
     assert not run_bronze(spark, Lakehouse(config.root), config, "run-1", progress).errors

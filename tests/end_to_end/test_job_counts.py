@@ -15,6 +15,7 @@ from framework.pipeline.session import open_pipeline
 from framework.spark.session import is_connect
 from tests.benchmarks import feeds
 from tests.end_to_end.random_wires import blob
+from tests.jobs import jobs
 
 MOST_JOBS = {"bronze": 2, "silver": 5, "gold": 15, "quality": 0}
 """For one source and three tables; each table adds its MERGE (5 jobs) to gold."""
@@ -34,18 +35,17 @@ def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_pat
     if is_connect(spark):
         pytest.skip("the jobs of a server are counted there")
     config = feeds.config(tmp_path / "pipeline", ["datahub_blob"])
-    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
     counted: dict[str, int] = {}
     with open_pipeline(config, is_exclusive=True) as (lake, session):
         for number in range(3):
             _land(tmp_path / "pipeline", number)
             run = Run(session, lake, config, f"run-{number}")
             for layer in installed_layers():
-                before = scheduler.numTotalJobs()
+                before = jobs(spark)
                 report = layer.run(run)
                 assert not report.errors
                 if layer.name == "gold":
                     expected = (0, 20) if number else (20, 0)
                     assert [(line.inserted, line.updated) for line in report.tables] == [expected] * 3
-                counted[layer.name] = scheduler.numTotalJobs() - before
+                counted[layer.name] = jobs(spark) - before
     assert {name: count for name, count in counted.items() if count > MOST_JOBS[name]} == {}

@@ -14,6 +14,7 @@ from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.lakehouse.log_rows import append_rows
 from framework.spark.local_frame import local_frame
 from framework.spark.session import is_connect
+from tests.jobs import jobs
 
 NAME = "ops/things"
 SCHEMA = "number bigint, text string, at timestamp, names array<string>"
@@ -23,10 +24,6 @@ MOMENT = datetime(9999, 12, 31, 23, 59, 59, 999_999)
 @pytest.fixture
 def lake(tmp_path: Path) -> Lakehouse:
     return Lakehouse(str(tmp_path / "lakehouse"))
-
-
-def jobs(spark: SparkSession) -> int:
-    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def rows_of(spark: SparkSession, lake: Lakehouse) -> list[tuple[Any, ...]]:
