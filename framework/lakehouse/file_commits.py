@@ -222,7 +222,8 @@ def _bounds(lows: Sequence[Any], highs: Sequence[Any]) -> tuple[int, int] | tupl
     if isinstance(low, str):
         is_long = len(high) > _LONGEST_BOUND
         return low[:_LONGEST_BOUND], high[:_LONGEST_BOUND] + _HIGHEST_CHARACTER if is_long else high
-    if not isinstance(low, datetime) or not {low.year, high.year} <= set(_CERTAIN_YEARS):
+    is_moment = isinstance(low, datetime) and low.tzinfo is not None
+    if not is_moment or low.year not in _CERTAIN_YEARS or high.year not in _CERTAIN_YEARS:
         return None
     # the log has milliseconds
     high += timedelta(microseconds=-high.microsecond % 1000)

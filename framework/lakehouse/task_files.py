@@ -53,6 +53,7 @@ class TaskFile:
         self._folder, self._schema, self._dictionaries = folder, schema, dictionaries
         self._most_rows, self._most_bytes = group
         self._waiting: list[pa.RecordBatch] = []
+        self._waiting_rows = self._waiting_bytes = 0  # kept: a task of many small files has many batches
         self._writer: parquet.ParquetWriter | None = None
         self.path: str | None = None
         self.rows = 0
@@ -74,8 +75,9 @@ class TaskFile:
             self.path = os.path.join(self._folder, f"{uuid.uuid4().hex}.parquet")
         self.rows += rows.num_rows
         self._waiting.append(rows)
-        count = sum(batch.num_rows for batch in self._waiting)
-        if count >= self._most_rows or sum(batch.nbytes for batch in self._waiting) >= self._most_bytes:
+        self._waiting_rows += rows.num_rows
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_rows >= self._most_rows or self._waiting_bytes >= self._most_bytes:
             self._write_group()
 
     def _write_group(self) -> None:
@@ -85,7 +87,7 @@ class TaskFile:
         if self._writer is None:
             self._writer = parquet.ParquetWriter(self.path, self._schema, use_dictionary=self._dictionaries)
         self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema), self._most_rows)
-        self._waiting = []
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
 
 
 class TaskCounter:

@@ -12,6 +12,8 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+TIMES = ("timestamp", "timestamp_ntz")
+"""The types with a time of day, whose cells may be listed although they fit (`is_imprecise`)."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 # Patterns end in \z: in Java, $ also matches before a line break at the end, which Spark's casts then trim.
 _FLOAT = r"^(-?(\d+(\.\d*)?([eE][+-]?\d+)?|Infinity)|NaN)\z"
@@ -28,7 +30,7 @@ def typed(text: Column, kind: str) -> Column:
         return text
     if kind == "boolean":
         return F.when(text == "true", F.lit(True)).when(text == "false", F.lit(False))
-    if kind in ("timestamp", "timestamp_ntz"):
+    if kind in TIMES:
         zone = "Z" if kind == "timestamp" else ""
         is_longer = F.length(text) > _LONGEST_STAMP + len(zone)
         cut = F.when(is_longer, F.regexp_replace(text, r"(\.\d{6})\d+", "$1")).otherwise(text)
@@ -69,6 +71,9 @@ def fault(text: Column, kind: str) -> Column:
     if kind == "string":
         return F.lit(None).cast("string")
     bad = F.when(text.isNotNull() & typed(text, kind).isNull(), F.lit("bad_value"))
-    if kind in ("timestamp", "timestamp_ntz"):
-        return F.coalesce(bad, F.when(text.rlike(r"\.\d{6}\d*[1-9]\d*Z?$"), F.lit("precision")))
-    return bad
+    return F.coalesce(bad, F.when(is_imprecise(text), F.lit("precision"))) if kind in TIMES else bad
+
+
+def is_imprecise(text: Column) -> Column:
+    """Whether a time has digits beyond microseconds; null where the text is null."""
+    return text.rlike(r"\.\d{6}\d*[1-9]\d*Z?$")

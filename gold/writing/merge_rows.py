@@ -75,7 +75,7 @@ def rows_to_merge(
             refolded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True
         )
     refuse_failing_rows(states, layout, task.gates, task.name.table)
-    return replica.rows_to_merge(states, layout, policy), None
+    return replica.typed_rows(states, layout, "is_forced", are_marked=policy.has_partials), None
 
 
 def merge_many(

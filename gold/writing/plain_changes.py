@@ -21,10 +21,11 @@ from gold.changes.effects import ORDER, key_names
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.wide_images import WIDE
 from gold.planning.plan import Plan
-from gold.schema.casting import fault, typed
+from gold.schema.casting import TIMES, is_imprecise, typed
 from gold.schema.layout import Layout
 from gold.writing.key_bounds import key_measures
 
+_OF_CHANGE = ("sequence", "event_time", "change_id", "rank", "is_whole_change", "is_upsert")
 _SYSTEM = {
     "_cdc_sequence": "sequence",
     "_cdc_event_time": "event_time",
@@ -62,9 +63,7 @@ def plain_cells(rows: DataFrame, layout: Layout) -> DataFrame:
     """
     is_delete = F.col("op") == "delete"
     before_has_key = _has(F.col("before"), layout.keys)
-    image = F.when(is_delete & ~before_has_key, F.col("after")).otherwise(
-        F.when(is_delete, F.col("before")).otherwise(F.col("after"))
-    )
+    image = F.when(is_delete & before_has_key, F.col("before")).otherwise(F.col("after"))
     spread = rows.select(
         "sequence",
         "event_time",
@@ -78,7 +77,8 @@ def plain_cells(rows: DataFrame, layout: Layout) -> DataFrame:
     )
     columns = list(enumerate(layout.columns))
     texts = spread.select(
-        *(name for name in spread.columns if name != "image"),
+        *_OF_CHANGE,
+        "has_other_image",
         _has(F.col("image"), layout.keys).alias("has_key"),
         *(F.try_element_at("image", F.lit(column.name)).alias(f"t{i}") for i, column in columns),
     )
@@ -86,13 +86,14 @@ def plain_cells(rows: DataFrame, layout: Layout) -> DataFrame:
     at = {column.name: i for i, column in columns}
     keys = [at[name] for name in layout.keys]
     is_bad = reduce(lambda one, other: one | other, (_is_lost(i) for i in keys), ~F.col("has_key"))
-    tests = [
-        _is_lost(i) | (F.lit(False) if i in keys else _is_imprecise(F.col(f"t{i}"), column.type))
+    tests = [_is_lost(i) for i, column in columns if column.type != "string"]
+    tests += [
+        F.coalesce(is_imprecise(F.col(f"t{i}")), F.lit(False))
         for i, column in columns
-        if column.type != "string"
+        if column.type in TIMES and i not in keys
     ]
     return cells.select(
-        *(name for name in texts.columns[:6]),
+        *_OF_CHANGE,
         *(F.col(f"c{i}").alias(name) for i, name in zip(keys, key_names(len(keys)), strict=True)),
         *(f"c{i}" for i, _ in columns),
         reduce(lambda one, other: one | other, tests, is_bad | F.col("has_other_image")).alias("is_faulty"),
@@ -110,11 +111,6 @@ def _has(image: Column, names: tuple[str, ...]) -> Column:
 
 def _is_lost(number: int) -> Column:
     return F.col(f"t{number}").isNotNull() & F.col(f"c{number}").isNull()
-
-
-def _is_imprecise(text: Column, kind: str) -> Column:
-    """Whether a cell that fits is listed nevertheless."""
-    return fault(text, kind).isNotNull() if kind in ("timestamp", "timestamp_ntz") else F.lit(False)
 
 
 def plain_rows(cells: DataFrame, layout: Layout, policy: MergePolicy) -> DataFrame:
@@ -175,8 +171,8 @@ class Facts:
         while not done.isCompleted():
             if time.monotonic() > until:
                 return None
-            time.sleep(0.005)
+            time.sleep(0.005)  # a listener of Spark's tells it just after the action
         try:
             return dict(self._observation.get)
-        except Exception:  # an action that tells nothing
+        except Exception:  # an action that tells nothing fails here in the JVM; a job of its own looks then
             return None

@@ -97,11 +97,6 @@ def _known() -> Column:
     return F.when(is_unknown, overlay(F.col("before"), F.col("after"))).otherwise(F.col("after"))
 
 
-def rows_to_merge(states: DataFrame, layout: Layout, policy: MergePolicy) -> DataFrame:
-    """Newest states (with `is_forced`) as rows for `merge_latest`."""
-    return typed_rows(states, layout, "is_forced", are_marked=policy.has_partials)
-
-
 def rewrite(rows: DataFrame, path: str, plan: Plan) -> None:
     """Rebuilds the replica from all its changes, in one commit."""
     layout, policy = plan.layout, policy_of(plan.task, plan.profile)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from operator import and_
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -78,11 +79,8 @@ def _append_files(spark: SparkSession, lake: Lakehouse, files: Sequence[str]) ->
     found = pa.concat_tables([parquet.read_table(file, columns=["topic", "offset"]) for file in files])
     if any(column.null_count for column in found.columns):
         return False
-    ends = {
-        name: (end["min"].as_py(), end["max"].as_py())
-        for name in found.column_names
-        for end in (pc.min_max(found.column(name)),)
-    }
+    extremes: dict[str, Any] = {name: pc.min_max(found.column(name)).as_py() for name in found.column_names}
+    ends = {name: (end["min"], end["max"]) for name, end in extremes.items()}
     if not has_none_between(lake, QUARANTINE_TABLE, ends):
         near = reduce(and_, (F.col(name).between(*between) for name, between in ends.items()))
         if not lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where(near).isEmpty():

@@ -220,9 +220,8 @@ def _stretches(batch: pa.RecordBatch) -> Any:
     """
     if batch.num_rows < 2:
         return pa.array([0] * batch.num_rows, pa.int32())
-    jump = np.abs(np.diff(pc.fill_null(batch.column("offset"), 0).to_numpy(zero_copy_only=False))).astype(
-        float
-    )
+    offsets = pc.fill_null(batch.column("offset"), 0).to_numpy(zero_copy_only=False)
+    jump = np.abs(np.diff(offsets)).astype(float)
     for name in ("source", "topic", "partition"):
         values = batch.column(name)
         is_other = pc.invert(_are_same(values[1:], values[:-1]))

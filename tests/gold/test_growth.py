@@ -20,7 +20,7 @@ from gold.schema.columns import TableColumn, column_namings
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
 from gold.schema.lineage import ColumnAction, Lineage, Segment
 from gold.writing.history import stale_versions, versions
-from gold.writing.replica import newest_states, rows_to_merge
+from gold.writing.replica import newest_states, typed_rows
 from tests.plans import is_constant, plan_text, sizes
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
@@ -168,7 +168,8 @@ def test_columns_and_key_columns_make_plans_longer_in_proportion(spark: SparkSes
         states = newest_states(
             effects(rows, mine.key_columns), mine, Profile(has_partials=True, has_key_changes=True), rules
         )
-        return rows_to_merge(states.withColumn("is_forced", F.lit(False)), mine, rules)
+        forced = states.withColumn("is_forced", F.lit(False))
+        return typed_rows(forced, mine, "is_forced", are_marked=rules.has_partials)
 
     for planned in (lambda count: merged(layout(count, 1)), lambda count: merged(layout(count, count))):
         some, many = sizes(planned, (20, 160))

@@ -121,7 +121,8 @@ def test_the_versions_of_many_applications_are_told_apart(
     if not has_checksums:
         for checksum in Path(lake.location(NAME), "_delta_log").glob("*.crc"):
             checksum.unlink()
-        spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+        jvm: Any = spark._jvm
+        jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     attempts = [_transaction_of(spark, lake.location(NAME)) for _ in range(4)]
     assert [_newest_version(attempt, f"app{n}") for n, attempt in enumerate(attempts)] == [0, 1, 2, -1]
 

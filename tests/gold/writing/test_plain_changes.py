@@ -21,7 +21,7 @@ from gold.schema.layout import SYSTEM_COLUMNS, Layout
 from gold.writing.bad_values import is_faulty
 from gold.writing.key_bounds import as_sql, measured_bounds
 from gold.writing.plain_changes import Facts, plain_cells, plain_rows
-from gold.writing.replica import newest_states, rows_to_merge
+from gold.writing.replica import newest_states, typed_rows
 from tests.plans import sizes
 
 SCHEMA = (
@@ -76,7 +76,7 @@ def drawn(source: random.Random, number: int, *, is_wild: bool) -> tuple[Any, ..
 
 def general_rows(rows: DataFrame, mine: Layout, policy: MergePolicy) -> DataFrame:
     states = newest_states(effects(rows, mine.key_columns), mine, Profile(), policy)
-    return rows_to_merge(states.withColumn("is_forced", F.lit(False)), mine, policy)
+    return typed_rows(states.withColumn("is_forced", F.lit(False)), mine, "is_forced")
 
 
 def rows_of(frame: DataFrame) -> Counter[str]:
