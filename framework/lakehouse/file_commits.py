@@ -145,6 +145,8 @@ def _transaction_of(spark: SparkSession, location: str) -> Any:
     if is_connect(spark) or local_log(location) is None:
         return None
     jvm: Any = spark._jvm
+    # Delta reads a checkpoint with the session of the thread, which a new thread does not have
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
     none = jvm.scala.Option.empty()
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
     return log.startTransaction(none, none)

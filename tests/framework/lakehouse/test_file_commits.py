@@ -81,6 +81,25 @@ def test_the_rows_of_files_are_rows_of_the_table_and_its_columns_are_all_that_is
     assert newest["userMetadata"] == '{"batch": 1}'
 
 
+def test_a_new_thread_commits_to_a_table_of_which_the_newest_version_has_no_checksum(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path
+) -> None:
+    assert commit(spark, lake, written(tmp_path, (1, "a")), version=1)
+    jvm: Any = spark._jvm
+    logs = jvm.org.apache.spark.sql.delta.DeltaLog
+    logs.forTable(spark._jsparkSession, lake.location(NAME)).checkpoint()
+    for checksum in Path(lake.location(NAME), "_delta_log").glob("*.crc"):
+        checksum.unlink()
+    logs.clearCache()
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    sessions.clearActiveSession()  # a thread of the JVM has none when it starts
+    try:
+        assert commit(spark, lake, written(tmp_path, (2, "b")), version=2)
+    finally:
+        sessions.setActiveSession(spark._jsparkSession)
+    assert rows_of(spark, lake) == [(1, "a"), (2, "b")]
+
+
 def test_files_of_one_transaction_are_committed_once(
     spark: SparkSession, lake: Lakehouse, tmp_path: Path
 ) -> None:
