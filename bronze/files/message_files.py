@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from bronze.files.arrow_reader import ARROW_MESSAGES, Reading, read_section
 from bronze.files.sections import Section
 from bronze.source import MessageFiles
-from framework.lakehouse.task_files import TaskCounter, TaskFile
+from framework.lakehouse.task_files import RowGroups, TaskCounter, TaskFile
 
 _SCHEMA = "file string, messages bigint"
 _DICTIONARIES = ["source", "topic", "partition", "file", "ingested_at", "headers.list.element.key"]
-_GROUP = (20_000, 8 * 1024 * 1024)
-"""The rows and bytes of a row group: silver decodes row groups side by side."""
+_GROUPS = RowGroups(20_000, 8 * 1024 * 1024)
+"""Silver decodes row groups side by side."""
 
 
 def write_messages(
@@ -72,7 +72,7 @@ def _writer(
 def _write_sections(sections: Sequence[Section], reading: Reading, folder: str) -> tuple[str | None, int]:
     """The file with the messages of these sections, None if they have none; and how many these are."""
     counter = TaskCounter(folder)
-    with TaskFile(folder, ARROW_MESSAGES, _DICTIONARIES, _GROUP) as file:
+    with TaskFile(folder, ARROW_MESSAGES, _DICTIONARIES, _GROUPS) as file:
         for section in sections:
             for batch in read_section(section, reading):
                 file.write(batch)

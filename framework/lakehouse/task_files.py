@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 from framework.lakehouse.small_files import is_local
+from framework.lakehouse.sorted_rows import rows_by
 from framework.spark.session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _COUNTED = ".done"
+_SORTED_GROUPS = 10
+"""At most so many times the rows of a row group are sorted together."""
+_FEW_ROWS = 2_000
+"""With fewer rows a row group costs more to write and to find than it saves a reader."""
 
 
 def is_shared(spark: SparkSession, folder: str) -> bool:
@@ -28,6 +36,22 @@ def is_shared(spark: SparkSession, folder: str) -> bool:
     if is_connect(spark) or not is_local(folder):
         return False
     return str(spark.conf.get("spark.master", "")).startswith("local")
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """The row groups of a file: Spark gives its tasks whole ones to read, and skips those it needs no row of.
+
+    Attributes:
+        rows: How many rows one has.
+        bytes: About how many bytes of rows are written at once.
+        by: The column of texts by which rows are brought together, where they differ in it: about so many
+            bytes of rows are sorted by it, and a group has the rows of one text, or of some with few rows.
+    """
+
+    rows: int
+    bytes: int
+    by: str | None = None
 
 
 class TaskFile:
@@ -40,19 +64,19 @@ class TaskFile:
         rows: How many rows it has.
     """
 
-    def __init__(self, folder: str, schema: pa.Schema, dictionaries: Any, group: tuple[int, int]) -> None:
+    def __init__(self, folder: str, schema: pa.Schema, dictionaries: Any, groups: RowGroups) -> None:
         """Begins nothing yet.
 
         Args:
             folder: The folder, which exists.
             schema: The columns.
             dictionaries: A list of the columns with a dictionary, whose values repeat.
-            group: How many rows, and about how many bytes of them, a row group has: Spark gives its tasks
-                whole row groups to read.
+            groups: Its row groups.
         """
         self._folder, self._schema, self._dictionaries = folder, schema, dictionaries
-        self._most_rows, self._most_bytes = group
+        self._groups = groups
         self._waiting: list[pa.RecordBatch] = []
+        self._texts: set[Any] = set()
         self._waiting_rows = self._waiting_bytes = 0  # kept: a task of many small files has many batches
         self._writer: parquet.ParquetWriter | None = None
         self.path: str | None = None
@@ -63,7 +87,7 @@ class TaskFile:
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is None:
-            self._write_group()
+            self._write_waiting()
         if self._writer is not None:
             self._writer.close()
 
@@ -77,17 +101,40 @@ class TaskFile:
         self._waiting.append(rows)
         self._waiting_rows += rows.num_rows
         self._waiting_bytes += rows.nbytes
-        if self._waiting_rows >= self._most_rows or self._waiting_bytes >= self._most_bytes:
-            self._write_group()
+        if self._groups.by is not None:
+            self._texts.update(pc.unique(rows.column(self._groups.by)).to_pylist())
+        most_rows = self._groups.rows * (_SORTED_GROUPS if len(self._texts) > 1 else 1)
+        if self._waiting_rows >= most_rows or self._waiting_bytes >= self._groups.bytes:
+            self._write_waiting()
 
-    def _write_group(self) -> None:
+    def _write_waiting(self) -> None:
         if not self._waiting:
             return
         assert self.path is not None
         if self._writer is None:
             self._writer = parquet.ParquetWriter(self.path, self._schema, use_dictionary=self._dictionaries)
-        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema), self._most_rows)
+        rows, by = pa.Table.from_batches(self._waiting, self._schema), self._groups.by
+        parts = iter((rows,)) if by is None or len(self._texts) < 2 else _brought_together(rows, by)
+        for part in parts:
+            self._writer.write_table(part, self._groups.rows)
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
+        self._texts = set()
+
+
+def _brought_together(rows: pa.Table, by: str) -> Iterator[pa.Table]:
+    """The rows by a column, in parts: one for each text, or for some with few rows together."""
+    table, places = rows_by(rows, by)
+    start = end = 0
+    for first, behind in places.values():
+        if behind - first >= _FEW_ROWS and first > start:
+            yield table.slice(start, first - start)
+            start = first
+        end = behind
+        if end - start >= _FEW_ROWS:
+            yield table.slice(start, end - start)
+            start = end
+    if end > start:
+        yield table.slice(start, end - start)
 
 
 class TaskCounter:

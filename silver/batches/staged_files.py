@@ -8,6 +8,7 @@ decoded rows have beside the table's columns is in columns of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
-from framework.lakehouse.task_files import TaskCounter, TaskFile
+from framework.lakehouse.task_files import RowGroups, TaskCounter, TaskFile
 from silver.changes.staged_rows import STAGED
 
 _OWN = {
@@ -56,8 +57,9 @@ _DICTIONARIES: Any = [
     *("keys.list.element", "before.key_value.key", "after.key_value.key", "paired_with.topic"),
 ]
 """Columns with a dictionary: those whose values repeat. For values that differ it costs time and bytes."""
-_GROUP = (20_000, 64 * 1024 * 1024)
-"""The rows and bytes of a row group."""
+_GROUPS = RowGroups(20_000, 64 * 1024 * 1024, "table")
+"""Gold reads the changes of one table: with those of many in each row group it would read all of them."""
+_REFUSED_GROUPS = replace(_GROUPS, by=None)
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 FILES = ("file", "halves", "refused")
 
@@ -80,9 +82,8 @@ def into_parquet(
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        whole, halves, refused = (
-            TaskFile(folder, schema, _DICTIONARIES, _GROUP) for schema in (_FILED, _FILED, REFUSED)
-        )
+        whole, halves = (TaskFile(folder, _FILED, _DICTIONARIES, _GROUPS) for _ in range(2))
+        refused = TaskFile(folder, REFUSED, _DICTIONARIES, _REFUSED_GROUPS)
         written: list[pa.RecordBatch] = []
         counted = TaskCounter(folder)
         with whole, halves, refused:

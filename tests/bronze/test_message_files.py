@@ -23,6 +23,7 @@ from framework.config.model import load_config
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.lakehouse import file_commits
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.lakehouse.task_files import RowGroups
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
 from silver.layer import LAYER as SILVER
@@ -59,7 +60,7 @@ def test_all_ways_write_the_same_messages(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sections, "SECTION_BYTES", 1_000)
-    monkeypatch.setattr(message_files, "_GROUP", (7, 500))
+    monkeypatch.setattr(message_files, "_GROUPS", RowGroups(7, 500))
     drop("large.txt", b"\n".join(b"message %04d" % number for number in range(1, 301)))
     drop("sub/x.txt.gz", gzip.compress(b"g1\n\n\xff\xfe\r\ng2"))
     drop("empty.txt", b"")

@@ -14,6 +14,7 @@ from bronze.layer import LAYER as BRONZE
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.lakehouse import task_files
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.task_files import RowGroups
 from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
 from silver.batches import decoding, process, staged_files
@@ -28,7 +29,7 @@ def changes_of(
 ) -> list[str]:
     with monkeypatch.context() as patch:
         patch.setattr(decoding, "FEW_MESSAGES", 0)
-        patch.setattr(staged_files, "_GROUP", (7, 1_000_000))
+        patch.setattr(staged_files, "_GROUPS", RowGroups(7, 1_000_000, "table"))
         patch.setattr(decoding, "is_shared", lambda *_: has_one_disk)
         patch.setattr(process, "SMALL_ROWS", 10_000 if is_copied else 0)
         pipeline = Pipeline(spark, folder, tables=3)
