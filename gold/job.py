@@ -106,7 +106,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     wanted = (
         None if cached is None else {text for text in cached.rows["schema_id"].unique().to_pylist() if text}
     )
-    if cached is None:
+    if cached is None or not all(map(cached.covers, tasks)):
         tasks = with_recorded(run.tables, tasks)
     applied = _in_threads(run, tasks, StoredSchemas(spark, lake, wanted), cached)
     crash_point("gold.before_publish")
@@ -121,7 +121,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     crash_point("gold.after_publish")
     new_states = {(one.state.source, one.state.name): one.state for one in applied}
     states = {**states, **new_states}
-    remember(run, Knowledge(states, every, frozenset(new_states), cached))
+    remember(run, Knowledge(states, every, cached))
     notes = () if run.table else (*unmatched_patterns(run, every), *stale_replicas(every))
     _keep_logs(lake, states)
     return GoldResult(tuple(applied), notes)

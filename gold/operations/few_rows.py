@@ -9,7 +9,7 @@ from gold.changes.few_changes import OnlyFew, current_changes, row_changes
 from gold.planning.plan import Plan, make_plan
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.task import Task
-from gold.writing.change_cache import cache_changes
+from gold.writing.change_cache import cache_all_changes
 
 
 def few_rows(run: Run, task: Task) -> tuple[Plan | None, list[dict[str, Any]]] | None:
@@ -17,8 +17,8 @@ def few_rows(run: Run, task: Task) -> tuple[Plan | None, list[dict[str, Any]]] |
 
     None where they are many, and where the table had another key: only Spark completes its images.
     """
-    cached = cache_changes(run.spark, run.lake, [task])
-    if cached is None or cached.since >= 0:
+    cached = cache_all_changes(run.spark, run.lake, [task])
+    if cached is None:
         return None
     rows = cached.of(task)
     few = OnlyFew(row_changes(rows, task.source, task.lineage))

@@ -37,7 +37,7 @@ from gold.planning.task import Task
 from gold.schema.case_matching import match_case
 from gold.schema.layout import Layout
 from gold.writing import replica
-from gold.writing.change_cache import cache_changes, changes_of
+from gold.writing.change_cache import cache_all_changes, changes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,20 +139,20 @@ class ImpliedKeys:
                 self._tasks = {(task.source, task.name): task for task in tasks}
         return self._tasks
 
-    def _cached_changes(self) -> CachedChanges | None:
-        tasks = self._tasks_by_place()
+    def _cached_changes(self, task: Task) -> CachedChanges | None:
+        """What gold has kept of the table's changes, or what is read once for all tables."""
+        known, tasks = remembered(self._run), self._tasks_by_place()
+        if known is not None and known.changes is not None and known.changes.covers(task):
+            return known.changes
         with self._lock:
             if not self._is_cached:
-                run, known = self._run, remembered(self._run)
-                if known is not None and known.places >= tasks.keys():
-                    self._cached = known.changes
-                elif tasks:
-                    self._cached = cache_changes(run.spark, run.lake, list(tasks.values()))
+                run = self._run
+                self._cached = cache_all_changes(run.spark, run.lake, list(tasks.values()))
                 self._is_cached = True
         return self._cached
 
     def _changes(self, context: MeasurementContext, task: Task, state: TableState, since: int) -> DataFrame:
-        changes = changes_of(context.spark, self._run.lake, task, self._cached_changes())
+        changes = changes_of(context.spark, self._run.lake, task, self._cached_changes(task), since)
         return changes.where((F.col("batch") <= state.batch) & (F.col("batch") > since))
 
 
@@ -284,7 +284,11 @@ def newest_keys(rows: DataFrame, layout: Layout, profile: Profile, policy: Merge
     Returns:
         k0…, `sequence`, and `is_upsert`: false where there is no row, or one that is marked as deleted.
     """
-    newest = replica.newest_states(effects(rows, layout.key_columns), layout, profile, policy)
+    found = effects(rows, layout.key_columns)
+    if not profile.has_key_changes:  # only these are told apart by their images
+        nothing = F.create_map().cast("map<string,string>")
+        found = found.withColumns(dict.fromkeys(("before", "after"), nothing))
+    newest = replica.newest_states(found, layout, profile, policy)
     has_row = F.col("is_upsert") & ~F.coalesce("is_deleted", F.lit(False))
     return newest.select(*key_names(len(layout.keys)), "sequence", has_row.alias("is_upsert"))
 

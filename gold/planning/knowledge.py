@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from framework.contracts.ddl_actions import TableName
+from framework.lakehouse.sorted_rows import rows_by
 from framework.pipeline.layer import Run
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
@@ -18,22 +18,31 @@ States = Mapping[tuple[str, TableName], TableState]
 _MEMO = "gold"
 
 
-@dataclass(frozen=True, slots=True)
 class CachedChanges:
     """Row changes of some tables in this process.
 
     Attributes:
-        rows: Rows of `silver/changes`.
+        rows: Rows of `silver/changes`, by `table`.
         since: They are all row changes of the tables in batches after this one; -1: all there are.
+        places: The source and name of these tables.
     """
 
-    rows: pa.Table
-    since: int = -1
+    def __init__(
+        self, rows: pa.Table, since: int = -1, places: frozenset[tuple[str, TableName]] = frozenset()
+    ) -> None:
+        """Brings the rows of each table together, so that a run of many tables looks for them only once."""
+        self.rows, self._spans = rows_by(rows, "table")
+        self.since, self.places = since, places
+
+    def covers(self, task: Task) -> bool:
+        """Whether the changes of the task's table are here."""
+        return (task.source, task.name) in self.places
 
     def of(self, task: Task) -> pa.Table:
         """The rows with one of the names that the task's table has had."""
-        names = pa.array(sorted(table_names(task)), pa.string())
-        return self.rows.filter(pc.is_in(self.rows["table"], value_set=names))
+        spans = [self._spans[name] for name in sorted(table_names(task)) if name in self._spans]
+        parts = [self.rows.slice(start, end - start) for start, end in spans]
+        return pa.concat_tables(parts) if parts else self.rows.slice(0, 0)
 
 
 def table_names(task: Task) -> frozenset[str]:
@@ -48,13 +57,11 @@ class Knowledge:
     Attributes:
         states: The newest states.
         tasks: Every table of the configured sources that silver knows, as it was before the run.
-        places: The source and name of the tables whose changes are in `changes`.
-        changes: The changes of these tables; None where they are too many.
+        changes: The changes of small tables that the run has updated; None where none are kept.
     """
 
     states: States
     tasks: Sequence[Task]
-    places: frozenset[tuple[str, TableName]] = frozenset()
     changes: CachedChanges | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,25 +19,40 @@ from gold.planning.task import Task
 
 MAX_CACHED_ROWS = 5_000
 MAX_CACHED_CHARACTERS = 16_000_000
-_FILES_ROWS, _FILES_BYTES = 20_000, 32_000_000
-"""How many rows and bytes of `silver/changes` are read in this process to find the changes of the tables."""
+"""How many changes, with images of how many characters, a small table has."""
+MAX_ROWS_TOGETHER = 200_000
+_FILES_BYTES = 64_000_000
+"""How many changes small tables have together, and how many bytes of `silver/changes` are read for them."""
 
 
 def cache_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -> CachedChanges | None:
-    """The row changes of these tables up to their batches: all of them, or the new ones where all are many.
+    """The row changes of small tables up to their batches: all of them, or the new ones where all are many.
 
-    None where the new ones are too many or too large, too.
+    None where no table is small, or where finding them in this process would read too much.
     """
     if sum(task.rows for task in tasks) <= MAX_CACHED_ROWS:
-        since = -1
-    elif sum(task.new_rows for task in tasks) <= MAX_CACHED_ROWS:
-        since = min((task.first_new for task in tasks if task.first_new is not None), default=0) - 1
-    else:
+        return _cached(spark, lake, tasks, -1)
+    small = [task for task in tasks if task.new_rows <= MAX_CACHED_ROWS]
+    since = min((task.first_new for task in small if task.first_new is not None), default=0) - 1
+    return _cached(spark, lake, small, since, is_all=len(small) == len(tasks))
+
+
+def cache_all_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -> CachedChanges | None:
+    """All row changes of the tables up to their batches; None where they are too many or too large."""
+    if sum(task.rows for task in tasks) > MAX_CACHED_ROWS:
+        return None
+    return _cached(spark, lake, tasks, -1)
+
+
+def _cached(
+    spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task], since: int, *, is_all: bool = True
+) -> CachedChanges | None:
+    """The changes of the tables after a batch. `is_all`: the run has no table beside them."""
+    if not tasks or sum(task.new_rows if since >= 0 else task.rows for task in tasks) > MAX_ROWS_TOGETHER:
         return None
     names = {name for task in tasks for name in table_names(task)}
     sources, top = {task.source for task in tasks}, max(task.top for task in tasks)
-    most = (_FILES_ROWS, _FILES_BYTES)
-    near = rows_above(lake, CHANGES_TABLE, ("batch", since), CHANGES, most)
+    near = rows_above(lake, CHANGES_TABLE, ("batch", since), CHANGES, (MAX_ROWS_TOGETHER, _FILES_BYTES))
     if near is not None:
         found = near.filter(
             pc.field("source").isin(sorted(sources))
@@ -45,25 +60,42 @@ def cache_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -
             & (pc.field("kind") == "row")
             & (pc.field("batch") <= top)
         )
-        is_small = found.num_rows <= MAX_CACHED_ROWS and _size(found) <= MAX_CACHED_CHARACTERS
-        return CachedChanges(found, since) if is_small else None
+        return _of_small(found, tasks, since)
+    if not is_all:  # Spark reads silver for the other tables anyway
+        return None
     mine = F.col("source").isin(sources) & F.col("table").isin(names) & (F.col("kind") == "row")
     changes = lake.read(spark, CHANGES_TABLE).where(mine & (F.col("batch") <= top) & (F.col("batch") > since))
     sizes = [F.coalesce(F.length(F.to_json(image)), F.lit(0)) for image in ("before", "after")]
     size = changes.agg(F.count("*"), F.coalesce(F.sum(sizes[0] + sizes[1]), F.lit(0))).collect()[0]
-    if size[0] > MAX_CACHED_ROWS or size[1] > MAX_CACHED_CHARACTERS:
+    if size[0] > MAX_ROWS_TOGETHER or size[1] > _FILES_BYTES:
         return None
-    return CachedChanges(changes.toArrow(), since)
+    return _of_small(changes.toArrow(), tasks, since)
+
+
+def _of_small(rows: pa.Table, tasks: Iterable[Task], since: int) -> CachedChanges | None:
+    """The changes of those of the tables that are small; None where none is."""
+    found = CachedChanges(rows, since)
+    places = frozenset((task.source, task.name) for task in tasks if _is_small(found.of(task)))
+    return CachedChanges(rows, since, places) if places else None
+
+
+def _is_small(changes: pa.Table) -> bool:
+    return changes.num_rows <= MAX_CACHED_ROWS and _size(changes) <= MAX_CACHED_CHARACTERS
 
 
 def _size(changes: pa.Table) -> int:
     """How many characters the images have, about."""
-    return sum(changes[image].get_total_buffer_size() for image in ("before", "after"))
+    return sum(changes[image].nbytes for image in ("before", "after"))
 
 
-def changes_of(spark: SparkSession, lake: Lakehouse, task: Task, cached: CachedChanges | None) -> DataFrame:
-    """The changes of silver up to the task's batch; those of its tables where the cache has all of them."""
-    if cached is None or cached.since >= 0:
+def changes_of(
+    spark: SparkSession, lake: Lakehouse, task: Task, cached: CachedChanges | None, since: int = -1
+) -> DataFrame:
+    """The changes of silver up to the task's batch; those of its tables where the cache has all of them.
+
+    `since`: the caller reads no batch up to this one.
+    """
+    if cached is None or cached.since > since or not cached.covers(task):
         changes = lake.read(spark, CHANGES_TABLE)
     else:
         changes = _frame_of(spark, cached.of(task))
@@ -75,7 +107,7 @@ def table_changes_of(
 ) -> TableChanges:
     """The changes of silver up to the task's batch, and the new ones from the cache where it has them."""
     frame = changes_of(spark, lake, task, cached)
-    if cached is None:
+    if cached is None or not cached.covers(task):
         return TableChanges(frame)
     mine = cached.of(task)
     few = [change for change in row_changes(mine, task.source, task.lineage) if change.batch <= task.top]

@@ -58,7 +58,8 @@ def test_changes_are_cached_as_they_are_within_limits(
     assert both is not None
     assert (both.rows.num_rows, both.since) == (4, -1)
     assert changes_of(spark, gold.lake, tasks[0], both).count() == 3
-    assert changes_of(spark, gold.lake, tasks[0], CachedChanges(both.rows.slice(0, 0))).isEmpty()
+    without = CachedChanges(both.rows.slice(0, 0), -1, both.places)
+    assert changes_of(spark, gold.lake, tasks[0], without).isEmpty()
     assert changes_of(spark, gold.lake, silent, both).isEmpty()
 
     monkeypatch.setattr(change_cache, "MAX_CACHED_CHARACTERS", 400)
@@ -79,7 +80,9 @@ def test_the_new_changes_alone_are_cached_where_all_are_many(
     monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 3)
     gold = GoldPipeline(spark, tmp_path)
     gold.add_batch(*(insert("t", n, row(n)) for n in range(5)), insert("quiet", 6, row(1)))
-    assert cache_changes(spark, gold.lake, list(_tasks(gold).values())) is None
+    first = cache_changes(spark, gold.lake, list(_tasks(gold).values()))
+    assert first is not None
+    assert {name: first.covers(task) for name, task in _tasks(gold).items()} == {"t": False, "quiet": True}
     gold.apply()
     gold.add_batch(update("t", 7, row(1), row(1, text="b")))
     gold.add_batch(insert("t", 8, row(9)), insert("quiet", 9, row(2)))
@@ -112,6 +115,40 @@ def test_the_new_changes_alone_are_cached_where_all_are_many(
         "t": (0, None),
         "quiet": (1, 3),
     }
+
+
+@pytest.mark.usefixtures("with_cache")
+def test_small_tables_are_cached_beside_large_ones_and_together_have_a_limit(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", 3)
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(
+        *(insert("large", n, row(n)) for n in range(5)),
+        *(insert(f"t{n % 3}", 10 + n, row(n)) for n in range(6)),
+        *(insert("wide", 20 + n, row(n, text="x" * 900)) for n in range(2)),
+    )
+    tasks = _tasks(gold)
+    monkeypatch.setattr(change_cache, "MAX_CACHED_CHARACTERS", 1_000)
+    found = cache_changes(spark, gold.lake, list(tasks.values()))
+    assert found is not None
+    assert {name for name, task in tasks.items() if found.covers(task)} == {"t0", "t1", "t2"}
+    assert found.of(tasks["t1"])["sequence"].to_pylist() == [
+        insert("t1", at, row(1)).sequence for at in (11, 14)
+    ]
+    for name, count in (("large", None), ("wide", None), ("t2", 2)):
+        few = table_changes_of(spark, gold.lake, tasks[name], found).few_after(-1)
+        assert count == (None if few is None else len(few))
+    applied = gold.apply()
+    assert {name: one.applied for name, one in applied.items()} == {
+        **{f"t{n}": 2 for n in range(3)},
+        "large": 5,
+        "wide": 2,
+    }
+    assert [one["id"] for one in gold.rows("t2")] == [2, 5]
+    assert [one["id"] for one in gold.rows("large")] == [0, 1, 2, 3, 4]
+    monkeypatch.setattr(change_cache, "MAX_ROWS_TOGETHER", 7)
+    assert cache_changes(spark, gold.lake, list(tasks.values())) is None
 
 
 @pytest.mark.slow
