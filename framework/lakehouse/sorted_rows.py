@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyarrow import compute
 
-_functions: Any = pc  # its types lack some of them
+pc: Any = compute  # its types lack some functions
 
 
 def rows_by(rows: pa.Table, column: str) -> tuple[pa.Table, dict[str | None, tuple[int, int]]]:
@@ -21,7 +21,7 @@ def rows_by(rows: pa.Table, column: str) -> tuple[pa.Table, dict[str | None, tup
     found = rows.combine_chunks()
     found = found.take(pc.sort_indices(found, [(column, "ascending")]))
     places, start = dict[str | None, tuple[int, int]](), 0
-    runs = _functions.run_end_encode(pa.concat_arrays(found[column].chunks)) if found.num_rows else None
+    runs = pc.run_end_encode(pa.concat_arrays(found[column].chunks)) if found.num_rows else None
     for text, end in (
         () if runs is None else zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True)
     ):

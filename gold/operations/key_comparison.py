@@ -28,6 +28,7 @@ from gold.changes.effects import effects, key_names, table_rows, with_current_na
 from gold.changes.former_keys import former_keys, with_current_key
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile, namings_for
+from gold.operations.many_keys import all_rows_as_implied
 from gold.operations.new_keys import NotTold, rows_as_implied
 from gold.planning.discovery import all_tasks
 from gold.planning.knowledge import CachedChanges, remembered
@@ -107,14 +108,18 @@ class ImpliedKeys:
         """
         known = remembered(self._run)
         task = None if known is None else self._tasks_by_place().get((state.source, state.name))
-        changes = None if task is None else self._new_changes()
-        if task is None or task.lineage.is_dropped or stored is None or changes is None:
+        if task is None or task.lineage.is_dropped or stored is None:
             return None
-        memory = memory_of(self._run)
-        if memory.batch > since or (memory.batch < 0 and not memory.is_first):
-            return None
+        memory, changes = memory_of(self._run), self._new_changes()
+        is_few = changes is not None and memory.batch <= since and (memory.batch >= 0 or memory.is_first)
+        every = memory.table(CHANGES_TABLE) if since < 0 else None
         try:
-            rows = rows_as_implied(task, state, changes, since, stored)
+            if changes is not None and is_few:
+                rows = rows_as_implied(task, state, changes, since, stored)
+            elif every is not None:
+                rows = all_rows_as_implied(task, state, every, stored)
+            else:
+                return None
         except NotTold:
             return None
         return _all_implied(rules, state, rows, since)

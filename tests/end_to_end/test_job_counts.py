@@ -5,13 +5,18 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from framework.contracts.expectations import CheckTarget, PreviousResults
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.session import open_pipeline
+from framework.quality import memory, runner
+from framework.quality.job import judge
 from framework.spark.session import is_connect
 from tests.benchmarks import feeds
 from tests.end_to_end.random_wires import blob
@@ -49,3 +54,35 @@ def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_pat
                     assert [(line.inserted, line.updated) for line in report.tables] == [expected] * 3
                 counted[layer.name] = jobs(spark) - before
     assert {name: count for name, count in counted.items() if count > MOST_JOBS[name]} == {}
+
+
+def test_the_keys_of_a_first_load_are_compared_without_spark_and_a_wrong_one_is_named(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_connect(spark):
+        pytest.skip("Spark compares all keys there")
+    config = feeds.config(tmp_path / "pipeline", ["datahub_blob"])
+    asked: list[str] = []
+    measured = runner._measured_findings
+
+    def ask(spark: SparkSession, targets: Sequence[CheckTarget], past: PreviousResults) -> Any:
+        asked.extend(target.title for target in targets if target.layer == "gold")
+        return measured(spark, targets, past)
+
+    monkeypatch.setattr(runner, "_measured_findings", ask)
+    monkeypatch.setattr(memory, "SMALL_ROWS", 0)  # as if there were many changes
+    with open_pipeline(config, is_exclusive=True) as (lake, session):
+        _land(tmp_path / "pipeline", 0)
+        run = Run(session, lake, config, "first")
+        for layer in list(installed_layers())[:-1]:
+            assert not layer.run(run).errors
+        results = judge(run, installed_layers()).results
+        implied = {r.table: r.observed for r in results if r.rule == "implied_keys"}
+        assert asked == []
+        assert sorted(map(str, implied)) == ["item", "item_1", "item_2"]
+        assert all(observed.startswith("all keys as implied") for observed in implied.values())
+        session.sql(f"DELETE FROM delta.`{lake.location('gold/shop/item_1')}` WHERE id = 4")
+        again = judge(Run(session, lake, config, "second"), installed_layers())
+        assert [(r.table, r.rule, r.failing_keys) for r in again.failures] == [
+            ("item_1", "implied_keys", ("id=4: missing in the replica",))
+        ]

@@ -21,6 +21,7 @@ from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.local_tables import DataFile, LocalTable, Mark
 from gold.operations import key_comparison
 from gold.operations.key_comparison import KeyRules
+from gold.operations.many_keys import all_rows_as_implied
 from gold.operations.new_keys import NotTold, rows_as_implied
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
@@ -90,6 +91,18 @@ class Compared:
         parquet.write_table(pa.table(columns), place)
         fields = [{"name": name} for name in columns]
         return LocalTable("", Mark("one", 1), {"fields": fields}, (DataFile(place, len(rows), 1),))
+
+    def told_of_all(self, changes: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[Any]]) -> int | None:
+        """The same for all keys, column by column, from a file with two row groups."""
+        place, table = self.folder / "changes.parquet", changes_of(changes)
+        parquet.write_table(table, place, row_group_size=max((table.num_rows + 1) // 2, 1))
+        files = (DataFile(place, table.num_rows, 1),)
+        try:
+            return all_rows_as_implied(
+                self.task, self.state, LocalTable("", Mark("one", 1), {}, files), self.replica(rows)
+            )
+        except NotTold:
+            return None
 
     def told(
         self, changes: Sequence[Mapping[str, Any]], rows: Sequence[Sequence[Any]], since: int = 0
@@ -206,6 +219,53 @@ def test_a_row_that_no_change_put_there_is_not_told_where_all_changes_are_known(
     assert item.told([], [], since=-1) == 0
 
 
+def test_all_keys_are_told_column_by_column(item: Compared) -> None:
+    changes = [change("1", "insert", 7), change("3", "update", 7), change("2", "update", 7)]
+    others = [
+        change("9", "insert", 1, table="line"),
+        change("9", "insert", 1, source="other"),
+        change("9", "insert", 1, database="other"),
+        change("9", "insert", 1, schema="dbo"),
+        change("9", "insert", 1, batch=10),
+        change("9", "insert", 1, kind="duplicate"),
+    ]
+    both = [*changes, change("1", "insert", 8), change("2", "delete", 8), *others]
+    for rows in ([(7, "3")], [(7, "4")], [(7, "3"), (8, "2", True), (9, "1", True)]):
+        assert item.told_of_all(both, [(*row, False)[:3] for row in rows]) == 1
+    for rows in ([], [(8, "3")], [(7, "2")], [(7, "3"), (7, "3")], [(7, None)], [(7, "3"), (8, "9")]):
+        assert item.told_of_all(both, rows) is None
+    assert item.told_of_all([], []) is None
+    assert item.told_of_all(others, []) is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [change("3", "insert", None)],
+        [change("3", "insert", "7.00")],
+        [change("3", "insert", "9223372036854775808")],
+        [change("3", "insert", 7, half="after")],
+        [change("3", "merge", 7)],
+        [change("3", "insert", 7, after=[("name", "ink")])],
+        [change("3", "update", 7, before=[("id", "8")])],
+        [change("3", "insert", 7), change("3", "delete", 7)],
+    ],
+)
+def test_what_is_not_plain_is_left_to_spark(item: Compared, changes: list[dict[str, Any]]) -> None:
+    rows = [(7, "3")]
+    assert item.told_of_all([change("3", "insert", 7)], rows) == 1
+    assert item.told_of_all([change("1", "insert", 7), *changes], rows) is None
+
+
+@pytest.mark.parametrize(("kind", "told"), [("string", 1), ("decimal(6,2)", None), ("date", None)])
+def test_only_some_types_of_keys_are_told_column_by_column(
+    tmp_path: Path, kind: str, told: int | None
+) -> None:
+    text = "2026-02-28" if kind == "date" else "7.00"
+    own = pa.array([text]).cast(ARROW[kind]).to_pylist()[0]
+    assert Compared(tmp_path, kind).told_of_all([change("3", "insert", text)], [(own, "3")]) == told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("since", [2, -1])
 @pytest.mark.parametrize("deletes", list(Deletes))
@@ -215,7 +275,7 @@ def test_what_is_told_is_what_spark_finds(
     """Drawn changes and rows: where this process finds nothing, Spark finds nothing in as many rows."""
     rule = Rule("implied_keys", "implied_keys")
     rules, context = KeyRules(None, None, rule), MeasurementContext(spark, is_small=True)
-    told = 0
+    told = columns = 0
     for seed in range(12):
         source = random.Random(f"{deletes} {seed}")
         lineage = source.choice((ONE_LIFE, Lineage(ITEM, ONE_LIFE.segments, truncates=(("3", "t"),))))
@@ -223,6 +283,9 @@ def test_what_is_told_is_what_spark_finds(
         changes = [_drawn(source, number) for number in range(source.randrange(1, 6))]
         rows = _replica(item, changes, source)
         found = item.told(changes, rows, since=since)
+        if since < 0 and (of_all := item.told_of_all(changes, rows)) is not None:
+            found = of_all
+            columns += 1
         if found is None:
             continue
         told += 1
@@ -240,6 +303,7 @@ def test_what_is_told_is_what_spark_finds(
             [changes, rows], default=str
         )
     assert told > 3
+    assert columns > 0 or since >= 0
 
 
 def _replica(

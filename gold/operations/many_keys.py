@@ -1,0 +1,220 @@
+"""Compares all keys that a table's changes imply with its replica, in this process, column by column.
+
+This is the usual case of a first load or a rebuild: Spark would need seconds to plan the comparison of each
+table. What does not hold, and what is not plain (a key change, a truncate, a half of an update), is left to
+Spark (`key_comparison`), which names the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import compute, parquet
+
+from framework.config.tables import Deletes
+from framework.contracts.events import Op
+from framework.lakehouse.local_tables import LocalTable, read_files
+from gold.changes.former_keys import former_keys
+from gold.changes.profile import namings_for
+from gold.operations.new_keys import NotTold
+from gold.planning.table_state import TableState
+from gold.planning.task import Task
+from gold.schema.case_matching import match_case
+from gold.schema.columns import TableColumn
+from gold.schema.layout import Layout
+from gold.schema.lineage import Segment
+
+pc: Any = compute  # its types lack some functions, and columns in chunks
+MOST_ROWS = 2_000_000
+"""The most changes, and the largest replica, that this process compares."""
+_MOST_OTHERS, _FEW_ROWS = 4, 100_000
+"""To find a table's changes, so many times as many rows are read at most, and some more.
+
+Files of earlier releases have the changes of all tables mixed.
+"""
+_PLACE = ("source", "database", "schema", "table", "kind", "batch", "op", "sequence", "half")
+_TYPES: dict[str, pa.DataType] = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+}
+_WHOLE = "^-?[0-9]+$"
+_SEQUENCE, _DELETED = "_cdc_sequence", "_cdc_deleted"
+
+
+def all_rows_as_implied(task: Task, state: TableState, changes: LocalTable, stored: LocalTable) -> int:
+    """The rows of a replica in which every key is as all changes imply, and no other key has a row.
+
+    Args:
+        task: The table.
+        state: How far it is applied.
+        changes: The table `silver/changes`.
+        stored: The replica.
+
+    Raises:
+        NotTold: A key differs, is null or has several rows, or the changes are not plain.
+    """
+    layout, segment = Layout(state.columns, state.keys, {}), _only_segment(task, state)
+    try:
+        rows = _newest(_key_rows(task, state, layout, segment, changes), layout)
+        return _same(rows, _stored_rows(layout, stored), layout)
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise NotTold from error
+
+
+def _only_segment(task: Task, state: TableState) -> Segment:
+    """The one segment of a table whose key has always been called the same, and which was never truncated."""
+    lineage = match_case(task.lineage, state.profile.evidence)
+    namings = namings_for(lineage, task.settings.schema_policy, state.profile)
+    renamed = {
+        name for naming in namings for name in (*naming.names, *naming.names.values(), *naming.defaults)
+    }
+    layout = Layout(state.columns, state.keys, {})
+    is_plain = (
+        len(lineage.segments) == 1
+        and task.truncated_at is None
+        and not renamed & set(state.keys)
+        and former_keys(state.profile, lineage, namings, layout) is None
+        and all(key.type in _TYPES for key in layout.key_columns)
+    )
+    if not is_plain:
+        raise NotTold
+    return lineage.segments[0]
+
+
+def _key_rows(
+    task: Task, state: TableState, layout: Layout, segment: Segment, changes: LocalTable
+) -> Iterator[pa.Table]:
+    """The effects of the changes, in parts: k0…, `sequence`, and `has_row`: the key has a row then."""
+    name = segment.table
+    for group in _groups(changes, name.table, _MOST_OTHERS * state.changes_applied + _FEW_ROWS):
+        own: Any = pc.field("source") == task.source
+        own &= (pc.field("table") == name.table) & (pc.field("kind") == "row")
+        own &= (pc.field("batch") <= state.batch) & (pc.field("sequence") >= segment.start)
+        for column, text in (("database", name.database), ("schema", name.schema)):
+            own &= pc.field(column).is_null() if text is None else pc.field(column) == text
+        if segment.end is not None:
+            own &= pc.field("sequence") < segment.end
+        rows = group.filter(own)
+        if rows.num_rows:
+            yield _effects(rows, layout.key_columns, task.settings.deletes)
+
+
+def _groups(changes: LocalTable, name: str, most: int) -> Iterator[pa.Table]:
+    """The row groups that may have rows of a table; raises NotTold where they have more rows than that."""
+    if changes.files is None:
+        raise NotTold
+    found: list[tuple[Path, int, int]] = []
+    for file in changes.files:
+        metadata = parquet.read_metadata(file.path)
+        paths = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
+        place = paths.index("table")
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
+            bounds: Any = group.column(place).statistics
+            if bounds is None or not bounds.has_min_max or bounds.min <= name <= bounds.max:
+                found.append((file.path, number, group.num_rows))
+    if sum(rows for _, _, rows in found) > min(most, MOST_ROWS):
+        raise NotTold
+    for path, number, _ in found:
+        with parquet.ParquetFile(path) as opened:
+            yield opened.read_row_group(number, columns=[*_PLACE, "before", "after"])
+
+
+def _effects(rows: pa.Table, keys: Sequence[TableColumn], deletes: Deletes) -> pa.Table:
+    ops = rows["op"]
+    is_known = pc.is_in(ops, value_set=pa.array([str(op) for op in Op]))
+    if rows["half"].null_count < rows.num_rows or not pc.all(is_known).as_py():
+        raise NotTold
+    is_delete: Any = pc.equal(ops, pa.scalar(str(Op.DELETE)))
+    if deletes is Deletes.IGNORE:
+        rows = rows.filter(pc.invert(is_delete))
+        is_delete = pa.chunked_array([pa.array([False] * rows.num_rows)])
+    before, after = ([_texts(rows[side], key.name) for key in keys] for side in ("before", "after"))
+    has_before = reduce(pc.and_, map(pc.is_valid, before))
+    moved = reduce(pc.or_kleene, (pc.not_equal(one, other) for one, other in zip(before, after, strict=True)))
+    if pc.any(pc.and_(pc.and_(has_before, pc.invert(is_delete)), moved)).as_py():
+        raise NotTold
+    columns: dict[str, Any] = {}
+    for number, key in enumerate(keys):
+        text: Any = pc.if_else(pc.and_(is_delete, has_before), before[number], after[number])
+        if text.null_count:
+            raise NotTold
+        columns[f"k{number}"] = text if key.type == "string" else _whole(text).cast(_TYPES[key.type])
+    columns |= {"sequence": rows["sequence"], "has_row": pc.invert(is_delete)}
+    return pa.table(columns)
+
+
+def _texts(image: pa.ChunkedArray[Any], name: str) -> Any:
+    return pc.map_lookup(image, pa.scalar(name), "first")
+
+
+def _whole(texts: Any) -> Any:
+    """The whole numbers that texts write; raises NotTold where one is written in another way."""
+    if not pc.all(pc.match_substring_regex(texts, _WHOLE)).as_py():
+        raise NotTold
+    return texts.cast(pa.int64())
+
+
+def _newest(parts: Iterator[pa.Table], layout: Layout) -> pa.Table:
+    """The keys that have a row, sorted, with the sequence of their newest change."""
+    found = list(parts)
+    if not found:
+        raise NotTold
+    names = _key_names(layout)
+    rows = _sorted(pa.concat_tables(found), [*names, "sequence"])
+    if not rows.num_rows:
+        raise NotTold
+    first, second = rows.slice(0, rows.num_rows - 1), rows.slice(1)
+    is_same_key = reduce(pc.and_, (pc.equal(first[name], second[name]) for name in names))
+    is_tie = pc.and_(is_same_key, pc.equal(first["sequence"], second["sequence"]))
+    if pc.any(pc.and_(is_tie, pc.not_equal(first["has_row"], second["has_row"]))).as_py():
+        raise NotTold
+    is_last = pa.concat_arrays([*pc.invert(is_same_key).chunks, pa.array([True])])
+    newest = rows.filter(is_last)
+    return newest.filter(newest["has_row"])
+
+
+def _stored_rows(layout: Layout, stored: LocalTable) -> pa.Table:
+    """The keys and sequences of the replica, sorted."""
+    if stored.files is None or sum(file.rows for file in stored.files) > MOST_ROWS:
+        raise NotTold
+    names = [layout.gold_names[key] for key in layout.keys]
+    present = {column["name"] for column in stored.schema["fields"]}
+    marks = [_DELETED] if _DELETED in present else []
+    rows = read_files(stored.files, [*names, _SEQUENCE, *marks])
+    if rows is None:
+        raise NotTold
+    if marks:
+        rows = rows.filter(pc.invert(pc.fill_null(rows[_DELETED], False)))
+    rows = rows.select([*names, _SEQUENCE])
+    if any(column.null_count for column in rows.columns):
+        raise NotTold
+    return _sorted(rows.rename_columns([*_key_names(layout), "sequence"]), _key_names(layout))
+
+
+def _same(newest: pa.Table, stored: pa.Table, layout: Layout) -> int:
+    """How many rows there are where both have the same keys, and no row is older than it should be."""
+    if newest.num_rows != stored.num_rows:
+        raise NotTold
+    for name in _key_names(layout):
+        if newest[name].type != stored[name].type or not newest[name].equals(stored[name]):
+            raise NotTold
+    if not pc.all(pc.greater_equal(stored["sequence"], newest["sequence"])).as_py():
+        raise NotTold
+    return stored.num_rows
+
+
+def _key_names(layout: Layout) -> list[str]:
+    return [f"k{number}" for number in range(len(layout.keys))]
+
+
+def _sorted(rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    found = rows.combine_chunks()
+    return found.take(pc.sort_indices(found, [(name, "ascending") for name in names]))
