@@ -36,6 +36,8 @@ _MOST_OTHERS, _FEW_ROWS = 4, 100_000
 
 Files of earlier releases have the changes of all tables mixed.
 """
+_AT_ONCE = 20_000
+"""Row groups of Spark's writers can have a million rows, whose images do not fit into memory at once."""
 _PLACE = ("source", "database", "schema", "table", "kind", "batch", "op", "sequence", "half")
 _TYPES: dict[str, pa.DataType] = {
     "tinyint": pa.int8(),
@@ -107,7 +109,7 @@ def _key_rows(
 
 
 def _groups(changes: LocalTable, name: str, most: int) -> Iterator[pa.Table]:
-    """The row groups that may have rows of a table; raises NotTold where they have more rows than that."""
+    """The row groups that may have rows of a table, in parts; raises NotTold where they have more rows."""
     if changes.files is None:
         raise NotTold
     found: list[tuple[Path, int, int]] = []
@@ -124,7 +126,8 @@ def _groups(changes: LocalTable, name: str, most: int) -> Iterator[pa.Table]:
         raise NotTold
     for path, number, _ in found:
         with parquet.ParquetFile(path) as opened:
-            yield opened.read_row_group(number, columns=[*_PLACE, "before", "after"])
+            for rows in opened.iter_batches(_AT_ONCE, [number], [*_PLACE, "before", "after"]):
+                yield pa.Table.from_batches([rows])
 
 
 def _effects(rows: pa.Table, keys: Sequence[TableColumn], deletes: Deletes) -> pa.Table:
