@@ -1,7 +1,9 @@
-"""Rows of Arrow brought together by a column of texts."""
+"""Rows of Arrow, sorted by columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -10,21 +12,22 @@ from pyarrow import compute
 pc: Any = compute  # its types lack some functions
 
 
+def sorted_by(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The rows in one piece, sorted by these columns; nulls are last, and equal rows keep their order."""
+    found = rows.combine_chunks()
+    return found.take(pc.sort_indices(found, [(column, "ascending") for column in columns]))
+
+
 def rows_by(rows: pa.Table, column: str) -> tuple[pa.Table, dict[str | None, tuple[int, int]]]:
     """Sort rows by a column of texts, and find where the rows of each text are.
-
-    Rows with the same text keep their order; those without one are last.
 
     Returns:
         The rows, and the place of the first row of each text with the place behind its last one, in order.
     """
-    found = rows.combine_chunks()
-    found = found.take(pc.sort_indices(found, [(column, "ascending")]))
-    places, start = dict[str | None, tuple[int, int]](), 0
-    runs = pc.run_end_encode(pa.concat_arrays(found[column].chunks)) if found.num_rows else None
-    for text, end in (
-        () if runs is None else zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True)
-    ):
-        places[text] = (start, end)
-        start = end
+    found = sorted_by(rows, [column])
+    places = dict[str | None, tuple[int, int]]()
+    if found.num_rows:
+        runs = pc.run_end_encode(pa.concat_arrays(found[column].chunks))
+        ends = runs.run_ends.to_pylist()
+        places = dict(zip(runs.values.to_pylist(), pairwise([0, *ends]), strict=True))
     return found, places

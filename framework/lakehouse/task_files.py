@@ -114,8 +114,7 @@ class TaskFile:
         if self._writer is None:
             self._writer = parquet.ParquetWriter(self.path, self._schema, use_dictionary=self._dictionaries)
         rows, by = pa.Table.from_batches(self._waiting, self._schema), self._groups.by
-        parts = iter((rows,)) if by is None or len(self._texts) < 2 else _brought_together(rows, by)
-        for part in parts:
+        for part in [rows] if by is None or len(self._texts) < 2 else _brought_together(rows, by):
             self._writer.write_table(part, self._groups.rows)
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0
         self._texts = set()

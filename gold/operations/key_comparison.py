@@ -28,7 +28,7 @@ from gold.changes.effects import effects, key_names, table_rows, with_current_na
 from gold.changes.former_keys import former_keys, with_current_key
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile, namings_for
-from gold.operations.many_keys import all_rows_as_implied
+from gold.operations.many_keys import ChangeFile, all_rows_as_implied, change_files
 from gold.operations.new_keys import NotTold, rows_as_implied
 from gold.planning.discovery import all_tasks
 from gold.planning.knowledge import CachedChanges, remembered
@@ -73,6 +73,8 @@ class ImpliedKeys:
         self._is_cached = False
         self._new: pa.Table | None = None
         self._is_read = False
+        self._files: Sequence[ChangeFile] | None = None
+        self._is_listed = False
 
     def measurement(
         self, context: MeasurementContext, rules: KeyRules, state: TableState, since: int
@@ -111,12 +113,11 @@ class ImpliedKeys:
         if task is None or task.lineage.is_dropped or stored is None:
             return None
         memory, changes = memory_of(self._run), self._new_changes()
-        is_few = changes is not None and memory.batch <= since and (memory.batch >= 0 or memory.is_first)
-        every = memory.table(CHANGES_TABLE) if since < 0 else None
+        is_new = memory.batch <= since and (memory.batch >= 0 or memory.is_first)
         try:
-            if changes is not None and is_few:
+            if changes is not None and is_new:
                 rows = rows_as_implied(task, state, changes, since, stored)
-            elif every is not None:
+            elif since < 0 and (every := self._change_files()) is not None:
                 rows = all_rows_as_implied(task, state, every, stored)
             else:
                 return None
@@ -135,6 +136,14 @@ class ImpliedKeys:
                     is_all = log.has_counted(new["batch"].to_pylist(), memory.batch)
                     self._new = new if is_all else None
         return self._new
+
+    def _change_files(self) -> Sequence[ChangeFile] | None:
+        """The files of all changes; None where Spark must read them."""
+        with self._lock:
+            if not self._is_listed:
+                self._files = change_files(memory_of(self._run).table(CHANGES_TABLE))
+                self._is_listed = True
+        return self._files
 
     def _tasks_by_place(self) -> Mapping[tuple[str, TableName], Task]:
         with self._lock:

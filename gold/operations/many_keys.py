@@ -8,29 +8,30 @@ Spark (`key_comparison`), which names the keys.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import compute, parquet
 
 from framework.config.tables import Deletes
 from framework.contracts.events import Op
-from framework.lakehouse.local_tables import LocalTable, read_files
-from gold.changes.former_keys import former_keys
-from gold.changes.profile import namings_for
-from gold.operations.new_keys import NotTold
+from framework.lakehouse.local_tables import LocalTable
+from framework.lakehouse.sorted_rows import sorted_by
+from gold.changes.effects import key_names
+from gold.operations.new_keys import MOST_ROWS, NotTold, lineage_with_one_key, live_rows
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
-from gold.schema.case_matching import match_case
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
 from gold.schema.lineage import Segment
 
+if TYPE_CHECKING:
+    from pyarrow.parquet import FileMetaData
+
 pc: Any = compute  # its types lack some functions, and columns in chunks
-MOST_ROWS = 2_000_000
-"""The most changes, and the largest replica, that this process compares."""
 _MOST_OTHERS, _FEW_ROWS = 4, 100_000
 """To find a table's changes, so many times as many rows are read at most, and some more.
 
@@ -47,16 +48,55 @@ _TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
 }
 _WHOLE = "^-?[0-9]+$"
-_SEQUENCE, _DELETED = "_cdc_sequence", "_cdc_deleted"
 
 
-def all_rows_as_implied(task: Task, state: TableState, changes: LocalTable, stored: LocalTable) -> int:
+@dataclass(frozen=True, slots=True)
+class ChangeFile:
+    """A file of `silver/changes`.
+
+    Attributes:
+        path: Where it is.
+        metadata: Its footer.
+        groups: The number of rows of each row group with the lowest and the highest name of their tables;
+            null where the footer does not tell these.
+    """
+
+    path: Path
+    metadata: FileMetaData
+    groups: tuple[tuple[int, str | None, str | None], ...]
+
+
+def change_files(changes: LocalTable | None) -> tuple[ChangeFile, ...] | None:
+    """The files of `silver/changes`, whose footers serve for all tables; None where Spark must read them."""
+    if changes is None or changes.files is None:
+        return None
+    try:
+        return tuple(_change_file(file.path) for file in changes.files)
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+
+
+def _change_file(path: Path) -> ChangeFile:
+    metadata = parquet.read_metadata(path)
+    names = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
+    place, groups = names.index("table"), list[tuple[int, str | None, str | None]]()
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        bounds: Any = group.column(place).statistics
+        is_told = bounds is not None and bounds.has_min_max
+        groups.append((group.num_rows, *((bounds.min, bounds.max) if is_told else (None, None))))
+    return ChangeFile(path, metadata, tuple(groups))
+
+
+def all_rows_as_implied(
+    task: Task, state: TableState, changes: Sequence[ChangeFile], stored: LocalTable
+) -> int:
     """The rows of a replica in which every key is as all changes imply, and no other key has a row.
 
     Args:
         task: The table.
         state: How far it is applied.
-        changes: The table `silver/changes`.
+        changes: All files of `silver/changes`.
         stored: The replica.
 
     Raises:
@@ -72,18 +112,11 @@ def all_rows_as_implied(task: Task, state: TableState, changes: LocalTable, stor
 
 def _only_segment(task: Task, state: TableState) -> Segment:
     """The one segment of a table whose key has always been called the same, and which was never truncated."""
-    lineage = match_case(task.lineage, state.profile.evidence)
-    namings = namings_for(lineage, task.settings.schema_policy, state.profile)
-    renamed = {
-        name for naming in namings for name in (*naming.names, *naming.names.values(), *naming.defaults)
-    }
-    layout = Layout(state.columns, state.keys, {})
+    lineage = lineage_with_one_key(task, state, is_all=True)
     is_plain = (
         len(lineage.segments) == 1
         and task.truncated_at is None
-        and not renamed & set(state.keys)
-        and former_keys(state.profile, lineage, namings, layout) is None
-        and all(key.type in _TYPES for key in layout.key_columns)
+        and all(key.type in _TYPES for key in Layout(state.columns, state.keys, {}).key_columns)
     )
     if not is_plain:
         raise NotTold
@@ -91,7 +124,7 @@ def _only_segment(task: Task, state: TableState) -> Segment:
 
 
 def _key_rows(
-    task: Task, state: TableState, layout: Layout, segment: Segment, changes: LocalTable
+    task: Task, state: TableState, layout: Layout, segment: Segment, changes: Sequence[ChangeFile]
 ) -> Iterator[pa.Table]:
     """The effects of the changes, in parts: k0…, `sequence`, and `has_row`: the key has a row then."""
     name = segment.table
@@ -108,26 +141,23 @@ def _key_rows(
             yield _effects(rows, layout.key_columns, task.settings.deletes)
 
 
-def _groups(changes: LocalTable, name: str, most: int) -> Iterator[pa.Table]:
+def _groups(changes: Sequence[ChangeFile], name: str, most: int) -> Iterator[pa.Table]:
     """The row groups that may have rows of a table, in parts; raises NotTold where they have more rows."""
-    if changes.files is None:
+    found, count = list[tuple[ChangeFile, list[int]]](), 0
+    for file in changes:
+        numbers = []
+        for number, (rows, low, high) in enumerate(file.groups):
+            if low is None or high is None or low <= name <= high:
+                numbers.append(number)
+                count += rows
+        if numbers:
+            found.append((file, numbers))
+    if count > min(most, MOST_ROWS):
         raise NotTold
-    found: list[tuple[Path, int, int]] = []
-    for file in changes.files:
-        metadata = parquet.read_metadata(file.path)
-        paths = [metadata.schema.column(at).path for at in range(len(metadata.schema))]
-        place = paths.index("table")
-        for number in range(metadata.num_row_groups):
-            group = metadata.row_group(number)
-            bounds: Any = group.column(place).statistics
-            if bounds is None or not bounds.has_min_max or bounds.min <= name <= bounds.max:
-                found.append((file.path, number, group.num_rows))
-    if sum(rows for _, _, rows in found) > min(most, MOST_ROWS):
-        raise NotTold
-    for path, number, _ in found:
-        with parquet.ParquetFile(path) as opened:
-            for rows in opened.iter_batches(_AT_ONCE, [number], [*_PLACE, "before", "after"]):
-                yield pa.Table.from_batches([rows])
+    for file, numbers in found:
+        with parquet.ParquetFile(file.path, metadata=file.metadata) as opened:
+            for part in opened.iter_batches(_AT_ONCE, numbers, [*_PLACE, "before", "after"]):
+                yield pa.Table.from_batches([part])
 
 
 def _effects(rows: pa.Table, keys: Sequence[TableColumn], deletes: Deletes) -> pa.Table:
@@ -170,8 +200,8 @@ def _newest(parts: Iterator[pa.Table], layout: Layout) -> pa.Table:
     found = list(parts)
     if not found:
         raise NotTold
-    names = _key_names(layout)
-    rows = _sorted(pa.concat_tables(found), [*names, "sequence"])
+    names = key_names(len(layout.keys))
+    rows = sorted_by(pa.concat_tables(found), [*names, "sequence"])
     if not rows.num_rows:
         raise NotTold
     first, second = rows.slice(0, rows.num_rows - 1), rows.slice(1)
@@ -186,38 +216,19 @@ def _newest(parts: Iterator[pa.Table], layout: Layout) -> pa.Table:
 
 def _stored_rows(layout: Layout, stored: LocalTable) -> pa.Table:
     """The keys and sequences of the replica, sorted."""
-    if stored.files is None or sum(file.rows for file in stored.files) > MOST_ROWS:
+    rows, names = live_rows(layout, stored), key_names(len(layout.keys))
+    if rows is None or any(column.null_count for column in rows.columns):
         raise NotTold
-    names = [layout.gold_names[key] for key in layout.keys]
-    present = {column["name"] for column in stored.schema["fields"]}
-    marks = [_DELETED] if _DELETED in present else []
-    rows = read_files(stored.files, [*names, _SEQUENCE, *marks])
-    if rows is None:
-        raise NotTold
-    if marks:
-        rows = rows.filter(pc.invert(pc.fill_null(rows[_DELETED], False)))
-    rows = rows.select([*names, _SEQUENCE])
-    if any(column.null_count for column in rows.columns):
-        raise NotTold
-    return _sorted(rows.rename_columns([*_key_names(layout), "sequence"]), _key_names(layout))
+    return sorted_by(rows.rename_columns([*names, "sequence"]), names)
 
 
 def _same(newest: pa.Table, stored: pa.Table, layout: Layout) -> int:
     """How many rows there are where both have the same keys, and no row is older than it should be."""
     if newest.num_rows != stored.num_rows:
         raise NotTold
-    for name in _key_names(layout):
+    for name in key_names(len(layout.keys)):
         if newest[name].type != stored[name].type or not newest[name].equals(stored[name]):
             raise NotTold
     if not pc.all(pc.greater_equal(stored["sequence"], newest["sequence"])).as_py():
         raise NotTold
     return stored.num_rows
-
-
-def _key_names(layout: Layout) -> list[str]:
-    return [f"k{number}" for number in range(len(layout.keys))]
-
-
-def _sorted(rows: pa.Table, names: Sequence[str]) -> pa.Table:
-    found = rows.combine_chunks()
-    return found.take(pc.sort_indices(found, [(name, "ascending") for name in names]))

@@ -27,9 +27,10 @@ from gold.planning.task import Task
 from gold.schema.case_matching import match_case
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
+from gold.schema.lineage import Lineage
 
 MOST_ROWS = 2_000_000
-"""The largest replica whose keys this process reads."""
+"""The largest replica whose keys this process reads, and the most changes that it compares with one."""
 _WHOLE = re.compile(r"-?\d+(\.0+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
@@ -87,6 +88,17 @@ def _new_changes(task: Task, state: TableState, changes: pa.Table, since: int) -
     mine = changes.filter(pc.is_in(changes["table"], value_set=names_of_table))
     if mine["half"].null_count < mine.num_rows:
         raise NotTold
+    lineage = lineage_with_one_key(task, state, is_all=since < 0)
+    found = row_changes(mine, task.source, lineage)
+    return [change for change in found if since < change.batch <= state.batch]
+
+
+def lineage_with_one_key(task: Task, state: TableState, *, is_all: bool) -> Lineage:
+    """The lineage of a table whose key columns have always been called the same.
+
+    Raises:
+        NotTold: They have not; or, where all changes are compared (`is_all`), the table had another key.
+    """
     lineage = match_case(task.lineage, state.profile.evidence)
     namings = namings_for(lineage, task.settings.schema_policy, state.profile)
     renamed = {
@@ -95,10 +107,9 @@ def _new_changes(task: Task, state: TableState, changes: pa.Table, since: int) -
     if renamed & set(state.keys):
         raise NotTold
     layout = Layout(state.columns, state.keys, {})
-    if since < 0 and former_keys(state.profile, lineage, namings, layout) is not None:
+    if is_all and former_keys(state.profile, lineage, namings, layout) is not None:
         raise NotTold
-    found = row_changes(mine, task.source, lineage)
-    return [change for change in found if since < change.batch <= state.batch]
+    return lineage
 
 
 def _effects(changes: Iterable[FewChange], layout: Layout, task: Task) -> Iterable[tuple[Key, str, bool]]:
@@ -143,24 +154,39 @@ def _texts(image: Image | None, keys: Sequence[TableColumn]) -> tuple[str | None
 
 def _stored(layout: Layout, stored: LocalTable, keys: Iterable[Key] | None) -> Mapping[Key, list[str | None]]:
     """The sequences of the replica's rows with these keys, or with any; others may come with them."""
-    if stored.files is None or sum(file.rows for file in stored.files) > MOST_ROWS:
-        raise NotTold
-    names = [layout.gold_names[key] for key in layout.keys]
-    present = {column["name"] for column in stored.schema["fields"]}
-    marks = [_DELETED] if _DELETED in present else []
-    if not stored.files:
-        return {}
-    rows = read_files(stored.files, [*names, _SEQUENCE, *marks])
+    rows = live_rows(layout, stored)
     if rows is None:
-        raise NotTold
+        return {}
     if keys is not None:
-        first = rows[names[0]]
+        first = rows.column(0)
         rows = rows.filter(pc.is_in(first, value_set=pa.array([key[0] for key in keys], first.type)))
     found: dict[Key, list[str | None]] = {}
-    for row in zip(*(rows[name].to_pylist() for name in (*names, _SEQUENCE, *marks)), strict=True):
-        if not (marks and row[-1]):
-            found.setdefault(row[: len(names)], []).append(row[len(names)])
+    for *key, sequence in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        found.setdefault(tuple(key), []).append(sequence)
     return found
+
+
+def live_rows(layout: Layout, stored: LocalTable) -> pa.Table | None:
+    """The rows of a replica that a soft delete has not marked: the columns of the key, then the sequence.
+
+    None where it has no file.
+
+    Raises:
+        NotTold: It has too many rows, or a file cannot be read here.
+    """
+    if stored.files is None or sum(file.rows for file in stored.files) > MOST_ROWS:
+        raise NotTold
+    if not stored.files:
+        return None
+    names = [*(layout.gold_names[key] for key in layout.keys), _SEQUENCE]
+    has_marks = any(column["name"] == _DELETED for column in stored.schema["fields"])
+    rows = read_files(stored.files, [*names, *([_DELETED] if has_marks else [])])
+    if rows is None:
+        raise NotTold
+    if has_marks:
+        is_marked: Any = pc.fill_null(rows[_DELETED], pa.scalar(False))
+        rows = rows.filter(pc.invert(is_marked))
+    return rows.select(names)
 
 
 def _reader(key: TableColumn) -> Callable[[str | None], Any]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from framework.contracts.ddl_actions import TableName
-from framework.lakehouse.sorted_rows import rows_by
 from framework.pipeline.layer import Run
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
@@ -18,21 +17,21 @@ States = Mapping[tuple[str, TableName], TableState]
 _MEMO = "gold"
 
 
+@dataclass(frozen=True, slots=True)
 class CachedChanges:
     """Row changes of some tables in this process.
 
     Attributes:
         rows: Rows of `silver/changes`, by `table`.
+        spans: Where the rows of each name of `table` are, so that a run of many tables looks only once.
         since: They are all row changes of the tables in batches after this one; -1: all there are.
         places: The source and name of these tables.
     """
 
-    def __init__(
-        self, rows: pa.Table, since: int = -1, places: frozenset[tuple[str, TableName]] = frozenset()
-    ) -> None:
-        """Brings the rows of each table together, so that a run of many tables looks for them only once."""
-        self.rows, self._spans = rows_by(rows, "table")
-        self.since, self.places = since, places
+    rows: pa.Table
+    spans: Mapping[str | None, tuple[int, int]]
+    since: int = -1
+    places: frozenset[tuple[str, TableName]] = frozenset()
 
     def covers(self, task: Task) -> bool:
         """Whether the changes of the task's table are here."""
@@ -40,7 +39,7 @@ class CachedChanges:
 
     def of(self, task: Task) -> pa.Table:
         """The rows with one of the names that the task's table has had."""
-        spans = [self._spans[name] for name in sorted(table_names(task)) if name in self._spans]
+        spans = [self.spans[name] for name in sorted(table_names(task)) if name in self.spans]
         parts = [self.rows.slice(start, end - start) for start, end in spans]
         return pa.concat_tables(parts) if parts else self.rows.slice(0, 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +14,7 @@ from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.recent_rows import rows_above
+from framework.lakehouse.sorted_rows import rows_by
 from gold.changes.few_changes import TableChanges, row_changes
 from gold.planning.knowledge import CachedChanges, table_names
 from gold.planning.task import Task
@@ -74,9 +76,9 @@ def _cached(
 
 def _of_small(rows: pa.Table, tasks: Iterable[Task], since: int) -> CachedChanges | None:
     """The changes of those of the tables that are small; None where none is."""
-    found = CachedChanges(rows, since)
+    found = CachedChanges(*rows_by(rows, "table"), since)
     places = frozenset((task.source, task.name) for task in tasks if _is_small(found.of(task)))
-    return CachedChanges(rows, since, places) if places else None
+    return replace(found, places=places) if places else None
 
 
 def _is_small(changes: pa.Table) -> bool:

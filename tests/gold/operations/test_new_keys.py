@@ -21,7 +21,7 @@ from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.local_tables import DataFile, LocalTable, Mark
 from gold.operations import key_comparison
 from gold.operations.key_comparison import KeyRules
-from gold.operations.many_keys import all_rows_as_implied
+from gold.operations.many_keys import all_rows_as_implied, change_files
 from gold.operations.new_keys import NotTold, rows_as_implied
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
@@ -96,11 +96,11 @@ class Compared:
         """The same for all keys, column by column, from a file with two row groups."""
         place, table = self.folder / "changes.parquet", changes_of(changes)
         parquet.write_table(table, place, row_group_size=max((table.num_rows + 1) // 2, 1))
-        files = (DataFile(place, table.num_rows, 1),)
+        stored = LocalTable("", Mark("one", 1), {}, (DataFile(place, table.num_rows, 1),))
+        files = change_files(stored)
+        assert files is not None
         try:
-            return all_rows_as_implied(
-                self.task, self.state, LocalTable("", Mark("one", 1), {}, files), self.replica(rows)
-            )
+            return all_rows_as_implied(self.task, self.state, files, self.replica(rows))
         except NotTold:
             return None
 

@@ -58,7 +58,7 @@ def test_changes_are_cached_as_they_are_within_limits(
     assert both is not None
     assert (both.rows.num_rows, both.since) == (4, -1)
     assert changes_of(spark, gold.lake, tasks[0], both).count() == 3
-    without = CachedChanges(both.rows.slice(0, 0), -1, both.places)
+    without = CachedChanges(both.rows.slice(0, 0), {}, -1, both.places)
     assert changes_of(spark, gold.lake, tasks[0], without).isEmpty()
     assert changes_of(spark, gold.lake, silent, both).isEmpty()
 
