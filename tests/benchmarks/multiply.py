@@ -76,7 +76,7 @@ def deepen(run: Run, rows: int) -> None:
     _copy(run, MESSAGES_TABLE, copies, _offsets("offset", "line"), where=is_read, is_read=True)
     later = {"sequence": _later("sequence", F.col("copy")), "event_time": _after(F.col("copy"))}
     _copy(run, CHANGES_TABLE, copies, {**_new_changes(), **later}, where=is_mine)
-    last = F.lit(copies)
+    last = F.lit(copies).cast("bigint")
     DeltaTable.forPath(spark, lake.location(BATCHES_TABLE)).update(
         is_mine,
         {
