@@ -12,6 +12,7 @@ from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import CheckTarget, KnownFindings, PreviousResults, Rule
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGE_AT
+from framework.lakehouse.local_tables import parts_of_files
 from framework.pipeline.layer import Run
 from framework.quality.memory import memory_of
 from framework.quality.row_checks import passed
@@ -43,16 +44,15 @@ def expectations(run: Run, past: PreviousResults) -> Sequence[CheckTarget]:
         return fresh.select(*MESSAGE_AT, "ingested_at")
 
     memory = memory_of(run)
-    new = memory.new_rows(MESSAGES_TABLE, memory.marks.get(MESSAGES_TABLE), (*MESSAGE_AT, "ingested_at"))
-    if new is None or has_failed:
+    new = None if has_failed else memory.new_files(MESSAGES_TABLE, memory.marks.get(MESSAGES_TABLE))
+    if new is None:
         return (replace(subject, rows=rows, size=run.lake.read(run.spark, MESSAGES_TABLE).count()),)
-    is_complete = not any(new[name].null_count for name in new.column_names)
-    findings = [passed(rule, new.num_rows) for rule in RULES]
-    return (
-        replace(
-            subject,
-            rows=rows,
-            size=new.num_rows,
-            known_findings=lambda: KnownFindings(findings) if is_complete else None,
-        ),
-    )
+    count = sum(file.rows for file in new)
+
+    def known_findings() -> KnownFindings | None:
+        for part in parts_of_files(new, (*MESSAGE_AT, "ingested_at"), repeated=("source", "topic")):
+            if any(column.null_count for column in part.columns):
+                return None
+        return KnownFindings([passed(rule, count) for rule in RULES])
+
+    return (replace(subject, rows=rows, size=count, known_findings=known_findings),)

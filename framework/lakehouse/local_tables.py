@@ -7,7 +7,7 @@ is not read here: the answer is None, and the caller asks Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -153,6 +153,31 @@ def read_files(files: Sequence[DataFile], columns: Iterable[str]) -> pa.Table | 
         return pa.concat_tables(found) if found else None
     except _FAULTS:
         return None
+
+
+def parts_of_files(
+    files: Iterable[DataFile], columns: Iterable[str], rows: int = 65_536, repeated: Iterable[str] = ()
+) -> Iterator[pa.RecordBatch]:
+    """These columns of the files' rows, in parts of at most so many rows.
+
+    Texts that are repeated in many rows can come as dictionaries. `name.key_value.key` has the names in a
+    column of maps, without their values, as a list under the column's name.
+
+    Raises:
+        OSError, pa.ArrowException: A file is gone, or cannot be read.
+        KeyError: A file lacks a column.
+    """
+    from pyarrow import parquet
+
+    names = list(columns)
+    for file in files:
+        with parquet.ParquetFile(
+            file.path, read_dictionary=list(repeated), coerce_int96_timestamp_unit="us"
+        ) as opened:
+            lacking = {name.partition(".")[0] for name in names} - set(opened.schema_arrow.names)
+            if lacking:
+                raise KeyError(*sorted(lacking))
+            yield from opened.iter_batches(rows, columns=names)
 
 
 def in_micros(rows: pa.Table, names: Iterable[str]) -> pa.Table:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+import pyarrow.compute as pc
+
 from framework.contracts.ddl_actions import TableName
-from framework.contracts.table_names import BATCHES_TABLE
-from framework.lakehouse.local_tables import Mark, in_micros
+from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE
+from framework.lakehouse.local_tables import DataFile, Mark, in_micros, parts_of_files
 from framework.quality.memory import Memory
 
 APPLIED_KINDS = ("row", "ddl", "truncate")
@@ -59,13 +61,13 @@ class BatchLog:
         """Whether batches after `since`, all of them new, have messages of transactions."""
         return any(row["kind"] == "transaction" and row["batch"] > since for row in self.new)
 
-    def has_counted(self, batches: Iterable[int | None], since: int) -> bool:
-        """Whether the batches after `since` have as many rows as these: the batch of each row."""
+    def has_counted(self, rows: Mapping[int | None, int], since: int) -> bool:
+        """Whether the batches after `since` have as many rows as these: the rows of each batch."""
         counted: Counter[int | None] = Counter()
         for row in self.new:
             if row["batch"] > since:
                 counted[row["batch"]] += row["rows"]
-        return Counter(batches) == counted
+        return rows == counted
 
     def newest_event(self, source: str) -> int | None:
         """The newest event time of a source in microseconds; None where it has none, or nothing is kept."""
@@ -124,6 +126,21 @@ def batch_log(memory: Memory) -> BatchLog | None:
         rows,
         extents,
     )
+
+
+def new_changes(memory: Memory, log: BatchLog | None) -> tuple[DataFile, ...] | None:
+    """The files of the changes that came since the step last ran.
+
+    None where Spark must read the changes: they are too many, or others than the log has counted.
+    """
+    files = memory.new_files(CHANGES_TABLE, memory.marks.get(CHANGES_TABLE))
+    if files is None or log is None:
+        return None
+    rows = Counter[int | None]()
+    for part in parts_of_files(files, ["batch"]):
+        counted = pc.value_counts(part["batch"])
+        rows.update(dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)))
+    return files if log.has_counted(rows, memory.batch) else None
 
 
 def keep_batches(memory: Memory, top: int, rows: int, extents: Mapping[Place, Extent] | None = None) -> None:

@@ -38,7 +38,9 @@ from framework.quality.results import by_target, read_previous_results
 from framework.spark.tuning import SMALL_ROWS
 
 MOST_BYTES = 32_000_000
-"""The largest size of files with new rows that this process reads itself."""
+"""The largest size of files with new rows that this process reads whole."""
+MOST_ROWS = 2_000_000
+"""The most new rows of which this process reads a few columns, in parts."""
 _TIMES = ("started_at", "checked_at")
 _LISTS = ("columns", "failing_keys")
 _NAMES = tuple(one.name for one in fields(QualityResult))
@@ -76,6 +78,7 @@ class Memory:
     is_first: bool = False
     _found: tuple[object, ...] = ()
     _tables: dict[str, LocalTable | None] = field(default_factory=dict)
+    _files: dict[tuple[str, Mark], tuple[DataFile, ...] | None] = field(default_factory=dict)
     _rows: dict[tuple[str, Mark, tuple[str, ...]], pa.Table | None] = field(default_factory=dict)
 
     @property
@@ -91,17 +94,27 @@ class Memory:
             self._tables[name] = local_table(run.lake.location(name), version)
         return self._tables[name]
 
-    def new_rows(self, name: str, since: Mark | None, columns: Sequence[str]) -> pa.Table | None:
-        """The rows of a table after a version, read once; None where Spark must read the table.
+    def new_files(self, name: str, since: Mark | None) -> tuple[DataFile, ...] | None:
+        """The files of the rows that came to a table after a version; None where Spark must read the table.
 
-        That is so if rows were replaced or removed since then, or if the new ones are many.
+        That is so if rows were replaced or removed since then, or if more than MOST_ROWS are new.
         """
         now = self.table(name)
         if now is None or since is None:
             return None
+        if (name, since) not in self._files:
+            files = appended_files(self.run.lake.location(name), since, now.mark)
+            is_too_much = files is not None and sum(file.rows for file in files) > MOST_ROWS
+            self._files[name, since] = None if is_too_much else files
+        return self._files[name, since]
+
+    def new_rows(self, name: str, since: Mark | None, columns: Sequence[str]) -> pa.Table | None:
+        """The rows after a version, read once and whole; None where they are not few, or Spark must read."""
+        files = self.new_files(name, since)
+        if files is None or since is None or not _are_few(files):
+            return None
         wanted = (name, since, tuple(columns))
         if wanted not in self._rows:
-            files = appended_files(self.run.lake.location(name), since, now.mark)
             self._rows[wanted] = _read(files, columns)
         return self._rows[wanted]
 
@@ -202,11 +215,11 @@ def _local_version(run: Run, name: str) -> int | None:
     return run.lake.version(run.spark, name) if _path(run) is not None else None
 
 
-def _read(files: Sequence[DataFile] | None, columns: Sequence[str]) -> pa.Table | None:
-    if files is None:
-        return None
-    if sum(file.rows for file in files) > SMALL_ROWS or sum(file.size for file in files) > MOST_BYTES:
-        return None
+def _are_few(files: Sequence[DataFile]) -> bool:
+    return sum(file.rows for file in files) <= SMALL_ROWS and sum(file.size for file in files) <= MOST_BYTES
+
+
+def _read(files: Sequence[DataFile], columns: Sequence[str]) -> pa.Table | None:
     return read_files(files, columns) if files else pa.table({name: pa.nulls(0) for name in columns})
 
 

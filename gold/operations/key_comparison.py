@@ -17,9 +17,9 @@ from framework.contracts.quality import MOST_KEYS
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import read_table
-from framework.lakehouse.local_tables import LocalTable
+from framework.lakehouse.local_tables import DataFile, LocalTable
 from framework.pipeline.layer import Run
-from framework.quality.batch_log import batch_log
+from framework.quality.batch_log import batch_log, new_changes
 from framework.quality.measurement import measure
 from framework.quality.memory import memory_of
 from framework.quality.row_checks import key_text
@@ -28,7 +28,7 @@ from gold.changes.effects import effects, key_names, table_rows, with_current_na
 from gold.changes.former_keys import former_keys, with_current_key
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile, namings_for
-from gold.operations.many_keys import ChangeFile, all_rows_as_implied, change_files
+from gold.operations.many_keys import ChangeFile, change_files, many_rows_as_implied
 from gold.operations.new_keys import NotTold, rows_as_implied
 from gold.planning.discovery import all_tasks
 from gold.planning.knowledge import CachedChanges, remembered
@@ -71,8 +71,10 @@ class ImpliedKeys:
         self._tasks: dict[tuple[str, TableName], Task] | None = None
         self._cached: CachedChanges | None = None
         self._is_cached = False
-        self._new: pa.Table | None = None
+        self._few: pa.Table | None = None
         self._is_read = False
+        self._new_files: Sequence[ChangeFile] | None = None
+        self._is_new_listed = False
         self._files: Sequence[ChangeFile] | None = None
         self._is_listed = False
 
@@ -112,37 +114,48 @@ class ImpliedKeys:
         task = None if known is None else self._tasks_by_place().get((state.source, state.name))
         if task is None or task.lineage.is_dropped or stored is None:
             return None
-        memory, changes = memory_of(self._run), self._new_changes()
+        memory = memory_of(self._run)
         is_new = memory.batch <= since and (memory.batch >= 0 or memory.is_first)
         try:
-            if changes is not None and is_new:
-                rows = rows_as_implied(task, state, changes, since, stored)
+            if is_new and (few := self._few_new_changes()) is not None:
+                rows = rows_as_implied(task, state, few, since, stored)
+            elif is_new and since >= 0 and (new := self._new_change_files()) is not None:
+                rows = many_rows_as_implied(task, state, new, since, stored)
             elif since < 0 and (every := self._change_files()) is not None:
-                rows = all_rows_as_implied(task, state, every, stored)
+                rows = many_rows_as_implied(task, state, every, since, stored)
             else:
                 return None
         except NotTold:
             return None
         return _all_implied(rules, state, rows, since)
 
-    def _new_changes(self) -> pa.Table | None:
-        """The changes that came after those of earlier runs; None where not all of them are counted."""
+    def _few_new_changes(self) -> pa.Table | None:
+        """The changes that came after those of earlier runs; None where they are not few."""
         with self._lock:
             if not self._is_read:
                 memory, self._is_read = memory_of(self._run), True
-                log = batch_log(memory)
-                new = memory.new_rows(CHANGES_TABLE, memory.marks.get(CHANGES_TABLE), CHANGES.names)
-                if new is not None and log is not None:
-                    is_all = log.has_counted(new["batch"].to_pylist(), memory.batch)
-                    self._new = new if is_all else None
-        return self._new
+                if self._new_data_files() is not None:
+                    mark = memory.marks.get(CHANGES_TABLE)
+                    self._few = memory.new_rows(CHANGES_TABLE, mark, CHANGES.names)
+        return self._few
+
+    def _new_change_files(self) -> Sequence[ChangeFile] | None:
+        """The files of the changes that came after those of earlier runs; None where Spark must read them."""
+        with self._lock:
+            if not self._is_new_listed:
+                self._new_files, self._is_new_listed = change_files(self._new_data_files()), True
+        return self._new_files
+
+    def _new_data_files(self) -> Sequence[DataFile] | None:
+        memory = memory_of(self._run)
+        return new_changes(memory, batch_log(memory))
 
     def _change_files(self) -> Sequence[ChangeFile] | None:
         """The files of all changes; None where Spark must read them."""
         with self._lock:
             if not self._is_listed:
-                self._files = change_files(memory_of(self._run).table(CHANGES_TABLE))
-                self._is_listed = True
+                table = memory_of(self._run).table(CHANGES_TABLE)
+                self._files, self._is_listed = change_files(None if table is None else table.files), True
         return self._files
 
     def _tasks_by_place(self) -> Mapping[tuple[str, TableName], Task]:

@@ -1,13 +1,13 @@
-"""Compares all keys that a table's changes imply with its replica, in this process, column by column.
+"""Compares the keys that many changes of a table imply with its replica, in this process, column by column.
 
-This is the usual case of a first load or a rebuild: Spark would need seconds to plan the comparison of each
-table. What does not hold, and what is not plain (a key change, a truncate, a half of an update), is left to
-Spark (`key_comparison`), which names the keys.
+This is the usual case of a first load, a rebuild or a large batch: Spark would need seconds to plan the
+comparison of each table. What does not hold, and what is not plain (a key change, a truncate, a half of an
+update), is left to Spark (`key_comparison`), which names the keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -18,7 +18,7 @@ from pyarrow import compute, parquet
 
 from framework.config.tables import Deletes
 from framework.contracts.events import Op
-from framework.lakehouse.local_tables import LocalTable
+from framework.lakehouse.local_tables import DataFile, LocalTable
 from framework.lakehouse.sorted_rows import sorted_by
 from gold.changes.effects import key_names
 from gold.operations.new_keys import MOST_ROWS, NotTold, lineage_with_one_key, live_rows
@@ -66,12 +66,10 @@ class ChangeFile:
     groups: tuple[tuple[int, str | None, str | None], ...]
 
 
-def change_files(changes: LocalTable | None) -> tuple[ChangeFile, ...] | None:
-    """The files of `silver/changes`, whose footers serve for all tables; None where Spark must read them."""
-    if changes is None or changes.files is None:
-        return None
+def change_files(files: Iterable[DataFile] | None) -> tuple[ChangeFile, ...] | None:
+    """Files of `silver/changes`, whose footers serve for all tables; None where Spark must read them."""
     try:
-        return tuple(_change_file(file.path) for file in changes.files)
+        return None if files is None else tuple(_change_file(file.path) for file in files)
     except (pa.ArrowException, OSError, ValueError):
         return None
 
@@ -88,31 +86,40 @@ def _change_file(path: Path) -> ChangeFile:
     return ChangeFile(path, metadata, tuple(groups))
 
 
-def all_rows_as_implied(
-    task: Task, state: TableState, changes: Sequence[ChangeFile], stored: LocalTable
+def many_rows_as_implied(
+    task: Task, state: TableState, changes: Sequence[ChangeFile], since: int, stored: LocalTable
 ) -> int:
-    """The rows of a replica in which every key is as all changes imply, and no other key has a row.
+    """The rows of the keys that changes after the batch `since` touch, where all keys are as implied.
+
+    With -1 for `since` these are all changes, and no other key has a row.
 
     Args:
         task: The table.
         state: How far it is applied.
-        changes: All files of `silver/changes`.
+        changes: The files of `silver/changes` with all changes after `since`.
+        since: A batch of silver.
         stored: The replica.
 
     Raises:
         NotTold: A key differs, is null or has several rows, or the changes are not plain.
     """
-    layout, segment = Layout(state.columns, state.keys, {}), _only_segment(task, state)
+    layout, segment = Layout(state.columns, state.keys, {}), _only_segment(task, state, is_all=since < 0)
     try:
-        rows = _newest(_key_rows(task, state, layout, segment, changes), layout)
-        return _same(rows, _stored_rows(layout, stored), layout)
+        effects = list(_key_rows(task, state, layout, (segment, changes), since))
+        if since >= 0 and not effects:
+            return 0
+        newest = _newest(effects, layout)
+        has_row = newest.filter(newest["has_row"])
+        if since < 0 and not has_row.num_rows:
+            raise NotTold
+        return _same(has_row, _stored_rows(layout, stored, newest if since >= 0 else None), layout)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise NotTold from error
 
 
-def _only_segment(task: Task, state: TableState) -> Segment:
+def _only_segment(task: Task, state: TableState, *, is_all: bool) -> Segment:
     """The one segment of a table whose key has always been called the same, and which was never truncated."""
-    lineage = lineage_with_one_key(task, state, is_all=True)
+    lineage = lineage_with_one_key(task, state, is_all=is_all)
     is_plain = (
         len(lineage.segments) == 1
         and task.truncated_at is None
@@ -124,14 +131,20 @@ def _only_segment(task: Task, state: TableState) -> Segment:
 
 
 def _key_rows(
-    task: Task, state: TableState, layout: Layout, segment: Segment, changes: Sequence[ChangeFile]
+    task: Task,
+    state: TableState,
+    layout: Layout,
+    changes: tuple[Segment, Sequence[ChangeFile]],
+    since: int,
 ) -> Iterator[pa.Table]:
     """The effects of the changes, in parts: k0…, `sequence`, and `has_row`: the key has a row then."""
+    segment, files = changes
     name = segment.table
-    for group in _groups(changes, name.table, _MOST_OTHERS * state.changes_applied + _FEW_ROWS):
+    for group in _groups(files, name.table, _MOST_OTHERS * state.changes_applied + _FEW_ROWS):
         own: Any = pc.field("source") == task.source
         own &= (pc.field("table") == name.table) & (pc.field("kind") == "row")
-        own &= (pc.field("batch") <= state.batch) & (pc.field("sequence") >= segment.start)
+        own &= (pc.field("batch") > since) & (pc.field("batch") <= state.batch)
+        own &= pc.field("sequence") >= segment.start
         for column, text in (("database", name.database), ("schema", name.schema)):
             own &= pc.field(column).is_null() if text is None else pc.field(column) == text
         if segment.end is not None:
@@ -195,13 +208,12 @@ def _whole(texts: Any) -> Any:
     return texts.cast(pa.int64())
 
 
-def _newest(parts: Iterator[pa.Table], layout: Layout) -> pa.Table:
-    """The keys that have a row, sorted, with the sequence of their newest change."""
-    found = list(parts)
-    if not found:
+def _newest(parts: Sequence[pa.Table], layout: Layout) -> pa.Table:
+    """The newest effect on each key, sorted by key."""
+    if not parts:
         raise NotTold
     names = key_names(len(layout.keys))
-    rows = sorted_by(pa.concat_tables(found), [*names, "sequence"])
+    rows = sorted_by(pa.concat_tables(parts), [*names, "sequence"])
     if not rows.num_rows:
         raise NotTold
     first, second = rows.slice(0, rows.num_rows - 1), rows.slice(1)
@@ -210,16 +222,20 @@ def _newest(parts: Iterator[pa.Table], layout: Layout) -> pa.Table:
     if pc.any(pc.and_(is_tie, pc.not_equal(first["has_row"], second["has_row"]))).as_py():
         raise NotTold
     is_last = pa.concat_arrays([*pc.invert(is_same_key).chunks, pa.array([True])])
-    newest = rows.filter(is_last)
-    return newest.filter(newest["has_row"])
+    return rows.filter(is_last)
 
 
-def _stored_rows(layout: Layout, stored: LocalTable) -> pa.Table:
-    """The keys and sequences of the replica, sorted."""
+def _stored_rows(layout: Layout, stored: LocalTable, touched: pa.Table | None) -> pa.Table:
+    """The keys and sequences of the replica, sorted; only those of keys that are touched, where given."""
     rows, names = live_rows(layout, stored), key_names(len(layout.keys))
-    if rows is None or any(column.null_count for column in rows.columns):
+    if rows is None:
         raise NotTold
-    return sorted_by(rows.rename_columns([*names, "sequence"]), names)
+    rows = rows.rename_columns([*names, "sequence"])
+    if touched is not None:
+        rows = rows.join(touched.select(names), names, join_type="left semi")
+    if any(column.null_count for column in rows.columns):
+        raise NotTold
+    return sorted_by(rows, names)
 
 
 def _same(newest: pa.Table, stored: pa.Table, layout: Layout) -> int:

@@ -30,9 +30,14 @@ class LandedMessage(NamedTuple):
     sent: int | None = None
 
 
+def sources_with_epochs(history: History) -> dict[str, list[int]]:
+    """The sources with several epochs, which alone depend on the message, and these epochs."""
+    return {source: of_it for source in history.sources() if len(of_it := history.epochs(source)) > 1}
+
+
 def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:
     """The messages with their `epoch`, by their coordinates and landings."""
-    known = {source: of_it for source in history.sources() if len(of_it := history.epochs(source)) > 1}
+    known = sources_with_epochs(history)
     default = by_source({source: F.lit(epoch) for source, epoch in configured.items()}, F.lit(1))
     if not known:
         return messages.withColumn("epoch", default)
@@ -54,7 +59,7 @@ def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, 
 
 def epoch_finder(history: History, configured: Mapping[str, int]) -> Callable[[LandedMessage], int | None]:
     """Returns the epoch of a message as `with_epochs` does, in this process."""
-    known = {source: of_it for source in history.sources() if len(of_it := history.epochs(source)) > 1}
+    known = sources_with_epochs(history)
     starts = history.starts() if known else {}
 
     def find(message: LandedMessage) -> int | None:

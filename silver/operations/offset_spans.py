@@ -5,8 +5,10 @@ The step keeps this for each partition, so that a gap of the past is not looked 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from framework.config.model import Config
 from framework.contracts.expectations import Finding, Rule
@@ -46,14 +48,16 @@ def brokers(config: Config) -> list[str]:
     return [name for name, source in config.sources.items() if source.kafka is not None]
 
 
-def spans_of(messages: Iterable[tuple[str, str, int, int, int | None]]) -> dict[Partition, Span]:
-    """The spans of these messages, each given by the columns of MESSAGE_ID."""
-    offsets: dict[Partition, set[int]] = {}
-    for source, topic, partition, offset, epoch in messages:
-        offsets.setdefault((source, topic, partition, epoch), set()).add(offset)
+def spans_of(offsets: pa.Table, partitions: Sequence[Partition]) -> dict[Partition, Span]:
+    """The spans of messages: `place`, the number of a partition, and `offset`, each pair once."""
+    found = offsets.group_by("place").aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
     return {
-        place: Span(min(found), max(found), max(found) - min(found) + 1 - len(found))
-        for place, found in offsets.items()
+        partitions[row["place"]]: Span(
+            row["offset_min"],
+            row["offset_max"],
+            row["offset_max"] - row["offset_min"] + 1 - row["offset_count"],
+        )
+        for row in found.to_pylist()
     }
 
 

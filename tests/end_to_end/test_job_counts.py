@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.contracts.expectations import CheckTarget, PreviousResults
+from framework.lakehouse.local_tables import DataFile
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.session import open_pipeline
 from framework.quality import memory, runner
@@ -56,33 +57,40 @@ def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_pat
     assert {name: count for name, count in counted.items() if count > MOST_JOBS[name]} == {}
 
 
-def test_the_keys_of_a_first_load_are_compared_without_spark_and_a_wrong_one_is_named(
+def test_many_rows_are_judged_without_spark_too_and_a_wrong_key_is_named(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_connect(spark):
-        pytest.skip("Spark compares all keys there")
+        pytest.skip("Spark judges all rows there")
     config = feeds.config(tmp_path / "pipeline", ["datahub_blob"])
     asked: list[str] = []
-    measured = runner._measured_findings
+    measured, few = runner._measured_findings, memory._are_few
 
     def ask(spark: SparkSession, targets: Sequence[CheckTarget], past: PreviousResults) -> Any:
-        asked.extend(target.title for target in targets if target.layer == "gold")
+        asked.extend(target.title for target in targets)
         return measured(spark, targets, past)
 
+    def are_few(files: Sequence[DataFile]) -> bool:
+        """As if there were many messages and changes; only `ops/batches` stays small."""
+        return few(files) and all(file.path.is_relative_to(lake.location("ops")) for file in files)
+
     monkeypatch.setattr(runner, "_measured_findings", ask)
-    monkeypatch.setattr(memory, "SMALL_ROWS", 0)  # as if there were many changes
+    monkeypatch.setattr(memory, "_are_few", are_few)
     with open_pipeline(config, is_exclusive=True) as (lake, session):
-        _land(tmp_path / "pipeline", 0)
-        run = Run(session, lake, config, "first")
-        for layer in list(installed_layers())[:-1]:
-            assert not layer.run(run).errors
-        results = judge(run, installed_layers()).results
-        implied = {r.table: r.observed for r in results if r.rule == "implied_keys"}
-        assert asked == []
-        assert sorted(map(str, implied)) == ["item", "item_1", "item_2"]
-        assert all(observed.startswith("all keys as implied") for observed in implied.values())
+        for number, which in enumerate(("all", "new", "new")):
+            _land(tmp_path / "pipeline", number)
+            run = Run(session, lake, config, f"run-{number}")
+            for layer in list(installed_layers())[:-1]:
+                assert not layer.run(run).errors
+            before = jobs(spark)
+            results = judge(run, installed_layers()).results
+            implied = {str(r.table): r.observed for r in results if r.rule == "implied_keys"}
+            assert asked == []
+            assert jobs(spark) - before == (0 if number else 1)  # which makes the table of results
+            assert sorted(implied) == ["item", "item_1", "item_2"]
+            assert all(observed.startswith(f"{which} keys as implied") for observed in implied.values())
         session.sql(f"DELETE FROM delta.`{lake.location('gold/shop/item_1')}` WHERE id = 4")
-        again = judge(Run(session, lake, config, "second"), installed_layers())
+        again = judge(Run(session, lake, config, "last"), installed_layers())
         assert [(r.table, r.rule, r.failing_keys) for r in again.failures] == [
             ("item_1", "implied_keys", ("id=4: missing in the replica",))
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
@@ -19,7 +21,7 @@ from framework.contracts.quality import QualityResult
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.lakehouse.local_tables import LocalTable, Mark
+from framework.lakehouse.local_tables import DataFile, LocalTable, Mark
 from framework.pipeline.layer import Run
 from framework.quality.batch_log import BatchLog
 from framework.quality.memory import Memory
@@ -77,11 +79,9 @@ class Judged:
         past = {name: self.result(name) for name in (*(rule.name for rule in RULES), *NAMES)}
         self.past, self.epochs = past, SourceEpochs(config, History())
         self.memory = Memory(run, PreviousResults(), MARKS, 4)
-        self.tables: dict[str, pa.Table] = {}
+        self.folder, self.files = folder, dict[str, Sequence[DataFile]]()
         self.counted: list[dict[str, Any]] = []
-        monkeypatch.setattr(
-            Memory, "new_rows", lambda _, name, mark, names: self.tables[name].select(names) if mark else None
-        )
+        monkeypatch.setattr(Memory, "new_files", lambda _, name, mark: self.files.get(name) if mark else None)
         monkeypatch.setattr(Memory, "table", lambda _, name: LocalTable("", Mark("messages", 2), {}, ()))
 
     @staticmethod
@@ -99,15 +99,22 @@ class Judged:
         self, messages: Sequence[Mapping[str, Any]], outcomes: Sequence[Mapping[str, Any]]
     ) -> dict[str, tuple[int, int]] | None:
         """How many rows or messages each rule checked, and how many failed; None where Spark must look."""
-        self.tables = {
-            MESSAGES_TABLE: arrow(messages, _MESSAGE),
-            CHANGES_TABLE: arrow(outcomes, CHANGES.names),
+        self.memory._rows.clear()
+        self.files = {
+            MESSAGES_TABLE: self._file("messages", arrow(messages, _MESSAGE)),
+            CHANGES_TABLE: self._file("changes", arrow(outcomes, CHANGES.names)),
         }
         counted = self.counted or [{"batch": 5, "kind": "row", "rows": len(outcomes)}]
         self.memory.previous = PreviousResults({TARGET.id: list(self.past.values())})
         log = BatchLog(5, 10 + len(outcomes), counted, None)
         found = known_findings(self.memory, TARGET, self.epochs, log, RULES)
         return None if found is None else {f.rule.name: (f.checked, f.failed) for f in found}
+
+    def _file(self, name: str, rows: pa.Table) -> Sequence[DataFile]:
+        """A file with two row groups; none without rows."""
+        place = self.folder / f"{name}.parquet"
+        parquet.write_table(rows, place, row_group_size=max((rows.num_rows + 1) // 2, 1))
+        return [DataFile(place, rows.num_rows, place.stat().st_size)] if rows.num_rows else []
 
 
 @pytest.fixture
@@ -190,6 +197,33 @@ def test_messages_belong_to_the_epoch_of_their_place(judged: Judged) -> None:
     judged.epochs = replace(judged.epochs, history=History(begun))
     assert judged.told([landed(4), landed(5)], [outcome(4), outcome(5, epoch=2)]) is not None
     assert judged.told([landed(4), landed(5)], [outcome(4), outcome(5)]) is None
+
+
+def test_drawn_messages_and_outcomes_are_told_where_each_has_the_other(judged: Judged) -> None:
+    draw, told = random.Random(11), 0
+    for _ in range(300):
+        places = [(draw.choice(("t", "u")), draw.randrange(2), draw.randrange(4)) for _ in range(6)]
+        messages = places[: draw.randrange(1, 7)]
+        outcomes = [place for place in messages if draw.random() < 0.97]
+        outcomes += draw.sample(places, draw.randrange(3))
+        pairs = [(place, draw.choice(outcomes) if draw.random() < 0.5 else None) for place in outcomes]
+        rows = [
+            outcome(offset, topic=topic, partition=partition, paired_with=half and _half(*half))
+            for (topic, partition, offset), half in pairs
+        ]
+        found = judged.told(
+            [landed(offset, topic=topic, partition=partition) for topic, partition, offset in messages], rows
+        )
+        holds = set(messages) == set(outcomes) and len(set(messages)) == len(messages)
+        assert (found is not None) is holds, (messages, pairs)
+        if found is not None:
+            told += 1
+            assert found["every_message_has_a_fate"] == (10 + len(messages), 0)
+    assert 20 < told < 280
+
+
+def _half(topic: str, partition: int, offset: int) -> dict[str, Any]:
+    return {"topic": topic, "partition": partition, "offset": offset}
 
 
 def test_a_transaction_has_as_many_changes_as_its_end_counts(judged: Judged) -> None:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
-from silver.operations.offset_spans import Span, joined_spans, spans_of, told
+import pyarrow as pa
+
+from silver.operations.offset_spans import Partition, Span, joined_spans, told
+from silver.operations.offset_spans import spans_of as spans_by_number
 
 PLACE = ("feed", "t", 0, 1)
 
 
+def spans_of(messages: Sequence[tuple[str, str, int, int, int]]) -> dict[Partition, Span]:
+    places = sorted({(source, topic, partition, epoch) for source, topic, partition, _, epoch in messages})
+    rows = [
+        {"place": places.index((source, topic, partition, epoch)), "offset": offset}
+        for source, topic, partition, offset, epoch in messages
+    ]
+    schema = pa.schema([("place", pa.int32()), ("offset", pa.int64())])
+    return spans_by_number(pa.Table.from_pylist(rows, schema), places)
+
+
 def test_a_span_has_the_offsets_between_its_ends_that_have_no_message() -> None:
-    assert spans_of([("feed", "t", 0, offset, 1) for offset in (3, 5, 5, 6)]) == {PLACE: Span(3, 6, 1)}
+    assert spans_of([("feed", "t", 0, offset, 1) for offset in (3, 5, 6)]) == {PLACE: Span(3, 6, 1)}
 
 
 def test_new_offsets_behind_the_known_ones_add_their_gaps() -> None:
