@@ -156,6 +156,7 @@ def _read_stream(
             batch, before = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP, state.messages
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
             only_new = _only_without_outcome(messages, fresh, state) if has_gaps else nullcontext(fresh)
+            state.are_scanned = lake.local_root is not None and fresh is messages and not has_gaps
             step = (told or Progress()).step("batch", str(batch))
             with step as facts, only_new as new, located(f"batch {batch} ({_names_of(state.plans)})"):
                 stopped.update(dict.fromkeys(process_with_isolation(new, batch, state), batch))
@@ -198,6 +199,7 @@ def _read_stream(
             spark, first, lake, checkpoint.path
         ) from None
     finally:
+        state.are_scanned = False
         if is_connect(spark):
             state.history = None
     return _result(spark, state)

@@ -6,6 +6,7 @@ Such files become files of a table without a copy (`framework.lakehouse.file_com
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
@@ -36,6 +37,12 @@ def is_shared(spark: SparkSession, folder: str) -> bool:
     if is_connect(spark) or not is_local(folder):
         return False
     return str(spark.conf.get("spark.master", "")).startswith("local")
+
+
+def local_cores(spark: SparkSession) -> int:
+    """The cores on which Spark's tasks run, where they run on this machine."""
+    named = re.match(r"local\[(\d+)", str(spark.conf.get("spark.master", "")))
+    return int(named[1]) if named else os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ class BatchExtent:
     the configuration does not name. `offset_ranges` are the ranges of partitions whose coordinates may
     repeat. `stops` are places where the coordinates show that a topic was created again. `is_last` is false
     where more messages of the same backlog follow in a later batch: until they are read, no half is released.
-    `size` is how many bytes they have; None where that was not measured.
+    `size` is how many bytes they have; None where that was not measured. `files` are the files of bronze of
+    which the messages are all rows, as URLs; empty where that is not known.
     """
 
     messages: int
@@ -53,13 +54,20 @@ class BatchExtent:
     stops: tuple[StopPoint, ...] = ()
     is_last: bool = True
     size: int | None = None
+    files: tuple[str, ...] = ()
 
 
-def batch_extent(messages: DataFrame, config: Config) -> BatchExtent:
-    """Measure these messages, in one job, which reads the values of a small batch alone."""
+def batch_extent(messages: DataFrame, config: Config, *, are_scanned: bool = False) -> BatchExtent:
+    """Measure these messages, in one job, which reads the values of a small batch alone.
+
+    `are_scanned` says that they are all rows of some files.
+    """
     is_small = _planned_bytes(messages) <= _SMALL_FILES
     size = F.sum(message_bytes()) if is_small else F.lit(None).cast("bigint")
     counts = [F.count("*").alias("n"), F.max("ingested_at").alias("clock"), size.alias("size")]
+    if are_scanned:
+        messages = messages.withColumn("_file", F.input_file_name())
+        counts.append(F.collect_set("_file").alias("files"))
     has_places = bool(repeatable_sources(config))
     if not has_places:
         rows = messages.groupBy("source").agg(*counts).collect()
@@ -77,6 +85,7 @@ def batch_extent(messages: DataFrame, config: Config) -> BatchExtent:
         tuple(others),
         tuple(found),
         size=sum(row["size"] or 0 for row in known) if is_small else None,
+        files=tuple(sorted({file for row in rows for file in row["files"]})) if are_scanned else (),
     )
 
 

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from framework.contracts.table_schemas import HEADERS
-from framework.lakehouse.task_files import counted, is_shared
+from framework.contracts.table_schemas import HEADERS, MESSAGES
+from framework.lakehouse.row_groups import RowGroup, read_row_groups, row_groups, shares_of
+from framework.lakehouse.task_files import counted, is_shared, local_cores
 from framework.spark.local_frame import local_frame
 from silver.batches import encodings
 from silver.batches.arrival import BatchExtent, message_bytes
@@ -28,6 +30,7 @@ from silver.batches.staged_files import FILES, ArrowFunction, into_parquet, read
 from silver.changes.batch_summary import SUMMARY_DDL, with_summaries
 from silver.changes.decode import arrow_decoder
 from silver.changes.staged_rows import STAGED, STAGED_DDL
+from silver.epochs.assignment import sources_with_epochs
 from silver.epochs.event_clock import newest_believable
 
 FEW_MESSAGES = 5_000
@@ -35,6 +38,13 @@ FEW_BYTES = 8 * 1024 * 1024
 """Up to this number of messages, and of bytes in them, a batch is decoded in this process."""
 _FEW_SUMMARY_BYTES = 4 * 1024 * 1024
 """Files of summaries with so few bytes are read in this process."""
+_COLUMNS = tuple(MESSAGES.names)
+_AT_ONCE = 5_000
+"""The messages of an Arrow batch; halves of an update that are in the same one are paired at once."""
+_SMALL_TASK, _LARGE_TASK = 8 * 1024 * 1024, 128 * 1024 * 1024
+"""A task decodes at least, and about at most, so many bytes of messages; to begin one takes 0.1 s or more."""
+_MOST_FILES = 1_000
+"""The footers of more files would take this process too long."""
 _Decode = Callable[[], tuple[DataFrame, Contents]]
 
 
@@ -108,11 +118,63 @@ def _into_files(
             for_arrow(messages).mapInArrow(decoder, schema).write.mode("overwrite").parquet(place)
             stored = spark.read.schema(schema).parquet(place)
             return stored.drop("summary"), read_contents(stored)
-        contents = _file_rows(place, for_arrow(messages), into_parquet(decoder, _rows(place), batch))
+        write = into_parquet(decoder, _rows(place), batch)
+        shares = _shares(messages, state, arrived)
+        if shares is None:
+            contents = _file_rows(place, for_arrow(messages), write)
+        else:
+            numbers = spark.range(0, len(shares), 1, len(shares))
+            contents = _file_rows(
+                place, numbers, _reading(shares, state.source_epochs(spark).configured, write)
+            )
         files = (*contents.files, *contents.half_files)
         return read_staged(spark, files) if files else local_frame(spark, [], STAGED_DDL), contents
 
     return decode_now
+
+
+def _shares(messages: DataFrame, state: RunState, arrived: BatchExtent) -> list[list[RowGroup]] | None:
+    """The row groups with the messages of a batch, in a share for each task; None where Spark reads them.
+
+    That is so unless the row groups have exactly these messages, and each one has the epoch of its source.
+    """
+    spark = messages.sparkSession
+    is_plain = not arrived.others and not sources_with_epochs(state.epoch_history(spark))
+    if not is_plain or not 0 < len(arrived.files) <= _MOST_FILES:
+        return None
+    groups = row_groups(arrived.files, _COLUMNS)
+    if groups is None or sum(group.rows for group in groups) != arrived.messages:
+        return None
+    size, cores = sum(group.size for group in groups), local_cores(spark)
+    waves = size // (cores * _LARGE_TASK) + 1
+    return shares_of(groups, min(size // _SMALL_TASK + 1, cores * waves))
+
+
+def _reading(
+    shares: Sequence[Sequence[RowGroup]], epochs: Mapping[str, int], write: ArrowFunction
+) -> ArrowFunction:
+    """A function for `mapInArrow` over numbers of shares, whose messages it reads for `write`."""
+
+    def messages_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbers: list[Any] = batch.column(0).to_pylist()
+            for number in numbers:
+                for rows in read_row_groups(shares[number], _COLUMNS, _AT_ONCE):
+                    yield _identified(rows, epochs)
+
+    return lambda batches: write(messages_of(batches))
+
+
+def _identified(rows: pa.RecordBatch, epochs: Mapping[str, int]) -> pa.RecordBatch:
+    """Rows of `bronze/messages` with what `identify` adds to those that landed once."""
+    sources: Any = rows.column("source").dictionary_encode()
+    of_source = pa.array([epochs.get(name, 1) for name in sources.dictionary.to_pylist()], pa.int32())
+    added: dict[str, Any] = {
+        "epoch": of_source.take(sources.indices),
+        "relanding": pa.nulls(rows.num_rows, pa.string()),
+        "restart": pa.nulls(rows.num_rows, pa.int32()),
+    }
+    return pa.RecordBatch.from_arrays([*rows.columns, *added.values()], names=[*_COLUMNS, *added])
 
 
 def _rows(place: str) -> str:

@@ -64,7 +64,7 @@ def process_batch(
     now, and stores the new reason of the others.
     """
     spark = messages.sparkSession
-    found = batch_extent(messages, state.config)
+    found = batch_extent(messages, state.config, are_scanned=state.are_scanned)
     known = messages.where(F.col("source").isin(*state.plans)).select(
         *(F.col(f"`{n}`") for n in MESSAGES.names)
     )
@@ -76,6 +76,8 @@ def process_batch(
         return 0
     tune_for_rows(spark, found.messages)
     looked_at = overlaps_in_batch(spark, state, found)
+    if looked_at:  # then what a message is depends on others
+        found = replace(found, files=())
     known = identify(known, state.lake, state.source_epochs(spark), looked_at)
     anew = find_restarts(known, state.lake, state.source_epochs(spark)) if looked_at else []
     counts: list[Row] = []

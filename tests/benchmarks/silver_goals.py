@@ -30,6 +30,7 @@ class Silver:
         self.batch = 0
         self.spark = spark
         self.state: RunState = _open_state(spark, Lakehouse(config.root), config)[0]
+        self.state.are_scanned = True  # each batch is all rows of some files, as in the stream
         assert source_plans(config, FORMATS)
 
     def normalize(self, messages: DataFrame) -> None:

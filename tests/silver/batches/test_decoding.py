@@ -1,11 +1,92 @@
+"""How messages come to the tasks: from Spark, or from files of bronze that have exactly these messages."""
+
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
+import pytest
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
+from bronze.layer import LAYER as BRONZE
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
+from framework.lakehouse.row_groups import RowGroup
+from framework.spark.session import is_connect
+from silver.batches import decoding
 from silver.batches.decoding import for_arrow
+from silver.layer import LAYER as SILVER
+from tests.benchmarks.whole_goals import Pipeline
+
+_reading = decoding._reading
+
+
+@pytest.fixture
+def pipeline(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    """A pipeline whose tasks decode also few messages, a row group each; its folder has an odd name."""
+    if is_connect(spark):
+        pytest.skip("on Spark Connect only Spark reads files")
+    monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
+    monkeypatch.setattr(decoding, "_SMALL_TASK", 1)
+    return Pipeline(spark, tmp_path / "a b%20é", tables=2)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many messages of each batch tasks read from files themselves."""
+    found = []
+
+    def reading(shares: Sequence[Sequence[RowGroup]], epochs: Mapping[str, int], write: Any) -> Any:
+        found.append(sum(group.rows for share in shares for group in share))
+        return _reading(shares, epochs, write)
+
+    monkeypatch.setattr(decoding, "_reading", reading)
+    return found
+
+
+def changes(pipeline: Pipeline) -> list[str]:
+    rows = pipeline.work.lake.read(pipeline.spark, CHANGES_TABLE).where("kind = 'row'")
+    return sorted(row["after"]["id"] for row in rows.collect())
+
+
+def test_each_batch_of_the_stream_is_read_by_its_tasks(pipeline: Pipeline, read: list[int]) -> None:
+    for part, count in enumerate((30, 20)):
+        pipeline.land(count)
+        BRONZE.run(pipeline.work)
+        assert SILVER.run(pipeline.work).errors == ()
+        assert len(read) == part + 1
+    assert read == [30, 20]
+    assert changes(pipeline) == sorted(map(str, range(50)))
+
+
+def test_messages_that_are_gone_from_their_file_are_not_read(pipeline: Pipeline, read: list[int]) -> None:
+    """A deletion vector marks them; the file still has them."""
+    pipeline.land(30)
+    BRONZE.run(pipeline.work)
+    place = pipeline.work.lake.location(MESSAGES_TABLE)
+    properties = "'delta.enableDeletionVectors' = 'true', 'delta.appendOnly' = 'false'"
+    pipeline.spark.sql(f"ALTER TABLE delta.`{place}` SET TBLPROPERTIES ({properties})")
+    DeltaTable.forPath(pipeline.spark, place).delete("offset = 7")
+    SILVER.run(pipeline.work)
+    assert read == []
+    assert len(changes(pipeline)) == 29
+
+
+def test_messages_of_a_source_that_is_not_configured_are_not_decoded(
+    pipeline: Pipeline, read: list[int]
+) -> None:
+    pipeline.land(10)
+    BRONZE.run(pipeline.work)
+    lake, spark = pipeline.work.lake, pipeline.spark
+    lake.append(
+        lake.read(spark, MESSAGES_TABLE).selectExpr("* EXCEPT (source)", "'other' AS source"), MESSAGES_TABLE
+    )
+    SILVER.run(pipeline.work)
+    assert read == []
+    assert len(changes(pipeline)) == 10
 
 
 def test_messages_without_headers_have_an_empty_list_on_their_way_to_the_tasks(spark: SparkSession) -> None:

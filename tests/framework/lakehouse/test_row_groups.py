@@ -1,0 +1,59 @@
+"""Row groups that tasks read themselves."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from framework.lakehouse.row_groups import RowGroup, read_row_groups, row_groups, shares_of
+
+
+def written(folder: Path, name: str, rows: range, size: int) -> Path:
+    file = folder / name
+    table = pa.table({"id": list(rows), "text": [str(row) for row in rows]})
+    parquet.write_table(table, file, row_group_size=size)
+    return file
+
+
+def test_the_rows_of_all_groups_come_in_their_order(tmp_path: Path) -> None:
+    folder = tmp_path / "a b%20é#?"
+    folder.mkdir()
+    files = [written(folder, f"{part} 1.parquet", range(part, part + 10), 4) for part in (0, 10)]
+    groups = row_groups([files[0].as_uri(), str(files[1])], ["id"])
+    assert groups is not None
+    assert [(Path(group.path), group.number, group.rows) for group in groups] == [
+        (file, number, rows) for file in files for number, rows in enumerate((4, 4, 2))
+    ]
+    batches = list(read_row_groups(groups, ["text", "id"], 3))
+    assert [row for batch in batches for row in batch["id"].to_pylist()] == list(range(20))
+    assert [batch.schema.names for batch in batches] == [["text", "id"]] * len(batches)
+    assert max(batch.num_rows for batch in batches) == 3
+
+
+@pytest.mark.parametrize("fault", ["gone", "no parquet", "lacks a column"])
+def test_files_that_cannot_be_read_here_are_left_to_spark(tmp_path: Path, fault: str) -> None:
+    file = written(tmp_path, "1.parquet", range(3), 3)
+    other = tmp_path / "2.parquet"
+    if fault == "no parquet":
+        other.write_bytes(b"PAR")
+    elif fault == "lacks a column":
+        parquet.write_table(pa.table({"id": [1]}), other)
+    assert row_groups([str(file), str(other)], ["id", "text"]) is None
+
+
+def test_shares_are_neighbours_of_about_the_same_size() -> None:
+    draw = random.Random(5)
+    for _ in range(500):
+        groups = [RowGroup("f", number, 1, draw.randrange(100)) for number in range(draw.randrange(30))]
+        count = draw.randrange(1, 12)
+        shares = shares_of(groups, count)
+        assert [group for share in shares for group in share] == groups
+        assert len(shares) <= count
+        assert all(shares)
+        fair = sum(max(group.size, 1) for group in groups) / count
+        most = max((group.size for group in groups), default=0) + 1
+        assert all(sum(group.size for group in share) <= fair + 2 * most for share in shares)
