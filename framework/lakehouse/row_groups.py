@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
+from operator import attrgetter
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -60,7 +61,8 @@ def read_row_groups(
     groups: Iterable[RowGroup], columns: Sequence[str], rows: int
 ) -> Iterator[pa.RecordBatch]:
     """These columns of row groups, in batches of at most so many rows."""
-    for group in groups:
-        with parquet.ParquetFile(group.path, coerce_int96_timestamp_unit="us") as opened:
-            for batch in opened.iter_batches(rows, [group.number], list(columns)):
-                yield batch.select(list(columns))
+    for path, own in groupby(groups, attrgetter("path")):
+        with parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as opened:
+            for group in own:
+                for batch in opened.iter_batches(rows, [group.number], list(columns)):
+                    yield batch.select(list(columns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -71,12 +71,6 @@ class ImpliedKeys:
         self._tasks: dict[tuple[str, TableName], Task] | None = None
         self._cached: CachedChanges | None = None
         self._is_cached = False
-        self._few: pa.Table | None = None
-        self._is_read = False
-        self._new_files: Sequence[ChangeFile] | None = None
-        self._is_new_listed = False
-        self._files: Sequence[ChangeFile] | None = None
-        self._is_listed = False
 
     def measurement(
         self, context: MeasurementContext, rules: KeyRules, state: TableState, since: int
@@ -117,11 +111,11 @@ class ImpliedKeys:
         memory = memory_of(self._run)
         is_new = memory.batch <= since and (memory.batch >= 0 or memory.is_first)
         try:
-            if is_new and (few := self._few_new_changes()) is not None:
+            if is_new and (few := self._few_new_changes) is not None:
                 rows = rows_as_implied(task, state, few, since, stored)
-            elif is_new and since >= 0 and (new := self._new_change_files()) is not None:
+            elif is_new and since >= 0 and (new := self._new_change_files) is not None:
                 rows = many_rows_as_implied(task, state, new, since, stored)
-            elif since < 0 and (every := self._change_files()) is not None:
+            elif since < 0 and (every := self._change_files) is not None:
                 rows = many_rows_as_implied(task, state, every, since, stored)
             else:
                 return None
@@ -129,34 +123,29 @@ class ImpliedKeys:
             return None
         return _all_implied(rules, state, rows, since)
 
-    def _few_new_changes(self) -> pa.Table | None:
-        """The changes that came after those of earlier runs; None where they are not few."""
-        with self._lock:
-            if not self._is_read:
-                memory, self._is_read = memory_of(self._run), True
-                if self._new_data_files() is not None:
-                    mark = memory.marks.get(CHANGES_TABLE)
-                    self._few = memory.new_rows(CHANGES_TABLE, mark, CHANGES.names)
-        return self._few
-
-    def _new_change_files(self) -> Sequence[ChangeFile] | None:
+    @cached_property
+    def _new_files(self) -> Sequence[DataFile] | None:
         """The files of the changes that came after those of earlier runs; None where Spark must read them."""
-        with self._lock:
-            if not self._is_new_listed:
-                self._new_files, self._is_new_listed = change_files(self._new_data_files()), True
-        return self._new_files
-
-    def _new_data_files(self) -> Sequence[DataFile] | None:
         memory = memory_of(self._run)
         return new_changes(memory, batch_log(memory))
 
+    @cached_property
+    def _few_new_changes(self) -> pa.Table | None:
+        """The changes that came after those of earlier runs; None where they are not few."""
+        memory = memory_of(self._run)
+        if self._new_files is None:
+            return None
+        return memory.new_rows(CHANGES_TABLE, memory.marks.get(CHANGES_TABLE), CHANGES.names)
+
+    @cached_property
+    def _new_change_files(self) -> Sequence[ChangeFile] | None:
+        return change_files(self._new_files)
+
+    @cached_property
     def _change_files(self) -> Sequence[ChangeFile] | None:
         """The files of all changes; None where Spark must read them."""
-        with self._lock:
-            if not self._is_listed:
-                table = memory_of(self._run).table(CHANGES_TABLE)
-                self._files, self._is_listed = change_files(None if table is None else table.files), True
-        return self._files
+        table = memory_of(self._run).table(CHANGES_TABLE)
+        return change_files(None if table is None else table.files)
 
     def _tasks_by_place(self) -> Mapping[tuple[str, TableName], Task]:
         with self._lock:

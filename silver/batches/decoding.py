@@ -30,7 +30,7 @@ from silver.batches.staged_files import FILES, ArrowFunction, into_parquet, read
 from silver.changes.batch_summary import SUMMARY_DDL, with_summaries
 from silver.changes.decode import arrow_decoder
 from silver.changes.staged_rows import STAGED, STAGED_DDL
-from silver.epochs.assignment import sources_with_epochs
+from silver.epochs.assignment import epochs_by_source, sources_with_epochs
 from silver.epochs.event_clock import newest_believable
 
 FEW_MESSAGES = 5_000
@@ -167,10 +167,8 @@ def _reading(
 
 def _identified(rows: pa.RecordBatch, epochs: Mapping[str, int]) -> pa.RecordBatch:
     """Rows of `bronze/messages` with what `identify` adds to those that landed once."""
-    sources: Any = rows.column("source").dictionary_encode()
-    of_source = pa.array([epochs.get(name, 1) for name in sources.dictionary.to_pylist()], pa.int32())
     added: dict[str, Any] = {
-        "epoch": of_source.take(sources.indices),
+        "epoch": epochs_by_source(rows.column("source"), epochs),
         "relanding": pa.nulls(rows.num_rows, pa.string()),
         "restart": pa.nulls(rows.num_rows, pa.int32()),
     }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -33,6 +34,13 @@ class LandedMessage(NamedTuple):
 def sources_with_epochs(history: History) -> dict[str, list[int]]:
     """The sources with several epochs, which alone depend on the message, and these epochs."""
     return {source: of_it for source in history.sources() if len(of_it := history.epochs(source)) > 1}
+
+
+def epochs_by_source(sources: pa.Array[Any], configured: Mapping[str, int]) -> pa.Array[Any]:
+    """The epoch of each message of sources with one epoch (int32)."""
+    encoded: Any = sources.dictionary_encode()
+    epochs = [configured.get(source, 1) for source in encoded.dictionary.to_pylist()]
+    return pa.array(epochs, pa.int32()).take(encoded.indices)
 
 
 def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:

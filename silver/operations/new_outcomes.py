@@ -7,7 +7,7 @@ is left to Spark (`reconciliation`), which names what is wrong.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,7 +25,12 @@ from framework.quality.batch_log import BatchLog, new_changes
 from framework.quality.memory import Memory
 from framework.quality.row_checks import passed
 from silver.batches.landings import SourceEpochs
-from silver.epochs.assignment import LandedMessage, epoch_finder, sources_with_epochs
+from silver.epochs.assignment import (
+    LandedMessage,
+    epoch_finder,
+    epochs_by_source,
+    sources_with_epochs,
+)
 from silver.operations.offset_spans import (
     NO_BROKER,
     Partition,
@@ -49,6 +54,11 @@ pc: Any = compute  # its types lack some functions
 _LANDING = ("ingested_at", "file", "line", "timestamp")
 _TIMES = ("ingested_at", "timestamp")
 _REPEATED = ("source", "topic")
+_COLUMNS: Any = [
+    ("place", pa.int32()), ("offset", pa.int64()), ("landed", pa.int64()), ("outcomes", pa.bool_()),
+]  # fmt: skip
+_IDS = pa.schema(_COLUMNS)
+"""Messages: the number of their partition, their offset, and whether it is a landing or an outcome."""
 _FEW_IMAGES = 4_096
 """An image can have thousands of names."""
 
@@ -145,13 +155,9 @@ def _compared(
     """The messages and outcomes; None where they differ, or where a message landed twice that should not."""
     places = Numbers()
     parts = [*_landed(messages, places, run, epochs), *_outcomes(changes, places)]
-    if not parts:
-        return _Compared(
-            (), pa.table({"place": pa.array([], pa.int32()), "offset": pa.array([], pa.int64())})
-        )
-    ids = pa.concat_tables(parts).group_by(["place", "offset"])
+    ids = pa.concat_tables([_IDS.empty_table(), *parts]).group_by(["place", "offset"])
     found = ids.aggregate([("landed", "sum"), ("outcomes", "max")])
-    if not pc.all(pc.and_(pc.greater(found["landed_sum"], 0), found["outcomes_max"])).as_py():
+    if not pc.all(pc.and_(pc.greater(found["landed_sum"], 0), found["outcomes_max"]), min_count=0).as_py():
         return None
     again = epochs.history.sources_by_landing()
     twice: Any = found.filter(pc.greater(found["landed_sum"], 1))["place"].unique()
@@ -166,7 +172,6 @@ def _landed(
 ) -> Iterator[pa.Table]:
     """The messages of sources that go on: `place`, `offset`, and 1 for `landed`."""
     several = sources_with_epochs(epochs.history)
-    find = epoch_finder(epochs.history, epochs.configured)
     sources = pa.array(
         sorted(run.config.sources.keys() - epochs.history.stopped_sources().keys()), pa.string()
     )
@@ -174,19 +179,16 @@ def _landed(
     for part in parts_of_files(messages, columns, repeated=_REPEATED):
         mine = part.filter(pc.is_in(part["source"].cast(pa.string()), value_set=sources))
         if mine.num_rows:
-            yield _numbered(mine, _epochs_of(mine, several, find), places, has_landed=True)
+            yield _numbered(mine, _epochs_of(mine, several, epochs), places, has_landed=True)
 
 
-def _epochs_of(
-    messages: pa.RecordBatch, several: Collection[str], find: Callable[[LandedMessage], int | None]
-) -> Any:
+def _epochs_of(messages: pa.RecordBatch, several: Collection[str], epochs: SourceEpochs) -> Any:
     """The epoch of each message: the same for all messages of most sources."""
-    names: Any = messages["source"].cast(pa.string()).dictionary_encode()
-    of_source = [find(LandedMessage(name, "", 0, 0)) for name in names.dictionary.to_pylist()]
-    found: Any = pa.array(of_source, pa.int32()).take(names.indices)
+    found: Any = epochs_by_source(messages["source"], epochs.configured)
     if several:
         is_one: Any = pc.is_in(messages["source"].cast(pa.string()), value_set=pa.array(sorted(several)))
         rows = _rows(in_micros(pa.table(messages.filter(is_one)), _TIMES), (*MESSAGE_AT, *_LANDING))
+        find = epoch_finder(epochs.history, epochs.configured)
         own = [
             find(
                 LandedMessage(source, topic, partition, offset, (ingested or 0, file or "", line or 0), sent)
@@ -211,14 +213,13 @@ def _outcomes(changes: Sequence[DataFile], places: Numbers) -> Iterator[pa.Table
 
 def _numbered(rows: pa.RecordBatch, epochs: Any, places: Numbers, *, has_landed: bool) -> pa.Table:
     count, at = rows.num_rows, [rows[name] for name in ("source", "topic", "partition")]
-    return pa.table(
-        {
-            "place": places.of([*at, epochs]),
-            "offset": rows["offset"],
-            "landed": pa.repeat(int(has_landed), count),
-            "outcomes": pa.repeat(not has_landed, count),
-        }
-    )
+    made = {
+        "place": places.of([*at, epochs]),
+        "offset": rows["offset"],
+        "landed": pa.repeat(int(has_landed), count),
+        "outcomes": pa.repeat(not has_landed, count),
+    }
+    return pa.table(made, _IDS)
 
 
 def _gaps(memory: Memory, epochs: SourceEpochs, compared: _Compared) -> Finding | None:

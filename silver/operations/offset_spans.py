@@ -49,13 +49,15 @@ def brokers(config: Config) -> list[str]:
 
 
 def spans_of(offsets: pa.Table, partitions: Sequence[Partition]) -> dict[Partition, Span]:
-    """The spans of messages: `place`, the number of a partition, and `offset`, each pair once."""
-    found = offsets.group_by("place").aggregate([("offset", "min"), ("offset", "max"), ("offset", "count")])
+    """The spans of messages: `place`, the number of a partition, and `offset`."""
+    found = offsets.group_by("place").aggregate(
+        [("offset", name) for name in ("min", "max", "count_distinct")]
+    )
     return {
         partitions[row["place"]]: Span(
             row["offset_min"],
             row["offset_max"],
-            row["offset_max"] - row["offset_min"] + 1 - row["offset_count"],
+            row["offset_max"] - row["offset_min"] + 1 - row["offset_count_distinct"],
         )
         for row in found.to_pylist()
     }

@@ -112,9 +112,7 @@ def bronze(
     )
     # a stream gives its batches as files that it has listed already
     place = str(file.with_suffix(".rows"))
-    frame.write.option("parquet.block.size", 8 * 1024 * 1024).parquet(
-        place
-    )  # row groups as bronze's tasks write
+    frame.write.parquet(place)
     return spark.read.schema(MESSAGES).parquet(place)
 
 

@@ -24,7 +24,7 @@ def spans_of(messages: Sequence[tuple[str, str, int, int, int]]) -> dict[Partiti
 
 
 def test_a_span_has_the_offsets_between_its_ends_that_have_no_message() -> None:
-    assert spans_of([("feed", "t", 0, offset, 1) for offset in (3, 5, 6)]) == {PLACE: Span(3, 6, 1)}
+    assert spans_of([("feed", "t", 0, offset, 1) for offset in (3, 5, 5, 6)]) == {PLACE: Span(3, 6, 1)}
 
 
 def test_new_offsets_behind_the_known_ones_add_their_gaps() -> None:
