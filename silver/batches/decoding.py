@@ -225,7 +225,8 @@ def file_outcomes(
         arrived: The extent of the batch.
         batch: The number of the batch.
     """
-    same = with_summaries(iter, newest_believable(arrived.landed_at), contents.numeric)
+    believable = newest_believable(arrived.landed_at)
+    same = with_summaries(iter, believable, contents.numeric, are_decided=True)
     return _file_rows(place, outcomes, into_parquet(same, _rows(place), batch, of_messages=False))
 
 

@@ -104,21 +104,25 @@ _Place = tuple[str | None, ...]
 _Decoder = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
-def with_summaries(decode: _Decoder, believable: int | None, numeric: Numeric = NONE_KNOWN) -> _Decoder:
+def with_summaries(
+    decode: _Decoder, believable: int | None, numeric: Numeric = NONE_KNOWN, *, are_decided: bool = False
+) -> _Decoder:
     """A decoder (`arrow_decoder`) whose batches have a summary of themselves in their first row.
 
     Args:
         decode: The decoder.
         believable: The newest event time that counts, in microseconds since the Unix epoch; None if all do.
         numeric: Columns of tables that hold numbers, beside those of schemas that the rows describe.
+        are_decided: Whether it is decided what becomes of halves of updates: then each counts as its kind.
     """
 
     def decode_and_summarize(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in decode(batches):
             if not batch.num_rows:
                 continue
-            groups, extents = summary_of(batch, believable)
-            groups = _with_measures(groups, batch, numeric)
+            counted = _without_halves(batch) if are_decided else batch
+            groups, extents = summary_of(counted, believable)
+            groups = _with_measures(groups, counted, numeric)
             first = pa.StructArray.from_arrays([_one_list(groups), _one_list(extents)], fields=_LISTS)
             column = pa.concat_arrays([first, pa.nulls(batch.num_rows - 1, _SUMMARY)])
             yield pa.RecordBatch.from_arrays(
@@ -126,6 +130,12 @@ def with_summaries(decode: _Decoder, believable: int | None, numeric: Numeric = 
             )
 
     return decode_and_summarize
+
+
+def _without_halves(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows as if none of them was a half of an update."""
+    at = batch.schema.get_field_index("half")
+    return batch.set_column(at, batch.schema.field(at), pa.nulls(batch.num_rows, batch.schema.field(at).type))
 
 
 def _with_measures(groups: pa.Table, batch: pa.RecordBatch, numeric: Numeric) -> pa.Table:
