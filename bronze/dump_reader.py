@@ -11,6 +11,7 @@ from pyspark.sql import types as T
 
 from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import is_table
+from framework.lakehouse.small_files import without_glob
 from framework.naming import quoted
 
 _CSV = {
@@ -62,10 +63,10 @@ def read_dump(spark: SparkSession, path: str) -> Dump:
     """
     kind, place = _kind(spark, path)
     if kind == "csv":
-        rows = spark.read.options(**_CSV).csv(place)
+        rows = spark.read.options(**_CSV).csv(without_glob(place))
         rows = rows.toDF(*(name.removeprefix("\ufeff") for name in rows.columns))
         return Dump(rows, dict.fromkeys(rows.columns))
-    rows = spark.read.format(kind).load(place)
+    rows = spark.read.format(kind).load(place if kind == "delta" else without_glob(place))
     types: dict[str, str | None] = {field.name: _type(field.dataType) for field in rows.schema.fields}
     return Dump(rows.select(*(_text(field).alias(field.name) for field in rows.schema.fields)), types)
 

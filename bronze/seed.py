@@ -23,6 +23,7 @@ from framework.lakehouse.small_files import write_note
 from framework.naming import dotted_name, quoted
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import LayerReport, ResolvedSeed, Run
+from framework.spark.parquet_files import read_parquet
 from framework.text.formatting import quantity
 
 _ONE_PARTITION_ROWS, _PARTITIONS = 100_000, 64
@@ -94,7 +95,7 @@ def _stage(run: Run, dump: Dump, seed: Seed, staging: str, path: str) -> Dump:
             "DUMP_UNREADABLE", found=cause_of(error), where=path, action="repair the dump; nothing has landed"
         ) from error
     schema = ", ".join([*(f"{key} string" for key in _key_columns(seed)), "value binary"])
-    return Dump(run.spark.read.schema(schema).parquet(staging), dump.columns)
+    return Dump(read_parquet(run.spark, schema, staging), dump.columns)
 
 
 def _check_keys(dump: Dump, seed: Seed, path: str) -> None:

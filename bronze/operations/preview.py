@@ -17,6 +17,7 @@ from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
 from framework.lakehouse.small_files import is_local
 from framework.pipeline.layer import Preview, Run
+from framework.spark.parquet_files import read_parquet
 
 
 def preview(run: Run) -> Preview:
@@ -64,9 +65,7 @@ def _peek(spark: SparkSession, feed: Feed, scratch: str) -> Waiting:
     if result.messages is None:
         return result
     result.messages.write.parquet(place)
-    return Waiting(
-        spark.read.schema(MESSAGES).parquet(place), result.files, result.unfinished, result.skipped
-    )
+    return Waiting(read_parquet(spark, MESSAGES, place), result.files, result.unfinished, result.skipped)
 
 
 def _peek_stream(spark: SparkSession, feed: Feed, kind: SourceKind, place: str) -> Waiting:
@@ -87,4 +86,4 @@ def _peek_stream(spark: SparkSession, feed: Feed, kind: SourceKind, place: str) 
 
     writer = kind.read_stream(spark, feed).writeStream.option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).foreachBatch(write).start().awaitTermination()
-    return Waiting(spark.read.schema(MESSAGES).parquet(place)) if os.path.isdir(place) else Waiting()
+    return Waiting(read_parquet(spark, MESSAGES, place)) if os.path.isdir(place) else Waiting()

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from framework.config.model import Catalog, Config
 from framework.contracts.table_comments import LAYERS
 from framework.lakehouse.lakehouse import lakehouse_of
+from framework.lakehouse.small_files import without_glob
 from framework.naming import quoted
 
 Probe = Callable[[SparkSession], object]
@@ -128,7 +129,7 @@ def _writable_schema(schema: str) -> Probe:
 
 def _readable(url: str) -> Probe:
     def probe(spark: SparkSession) -> None:
-        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(url)
+        files = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(without_glob(url))
         files.select("path").limit(1).collect()
 
     return probe

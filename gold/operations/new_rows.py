@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 from framework.config.quality import ROW_KINDS
 from framework.contracts.expectations import CheckTarget, PreviousResults
 from framework.lakehouse.local_tables import DataFile, LocalTable, files_since
-from framework.lakehouse.small_files import without_glob
 from framework.spark.local_frame import local_frame
+from framework.spark.parquet_files import read_parquet
 
 _KINDS = (*ROW_KINDS, "row_count_change")
 """Kinds of rules that a row breaks or holds for itself, whatever the time is."""
@@ -55,4 +55,4 @@ def new_rows(target: CheckTarget, stored: LocalTable, previous: PreviousResults)
 def _read(spark: SparkSession, *, files: tuple[DataFile, ...], columns: StructType) -> DataFrame:
     if not files:
         return local_frame(spark, [], columns)
-    return spark.read.schema(columns).parquet(*(without_glob(str(file.path)) for file in files))
+    return read_parquet(spark, columns, *(str(file.path) for file in files))

@@ -21,6 +21,7 @@ from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.lakehouse.row_groups import RowGroup, read_row_groups, row_groups, shares_of
 from framework.lakehouse.task_files import counted, is_shared, local_cores
 from framework.spark.local_frame import local_frame
+from framework.spark.parquet_files import read_parquet
 from silver.batches import encodings
 from silver.batches.arrival import BatchExtent, message_bytes
 from silver.batches.contents import Contents, contents_of, contents_of_summaries, read_contents
@@ -116,7 +117,7 @@ def _into_files(
         if not is_shared(spark, place):
             schema = f"{STAGED_DDL}, {SUMMARY_DDL}"
             for_arrow(messages).mapInArrow(decoder, schema).write.mode("overwrite").parquet(place)
-            stored = spark.read.schema(schema).parquet(place)
+            stored = read_parquet(spark, schema, place)
             return stored.drop("summary"), read_contents(stored)
         write = into_parquet(decoder, _rows(place), batch)
         shares = _shares(messages, state, arrived)
@@ -198,7 +199,7 @@ def _file_rows(place: str, rows: DataFrame, write: ArrowFunction) -> Contents:
         contents = contents_of_summaries(few.column("summary"))
         named_files = [few.column(name).to_pylist() for name in FILES]
     else:
-        written = rows.sparkSession.read.schema(schema).parquet(summaries)
+        written = read_parquet(rows.sparkSession, schema, summaries)
         contents = read_contents(written)
         found = written.select(*FILES).distinct().collect()
         named_files = [[row[name] for row in found] for name in FILES]

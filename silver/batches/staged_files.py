@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.task_files import RowGroups, TaskCounter, TaskFile
+from framework.spark.parquet_files import read_parquet
 from silver.changes.staged_rows import STAGED
 
 _OWN = {
@@ -171,11 +172,11 @@ def _places(rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 def read_refused(spark: SparkSession, files: Sequence[str]) -> DataFrame:
     """The quarantined messages (REFUSED) of files."""
-    return spark.read.schema(QUARANTINE).parquet(*files)
+    return read_parquet(spark, QUARANTINE, *files)
 
 
 def read_staged(spark: SparkSession, files: Iterable[str]) -> DataFrame:
     """The decoded rows (STAGED) of files."""
     own = [T.StructField(_own(name), kind) for name, kind in _OWN.items()]
-    rows = spark.read.schema(T.StructType([*CHANGES, *own])).parquet(*files)
+    rows = read_parquet(spark, T.StructType([*CHANGES, *own]), *files)
     return rows.select(*(F.col(_own(n)).alias(n) if n in _OWN else F.col(f"`{n}`") for n in STAGED.names))

@@ -22,6 +22,7 @@ from framework.contracts.table_names import (
 from framework.contracts.table_schemas import CHANGES
 from framework.pipeline.layer import Preview, Run
 from framework.spark.local_frame import local_frame
+from framework.spark.parquet_files import read_parquet
 from framework.spark.tuning import tune_for_rows
 from silver.batches import batch_counts, changes_table
 from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
@@ -60,7 +61,7 @@ def preview(run: Run) -> Preview:
     decided = decide_outcomes(order_by_partition(staged, state, contents), state, found, contents)
     rows, stops = decided.rows, list(decided.stops)
     changes_of(rows.withColumn("batch", F.lit(batch).cast("long"))).write.parquet(_place(run, "changes"))
-    changes = spark.read.schema(CHANGES).parquet(_place(run, "changes"))
+    changes = read_parquet(spark, CHANGES, _place(run, "changes"))
     counts = batch_counts.count_rows(changes, found.landed_at)
     new_schemas = state.new_schemas(spark, contents.schemas)
     notes = encoded_columns(changes, changes_table.schemas_of(staged, contents.schemas, 0), run.config)
@@ -81,7 +82,7 @@ def _waiting(run: Run, state: RunState) -> tuple[DataFrame, BatchExtent]:
     ]
     messages = run.lake.read(run.spark, MESSAGES_TABLE).where(F.col("source").isin(*moving))
     without_outcome(messages, state).write.parquet(_place(run, "messages"))
-    found = run.spark.read.schema(messages.schema).parquet(_place(run, "messages"))
+    found = read_parquet(run.spark, messages.schema, _place(run, "messages"))
     return found, batch_extent(found, state.config)
 
 

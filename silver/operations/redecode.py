@@ -24,6 +24,7 @@ from framework.lakehouse.merge import Merge
 from framework.naming import dotted_name
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
+from framework.spark.parquet_files import read_parquet
 from framework.text.formatting import quantity
 from silver.batches import changes_table, encodings, landings
 from silver.batches.arrival import BatchExtent
@@ -187,7 +188,7 @@ def _write_outcomes(
     changes_of(
         rows.withColumn("relanding", relanding_of_outcome()).join(batches, list(LANDING_ID))
     ).write.mode("overwrite").parquet(f"{staging}/outcomes")
-    return spark.read.schema(CHANGES).parquet(f"{staging}/outcomes")
+    return read_parquet(spark, CHANGES, f"{staging}/outcomes")
 
 
 def _staging(state: RunState) -> str:

@@ -15,6 +15,7 @@ from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
 from framework.errors import MainstemError, brief
 from framework.pipeline.fault_injection import crash_point
+from framework.spark.parquet_files import read_parquet
 from framework.spark.tuning import tune_for_rows
 from silver.batches.decoding import decode
 from silver.batches.landings import find_restarts, identify_all, landings_of, outcomes_in_epochs
@@ -248,7 +249,7 @@ def materialize(messages: DataFrame, state: RunState, name: str) -> Iterator[Dat
     spark, place = messages.sparkSession, f"{state.lake.checkpoints}/staging/{name}"
     messages.write.mode("overwrite").parquet(place)
     try:
-        yield spark.read.schema(messages.schema).parquet(place)
+        yield read_parquet(spark, messages.schema, place)
     finally:
         if state.lake.local_root is not None:
             shutil.rmtree(place, ignore_errors=True)

@@ -201,7 +201,9 @@ class Pipeline:
 @pytest.fixture(scope="module")
 def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
     print(f"\nMAINSTEM_SEED={SEED}" + f" MAINSTEM_SIZE={SIZE}")
-    made = Pipeline(spark, tmp_path_factory.mktemp("random"), SEED)
+    folder = tmp_path_factory.mktemp("random") / "a [b]{c}"  # no pattern that Spark's readers expand
+    folder.mkdir()
+    made = Pipeline(spark, folder, SEED)
     print(
         "formats:",
         *(f"{name} ({source.life + 1})" for name, (_, source) in made.feeds.items()),

@@ -31,7 +31,7 @@ def pipeline(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         pytest.skip("on Spark Connect only Spark reads files")
     monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
     monkeypatch.setattr(decoding, "_SMALL_TASK", 1)
-    return Pipeline(spark, tmp_path / "a b%20é", tables=2)
+    return Pipeline(spark, tmp_path / "a [b]{c}%20é", tables=2)
 
 
 @pytest.fixture
