@@ -91,7 +91,17 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
     if note["table"] != table:
         clear_state(spark, feed)
         raise _bronze_replaced(feed)
+    end_reset(spark, feed)
     return Checkpoint(note["generation"], note["is_reset"])
+
+
+def end_reset(spark: SparkSession, feed: Feed) -> None:
+    """Removes the file that allows a lost checkpoint to begin again, once it has.
+
+    A run that ends before its stream has started a batch leaves the file to the next run.
+    """
+    if is_local(feed.checkpoint) and has_checkpoint(spark, feed):
+        Path(_reset_path(feed)).unlink(missing_ok=True)
 
 
 def has_checkpoint(spark: SparkSession, feed: Feed) -> bool:
@@ -150,8 +160,6 @@ def _begin(spark: SparkSession, feed: Feed, table: str, has_messages: bool) -> C
         shutil.rmtree(feed.checkpoint, ignore_errors=True)
     note = {"generation": checkpoint.generation, "is_reset": checkpoint.is_reset, "table": table}
     write_note(spark, _generation_path(feed), json.dumps(note))
-    if is_local(feed.checkpoint):
-        Path(_reset_path(feed)).unlink(missing_ok=True)
     return checkpoint
 
 

@@ -44,7 +44,7 @@ from silver.operations.late_definitions import decode_redefined
 from silver.operations.redecode import redecode
 from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
-from silver.stream.checkpoint import Checkpoint, bronze_replaced, counted_from, open_checkpoint
+from silver.stream.checkpoint import Checkpoint, bronze_replaced, counted_from, end_reset, open_checkpoint
 from silver.stream.known_progress import has_read, remember, stream_end
 from silver.stream.lost_logs import restore_logs
 from silver.stream.lost_tables import (
@@ -111,7 +111,7 @@ def run_silver(
         note_tables(spark, state, noted)
     end = stream_end(spark, state, checkpoint)
     try:
-        if has_read(spark, state, end):
+        if not checkpoint.is_new and has_read(spark, state, end):
             _resume(spark, state)
             result = _result(spark, state)
         else:
@@ -202,6 +202,7 @@ def _read_stream(
         state.are_scanned = False
         if is_connect(spark):
             state.history = None
+    end_reset(spark, lake)
     return _result(spark, state)
 
 

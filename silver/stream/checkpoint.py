@@ -47,11 +47,13 @@ class Checkpoint:
     """The stream's checkpoint. Its batches count from 0, those of silver from `first_batch`.
 
     `is_reset` says that silver had changes when the checkpoint began: messages with an outcome are left out.
+    `is_new` says that its stream has not started a batch.
     """
 
     path: str
     first_batch: int
     is_reset: bool
+    is_new: bool = False
 
 
 def open_checkpoint(spark: SparkSession, lake: Lakehouse, noted: Collection[str] = ()) -> Checkpoint:
@@ -70,6 +72,7 @@ def open_checkpoint(spark: SparkSession, lake: Lakehouse, noted: Collection[str]
     if has_begun and note:
         if not has_changes and (CHANGES_TABLE in noted or _has_finished(spark, path)):
             raise _gone(lake, path)
+        end_reset(spark, lake)
         return Checkpoint(path, note["first_batch"], note["is_reset"])
     if has_changes and not is_there(spark, f"{path}.reset"):
         raise _lost(path)
@@ -89,9 +92,17 @@ def open_checkpoint(spark: SparkSession, lake: Lakehouse, noted: Collection[str]
         "begun_at": -1 if begun_at is None else begun_at,
     }
     write_note(spark, f"{path}.generation", json.dumps(note))
-    if is_local(path):
+    return Checkpoint(path, first, has_changes, is_new=True)
+
+
+def end_reset(spark: SparkSession, lake: Lakehouse) -> None:
+    """Remove the file that allows a lost checkpoint to begin again, once it has.
+
+    A run that ends before its stream has started a batch leaves the file to the next run.
+    """
+    path = f"{lake.checkpoints}/silver"
+    if is_local(path) and _has_begun(spark, path):
         Path(f"{path}.reset").unlink(missing_ok=True)
-    return Checkpoint(path, first, has_changes)
 
 
 def counted_from(spark: SparkSession, lake: Lakehouse) -> int:

@@ -334,6 +334,29 @@ def test_lost_checkpoint_is_refused_and_begun_anew_on_request(
     assert not Path(f"{feed.checkpoint}.reset").exists()
 
 
+def test_a_reset_holds_until_the_stream_has_begun(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop("a.txt", b"a\n")
+    run_source(spark, feed)
+    shutil.rmtree(feed.checkpoint)
+    reset = Path(f"{feed.checkpoint}.reset")
+    reset.touch()
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bronze.landing.batch_lander", dies)
+        with pytest.raises(KeyboardInterrupt):
+            run_source(spark, feed)
+    drop("b.txt", b"b\n")
+    for _ in range(2):
+        assert condition(run_source(spark, feed)) is None
+        assert not reset.exists()
+    assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b")]
+
+
 def test_lost_log_is_refused_and_begun_anew_on_request(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
 ) -> None:
