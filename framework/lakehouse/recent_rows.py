@@ -45,6 +45,25 @@ def rows_above(
         return None
 
 
+def files_above(lake: Lakehouse, table: str, least: tuple[str, int]) -> list[DataFile] | None:
+    """The files of a table that may have rows with a number above another, by their statistics.
+
+    Args:
+        lake: The lakehouse.
+        table: The table.
+        least: The column of the numbers, and the number that theirs are above.
+
+    Returns:
+        The files; None where only Spark can tell.
+    """
+    if lake.added or not is_read_locally(lake):
+        return None
+    try:
+        return _files_above(lake.location(table), least)
+    except Exception:  # Spark says what is wrong, if anything is
+        return None
+
+
 def has_none_between(lake: Lakehouse, table: str, ends: Mapping[str, tuple[object, object]]) -> bool:
     """Whether a table surely has no row whose columns are all between these ends, both included.
 
@@ -81,21 +100,24 @@ def _rows_above(
 ) -> pa.Table | None:
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    from framework.lakehouse.local_reader import open_plain  # the package takes long to load
-
-    (column, number), kinds = least, to_arrow_schema(schema)
-    opened = open_plain(location)
-    actions = pa.table(opened.get_add_actions(flatten=True)).select(
-        ["path", "size_bytes", "num_records", f"max.{column}"]
-    )
-    files = [
-        DataFile(Path(location) / unquote(path), rows, size)
-        for path, size, rows, highest in zip(*(one.to_pylist() for one in actions.columns), strict=True)
-        if highest is None or highest > number
-    ]
+    (column, number), kinds, files = least, to_arrow_schema(schema), _files_above(location, least)
     if sum(file.rows for file in files) > most[0] or sum(file.size for file in files) > most[1]:
         return None
     if not files:
         return kinds.empty_table()
     found = read_files(files, kinds.names)
     return None if found is None else found.filter(pc.field(column) > number).cast(kinds)
+
+
+def _files_above(location: str, least: tuple[str, int]) -> list[DataFile]:
+    from framework.lakehouse.local_reader import open_plain  # the package takes long to load
+
+    column, number = least
+    actions = pa.table(open_plain(location).get_add_actions(flatten=True)).select(
+        ["path", "size_bytes", "num_records", f"max.{column}"]
+    )
+    return [
+        DataFile(Path(location) / unquote(path), rows, size)
+        for path, size, rows, highest in zip(*(one.to_pylist() for one in actions.columns), strict=True)
+        if highest is None or highest > number
+    ]

@@ -13,8 +13,9 @@ from pyspark.sql import functions as F
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.lakehouse.recent_rows import rows_above
+from framework.lakehouse.recent_rows import files_above, rows_above
 from framework.lakehouse.sorted_rows import rows_by
+from framework.spark.parquet_files import read_parquet
 from gold.changes.few_changes import TableChanges, row_changes
 from gold.planning.knowledge import CachedChanges, table_names
 from gold.planning.task import Task
@@ -25,6 +26,8 @@ MAX_CACHED_CHARACTERS = 16_000_000
 MAX_ROWS_TOGETHER = 200_000
 _FILES_BYTES = 64_000_000
 """How many changes small tables have together, and how many bytes of `silver/changes` are read for them."""
+_FEW_FILES = 32
+"""Spark finds the files of a table faster than so many files by their names."""
 
 
 def cache_changes(spark: SparkSession, lake: Lakehouse, tasks: Sequence[Task]) -> CachedChanges | None:
@@ -107,10 +110,17 @@ def changes_of(
 def table_changes_of(
     spark: SparkSession, lake: Lakehouse, task: Task, cached: CachedChanges | None
 ) -> TableChanges:
-    """The changes of silver up to the task's batch, and the new ones from the cache where it has them."""
+    """The changes of silver up to the task's batch, and the new ones from the cache where it has them.
+
+    New ones that are not in the cache are read from their files, without a look at those of the past.
+    """
     frame = changes_of(spark, lake, task, cached)
     if cached is None or not cached.covers(task):
-        return TableChanges(frame)
+        files = files_above(lake, CHANGES_TABLE, ("batch", task.state.batch))
+        if not files or len(files) > _FEW_FILES:
+            return TableChanges(frame)
+        rows = read_parquet(spark, CHANGES, *(str(file.path) for file in files))
+        return TableChanges(frame, None, task.state.batch, rows.where(F.col("batch") <= task.top))
     mine = cached.of(task)
     few = [change for change in row_changes(mine, task.source, task.lineage) if change.batch <= task.top]
     if cached.since < 0:

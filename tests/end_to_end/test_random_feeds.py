@@ -169,6 +169,7 @@ class Pipeline:
         work = Run(self.spark, self.lake, self.config, f"run-{time.time_ns()}")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(decoding, "FEW_MESSAGES", self.sizes.choice((0, 60, decoding.FEW_MESSAGES)))
+            patch.setattr(change_cache, "_FEW_FILES", self.sizes.choice((0, change_cache._FEW_FILES)))
             patch.setattr(decoding, "_MOST_FILES", self.sizes.choice((0, decoding._MOST_FILES)))
             patch.setattr(decoding, "_SMALL_TASK", self.sizes.choice((1, decoding._SMALL_TASK)))
             patch.setattr(process, "SMALL_ROWS", self.sizes.choice((0, 60, SMALL_ROWS)))

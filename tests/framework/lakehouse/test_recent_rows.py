@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
-from framework.lakehouse.recent_rows import has_none_between, rows_above
+from framework.lakehouse.recent_rows import files_above, has_none_between, rows_above
 
 MANY = (100, 10_000_000)
 
@@ -52,6 +52,15 @@ def test_rows_above_a_batch_are_those_that_spark_reads(spark: SparkSession, lake
         assert found.schema == expected.schema
         assert sorted(found.to_pylist(), key=str) == sorted(expected.to_pylist(), key=str)
         assert "".join(sorted(found["change_id"].to_pylist())) == ids
+
+
+def test_files_above_a_batch_are_those_that_may_have_its_rows(lake: Lakehouse) -> None:
+    for batch, rows in ((-1, [1, 2, 2, 3]), (0, [1, 2, 2]), (1, [1, 2]), (2, [])):
+        found = files_above(lake, CHANGES_TABLE, ("batch", batch))
+        assert found is not None
+        assert sorted(file.rows for file in found) == rows
+        assert all(file.path.is_file() for file in found)
+    assert files_above(lake, "silver/none", ("batch", 0)) is None
 
 
 def test_many_rows_are_left_to_spark(lake: Lakehouse) -> None:
