@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import compute
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 from framework.config.model import Config
+from framework.contracts.seed import TOPIC
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
-from framework.contracts.table_schemas import HEADERS
+from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.local_tables import in_micros
+from framework.lakehouse.row_groups import RowGroup, read_row_groups, row_groups
 from framework.lakehouse.small_files import read_note, write_note
 from framework.spark.session import is_connect
 from silver.batches.landings import (
@@ -30,9 +36,16 @@ from silver.batches.landings import (
 from silver.batches.run_state import RunState
 from silver.epochs.resets import StopPoint
 
+pc: Any = compute  # its types lack some functions
+
 _NOTE = "silver.reached"
-_SMALL_FILES = 1024**2
-"""Up to this number of bytes, files of bronze may have so few messages that their size matters."""
+_SMALL_FILES, _SMALL_BATCH = 1024**2, 16 * 1024**2
+"""Files of bronze of up to so many bytes, as they are and uncompressed, may have so few messages that their
+size matters."""
+_MOST_ROWS = 5_000_000
+"""Of more messages this process would read the places longer than Spark's tasks."""
+_AT_ONCE, _FEW_AT_ONCE = 65_536, 256
+_LANDING = ("topic", "partition", "offset", "file", "line")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +70,21 @@ class BatchExtent:
     files: tuple[str, ...] = ()
 
 
-def batch_extent(messages: DataFrame, config: Config, *, are_scanned: bool = False) -> BatchExtent:
-    """Measure these messages, in one job, which reads the values of a small batch alone.
+def batch_extent(messages: DataFrame, config: Config, files: Sequence[str] | None = None) -> BatchExtent:
+    """Measure these messages: in this process from their files, or else in one job.
 
-    `are_scanned` says that they are all rows of some files.
+    The job reads the values of a small batch alone.
+
+    Args:
+        messages: Rows of `bronze/messages`.
+        config: The configuration.
+        files: The files of this machine of which they are all rows, as URLs; None where that is not known.
     """
+    if files is not None and (measured := _extent_of_files(files, config)) is not None:
+        return measured
     is_small = _planned_bytes(messages) <= _SMALL_FILES
     size = F.sum(message_bytes()) if is_small else F.lit(None).cast("bigint")
     counts = [F.count("*").alias("n"), F.max("ingested_at").alias("clock"), size.alias("size")]
-    if are_scanned:
-        messages = messages.withColumn("_file", F.input_file_name())
-        counts.append(F.collect_set("_file").alias("files"))
     has_places = bool(repeatable_sources(config))
     if not has_places:
         rows = messages.groupBy("source").agg(*counts).collect()
@@ -77,16 +94,76 @@ def batch_extent(messages: DataFrame, config: Config, *, are_scanned: bool = Fal
         rows = messages.groupBy("source", *place).agg(*counts, *range_columns()).collect()
     known = [row for row in rows if row["source"] in config.sources]
     placed = [row for row in known if has_places and row["topic"] is not None]
-    found = [OffsetRange(*row[:3], *row[3 + len(counts) :]) for row in placed]
-    others = sorted({row["source"] for row in rows} - set(config.sources))
     return BatchExtent(
         sum(row["n"] for row in known),
         max((row["clock"] for row in known), default=None),
-        tuple(others),
-        tuple(found),
+        tuple(sorted({row["source"] for row in rows} - set(config.sources))),
+        tuple(OffsetRange(*row[:3], *row[3 + len(counts) :]) for row in placed),
         size=sum(row["size"] or 0 for row in known) if is_small else None,
-        files=tuple(sorted({file for row in rows for file in row["files"]})) if are_scanned else (),
+        files=tuple(files or ()),
     )
+
+
+def _extent_of_files(files: Sequence[str], config: Config) -> BatchExtent | None:
+    """The extent of all rows of these files; None where this process cannot read them, or not so many."""
+    groups = row_groups(files, MESSAGES.names)
+    if groups is None or sum(group.rows for group in groups) > _MOST_ROWS:
+        return None
+    if not groups:
+        return BatchExtent(0, None)
+    repeatable = repeatable_sources(config)
+    names = ("source", "ingested_at", *(_LANDING if repeatable else ()))
+    try:
+        rows = in_micros(pa.Table.from_batches(read_row_groups(groups, names, _AT_ONCE)), ["ingested_at"])
+        size = _bytes_of(groups) if sum(group.size for group in groups) <= _SMALL_BATCH else None
+    except (OSError, pa.ArrowException):
+        return None
+    others = set(pc.unique(rows["source"]).to_pylist()) - set(config.sources)
+    if others:
+        rows = rows.filter(pc.is_in(rows["source"], pa.array(config.sources, pa.string())))
+    newest = pc.max(rows["ingested_at"]).as_py()
+    return BatchExtent(
+        rows.num_rows,
+        None if newest is None else TimestampType().fromInternal(newest),
+        tuple(sorted(others)),
+        _ranges(rows, repeatable) if repeatable else (),
+        size=None if others else size,
+        files=tuple(files),
+    )
+
+
+def _bytes_of(groups: Sequence[RowGroup]) -> int:
+    """How many bytes the messages of row groups have, as `message_bytes` counts them."""
+    size = 0
+    for rows in read_row_groups(groups, ("key", "value", "headers"), _FEW_AT_ONCE):
+        headers = pc.struct_field(pc.list_flatten(rows.column("headers")), "value")
+        for column in (rows.column("key"), rows.column("value"), headers):
+            size += pc.sum(pc.binary_length(column)).as_py() or 0
+    return size
+
+
+def _ranges(messages: pa.Table, sources: Sequence[str]) -> tuple[OffsetRange, ...]:
+    """The offset ranges of messages of these sources, as `range_columns` has them."""
+    is_mine = pc.and_(
+        pc.is_in(messages["source"], pa.array(sources, pa.string())),
+        pc.invert(pc.starts_with(messages["topic"], TOPIC)),
+    )
+    rows = messages.filter(is_mine)
+    for name, blank in (("file", ""), ("line", 0)):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pc.fill_null(rows[name], blank))
+    by_landing = rows.sort_by([(name, "ascending") for name in ("ingested_at", "file", "line", "offset")])
+    of_offset: Any = [("offset", what) for what in ("min", "max", "first", "last", "count_distinct")]
+    found = by_landing.group_by(["source", "topic", "partition"], use_threads=False).aggregate(
+        [*of_offset, ([], "count_all")]
+    )
+    return tuple(map(_range, found.to_pylist()))
+
+
+def _range(found: Mapping[str, Any]) -> OffsetRange:
+    low, high = found["offset_min"], found["offset_max"]
+    is_rising = (found["offset_first"], found["offset_last"]) == (low, high)
+    is_plain = is_rising and found["offset_count_distinct"] == found["count_all"]
+    return OffsetRange(found["source"], found["topic"], found["partition"], low, high, is_plain)
 
 
 def message_bytes() -> Column:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.table_schemas import HEADERS, MESSAGES
@@ -120,10 +120,11 @@ def _into_files(
             stored = read_parquet(spark, schema, place)
             return stored.drop("summary"), read_contents(stored)
         write = into_parquet(decoder, _rows(place), batch)
-        shares = _shares(messages, state, arrived)
-        if shares is None:
+        groups = _groups_of(messages, state, arrived)
+        if groups is None:
             contents = _file_rows(place, for_arrow(messages), write)
         else:
+            shares = _shares(spark, groups)
             numbers = spark.range(0, len(shares), 1, len(shares))
             contents = _file_rows(
                 place, numbers, _reading(shares, state.source_epochs(spark).configured, write)
@@ -134,18 +135,22 @@ def _into_files(
     return decode_now
 
 
-def _shares(messages: DataFrame, state: RunState, arrived: BatchExtent) -> list[list[RowGroup]] | None:
-    """The row groups with the messages of a batch, in a share for each task; None where Spark reads them.
+def _groups_of(messages: DataFrame, state: RunState, arrived: BatchExtent) -> list[RowGroup] | None:
+    """The row groups with the messages of a batch; None where Spark reads them.
 
     That is so unless the row groups have exactly these messages, and each one has the epoch of its source.
     """
-    spark = messages.sparkSession
-    is_plain = not arrived.others and not sources_with_epochs(state.epoch_history(spark))
+    is_plain = not arrived.others and not sources_with_epochs(state.epoch_history(messages.sparkSession))
     if not is_plain or not 0 < len(arrived.files) <= _MOST_FILES:
         return None
     groups = row_groups(arrived.files, _COLUMNS)
     if groups is None or sum(group.rows for group in groups) != arrived.messages:
         return None
+    return groups
+
+
+def _shares(spark: SparkSession, groups: Sequence[RowGroup]) -> list[list[RowGroup]]:
+    """The row groups in a share for each task."""
     size, cores = sum(group.size for group in groups), local_cores(spark)
     waves = size // (cores * _LARGE_TASK) + 1
     return shares_of(groups, min(size // _SMALL_TASK + 1, cores * waves))
@@ -160,10 +165,14 @@ def _reading(
         for batch in batches:
             numbers: list[Any] = batch.column(0).to_pylist()
             for number in numbers:
-                for rows in read_row_groups(shares[number], _COLUMNS, _AT_ONCE):
-                    yield _identified(rows, epochs)
+                yield from _messages(shares[number], epochs)
 
     return lambda batches: write(messages_of(batches))
+
+
+def _messages(groups: Iterable[RowGroup], epochs: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
+    """The messages of row groups of `bronze/messages`, which landed once, as `identify` has them."""
+    return (_identified(rows, epochs) for rows in read_row_groups(groups, _COLUMNS, _AT_ONCE))
 
 
 def _identified(rows: pa.RecordBatch, epochs: Mapping[str, int]) -> pa.RecordBatch:
@@ -241,7 +250,12 @@ def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode
         size = 0 if found is None else found[0] or 0
     if size > FEW_BYTES:
         return None
-    few = messages.toArrow().combine_chunks()
+    groups = _groups_of(messages, state, arrived)
+    if groups is None:
+        few = messages.toArrow().combine_chunks()
+    else:
+        epochs = state.source_epochs(messages.sparkSession).configured
+        few = pa.Table.from_batches(_messages(groups, epochs)).combine_chunks()
     believable = newest_believable(arrived.landed_at)
 
     def decode_now() -> tuple[DataFrame, Contents]:
