@@ -57,7 +57,7 @@ def list_faults(changes: DataFrame, layout: Layout, *, has_other_keys: bool) -> 
         has_other_keys: Images may lack key columns that were not part of the key then.
     """
     kinds = {c.name: c.type for c in layout.columns}
-    if not has_other_keys and all(kind == "string" for kind in kinds.values()):
+    if not layout.keys and all(kind == "string" for kind in kinds.values()):
         return Faults()
     tests = _cells(layout)
     for name in layout.keys:

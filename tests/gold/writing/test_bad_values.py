@@ -5,6 +5,7 @@ or counted where there are too many.
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from framework.pipeline.layer import Run
 from gold.layer import LAYER
 from gold.operations.verify import verify
 from gold.writing import bad_values
-from tests.gold.silver_builder import GoldPipeline, Image, copied, insert
+from tests.gold.silver_builder import ChangeSpec, GoldPipeline, Image, copied, insert, update
 
 
 def image(number: int, text: str) -> Image:
@@ -123,3 +124,36 @@ def lacks(gold: GoldPipeline) -> list[str]:
     return [
         check.name for check in verify(Run(gold.spark, gold.lake, gold.config, "status")) if not check.is_ok
     ]
+
+
+def test_changes_without_their_key_are_listed_where_every_column_is_text(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """They have no effect, and the list is where that is said: in a rebuild, and behind it."""
+
+    def change(at: int, after: Image, before: Image | None = None) -> ChangeSpec:
+        spec = update("item", at, before, after) if before else insert("item", at, after)
+        return replace(spec, keys=None)
+
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(
+        change(1, {"code": "a", "name": "x"}),
+        change(2, {"name": "y"}),
+        change(3, {"name": "z"}, before={"code": "a", "name": "x"}),
+    )
+    gold.apply()
+    gold.configure("  - {match: db.item, keys: [code]}\n")
+    gold.rebuild("item")
+    assert change_ids(gold) == ["item-2-insert", "item-3-update"]
+    assert gold.state("item").bad_values == 2
+
+    gold.add_batch(change(4, {"name": "v"}), change(5, {"code": "b", "name": "w"}))
+    gold.apply()
+    assert change_ids(gold) == ["item-2-insert", "item-3-update", "item-4-insert"]
+    assert gold.state("item").bad_values == 3
+
+
+def change_ids(gold: GoldPipeline) -> list[str]:
+    """The changes that are listed because their key does not fit."""
+    found = gold.lake.read(gold.spark, BAD_VALUES_TABLE).where("reason = 'bad_key'")
+    return sorted(row["change_id"] for row in found.collect())
