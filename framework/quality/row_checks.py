@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from functools import cache, reduce
 
@@ -113,6 +114,14 @@ def is_broken(rule: Rule, cell: Callable[[str], Column]) -> Column:
     else:
         holds = _text(value).rlike(rf"^(?:{rule.pattern})\z")
     return value.isNotNull() & ~F.coalesce(holds, F.lit(False))
+
+
+def is_broken_where_there(
+    rule: Rule, cell: Callable[[str], Column], is_there: Callable[[str], Column]
+) -> Column:
+    """Whether a row breaks a rule of ROW_KINDS in a column that is there; other columns are not checked."""
+    tests = (is_there(name) & is_broken(replace(rule, columns=(name,)), cell) for name in rule.columns)
+    return reduce(lambda a, b: a | b, tests)
 
 
 def _failed(rule: Rule) -> Column:

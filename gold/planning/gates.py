@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import partial
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from framework.contracts.expectations import Rule
 from framework.contracts.quality import MOST_KEYS
 from framework.errors import MainstemError
-from framework.quality.row_checks import is_broken, key_text
+from framework.quality.row_checks import is_broken_where_there, key_text
 from framework.text.formatting import noun_for, quantity
 from gold.schema.casting import typed
 from gold.schema.layout import Layout
@@ -83,9 +83,12 @@ def refuse_failing_rows(rows: DataFrame, layout: Layout, rules: Sequence[Rule], 
 
 
 def _fails(rule: Rule, kinds: dict[str, str]) -> Column:
-    has = reduce(lambda a, b: a & b, (F.map_contains_key("after", F.lit(name)) for name in rule.columns))
-    broken = is_broken(rule, lambda name: typed(F.try_element_at(F.col("after"), F.lit(name)), kinds[name]))
-    return F.coalesce((F.col("is_whole") | has) & broken, F.lit(False))
+    broken = is_broken_where_there(
+        rule,
+        lambda name: typed(F.try_element_at(F.col("after"), F.lit(name)), kinds[name]),
+        lambda name: F.col("is_whole") | F.map_contains_key("after", F.lit(name)),
+    )
+    return F.coalesce(broken, F.lit(False))
 
 
 def _refused(rule: Rule, found: str, table: str, keys: Sequence[str] = ()) -> GateFailed:

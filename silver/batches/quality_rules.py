@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from framework.config.quality import OnChange, Quality, QualityRule
 from framework.config.value_types import split_name
 from framework.contracts.quarantine_reasons import Reason
-from framework.quality.row_checks import is_broken
+from framework.quality.row_checks import is_broken_where_there
 from framework.quality.rules import rule_of
 
 
@@ -42,11 +42,13 @@ def quarantine_broken(rows: DataFrame, rules: Sequence[QualityRule]) -> DataFram
 
 def breaks(entry: QualityRule) -> Column:
     """Whether the `after` image of a change breaks a rule; columns that the image lacks are not checked."""
-    rule = rule_of(entry)
-    has_all = reduce(lambda a, b: a & b, (F.map_contains_key("after", F.lit(name)) for name in rule.columns))
-    is_known = has_all | ~F.coalesce(F.col("partial"), F.lit(False))
-    is_image = (F.col("kind") == "row") & (F.col("op") != "delete") & F.col("after").isNotNull() & is_known
-    broken = is_broken(rule, lambda name: F.try_element_at(F.col("after"), F.lit(name)))
+    is_whole = ~F.coalesce(F.col("partial"), F.lit(False))
+    is_image = (F.col("kind") == "row") & (F.col("op") != "delete") & F.col("after").isNotNull()
+    broken = is_broken_where_there(
+        rule_of(entry),
+        lambda name: F.try_element_at(F.col("after"), F.lit(name)),
+        lambda name: is_whole | F.map_contains_key("after", F.lit(name)),
+    )
     return F.coalesce(is_image & _is_of(entry.match) & broken, F.lit(False))
 
 
