@@ -45,7 +45,7 @@ from gold.writing.bad_values import BAD_VALUES_SCHEMA, NOT_LISTED
 from gold.writing.change_cache import cache_changes
 
 THREADS = 4
-_CELL = ["source", "change_id", "column", "reason"]
+_CELL = ["source", "database", "schema", "table", "change_id", "column", "reason"]
 """The columns that identify a row of `ops/bad_values`."""
 
 

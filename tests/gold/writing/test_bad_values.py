@@ -12,12 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from framework.contracts.ddl_actions import RenameTable, TableName
 from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.pipeline.layer import Run
 from gold.layer import LAYER
 from gold.operations.verify import verify
 from gold.writing import bad_values
-from tests.gold.silver_builder import ChangeSpec, GoldPipeline, Image, copied, insert, update
+from tests.gold.silver_builder import ChangeSpec, GoldPipeline, Image, copied, ddl, insert, row, update
 
 
 def image(number: int, text: str) -> Image:
@@ -124,6 +125,25 @@ def lacks(gold: GoldPipeline) -> list[str]:
     return [
         check.name for check in verify(Run(gold.spark, gold.lake, gold.config, "status")) if not check.is_ok
     ]
+
+
+def test_cells_are_listed_again_with_the_new_name_of_their_table(spark: SparkSession, tmp_path: Path) -> None:
+    """The replica with the old name stays, and so do its rows of the list."""
+    gold = GoldPipeline(spark, tmp_path)
+    gold.add_batch(insert("old", 1, row(1, n="abc")), insert("old", 2, row(2, n="2")))
+    gold.apply()
+    gold.add_batch(ddl("old", 3, RenameTable(TableName("db", None, "new"))))
+    gold.apply()
+    both = [("new", "n", "abc", "bad_value"), ("old", "n", "abc", "bad_value")]
+    assert listed(gold) == both
+    gold.rebuild("new")
+    assert listed(gold) == both
+
+    gold.add_batch(insert("new", 4, row(3, n="de")))
+    gold.apply()
+    gold.configure("  - {match: db.new, columns: {n: {type: string}}}\n")
+    gold.apply()
+    assert listed(gold) == both[1:]
 
 
 def test_changes_without_their_key_are_listed_where_every_column_is_text(
