@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cache, reduce
 
 from pyspark.sql import Column, DataFrame
@@ -14,11 +14,11 @@ from framework.config.quality import ROW_KINDS, Bound, Value
 from framework.contracts.expectations import Finding, Measurement, MeasurementContext, Rule
 from framework.contracts.quality import MOST_KEYS
 from framework.naming import quoted
+from framework.quality.exact_numbers import is_one_of, order
 from framework.text.formatting import quantity
 
 PASS_KINDS = (*ROW_KINDS, "unique", "sql")
 """Kinds that the one pass measures."""
-_WIDE = "decimal(38,12)"
 
 
 def row_measurement(
@@ -135,32 +135,24 @@ def _cell(name: str) -> Column:
 
 
 def _is_one_of(value: Column, values: Sequence[Value]) -> Column:
+    text = _text(value)
+    numbers = [Decimal(str(v)) for v in values if not isinstance(v, (bool, str))]
     texts = [str(v).lower() if isinstance(v, bool) else str(v) for v in values]
-    holds = _text(value).isin(*texts)
-    numbers = [_number(v) for v in values if not isinstance(v, (bool, str))]
-    return holds | F.coalesce(_text(value).try_cast(_WIDE).isin(*numbers), F.lit(False)) if numbers else holds
+    texts += [str(number) for number in numbers if not number.is_finite()]
+    finite = [number for number in numbers if number.is_finite()]
+    holds = text.isin(*texts)
+    return holds | F.coalesce(is_one_of(text, finite), F.lit(False)) if finite else holds
 
 
 def _is_between(value: Column, low: Bound | None, high: Bound | None) -> Column:
     holds = F.lit(True)
     if low is not None:
-        holds = holds & _compared(value, low, lambda a, b: a >= b)
-    return holds & _compared(value, high, lambda a, b: a <= b) if high is not None else holds
+        holds = holds & (value >= F.lit(low) if isinstance(low, str) else _order(value, low) >= 0)
+    if high is not None:
+        holds = holds & (value <= F.lit(high) if isinstance(high, str) else _order(value, high) <= 0)
+    return holds
 
 
-def _compared(value: Column, bound: Bound, test: Callable[[Column, Column], Column]) -> Column:
-    """Compare numbers exactly if they fit, else as doubles; text as the column's own type compares."""
-    if isinstance(bound, str):
-        return test(value, F.lit(bound))
-    exact = _text(value).try_cast(_WIDE)
-    return F.coalesce(
-        test(exact, F.lit(_number(bound)).cast(_WIDE)),
-        test(_text(value).try_cast("double"), F.lit(float(bound))),
-    )
-
-
-def _number(bound: Bound) -> Decimal:
-    try:
-        return Decimal(str(bound))
-    except InvalidOperation:
-        return Decimal(0)
+def _order(value: Column, bound: float) -> Column:
+    """Numbers compare exactly, also those in texts; a bound that is a text compares as the column's type."""
+    return order(_text(value), Decimal(str(bound)))

@@ -79,3 +79,36 @@ def test_names_of_any_characters_and_values_of_another_type_are_judged(spark: Sp
         ("length", 0, ()),
         ("accepted", 0, ()),
     ]
+
+
+def test_bounds_and_accepted_values_are_compared_with_every_digit(spark: SparkSession) -> None:
+    rows = spark.sql(
+        "SELECT * FROM VALUES (1, -0.000000000000000001BD, '1.0000000000004', 0.1D, 2.50BD), "
+        "(2, 0.000000000000000000BD, '1.0', double('NaN'), 2.00BD), "
+        "(3, null, null, 1e-13D, null) AS t(id, small, text, rough, price)"
+    )
+    rules = [
+        Rule("min 0", "range", ("small",), low=0),
+        Rule("max 1", "range", ("text",), high=1),
+        Rule("tiny", "range", ("rough",), low=1e-13, high=0.1),
+        Rule("huge", "range", ("small",), low=-(10**26), high=1e26),
+        Rule("endless", "range", ("rough",), low=float("-inf"), high=float("inf")),
+        Rule("one", "accepted", ("text",), values=(1,)),
+        Rule("rough", "accepted", ("rough",), values=(0.1, 1e-13, float("nan"))),
+        Rule("price", "accepted", ("price",), values=(2, "2.50")),
+        Rule("length", "length", ("text",), low=3, high=3),
+    ]
+    (found,) = measure_together(
+        [row_measurement(lambda: rows, rules, ["id"], MeasurementContext(spark, is_small=True))]
+    )
+    assert [(f.rule.name, f.keys) for f in found if f.is_measured] == [
+        ("min 0", ("id=1",)),
+        ("max 1", ("id=1",)),
+        ("tiny", ("id=2",)),
+        ("huge", ()),
+        ("endless", ("id=2",)),
+        ("one", ("id=1",)),
+        ("rough", ()),
+        ("price", ()),
+        ("length", ("id=1",)),
+    ]
