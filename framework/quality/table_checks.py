@@ -98,11 +98,11 @@ def _trace_hint(key: str) -> str:
 
 def _hashed(frame: DataFrame, columns: Sequence[str], key_count: int, alias: str) -> DataFrame:
     values = [F.col(quoted(c)) for c in columns]
-    cells = F.struct(
-        *(F.coalesce(v.cast("string"), F.lit("\0")).alias(f"v{i}") for i, v in enumerate(values))
-    )
+    texts = [v.cast("string") for v in values]
+    cells = F.struct(*(text.alias(f"v{i}") for i, text in enumerate(texts)))
     keys = [v.alias(f"k{i}") for i, v in enumerate(values[:key_count])]
-    hashed = F.xxhash64(*(F.coalesce(v.cast("string"), F.lit("\0")) for v in values))
+    # a null leaves a hash as it was: which cells are null is hashed as well
+    hashed = F.xxhash64(*texts, *(text.isNull() for text in texts))
     return frame.select(
         *keys, cells.alias("row"), hashed.alias("hash"), key_text(columns[:key_count]).alias("key")
     ).alias(alias)

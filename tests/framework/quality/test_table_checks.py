@@ -13,6 +13,7 @@ from framework.contracts.expectations import Rule
 from framework.quality.table_checks import compare_snapshot, read_snapshot
 
 DUMP = "id bigint, name string, price decimal(8,2)"
+NAMES = "id bigint, first string, second string"
 
 
 def test_every_kind_of_dump_shows_the_same_differences(spark: SparkSession, tmp_path: Path) -> None:
@@ -42,3 +43,19 @@ def test_every_kind_of_dump_shows_the_same_differences(spark: SparkSession, tmp_
         keys = ("id=2: differs in price", "id=4: not in the replica", "id=5: not in the snapshot")
         assert (snapshot.format, found.keys, found.failed, found.checked) == (snapshot.format, keys, 3, 5)
         assert found.detail == "trace a key: mainstem trace TABLE id=2"
+
+
+def test_null_differs_from_every_text(spark: SparkSession) -> None:
+    """Also from the character U+0000, and in which of two columns it is matters."""
+    rows = spark.createDataFrame(
+        [(1, None, "a"), (2, "\0", "a"), (3, None, "x"), (4, "x", None), (5, None, None)], NAMES
+    )
+    dump = spark.createDataFrame(
+        [(1, "\0", "a"), (2, None, "a"), (3, "x", None), (4, "x", None), (5, None, None)], NAMES
+    )
+    found = compare_snapshot(rows, dump, Rule("snapshot", "snapshot"), ["id"])
+    assert found.keys == (
+        "id=1: differs in first",
+        "id=2: differs in first",
+        "id=3: differs in first, second",
+    )
