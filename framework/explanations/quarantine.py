@@ -26,7 +26,7 @@ EXPLANATIONS = (
     ),
     Explanation(
         "bad_position",
-        "The sequence number or time of a message is not a number.",
+        "The sequence number or time of a message is no number, or the time is outside the years 1 to 9999.",
         "Another tool has written or changed the message, or the format is another one.",
         f"Check the format with `mainstem detect`, and the tool between source and feed. {_REPLAY}",
         'Found: "sequenceId": "n/a".',

@@ -43,6 +43,7 @@ from silver.changes.staged_rows import (
 )
 from silver.ddl.row_values import without_row_values
 from silver.decoding.format import Context, Format
+from silver.values.canonical import event_time_or_none
 from silver.values.sequence import sequence_of, tied
 
 _COORDINATES = ("source", "topic", "partition", "offset")
@@ -319,6 +320,8 @@ def read_events(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malfo
 
 
 def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoch: int) -> Row:
+    if event.event_time is not None and event_time_or_none(event.event_time) is None:
+        raise Malformed(Reason.BAD_POSITION, "an event time outside the years 1 to 9999")
     position = None if event.position is None else sequence_of(epoch, event.position, None)
     fmt = plan.format
     is_time = position is not None and (event.is_time or not fmt.positions_are_unique)

@@ -17,7 +17,7 @@ from msgspec import Raw
 from framework.contracts.events import Image, Token
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.duplicate_keys import refuse_repeated_names
-from silver.values.canonical import epoch_parts
+from silver.values.canonical import FIRST_SECOND, LAST_SECOND, epoch_parts
 
 MAX_COLUMNS = 10_000
 MAX_DIGITS = 1_000
@@ -45,8 +45,6 @@ _LONE_SURROGATE = re.compile(
     rb"(?<!\\)\\u[dD][89abAB][0-9a-fA-F]{2}(?=[^\\]|\\[^u]|\\u[^dD]|\\u[dD][^c-fC-F])"
     rb"|(?<!\\)(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
-_FIRST_TIME, _LAST_TIME = -62_135_424_000, 253_402_128_000
-"""The years 1 to 9999 without two days at both ends, so that the time is valid in every zone."""
 
 
 def read_json(decoder: msgspec.json.Decoder[_T], value: bytes | None) -> _T:
@@ -213,7 +211,7 @@ def time_of(raw: Raw | None, name: str, unit: str = "ms") -> int | None:
     if text is None:
         return None
     parts = epoch_parts(text.strip(), unit)
-    if parts is None or not _FIRST_TIME <= parts[0] <= _LAST_TIME:
+    if parts is None or not FIRST_SECOND <= parts[0] <= LAST_SECOND:
         raise Malformed(Reason.BAD_POSITION, f"{name} is no time")
     return parts[0] * 1_000_000 + int((parts[1] + "000000")[:6])
 

@@ -84,6 +84,7 @@ from silver.envelopes.debezium.rows import (
 from silver.envelopes.debezium.schema_changes import SchemaChange, schema_events, transaction_event
 from silver.envelopes.debezium.source_block import Members, SourceBlock, event_time_of
 from silver.envelopes.signatures import debezium_signature
+from silver.values.canonical import event_time_or_none
 
 _HEARTBEAT = frozenset({"ts_ms", "ts_us", "ts_ns"})
 _TRANSACTION = frozenset({"status", "id", "event_count", "data_collections", "ts_ms"})
@@ -354,7 +355,7 @@ def _tombstone(message: RawMessage, context: Context, options: DebeziumOptions) 
         context,
         _reading(context),
     )
-    return structs.replace(found, event_time=message.timestamp)
+    return structs.replace(found, event_time=event_time_or_none(message.timestamp))
 
 
 @lru_cache(maxsize=1024)

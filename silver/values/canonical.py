@@ -29,6 +29,8 @@ _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _POINTS = frozenset(("-- ::", "--T::"))
 _TO_SECONDS, _LAST_HOUR = 19, "23"
 _PER_SECOND = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+FIRST_SECOND, LAST_SECOND = -62_135_424_000, 253_402_128_000
+"""The years 1 to 9999 without two days at both ends, so that a time is valid in every zone."""
 
 
 def number_text(text: str) -> str:
@@ -235,7 +237,7 @@ def micros_of_epoch(text: str, unit: str) -> int | None:
 
 
 def micros_of_instant(text: str) -> int | None:
-    """Microseconds since the epoch of a canonical instant (`…Z`); None when the text is not one."""
+    """Microseconds since the epoch of a canonical instant (`…Z`); None when the text is not an event time."""
     if not text.endswith("Z"):
         return None
     body, _, fraction = text[:-1].partition(".")
@@ -243,4 +245,12 @@ def micros_of_instant(text: str) -> int | None:
         moment = datetime.fromisoformat(body).replace(tzinfo=UTC)
     except ValueError:
         return None
-    return int((moment - _ORIGIN).total_seconds()) * 1_000_000 + int((fraction + "000000")[:6])
+    return event_time_or_none(
+        int((moment - _ORIGIN).total_seconds()) * 1_000_000 + int((fraction + "000000")[:6])
+    )
+
+
+def event_time_or_none(micros: int | None) -> int | None:
+    """The microseconds since the epoch; None outside FIRST_SECOND to LAST_SECOND, which no event time is."""
+    is_one = micros is not None and FIRST_SECOND <= micros // 1_000_000 <= LAST_SECOND
+    return micros if is_one else None
