@@ -26,6 +26,8 @@ _SHORT_LINE_BYTES = 8
 # epoch.
 _EARLIEST_MS = -62_135_596_800_000
 _LATEST_MS = 253_402_300_799_999
+# The highest offset that has another one behind it: there an epoch can begin.
+_LAST_OFFSET = 2**63 - 2
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -215,8 +217,8 @@ _TEXT = msgspec.json.Decoder(str)
 def _append_kcat(messages: Messages, line: bytes) -> None:
     line.decode("utf-8")
     message = _KCAT.decode(line)
-    if message.offset > 2**63 - 1:
-        raise ValueError("Expected `int` <= 9223372036854775807 - at `$.offset`")
+    if message.offset > _LAST_OFFSET:
+        raise ValueError(f"Expected `int` <= {_LAST_OFFSET} - at `$.offset`")
     timestamp, key, value, headers = (
         _timestamp(message),
         _bytes(message.key),

@@ -223,7 +223,7 @@ def split_groups(members: DataFrame) -> DataFrame:
         {
             "_is_whole": whole,
             "is_in_record": F.max(F.col("run").isNotNull()).over(place),
-            "_begin": F.when(end.isNull() | (start > end + 1), start),
+            "_begin": F.when(end.isNull() | (start - 1 > end), start),
         }
     )
     marked = marked.withColumn(

@@ -196,9 +196,11 @@ def _epochs_in_changes(spark: SparkSession, lake: Lakehouse, source: Source) -> 
         )  # offsets may have started again, and changes do not say where
     found: list[epochs.EpochRow] = []
     for epoch in known:
-        first = F.min(F.when(F.col("epoch") >= epoch, F.col("offset")))
+        first, last = F.min(F.when(F.col("epoch") >= epoch, F.col("offset"))), F.max("offset")
         ends = (
-            rows.groupBy("topic", "partition").agg(F.coalesce(first, F.max("offset") + 1)).collect()
+            rows.groupBy("topic", "partition")
+            .agg(F.coalesce(first, F.try_add(last, F.lit(1)), last))
+            .collect()
             if epoch > known[0]
             else []
         )

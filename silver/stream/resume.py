@@ -128,15 +128,16 @@ def _places(
     with materialize(without_outcome_identified(messages, state, {name: before}), state, "begins") as new:
         stops = _first_of(new) if stopped is None else _starts(new, state, stopped)
     known = starts.epoch_starts(messages, stops)
-    ends = messages.groupBy(*at).agg((F.max("offset") + 1).alias("end")).collect()
+    ends = messages.groupBy(*at).agg(F.try_add(F.max("offset"), F.lit(1)).alias("end")).collect()
     last = messages.agg(F.max(F.unix_micros("ingested_at"))).first()
     anew = {place.topic: place.since for place in known if place.landing is not None}
     found = {(place.topic, place.partition): place for place in known}
     after_all: Landing = (int(last[0]) + 1 if last else 0, "", 0)
     for topic, partition, end in ends:  # partitions without a message of the new epoch
         place = epochs.PartitionStart(topic, partition, end)
-        if topic in anew:
-            place = epochs.PartitionStart(topic, partition, 0, after_all, starts.of_no_message(anew[topic]))
+        if topic in anew or end is None:  # None: no offset is behind the highest one
+            since = starts.of_no_message(anew.get(topic))
+            place = epochs.PartitionStart(topic, partition, 0, after_all, since)
         found.setdefault((topic, partition), place)
     return _after_earlier(list(found.values()), name, state.epoch_history(spark))
 

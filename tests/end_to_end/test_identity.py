@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from bronze.files import line_parser
 from framework.cli import main
 
 TS = 1_700_000_000_000
@@ -261,6 +262,25 @@ def test_a_dump_of_an_older_topic_that_lands_first_of_all_behind_the_newer_one_i
     topics.set_epoch(2)
     assert topics.command("run")[0] == 0
     assert {row["id"]: row["name"] for row in topics.rows("shop/item")} == dict(enumerate("bbbbaa"))
+
+
+def test_an_epoch_begins_also_behind_an_offset_that_has_none_behind_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such an offset lands no more, but earlier releases took it."""
+    topics = Topics(tmp_path, capsys, {"feed": "format: canal"}, "  - {match: shop.item, keys: [id]}")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(line_parser, "_LAST_OFFSET", 2**63 - 1)
+        topics.land(
+            "feed", [canal(0, 1, "a"), canal(2**63 - 1, 2, "a").replace(f"{TS + 2**63 - 1}", f"{TS}")]
+        )
+        assert topics.command("run")[0] == 0
+    topics.set_epoch(2)
+    assert topics.command("run")[0] == 0
+    topics.land("feed", [canal(0, 3, "b").replace('"partition": 0', '"partition": 1')])
+    assert topics.command("run")[0] == 0
+    assert {row["id"]: row["name"] for row in topics.rows("shop/item")} == {"1": "a", "2": "a", "3": "b"}
+    topics.status()
 
 
 def canal(offset: int, number: int, name: str) -> str:

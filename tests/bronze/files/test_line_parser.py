@@ -150,6 +150,11 @@ def test_kcat_object_gives_coordinates_and_bytes() -> None:
     assert (messages.key, messages.value, messages.line) == ([b"k"], ['{"数":1.50}\0'.encode()], [7])
 
 
+def test_the_highest_offset_has_one_behind_it() -> None:
+    """An epoch can begin behind each message that has landed, at an offset that a table holds."""
+    assert kcat(b'{"topic":"t","partition":0,"offset":9223372036854775806}').offset == [2**63 - 2]
+
+
 def test_kcat_null_payload_is_a_null_value() -> None:
     messages = kcat(b'{"topic":"t","partition":0,"offset":0,"key":"","payload":null}')
     assert (messages.key, messages.value, messages.headers, messages.timestamp) == (
@@ -205,6 +210,7 @@ def test_a_header_under_one_of_our_names_is_renamed() -> None:
         b'{"topic":"t","partition":-1,"offset":1}',
         b'{"topic":"t","partition":0,"offset":-1}',
         b'{"topic":"t","partition":2147483648,"offset":1}',
+        b'{"topic":"t","partition":0,"offset":9223372036854775807}',
         b'{"topic":"t","partition":0,"offset":9223372036854775808}',
         b'{"topic":"t","partition":0,"offset":1,"ts":9e9}',
         b'{"topic":"t","partition":0,"offset":1,"ts":253402300800000}',
