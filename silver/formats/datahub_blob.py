@@ -68,7 +68,7 @@ from silver.decoding import (
     written_parts,
 )
 from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
-from silver.values.canonical import AS_SENT, declared_text, instant_of_epoch
+from silver.values.canonical import AS_SENT, declared_text, instant_of_epoch, undeclared_text
 
 _ROWS: dict[str, tuple[Op, Half | None, bool, bool]] = {
     "INSERT": (Op.INSERT, None, False, True),
@@ -254,7 +254,7 @@ def _image(image: _Image[Any] | None, declared: ColumnSet) -> tuple[Texts | None
     def read(name: str, token: Token, text: str | None) -> tuple[str | None, Column | None]:
         column = declared.get(name)
         if column is None:
-            return text, Column(token=token)
+            return undeclared_text(token, text), Column(token=token)
         return None if text is None else _canonical(column.type or "string", token, text), None
 
     return image_cell_by_cell(cells, read)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange
+from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.cells import NeedsExactDecoding
@@ -441,3 +441,12 @@ def test_messages_of_one_schema_share_its_columns_and_none_changes_them() -> Non
     assert list(wider.columns) == ["id", "name", "new"]
     assert row(message("INSERT", after=ANN)).columns is first.columns
     assert list(first.columns) == ["id", "name"]
+
+
+@pytest.mark.parametrize(
+    ("wire", "text"), [("1.5E+2", "150"), ("9.90", "9.90"), ("1E400", "1E400"), ("7", "7")]
+)
+def test_a_number_in_a_column_that_the_schema_leaves_out_is_plain_digits(wire: str, text: str) -> None:
+    found = row(message("INSERT", after={"id": 1, "zz": 0}).replace(b'"zz": 0', f'"zz": {wire}'.encode()))
+    assert (found.after or {})["zz"] == text
+    assert found.columns["zz"] == Column(token=Token.NUMBER)
