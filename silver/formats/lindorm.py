@@ -17,10 +17,11 @@ A column that neither image has is unchanged. `source.namespace` is the database
 from another writer. The message key (a JSON object, with or without `payload`) names the key columns, else
 the configuration does; in an HBase table the key is `ROW`.
 
-The images show an HBase table: a column `ROW`, all others `family_qualifier`, and all values text. These are
-base64, so the columns are binary; a column with a configured codec (`decode: utf8`) is text. The columns of a
-SQL table have the types of the schema block or, where it is empty, the types that their JSON values show.
-Only `source.ts_ms` orders messages; the broker's coordinates break ties.
+The images show an HBase table: a column `ROW`, all others `family_qualifier`, and all values text. Where a
+delete has no image, the message key shows it: `ROW` alone, a text. These texts are base64, so the columns are
+binary; a column with a configured codec (`decode: utf8`) is text. The columns of a SQL table have the types
+of the schema block or, where it is empty, the types that their JSON values show. Only `source.ts_ms` orders
+messages; the broker's coordinates break ties.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from typing import Any, Generic
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
+from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange, Token
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding import (
@@ -54,6 +55,7 @@ from silver.envelopes.connect.messages import columns_of, decoded_image, envelop
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 _ROW = "ROW"
+_TEXTS = ("string", "binary")
 
 _MISSING, _NULL = b"", b"null"
 
@@ -106,10 +108,10 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
     namespace = required(source.namespace or None, Reason.MISSING_TABLE, "source.namespace")
     codecs = context.codecs_for(namespace, None, table)
     before_cells, after_cells = _cells(payload.before), _cells(payload.after)
-    is_hbase = _is_hbase((before_cells, after_cells))
     before, before_columns = image_of(before_cells, fields)
     after, after_columns = image_of(after_cells, fields)
     key, key_columns = _key(message.key, before, after)
+    is_hbase = _is_hbase((before_cells, after_cells)) if before or after else _is_row_key(key_columns)
     columns = joined_columns(columns_of(fields), after_columns, before_columns, key_columns)
     if is_hbase:
         columns = {name: Column(type="binary") for name in columns}
@@ -161,6 +163,11 @@ def _is_hbase(images: Sequence[Mapping[str, Any] | None]) -> bool:
         and all(_is_text_or_null(cell) for cell in image.values())
         for image in there
     )
+
+
+def _is_row_key(columns: Mapping[str, Column]) -> bool:
+    """Whether a message key, the only one to tell a row, is that of an HBase table: `ROW` alone, a text."""
+    return list(columns) == [_ROW] and (columns[_ROW].token is Token.TEXT or columns[_ROW].type in _TEXTS)
 
 
 def _is_text_or_null(cell: Any) -> bool:

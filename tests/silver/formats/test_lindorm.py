@@ -117,3 +117,15 @@ def test_null_value_with_a_key_is_a_tombstone() -> None:
     (event,) = FORMAT.decode(RawMessage("feed", "customers", 0, 0, None, b"k", None), CONTEXT)
     assert isinstance(event, Control)
     assert event.kind is ControlKind.TOMBSTONE
+
+
+def test_a_delete_of_an_hbase_row_that_only_the_message_key_tells_is_binary() -> None:
+    row = decode("d", key=b'{"ROW":"dXNlcjE="}', after=None)
+    assert (row.keys, row.before) == (("ROW",), {"ROW": "dXNlcjE="})
+    assert row.columns == {"ROW": Column(type="binary")}
+
+
+def test_a_delete_of_a_sql_row_that_only_the_message_key_tells_has_the_type_of_its_value() -> None:
+    assert decode("d", key=b'{"id":1}', after=None).columns == {"id": Column(token=Token.NUMBER)}
+    assert decode("d", key=b'{"ROW":1}', after=None).columns == {"ROW": Column(token=Token.NUMBER)}
+    assert decode("d", key=b'{"ROW":"a","id":"b"}', after=None).columns["id"] == Column(token=Token.TEXT)
