@@ -8,9 +8,10 @@ TRANSACTION_BEGIN TRANSACTION_END GTID XACOMMIT XAROLLBACK   transaction
 
 from __future__ import annotations
 
-from typing import Generic
+from typing import Any, Generic
 
 import msgspec
+from msgspec import Raw
 
 from framework.contracts.events import ControlKind
 from silver.decoding.cells import C
@@ -22,6 +23,7 @@ CONTROLS = {
         ("TRANSACTION_BEGIN", "TRANSACTION_END", "GTID", "XACOMMIT", "XAROLLBACK"), ControlKind.TRANSACTION
     ),
 }
+_NONE = (b"-1", b'"-1"')
 
 
 class NamedColumn(msgspec.Struct):
@@ -46,3 +48,8 @@ class Ddl(msgspec.Struct):
 def event_time(timestamp: Timestamp[C] | None) -> C | None:
     """`timestamp.eventTime` as it was sent; None where it is missing."""
     return timestamp.eventTime if timestamp is not None else None
+
+
+def is_none(cell: Any) -> bool:
+    """Whether a cell is what the full load writes where it has no position or no time: -1."""
+    return bytes(cell) in _NONE if type(cell) is Raw else cell == -1 or cell == "-1"

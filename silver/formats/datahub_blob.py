@@ -67,7 +67,7 @@ from silver.decoding import (
     time_in,
     written_parts,
 )
-from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
+from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time, is_none
 from silver.values.canonical import AS_SENT, declared_text, instant_of_epoch, undeclared_text
 
 _ROWS: dict[str, tuple[Op, Half | None, bool, bool]] = {
@@ -79,7 +79,6 @@ _ROWS: dict[str, tuple[Op, Half | None, bool, bool]] = {
     "DELETE": (Op.DELETE, None, True, False),
 }
 """What happened, the half, and whether a before and an after image are needed."""
-_NONE = (b"-1", b'"-1"')
 _VERSIONS = (str, type(None), msgspec.UnsetType)
 _CONTROLS = {"MHEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
 _DIALECTS = {"postgresql": "postgres", "sqlserver": "tsql", "oracle": "oracle", "db2": "db2"}
@@ -162,8 +161,8 @@ def _event(payload: _Payload[Any], schema: Any, version: str | None, context: Co
     if version is not None and version.partition(".")[0] not in ("0", "1"):
         raise Malformed(Reason.UNSUPPORTED_VERSION, "version is neither 0.x nor 1.x")
     source, time = block.source, event_time(payload.timestamp)
-    changed_at = None if _is_none(time) else time_in(time, "timestamp.eventTime")
-    is_loaded = payload.op == "INSERT" and _is_none(payload.sequenceId)
+    changed_at = None if is_none(time) else time_in(time, "timestamp.eventTime")
+    is_loaded = payload.op == "INSERT" and is_none(payload.sequenceId)
     position = None if is_loaded else number_in(payload.sequenceId, "sequenceId")
     if payload.op in _ROWS:
         return _row(payload, block, (changed_at, position, is_loaded), context)
@@ -185,11 +184,6 @@ def _event(payload: _Payload[Any], schema: Any, version: str | None, context: Co
         columns=block.columns,
         dialect=_DIALECTS.get((source.dbType or "").lower(), "mysql"),
     )
-
-
-def _is_none(cell: Any) -> bool:
-    """Whether a cell is what the full load writes where it has no position or no time."""
-    return bytes(cell) in _NONE if type(cell) is Raw else cell == -1 or cell == "-1"
 
 
 def _read_schema(read: _Schema | None) -> _SchemaBlock:

@@ -10,10 +10,10 @@
     D                 Y               N               delete
 
 Metadata columns never become columns of the replica. `_excute_time_` (milliseconds) is the vendor's spelling,
-which newer writers correct to `_execute_time_`. Some writers leave `_source_table_` out; then the source's
-option `table` names the table. The feed names no database (the source's option `database`, else the source's
-name does), no key (configure `keys`) and no types: gold infers them from the values. There are no DDL
-messages and no heartbeats.
+which newer writers correct to `_execute_time_`; -1 means no time. Some writers leave `_source_table_` out;
+then the source's option `table` names the table. The feed names no database (the source's option `database`,
+else the source's name does), no key (configure `keys`) and no types: gold infers them from the values. There
+are no DDL messages and no heartbeats.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from silver.decoding import (
     time_in,
     undeclared_image,
 )
+from silver.envelopes.dataworks import is_none
 
 _OPS = {
     ("I", "N", "Y"): (Op.INSERT, None),
@@ -95,7 +96,8 @@ def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
     )
     image, columns = undeclared_image({name: cell for name, cell in record.items() if name not in _METADATA})
     database = options.database or context.source
-    time = next((name for name in _TIMES if record.get(name) is not None), _TIMES[0])
+    name = next((name for name in _TIMES if record.get(name) is not None), _TIMES[0])
+    time = record.get(name)
     is_before = flags[1] == "Y"
     return (
         RowChange(
@@ -108,7 +110,7 @@ def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
             after=None if is_before else image,
             columns=columns,
             position=(position,),
-            event_time=time_in(record.get(time), time),
+            event_time=None if is_none(time) else time_in(time, name),
             half=half,
         ),
     )

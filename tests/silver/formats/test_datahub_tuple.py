@@ -177,3 +177,10 @@ def test_the_newer_spelling_of_the_time_is_metadata_too() -> None:
 def test_updates_come_in_halves_at_unique_positions() -> None:
     assert (FORMAT.name, FORMAT.halves, FORMAT.positions_are_unique) == ("datahub_tuple", True, True)
     assert FORMAT.options is TupleOptions
+
+
+@pytest.mark.parametrize("time", ['"-1"', "-1"])
+@pytest.mark.parametrize("name", ["_excute_time_", "_execute_time_"])
+def test_a_time_of_minus_one_is_no_time(name: str, time: str) -> None:
+    value = record("I", "N", "Y").replace(b'"_excute_time_":"1649991756000"', f'"{name}":{time}'.encode())
+    assert row(value).event_time is None
