@@ -64,7 +64,10 @@ _SHORTEST_MILLISECONDS = 12
 _BIT = re.compile(r"bit\s*(\(.*)?", re.IGNORECASE)
 _MOMENT = re.compile(r"(-?[0-9]{1,20})(?:\.([0-9]+))?")
 _IS_WALL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?")
-_ZONE = re.compile(r"(?<=[0-9])(?: [A-Za-z][A-Za-z0-9_/+-]*| ?[+-][0-9]{1,2}:?[0-9]{2})$")
+_ZONE = re.compile(
+    r"(?<=[0-9])(?: [A-Za-z][A-Za-z0-9_/+-]*(?:(?<=[+-][0-9]{2})(?::[0-9]{2}){1,2})?"
+    r"| ?[+-][0-9]{1,2}(?::?[0-9]{2}){1,2})$"
+)
 
 
 @dataclass(frozen=True, slots=True)
