@@ -5,7 +5,7 @@
                     digits or more are milliseconds. A wall time without a zone is in the source's `timezone`.
     timestamp_ntz   `2020-11-25 00:01:02[.n] [zone]`, before OMS 3.3.0 `2020-11-25T00:01[:02]`: the wall time,
                     the zone is ignored; a number is milliseconds since the epoch, as wall time in `timezone`
-    date            `2020-11-25`; a number is milliseconds
+    date            `2020-11-25`, before OMS 3.3.0 also with the time 00:00; a number is milliseconds
     decimal(20,0)   BIT: base64, before OMS 3.3.0 a number; read as unsigned integer
     binary          base64
     string          as it is: also TIME, ZONED_DATETIME, INTERVAL
@@ -64,6 +64,8 @@ _SHORTEST_MILLISECONDS = 12
 _BIT = re.compile(r"bit\s*(\(.*)?", re.IGNORECASE)
 _MOMENT = re.compile(r"(-?[0-9]{1,20})(?:\.([0-9]+))?")
 _IS_WALL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?")
+_DAY_LENGTH = len("2020-11-25")
+_MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00(?::00(?:\.0+)?)?")
 _ZONE = re.compile(
     r"(?<=[0-9])(?: [A-Za-z][A-Za-z0-9_/+-]*(?:(?<=[+-][0-9]{2})(?::[0-9]{2}){1,2})?"
     r"| ?[+-][0-9]{1,2}(?::?[0-9]{2}){1,2})$"
@@ -148,11 +150,7 @@ def declared_conversion(column: Column, kind: type, zone: str) -> Callable[[Any]
         return None
     if kind is int and (column.type in INTEGERS or column.type in AS_SENT):
         return integer_text
-    if (
-        kind is str
-        and (column.type in AS_SENT or column.type == "date")
-        and not _BIT.fullmatch(column.declared or "")
-    ):
+    if kind is str and column.type in AS_SENT and not _BIT.fullmatch(column.declared or ""):
         return None
     return lambda cell: declared_value(column, *read_non_null_cell(cell), zone)
 
@@ -181,8 +179,8 @@ def declared_value(column: Column, token: Token, text: str, zone: str) -> str:
         if not is_number and (usual := wall_as_written(text)) is not None:
             return usual
         return _wall_of_moment(text, is_number, zone) or _wall(text)
-    if kind == "date" and is_number:
-        return _day(_wall_of_moment(text, is_number, zone)) or text
+    if kind == "date":
+        return (_day(_wall_of_moment(text, is_number, zone)) or text) if is_number else _date(text)
     if token is Token.TEXT and _BIT.fullmatch(column.declared or ""):
         return _bit(text)
     return declared_text(kind, token, text) or text
@@ -243,7 +241,13 @@ def _wall_of_moment(text: str, is_milliseconds: bool, zone: str) -> str | None:
 
 
 def _day(wall: str | None) -> str | None:
-    return None if wall is None else wall[:10]
+    return None if wall is None else wall[:_DAY_LENGTH]
+
+
+def _date(text: str) -> str:
+    """A day without the midnight that may follow it; any other text as it was sent."""
+    found = _MIDNIGHT.fullmatch(text) if len(text) > _DAY_LENGTH else None
+    return text if found is None or wall_of_text(found[1]) == found[1] else found[1]
 
 
 def _wall(text: str) -> str:

@@ -54,3 +54,25 @@ def test_a_text_that_is_no_datetime_stays_as_it_was_sent(text: str) -> None:
 
 def test_a_datetime_may_be_a_day_alone() -> None:
     check("made", "2020-11-25", "2020-11-25T00:00:00")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2020-11-25",
+        "2020-11-25T00:00",
+        "2020-11-25T00:00:00",
+        "2020-11-25 00:00:00",
+        "2020-11-25 00:00:00.000",
+    ],
+)
+def test_a_date_with_midnight_is_the_day(text: str) -> None:
+    check("d", text, "2020-11-25")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2020-11-25T00:01", "2020-11-25 00:00:00.5", "2020-02-30T00:00", "0000-00-00 00:00:00", "2020-11", ""],
+)
+def test_a_date_with_another_time_or_none_stays_as_it_was_sent(text: str) -> None:
+    check("d", text, text)
