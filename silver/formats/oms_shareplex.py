@@ -16,8 +16,9 @@ image. `meta.table` is `database.table`. The feed names no key columns: `meta.ro
 printed sample lost the separator U+0001 between them), so the columns are configured (`keys`), or the table
 is append-only. The number of configured columns must equal the number of values: with fewer, several rows
 would become one. The feed declares no types either: gold infers them from the values. `time` is a wall time
-in the source's `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. There are no
-DDL messages and no heartbeats.
+in the source's `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS sends
+`scn` only with `sequenceEnabled`. If the source has `order: partition`, rows without `scn` are read in the
+order of their partition, and `time` relates partitions. There are no DDL messages and no heartbeats.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from framework.text.formatting import quantity
 from silver.decoding import (
+    BY_PARTITION,
     C,
     Context,
     Format,
@@ -46,6 +48,9 @@ from silver.decoding import (
 from silver.envelopes.oms.values import SEPARATOR
 from silver.values.canonical import instant_of_wall, micros_of_instant
 
+_MICROSECONDS = 1_000_000
+_COUNTERS = 100_000
+"""The counter of `scn` has up to five digits."""
 _OPS = {"ins": Op.INSERT, "upd": Op.UPDATE, "del": Op.DELETE}
 
 
@@ -89,6 +94,9 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
     after = None if op is Op.DELETE else {**(former or {}), **data}
     if not before and not after:
         raise Malformed(Reason.MISSING_IMAGE, "data has no column")
+    scn, time = number_of(meta.scn, "meta.scn"), _event_time(meta.time, context.timezone)
+    if scn is None and not context.needs_no_position:
+        raise Malformed(Reason.MISSING_POSITION, f"meta.scn is missing: {BY_PARTITION}")
     return RowChange(
         op=op,
         database=database,
@@ -98,13 +106,11 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
         before=before,
         after=after,
         columns=joined_columns(former_columns, data_columns),
-        position=(
-            required(number_of(meta.scn, "meta.scn"), Reason.MISSING_POSITION, "meta.scn"),
-            number_of(meta.seq, "meta.seq") or 0,
-        ),
-        event_time=_event_time(meta.time, context.timezone),
+        position=_time_position(time) if scn is None else (scn, number_of(meta.seq, "meta.seq") or 0),
+        event_time=time,
         partial=op is Op.UPDATE and former is None,
         transaction_id=meta.trans,
+        is_time=scn is None,
     )
 
 
@@ -135,6 +141,11 @@ def _event_time(text: str | None, zone: str) -> int | None:
     )
 
 
+def _time_position(time: int | None) -> tuple[int, int]:
+    """The seconds of a row without `scn`, as `scn` would begin, and 0 for its counter; 0 without a time."""
+    return max(time or 0, 0) // _MICROSECONDS * _COUNTERS, 0
+
+
 FORMAT = Format(
     name="oms_shareplex",
     title="OceanBase OMS, SharePlex",
@@ -142,7 +153,7 @@ FORMAT = Format(
     reference="https://en.oceanbase.com/docs/enterprise-oms-doc-en-10000000000833999",
     update_arrives_as="one message, the changed columns in `data` and the whole row before in `key`",
     keys_come_from="configuration (`keys`)",
-    order_comes_from="scn, then seq",
+    order_comes_from="scn, then seq; without scn the partition's order, with `order: partition`",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
 )

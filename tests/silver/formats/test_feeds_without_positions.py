@@ -1,6 +1,4 @@
-"""Sinks that write Debezium's and Canal's envelopes without a position:
-read in the partition's order where the source says so.
-"""
+"""Writers whose messages have no position: read in the partition's order where the source says so."""
 
 from __future__ import annotations
 
@@ -42,6 +40,10 @@ MESSAGES: dict[str, tuple[str, dict[str, Any]]] = {
             "table": "orders",
             "pkNames": ["id"],
         },
+    ),
+    "OMS without sequences": (
+        "oms_shareplex",
+        {"data": ROW, "meta": {"op": "ins", "table": "shop.orders"}, "key": None},
     ),
     "Flink SQL, Canal": ("canal", {"data": [{"id": "1", "v": "A"}], "type": "INSERT"}),
 }

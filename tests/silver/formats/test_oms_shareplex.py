@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,7 +18,13 @@ def context(keys: tuple[str, ...] | None = ("id",)) -> Context:
 
 
 def decode(
-    op: str, data: str, key: str = "null", *, keys: tuple[str, ...] | None = ("id",), **meta: Any
+    op: str,
+    data: str,
+    key: str = "null",
+    *,
+    keys: tuple[str, ...] | None = ("id",),
+    by_partition: bool = False,
+    **meta: Any,
 ) -> RowChange:
     fields = {
         "op": op,
@@ -29,7 +36,10 @@ def decode(
         **meta,
     }
     value = f'{{"data": {data}, "meta": {json.dumps(fields)}, "key": {key}}}'
-    (event,) = FORMAT.decode(RawMessage("feed", "orders", 0, 0, None, None, value.encode()), context(keys))
+    (event,) = FORMAT.decode(
+        RawMessage("feed", "orders", 0, 0, None, None, value.encode()),
+        replace(context(keys), needs_no_position=by_partition),
+    )
     assert isinstance(event, RowChange)
     return event
 
@@ -118,3 +128,19 @@ def test_a_row_id_that_has_lost_its_separator_is_read() -> None:
         "id",
         "line",
     )
+
+
+@pytest.mark.parametrize("scn", [None, "160934467100001"])
+def test_rows_without_scn_are_ordered_by_their_time_and_partition_where_the_source_says_so(
+    scn: str | None,
+) -> None:
+    row = decode("ins", '{"id": 1}', by_partition=True, scn=scn, seq=3)
+    expected = ((160934467100001, 3), False) if scn else ((160623366200000, 0), True)
+    assert (row.position, row.is_time) == expected
+    assert row.event_time == 1606233662000000
+
+
+def test_without_scn_the_refusal_names_the_setting() -> None:
+    with pytest.raises(Malformed, match="order: partition") as caught:
+        decode("ins", '{"id": 1}', scn=None)
+    assert caught.value.reason is Reason.MISSING_POSITION
