@@ -91,7 +91,7 @@ class RowChange(Struct, frozen=True):
         position: The numbers that order this change within its source and epoch, most significant first, as
             many for every message of a format. None for a snapshot row without a position, which sorts first.
         is_time: This position is only a time, where others of the format may be more: several changes can
-            share it.
+            share it, and the source's order may be another one.
         is_shared: Several changes can share this position, which is a place in the source's log.
         is_of_record: This position is that of a record or a transaction, which may hold several equal rows
             of this table without a key.
@@ -102,7 +102,8 @@ class RowChange(Struct, frozen=True):
             (`silver/decoding/encoding_modes.py`).
         identity: What identifies this change among those of its source, the same in each delivery, where its
             position is another one in each; None where the position identifies it, or nothing does.
-        earliest: The lowest position that a delivery of this change can have; set with `identity` alone.
+        earliest: The lowest position that a delivery of this change can have. Set with `identity`, and where
+            the position identifies the change although it is no order (`is_time`).
         committed: The position up to which the source's log was committed when it wrote this change, where
             the feed has it: rows of a long transaction have older positions.
     """

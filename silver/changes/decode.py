@@ -328,19 +328,21 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
     block = UNPLACED if is_time and plan.by_partition else None
     tie = (message.topic, message.partition, message.offset, ordinal)
     if isinstance(event, RowChange):
-        is_tied = position is None or is_time or event.is_shared or event.is_of_record
+        identity = _identity(event, position, epoch, is_time=is_time)
+        is_place = not is_time or (block is None and identity == position)
+        is_tied = position is None or not is_place or event.is_shared or event.is_of_record
         sequence = tied(position, epoch, tie) if is_tied else position
         row = decoded_row(message, ordinal, event, (fmt.name, "row", epoch, position, sequence, block))
         row["op"] = OPS[event.op]
         row["before"], row["after"], row["partial"] = event.before, event.after, event.partial
-        row["identity"] = _identity(event, position, epoch, is_time=is_time)
+        row["identity"] = identity
         if event.is_of_record:
             row["is_of_record"] = True
         if event.half is not None:
             row["half"] = str(event.half)
         if event.evidence:
             row["evidence"] = ";".join(event.evidence)
-        if event.earliest is not None:
+        if event.earliest is not None and is_tied:
             row["earliest"] = sequence_of(epoch, event.earliest, None)
         if event.committed is not None:
             row["committed"] = sequence_of(epoch, event.committed, None)
@@ -365,7 +367,7 @@ def _identity(change: RowChange, position: str | None, epoch: int, *, is_time: b
     """
     if change.identity is not None:
         return digest((str(epoch), *change.identity))
-    return None if is_time or change.is_shared else position
+    return None if (is_time and change.earliest is None) or change.is_shared else position
 
 
 def _refusal(error: Exception) -> Malformed:

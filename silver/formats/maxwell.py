@@ -16,12 +16,15 @@ are what the JSON shows, binary is base64 (`decode` makes it text), a SET is a J
 left out of `data`; the image is complete all the same. `ts` is seconds in rows and milliseconds in
 statements.
 
-The order is `position` if it is sent, then `xid` and `xoffset`. The last row of a transaction has `commit`
-and no `xoffset`, and comes after the others. Where `xoffset` is not sent (`output_xoffset`), rows of one
-transaction, or of one binlog event, share a position, and the broker's coordinates order them. Rows with
-neither `position` nor `xid` are ordered by time. Only `position`, which Maxwell writes with
-`output_binlog_position`, orders a statement; without it the statement is refused as `missing_position`. The
-key is `primary_key_columns`, else the `pk.` members of the message key (`_uuid` means no key).
+The order is `position`, which Maxwell writes with `output_binlog_position`, then `xid` and `xoffset`. Without
+`position` the order inside a partition is the broker's: a transaction gets its `xid` when it begins, not when
+it commits, so a later commit can have a lower one. There `xid` and `xoffset` relate partitions, and with
+`order: time` they order all rows. They also show that a row is delivered again. The last row of a transaction
+has `commit` and no `xoffset`, and comes after the others. Where `xoffset` is not sent (`output_xoffset`),
+rows of one transaction, or of one binlog event, share a position, and the broker's coordinates order them.
+Rows with neither `position` nor `xid` are ordered by time. Only `position` orders a statement; without it the
+statement is refused as `missing_position`. The key is `primary_key_columns`, else the `pk.` members of the
+message key (`_uuid` means no key).
 """
 
 from __future__ import annotations
@@ -123,7 +126,9 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
         found.primary_key_columns or _key_names(message.key, whole) or context.keys_for(database, None, table)
     )
     position = None if op is Op.READ else _position(found)
-    is_shared = position is not None and any(position[:4]) and not _has_place(found)
+    is_ordered = position is None or any(position[:2])
+    is_of_transaction = position is not None and any(position[:4])
+    is_shared = is_of_transaction and not _has_place(found)
     return RowChange(
         op=op,
         database=database,
@@ -139,9 +144,10 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
         event_time=time_of(found.ts, "ts", "s"),
         transaction_id=found.gtid or optional_text(found.xid) or None,
         server=None if op is Op.READ else optional_text(found.server_id) or None,
-        is_time=position is not None and not any(position[:4]),
+        is_time=not is_ordered,
         is_shared=is_shared,
         is_of_record=is_shared and not keys,
+        earliest=position if is_of_transaction and not (is_ordered or is_shared) else None,
     )
 
 
@@ -258,7 +264,7 @@ FORMAT = Format(
     reference="https://maxwells-daemon.io/dataformat/",
     update_arrives_as="one message, `data` and the changed columns in `old`",
     keys_come_from="primary_key_columns, else message key",
-    order_comes_from="position, else xid and xoffset, else ts",
+    order_comes_from="position, else the partition's order (`order: time`: xid and xoffset, else ts)",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     column_type=column_type,

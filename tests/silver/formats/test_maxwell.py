@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from framework.contracts.ddl_actions import (
 )
 from framework.contracts.events import Control, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
+from silver.changes.staged_rows import Row
 from silver.decoding.format import Context, Options
 from silver.formats.maxwell import FORMAT
 from tests.silver.changes.test_decode import normalized, plan
@@ -170,3 +172,47 @@ def test_statement_times_are_milliseconds() -> None:
     found = event(type="table-drop", ts=1709200800123, sql="drop table orders", position="bin.000002:9")
     assert found.event_time == 1709200800123000
     assert found.position == (2, 9, 0, 0, 0)
+
+
+def outcomes(*members: dict[str, Any], by_partition: bool = True) -> list[Row]:
+    """What becomes of updates of one row that follow each other in a partition."""
+    values = [
+        json.dumps(
+            {"database": "shop", "table": "orders", "type": "update", "ts": 1709200800, "commit": True,
+             "primary_key_columns": ["id"], **one, "data": {"id": 1, **one["data"]}}
+        ).encode()
+        for one in members
+    ]  # fmt: skip
+    return normalized(values, replace(plan(FORMAT), by_partition=by_partition))
+
+
+SECOND = {"xid": 101, "data": {"v": "second"}, "old": {"v": "first"}}
+THIRD = {"xid": 100, "data": {"v": "third"}, "old": {"v": "second"}}
+
+
+def test_without_a_position_the_partition_orders_transactions_that_began_in_another_order() -> None:
+    second, third = outcomes(SECOND, THIRD)
+    assert second["sequence"] < third["sequence"]
+
+
+def test_without_a_position_the_transaction_orders_where_the_source_says_time() -> None:
+    second, third = outcomes(SECOND, THIRD, by_partition=False)
+    assert second["sequence"] > third["sequence"]
+
+
+def test_with_a_position_the_partition_does_not_order() -> None:
+    later, earlier = outcomes({**SECOND, "position": "bin.000002:9"}, {**THIRD, "position": "bin.000002:4"})
+    assert later["sequence"] > earlier["sequence"]
+
+
+@pytest.mark.parametrize("place", [{}, {"commit": None, "xoffset": 3}])
+def test_a_row_that_is_delivered_again_without_a_position_has_the_same_id(place: dict[str, Any]) -> None:
+    first, third, again = outcomes(*({**one, **place} for one in (SECOND, THIRD, SECOND)))
+    assert first["change_id"] == again["change_id"] != third["change_id"]
+    assert first["earliest"] == first["position"]
+
+
+def test_the_id_of_a_row_without_a_position_is_that_of_the_first_release() -> None:
+    last, fourth = outcomes(SECOND, {**SECOND, "commit": None, "xoffset": 3})
+    assert last["change_id"] == "fa6aa8e42d707a024b8f9df78c346d0c"
+    assert fourth["change_id"] == "c5d01d9a19d63c8344c301adf1d71879"
