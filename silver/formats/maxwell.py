@@ -16,6 +16,11 @@ are what the JSON shows, binary is base64 (`decode` makes it text), a SET is a J
 left out of `data`; the image is complete all the same. `ts` is seconds in rows and milliseconds in
 statements.
 
+An update of a row with a key has a partial image where `old` has no column but those of the key: then MySQL
+has not logged the former values (`binlog_row_image=MINIMAL`), and `data` has only the key and the changed
+columns. Other updates that leave columns out (`NOBLOB`) do not show it: the source needs
+`binlog_row_image=FULL`.
+
 The order is `position`, which Maxwell writes with `output_binlog_position`, then `xid` and `xoffset`. Without
 `position` the order inside a partition is the broker's: a transaction gets its `xid` when it begins, not when
 it commits, so a later commit can have a lower one. There `xid` and `xoffset` relate partitions, and with
@@ -117,7 +122,8 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
     data = required(found.data or None, Reason.MISSING_IMAGE, "data")
     whole, columns = undeclared_image(data)
     before: Texts | None = whole if op is Op.DELETE else None
-    if op is Op.UPDATE and (old := _old(found.old)) is not None:
+    old = _old(found.old) if op is Op.UPDATE else None
+    if old is not None:
         former, former_columns = undeclared_image(old)
         before, columns = {**whole, **former}, joined_columns(columns, former_columns)
     codecs = context.codecs_for(database, None, table)
@@ -142,6 +148,7 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
         else columns,
         position=position,
         event_time=time_of(found.ts, "ts", "s"),
+        partial=op is Op.UPDATE and bool(keys) and (old or {}).keys() <= set(keys or ()),
         transaction_id=found.gtid or optional_text(found.xid) or None,
         server=None if op is Op.READ else optional_text(found.server_id) or None,
         is_time=not is_ordered,

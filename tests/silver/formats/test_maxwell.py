@@ -216,3 +216,23 @@ def test_the_id_of_a_row_without_a_position_is_that_of_the_first_release() -> No
     last, fourth = outcomes(SECOND, {**SECOND, "commit": None, "xoffset": 3})
     assert last["change_id"] == "fa6aa8e42d707a024b8f9df78c346d0c"
     assert fourth["change_id"] == "c5d01d9a19d63c8344c301adf1d71879"
+
+
+@pytest.mark.parametrize(
+    ("members", "is_partial"),
+    [
+        ({"data": {"v": "new", "id": 1}}, True),
+        ({"data": {"v": None, "id": 1}, "old": {}}, True),
+        ({"data": {"id": 2, "v": "x"}, "old": {"id": 1}}, True),
+        ({"data": {"id": 1, "v": "new", "w": "x"}, "old": {"v": "x"}}, False),
+        ({"data": {"id": 2, "v": "new"}, "old": {"id": 1, "v": None}}, False),
+        ({"data": {"v": "new", "id": 1}, "primary_key_columns": []}, False),
+        ({"data": {"v": "new", "id": 1}, "type": "insert"}, False),
+        ({"data": {"id": 1}, "type": "delete"}, False),
+    ],
+)
+def test_an_update_whose_former_values_are_not_logged_leaves_other_columns_unchanged(
+    members: dict[str, Any], is_partial: bool
+) -> None:
+    found = row(**{"type": "update", "primary_key_columns": ["id"], **members})
+    assert found.partial is is_partial
