@@ -9,7 +9,8 @@
     bootstrap-insert                                 read: a row of a snapshot; it has no position
     bootstrap-start bootstrap-complete               transaction
     table-create table-alter table-drop              ddl, see `silver/envelopes/maxwell_tables.py`
-    database-create database-alter database-drop     ddl without effect on tables
+    database-create database-alter                   ddl without effect on tables
+    database-drop                                    ddl that is not applied: it does not name its tables
 
 `old` has only the changed columns: the before image is `data` overlaid with it. Rows declare no types: values
 are what the JSON shows, binary is base64 (`decode` makes it text), a SET is a JSON array. A null value may be
@@ -41,7 +42,7 @@ from typing import Any, Generic
 import msgspec
 from msgspec import Raw
 
-from framework.contracts.ddl_actions import Action, DropTable, NoEffect, has_no_effect
+from framework.contracts.ddl_actions import Action, DropTable, NoEffect, Unsupported, has_no_effect
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
@@ -68,7 +69,8 @@ from silver.envelopes.maxwell_tables import Definition, alteration, columns_of, 
 _ROWS = {"insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE, "bootstrap-insert": Op.READ}
 _MARKERS = ("bootstrap-start", "bootstrap-complete")
 _TABLES = ("table-create", "table-alter", "table-drop")
-_DATABASES = ("database-create", "database-alter", "database-drop")
+_DATABASE_DROP = "database-drop"
+_DATABASES = ("database-create", "database-alter", _DATABASE_DROP)
 _POSITION = re.compile(r"(?:.*[^0-9])?([0-9]{1,19}):([0-9]{1,19})", re.DOTALL)
 _LAST_OF_TRANSACTION = 1 << 62
 _NULL = (b"", b"null")
@@ -214,7 +216,9 @@ def _statement(found: _Message[Any]) -> Control:
     binlog = _binlog(found.position)
     new, old = _definition(found.definition), _definition(found.old)
     actions: tuple[Action, ...] | None = None
-    if found.type in _DATABASES:
+    if found.type == _DATABASE_DROP:
+        actions = (Unsupported("tables or columns may go with a database"),)
+    elif found.type in _DATABASES:
         actions = (NoEffect("database"),)
     elif found.type == "table-drop":
         actions = (DropTable(),)
@@ -232,9 +236,7 @@ def _statement(found: _Message[Any]) -> Control:
         kind=ControlKind.DDL,
         op=found.type,
         database=(named.database if named else found.database) or None,
-        table=None
-        if found.type in _DATABASES
-        else required((named.table if named else found.table) or None, Reason.MISSING_TABLE, "table"),
+        table=_statement_table(found, named),
         statement=found.sql or None,
         position=None if binlog is None else (*binlog, 0, 0, 0),
         event_time=time_of(found.ts, "ts"),
@@ -245,6 +247,16 @@ def _statement(found: _Message[Any]) -> Control:
         dialect="mysql",
         actions=actions,
     )
+
+
+def _statement_table(found: _Message[Any], named: Definition | None) -> str | None:
+    """The table of a statement; none for a database.
+
+    A dropped database has an empty name, under which `status` tells that the statement is not applied.
+    """
+    if found.type in _DATABASES:
+        return "" if found.type == _DATABASE_DROP else None
+    return required((named.table if named else found.table) or None, Reason.MISSING_TABLE, "table")
 
 
 def _definition(part: Any) -> Definition | None:

@@ -10,14 +10,18 @@ from framework.contracts.ddl_actions import (
     AddColumn,
     ChangeType,
     DropColumn,
+    NoEffect,
     RenameColumn,
     RenameTable,
     SetKeys,
     TableName,
+    Unsupported,
 )
 from framework.contracts.events import Control, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.changes.staged_rows import Row
+from silver.ddl.parser import parse_ddl
 from silver.decoding.format import Context, Options
 from silver.formats.maxwell import FORMAT
 from tests.silver.changes.test_decode import normalized, plan
@@ -236,3 +240,25 @@ def test_an_update_whose_former_values_are_not_logged_leaves_other_columns_uncha
 ) -> None:
     found = row(**{"type": "update", "primary_key_columns": ["id"], **members})
     assert found.partial is is_partial
+
+
+def test_a_dropped_database_is_not_applied_and_says_so() -> None:
+    found = event(type="database-drop", table=None, sql="drop database shop", position="bin.000002:9")
+    assert isinstance(found, Control)
+    assert (found.database, found.table) == ("shop", "")
+    assert found.actions == (Unsupported("tables or columns may go with a database"),)
+    (told,) = parse_ddl("drop database shop", dialect="mysql", table=None)
+    assert (told.table.table, told.actions) == (found.table, found.actions)
+
+
+def test_a_dropped_database_without_a_position_is_refused_as_other_statements_are() -> None:
+    with pytest.raises(Malformed, match="output_binlog_position") as caught:
+        event(type="database-drop", table=None, sql="drop database shop")
+    assert caught.value.reason is Reason.MISSING_POSITION
+
+
+@pytest.mark.parametrize("word", ["database-create", "database-alter"])
+def test_other_statements_about_a_database_leave_its_tables_alone(word: str) -> None:
+    found = event(type=word, table=None, sql="?")
+    assert isinstance(found, Control)
+    assert (found.table, found.actions) == (None, (NoEffect("database"),))
