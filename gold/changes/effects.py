@@ -9,7 +9,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from gold.schema.casting import typed
+from gold.schema.casting import typed_key
 from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.lineage import Lineage, Segment
 
@@ -237,7 +237,7 @@ def _exploded(rows: DataFrame, keys: Sequence[TableColumn], carried: Sequence[st
         _filled_after(is_key_change).alias("after"),
         F.explode(F.filter(F.array(deleted, leave, upsert), lambda e: e.isNotNull())).alias("e"),
     ).select("*", "e.*")
-    typed_keys = [typed(F.col("texts")[i], key.type).alias(f"k{i}") for i, key in enumerate(keys)]
+    typed_keys = [typed_key(F.col("texts")[i], key.type).alias(f"k{i}") for i, key in enumerate(keys)]
     return exploded.drop("e").select("*", *typed_keys)
 
 

@@ -2,7 +2,7 @@
 
 Spark's own casts round, truncate and guess. Here a text must have its type's canonical form, and the typed
 value must keep every digit. Fractions of a second beyond microseconds are the one exception: they are
-truncated and listed as `precision`.
+truncated and listed as `precision`; a key with such digits does not fit.
 """
 
 from __future__ import annotations
@@ -43,6 +43,15 @@ def typed(text: Column, kind: str) -> Column:
     of_pattern = _of_pattern(text, kind)
     value = text.try_cast(kind)
     return F.when(value.cast("string") == text, value).otherwise(of_pattern)
+
+
+def typed_key(text: Column, kind: str) -> Column:
+    """The value of a text in a column of the key; null also where it keeps not every digit.
+
+    A time that is cut to microseconds would be the key of another row.
+    """
+    value = typed(text, kind)
+    return F.when(~is_imprecise(text), value) if kind in TIMES else value
 
 
 def _of_pattern(text: Column, kind: str) -> Column:

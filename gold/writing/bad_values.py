@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from framework.contracts.ddl_actions import TableName
 from framework.errors import MainstemError
 from gold.changes.wide_images import WIDE, with_texts
-from gold.schema.casting import fault, typed
+from gold.schema.casting import fault, typed_key
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
 
@@ -62,7 +62,7 @@ def list_faults(changes: DataFrame, layout: Layout, *, has_other_keys: bool) -> 
     tests = _cells(layout)
     for name in layout.keys:
         text = F.try_element_at("image", F.lit(name))
-        does_not_fit = (text.isNotNull() & typed(text, kinds[name]).isNull()) | ~F.map_contains_key(
+        does_not_fit = (text.isNotNull() & typed_key(text, kinds[name]).isNull()) | ~F.map_contains_key(
             "image", F.lit(name)
         )
         tests.append(_cell(name, text, F.when(does_not_fit, F.lit("bad_key"))))
@@ -98,7 +98,7 @@ def is_faulty(layout: Layout) -> Column | None:
             text = F.try_element_at(image, F.lit(column.name))
             is_key = column.name in layout.keys
             tests.append(
-                text.isNotNull() & typed(text, column.type).isNull()
+                text.isNotNull() & typed_key(text, column.type).isNull()
                 if is_key
                 else fault(text, column.type).isNotNull()
             )

@@ -21,7 +21,7 @@ from gold.changes.effects import ORDER, key_names
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.wide_images import WIDE
 from gold.planning.plan import Plan
-from gold.schema.casting import TIMES, is_imprecise, typed
+from gold.schema.casting import TIMES, is_imprecise, typed, typed_key
 from gold.schema.layout import Layout
 from gold.writing.key_bounds import key_measures
 
@@ -82,9 +82,15 @@ def plain_cells(rows: DataFrame, layout: Layout) -> DataFrame:
         _has(F.col("image"), layout.keys).alias("has_key"),
         *(F.try_element_at("image", F.lit(column.name)).alias(f"t{i}") for i, column in columns),
     )
-    cells = texts.select("*", *(typed(F.col(f"t{i}"), column.type).alias(f"c{i}") for i, column in columns))
     at = {column.name: i for i, column in columns}
     keys = [at[name] for name in layout.keys]
+    cells = texts.select(
+        "*",
+        *(
+            (typed_key if i in keys else typed)(F.col(f"t{i}"), column.type).alias(f"c{i}")
+            for i, column in columns
+        ),
+    )
     is_bad = reduce(lambda one, other: one | other, (_is_lost(i) for i in keys), ~F.col("has_key"))
     tests = [_is_lost(i) for i, column in columns if column.type != "string"]
     tests += [

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold.changes.effects import effects
-from gold.schema.casting import fault, typed
+from gold.schema.casting import fault, typed, typed_key
 from gold.schema.columns import TableColumn
 
 BAD, CUT = "bad_value", "precision"
@@ -147,6 +147,15 @@ def test_types_are_the_ones_asked_for(spark: SparkSession) -> None:
 def test_what_is_no_canonical_type_is_a_bug(spark: SparkSession) -> None:
     with pytest.raises(ValueError, match="no canonical type: varchar"):
         typed(F.lit("x"), "varchar")
+
+
+@pytest.mark.parametrize(("kind", "zone"), [("timestamp", "Z"), ("timestamp_ntz", "")])
+def test_a_time_with_digits_beyond_microseconds_is_no_key(spark: SparkSession, kind: str, zone: str) -> None:
+    second = "2024-02-29T10:00:00"
+    texts = [".123456", ".1234560", ".1234567", ".1234560001", "", None]
+    frame = spark.createDataFrame([(None if t is None else f"{second}{t}{zone}",) for t in texts], "t string")
+    found = [row[0] for row in frame.select(typed_key(F.col("t"), kind).isNotNull()).collect()]
+    assert found == [True, True, False, False, True, False]
 
 
 def test_a_change_whose_key_does_not_fit_has_no_effect(spark: SparkSession) -> None:

@@ -120,6 +120,45 @@ def test_a_list_that_is_gone_is_written_again_and_the_replicas_stay_as_they_are(
     assert gold.lake.history(spark, "gold/db/item").where("operation <> 'MERGE'").count() == 1
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("has_cache", [False, True], ids=["in Spark", "few in this process"])
+def test_keys_that_differ_beyond_microseconds_are_not_one_row(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, has_cache: bool
+) -> None:
+    """A key that gold cannot hold is not applied, and is listed; zeros beyond microseconds are no digits."""
+    if has_cache:
+        request.getfixturevalue("with_cache")
+    gold = GoldPipeline(spark, tmp_path)
+
+    def at(digits: str) -> Image:
+        return {
+            "id": f"2024-02-29T10:00:00.{digits}Z",
+            "at": f"2024-02-29T10:00:00.{digits}Z",
+            "note": digits,
+        }
+
+    types = {"id": "timestamp", "at": "timestamp"}
+    gold.add_batch(*(insert("item", n, at(d), types=types) for n, d in enumerate(["1234567", "1234568"])))
+    gold.add_batch(
+        insert("item", 2, at("123456"), types=types), insert("item", 3, at("65432100"), types=types)
+    )
+    for _ in range(2):
+        gold.apply()
+        assert [row["note"] for row in gold.rows("item")] == ["123456", "65432100"]
+        gold.add_batch(update("item", 9, at("1234567"), {**at("1234567"), "note": "new"}, types=types))
+    gold.apply()
+    assert [row["note"] for row in gold.rows("item")] == ["123456", "65432100"]
+    found = gold.lake.read(spark, BAD_VALUES_TABLE).where("column = 'id'").collect()
+    assert sorted((row["change_id"], row["reason"]) for row in found) == [
+        ("item-0-insert", "bad_key"),
+        ("item-1-insert", "bad_key"),
+        ("item-9-update", "bad_key"),
+    ]
+    before = gold.rows("item")
+    gold.rebuild("item")
+    assert gold.rows("item") == before
+
+
 def lacks(gold: GoldPipeline) -> list[str]:
     """The checks of gold that do not hold."""
     return [

@@ -90,7 +90,9 @@ def rows_of(frame: DataFrame) -> Counter[str]:
     return Counter(found)
 
 
-@pytest.mark.parametrize("keys", [("id",), ("part", "id"), ("n",)], ids=["one", "two", "decimal"])
+@pytest.mark.parametrize(
+    "keys", [("id",), ("part", "id"), ("n",), ("at",)], ids=["one", "two", "decimal", "time"]
+)
 @pytest.mark.parametrize(
     "policy",
     [
@@ -106,7 +108,8 @@ def test_rows_and_faults_are_those_of_the_general_way(
     source, mine = random.Random(str((keys, policy))), layout(keys)
     changes = [drawn(source, number, is_wild=number % 3 == 0) for number in range(300)]
     rows = spark.createDataFrame(changes, SCHEMA)
-    rows = rows.where(F.expr("op != 'update' OR before IS NULL OR after IS NULL")) if "n" in keys else rows
+    if {"n", "at"} & set(keys):
+        rows = rows.where(F.expr("op != 'update' OR before IS NULL OR after IS NULL"))
     rows = rows.localCheckpoint() if not is_connect(spark) else rows
     cells = plain_cells(rows, mine)
     assert rows_of(plain_rows(cells, mine, policy)) == rows_of(general_rows(rows, mine, policy))
