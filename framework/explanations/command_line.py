@@ -111,8 +111,10 @@ EXPLANATIONS = (
     Explanation(
         "KEY_COLUMN_MISSING",
         "A column of the key is not in the data.",
-        "`keys` of a table names a column that no row has, or a dump lacks a column of the key.",
-        "Correct `keys` under `tables:`, or the columns of the dump; the error lists the existing columns.",
+        "`keys` of a table names a column that no row has, a dump lacks a column of the key, or the key has "
+        "a column that `schema_policy: ignore` leaves out of the replica.",
+        "Correct `keys` under `tables:`, or the columns of the dump; the error lists the existing columns. "
+        "For a column that is left out, set another `schema_policy` for the table and run again.",
         "Found: `keys: [orderid]`. Write: `keys: [order_id]`.",
     ),
     Explanation(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
+from framework.config.tables import SchemaPolicy
 from framework.errors import MainstemError
 from gold.changes.profile import Profile
 from gold.planning.task import Task
@@ -19,7 +20,8 @@ def table_key(
     The feed names a key in its newest row, or in a statement after that row.
 
     Raises:
-        MainstemError: KEY_COLUMN_MISSING where no row has a configured key column.
+        MainstemError: KEY_COLUMN_MISSING where the replica lacks a column of the key: no row has it, or the
+            policy `ignore` leaves it out.
     """
     settings, names = task.settings, {c.name for c in columns}
     from_statements = _key_from_statements(task.lineage, profile.keys_sequence, namings, names)
@@ -28,17 +30,42 @@ def table_key(
     else:
         from_feed = from_statements
     keys = tuple(key for key in from_feed if key is not None)
-    if keys or settings.keys is None:
-        return keys
-    missing = [k for k in settings.keys if k not in names]
+    is_configured = not keys and settings.keys is not None
+    keys = keys or settings.keys or ()
+    missing = [key for key in keys if key not in names]
     if missing and profile.rows:
-        raise MainstemError(
-            "KEY_COLUMN_MISSING",
-            found=f"no row has the configured key column {missing[0]!r}",
-            where="tables.keys",
-            action=f"name key columns among: {', '.join(sorted(names)[:20])}",
+        is_left_out = settings.schema_policy is SchemaPolicy.IGNORE and _is_shown(
+            missing[0], profile, namings
         )
-    return settings.keys if not missing else ()
+        raise (_left_out if is_left_out else _missing)(task, missing[0], names, is_configured)
+    return keys if not missing else ()
+
+
+def _is_shown(column: str, profile: Profile, namings: Sequence[ColumnNaming]) -> bool:
+    """Whether rows have a column, by its current name."""
+    return any(namings[naming].current_name(name) == column for naming, name in profile.evidence)
+
+
+def _left_out(task: Task, column: str, names: Collection[str], is_configured: bool) -> MainstemError:
+    whose = "tables.keys names" if is_configured else "the feed names"
+    return MainstemError(
+        "KEY_COLUMN_MISSING",
+        found=f"{whose} the key column {column!r}, which schema_policy: ignore leaves out of the replica",
+        where=f"table {task.name.table}",
+        action="set schema_policy: lenient for the table under tables, which adds the column, and run again",
+    )
+
+
+def _missing(task: Task, column: str, names: Collection[str], is_configured: bool) -> MainstemError:
+    known = ", ".join(sorted(names)[:20])
+    if is_configured:
+        found, where = f"no row has the configured key column {column!r}", "tables.keys"
+        action = f"name key columns among: {known}"
+    else:
+        found = f"the feed names the key column {column!r}, but no row has it"
+        where = f"table {task.name.table}"
+        action = f"let the source send the column; its rows have: {known}"
+    return MainstemError("KEY_COLUMN_MISSING", found=found, where=where, action=action)
 
 
 def ignored_keys(configured: Sequence[str] | None, keys: Sequence[str]) -> str | None:

@@ -491,6 +491,30 @@ def test_the_policy_ignore_freezes_the_columns(first: tuple[Bench, TableState]) 
     assert layout(found)[2] == {"id": "int", "name": "string"}
 
 
+@pytest.mark.parametrize(
+    ("feed", "configured", "who"),
+    [(["city"], None, "the feed names"), (None, ("city",), "tables.keys names")],
+)
+def test_a_key_column_that_the_policy_ignore_leaves_out_is_refused(
+    bench: Bench, feed: list[str] | None, configured: tuple[str, ...] | None, who: str
+) -> None:
+    settings = TableSettings(schema_policy=SchemaPolicy.IGNORE, keys=configured)
+    past = [("id_name", None if configured else ["id"], "1")]
+    state = bench.kept(bench.plan(*past))
+    with pytest.raises(MainstemError) as caught:
+        bench.plan(("id_name_city", feed, "2"), state=state, past=past, settings=settings)
+    assert caught.value.condition == "KEY_COLUMN_MISSING"
+    assert all(part in str(caught.value) for part in ("'city'", who, "schema_policy: ignore", "lenient"))
+
+
+def test_a_key_of_the_feed_that_no_row_has_is_refused(bench: Bench) -> None:
+    with pytest.raises(MainstemError) as caught:
+        bench.plan(("id_name", ["uid"], "1"))
+    assert caught.value.condition == "KEY_COLUMN_MISSING"
+    assert "'uid'" in str(caught.value)
+    assert "id, name" in str(caught.value)
+
+
 def test_the_policy_fail_refuses_a_column_that_no_statement_announced(
     first: tuple[Bench, TableState],
 ) -> None:
