@@ -18,6 +18,7 @@ from framework.naming import quoted
 from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
 from framework.text.times import micros_of
+from gold.changes.effects import with_current_names
 from gold.changes.few_changes import TableChanges
 from gold.operations.row_search import RowKey, changes_of_table, changes_with_keys, rows_with_keys
 from gold.operations.source_messages import (
@@ -59,7 +60,8 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     keys, matches = _linked_rows(named, plan, tuple(sorted(key.items())), follow_key_changes)
     is_half = "kind = 'half' OR (kind = 'quarantined' AND (before IS NOT NULL OR after IS NOT NULL))"
     mine = changes_of_table(changes, task)
-    halves = changes_with_keys(mine.where(is_half), keys).collect()
+    waiting = with_current_names(mine.where(is_half), task.lineage, plan.namings)
+    halves = changes_with_keys(waiting, keys).collect()
     if not matches and not halves:
         raise _nothing_to_forget(task, key)
     ids = {row["change_id"] for row in matches}
@@ -113,9 +115,9 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
 
 def _delete(rows: DataFrame, path: str, identity: Sequence[str]) -> int:
     """Deletes the rows that have the same `identity` columns as `rows`, which are rows of this table."""
-    count = rows.count()
+    ids = rows.select(*(F.col(quoted(name)).alias(f"k{i}") for i, name in enumerate(identity))).distinct()
+    count = ids.count()
     if count:
-        ids = rows.select(*(F.col(quoted(name)).alias(f"k{i}") for i, name in enumerate(identity))).distinct()
         same = " AND ".join(f"t.{quoted(name)} <=> s.k{i}" for i, name in enumerate(identity))
         Merge(path, ids, same).delete().execute()
     purge_marked_rows(rows.sparkSession, path)
@@ -124,16 +126,21 @@ def _delete(rows: DataFrame, path: str, identity: Sequence[str]) -> int:
 
 def _identity(state: TableState) -> list[str]:
     names = _gold_names(state)
-    return [names[key] for key in state.keys] or ["_cdc_change_id"]
+    return [*(names[key] for key in state.keys), "_cdc_change_id"]
 
 
 def _erased_rows(rows: DataFrame, state: TableState, erasure: Erasure) -> DataFrame:
-    """The rows of a replica or a history that are to be deleted."""
-    if not state.keys:
-        return with_one_of(rows, "_cdc_change_id", erasure.change_ids)
+    """The rows of a replica or a history that come from an erased change or have one of the keys.
+
+    A table that has not applied its newest statements and rows may have another key. There, and in a table
+    without a key, the changes alone say which rows these are.
+    """
+    of_changes = with_one_of(rows, "_cdc_change_id", erasure.change_ids)
+    if not state.keys or set(state.keys) != set(erasure.keys[0]):
+        return of_changes
     types = {column.name: column.type for column in state.columns}
     keys = [tuple(sorted(key.items())) for key in erasure.keys]
-    return rows_with_keys(rows, keys, types, _gold_names(state))
+    return of_changes.union(rows_with_keys(rows, keys, types, _gold_names(state)))
 
 
 def _gold_names(state: TableState) -> Mapping[str, str]:

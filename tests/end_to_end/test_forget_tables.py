@@ -1,0 +1,83 @@
+"""A row is forgotten in every table that gold has written of it, also before gold has applied its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.cli import main
+from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
+from tests.end_to_end.test_forget import SECRET, holding
+from tests.end_to_end.test_repair import command
+
+
+def statement(sequence: int, text: str) -> dict[str, Any]:
+    return message("ALTER", sequence, payload={"ddl": {"text": text}})
+
+
+def keyed_by(column: str, op: str, sequence: int, **images: Any) -> dict[str, Any]:
+    """A message of a table whose key is this column."""
+    found = message(op, sequence, columns=[{"name": column, "type": "LONG"}, *COLUMNS[1:]], **images)
+    found["schema"]["primaryKey"] = [column]
+    return found
+
+
+def under(column: str, number: int, name: str, price: float) -> dict[str, Any]:
+    return {column: number, "name": name, "price": price}
+
+
+@pytest.mark.slow
+def test_a_row_is_forgotten_by_a_key_whose_new_name_gold_has_not_applied(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path, "tables:\n  - {match: shop.item, history: true}\n")
+    file = str(shop.folder / "mainstem.yml")
+    shop.land(
+        [
+            message("INSERT", 1, after=item(7, SECRET, 1.0)),
+            message("INSERT", 2, after=item(9, "ink", 2.0)),
+            message("UPDATE_BEFOR", 3, before=item(7, SECRET, 1.0)),
+        ]
+    )
+    shop.run()
+    rename = statement(4, "ALTER TABLE item RENAME COLUMN id TO no")
+    shop.land([rename, keyed_by("no", "INSERT", 5, after=under("no", 8, "map", 3.0))])
+    assert main(["run", "--through", "silver", "-c", file]) == 0
+
+    code, output = command(shop, capsys, "forget", "shop.item", "no=7")
+    assert code == 0
+    assert output["forgotten"]["gold"]["replica_rows"] == 1
+    assert output["forgotten"]["gold"]["history_rows"] == 1
+    assert not holding(shop, SECRET)
+    assert main(["run", "-c", file]) == 0
+    assert rows(shop) == ["ink", "map"]
+
+
+@pytest.mark.slow
+def test_a_row_is_forgotten_by_a_key_column_that_gold_does_not_have(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path)
+    file = str(shop.folder / "mainstem.yml")
+    shop.land([message("INSERT", 1, after=item(7, "pen", 1.0))])
+    shop.run()
+    shop.land(
+        [
+            keyed_by("uid", "INSERT", 5, after=under("uid", 7, SECRET, 1.0)),
+            keyed_by("uid", "INSERT", 6, after=under("uid", 8, "map", 3.0)),
+        ]
+    )
+    assert main(["run", "--through", "silver", "-c", file]) == 0
+    assert command(shop, capsys, "forget", "shop.item", "uid=7")[0] == 0
+    assert not holding(shop, SECRET)
+    assert main(["run", "-c", file]) == 0
+    assert rows(shop) == ["map"]
+
+
+def rows(shop: Shop) -> list[str]:
+    """The names in the replica, whatever its key is called."""
+    found = shop.spark.read.format("delta").load(f"{shop.lake.root}/gold/shop/item")
+    return sorted(row["name"] for row in found.collect())
