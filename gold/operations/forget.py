@@ -57,11 +57,12 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
         raise _nothing_to_forget(task, key)
     _check_key(plan, key)
     named = table_changes.changes_with_current_key(changes, plan)
+    types = {column.name: column.type for column in plan.layout.columns}
     keys, matches = _linked_rows(named, plan, tuple(sorted(key.items())), follow_key_changes)
     is_half = "kind = 'half' OR (kind = 'quarantined' AND (before IS NOT NULL OR after IS NOT NULL))"
     mine = changes_of_table(changes, task)
     waiting = with_current_names(mine.where(is_half), task.lineage, plan.namings)
-    halves = changes_with_keys(waiting, keys).collect()
+    halves = changes_with_keys(waiting, keys, types).collect()
     if not matches and not halves:
         raise _nothing_to_forget(task, key)
     ids = {row["change_id"] for row in matches}
@@ -172,26 +173,30 @@ def _linked_rows(
     """
     keys: dict[RowKey, None] = {key: None}
     matches: dict[object, Row] = {}
+    types = {column.name: column.type for column in plan.layout.columns}
     newest = [key]
     while newest:
-        found = changes_with_keys(named, newest).collect()
+        found = changes_with_keys(named, newest, types).collect()
         matches.update(((row["batch"], row["ordinal"], *coordinates_of(row)), row) for row in found)
-        newest = [each for each in _keys_in(found, plan) if each not in keys]
+        others = _keys_in(found, plan)
+        # a key with another text that has the same value needs no round of its own
+        keys.update((each, None) for each, is_wanted in others.items() if is_wanted)
+        newest = [each for each in others if each not in keys]
         if newest and not follow_key_changes:
             raise _key_was_changed(plan.task, newest)
         keys.update(dict.fromkeys(newest))
     return list(keys), list(matches.values())
 
 
-def _keys_in(rows: Sequence[Row], plan: Plan) -> list[RowKey]:
-    """The different keys of the rows."""
-    matches: dict[RowKey, None] = {}
+def _keys_in(rows: Sequence[Row], plan: Plan) -> dict[RowKey, bool]:
+    """The different keys of the changes, and whether each is one of those that were looked for."""
+    found: dict[RowKey, bool] = {}
     for row in rows if plan.layout.keys else ():
         before, after = row["before"] or {}, row["after"] or {}
-        for image in (before, {**before, **after}):
+        for image, is_wanted in ((before, row["has_before"]), ({**before, **after}, row["has_after"])):
             if all(image.get(name) is not None for name in plan.layout.keys):
-                matches[tuple(sorted((name, image[name]) for name in plan.layout.keys))] = None
-    return list(matches)
+                found[tuple(sorted((name, image[name]) for name in plan.layout.keys))] = is_wanted
+    return found
 
 
 def _format(key: RowKey) -> str:

@@ -6,7 +6,7 @@ has the same size for any number of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,7 +16,7 @@ from framework.naming import quoted
 from framework.spark.local_frame import local_frame
 from gold.changes.effects import in_any_segment
 from gold.planning.task import Task
-from gold.schema.casting import typed
+from gold.schema.casting import typed_key
 
 RowKey = tuple[tuple[str, str], ...]
 """The names of columns with their texts, sorted by name."""
@@ -27,27 +27,53 @@ def changes_of_table(changes: DataFrame, task: Task) -> DataFrame:
     return changes.where(in_any_segment(task.lineage.segments, task.source))
 
 
-def changes_with_keys(changes: DataFrame, keys: Sequence[RowKey]) -> DataFrame:
+def changes_with_keys(changes: DataFrame, keys: Sequence[RowKey], types: Mapping[str, str]) -> DataFrame:
     """The changes with an image that has one of the keys; columns that a partial image omits are as before.
+
+    Keys are compared as gold compares them: `1` and `01` are one number. Texts that do not fit the type are
+    compared as texts.
 
     Args:
         changes: Rows with `before` and `after`.
         keys: At least one key; all have the same columns.
+        types: The type of each column of the key.
+
+    Returns:
+        The changes, with the columns `has_before` and `has_after`: whether that image has one of the keys.
     """
     names = [name for name, _ in keys[0]]
     before = [F.try_element_at("before", F.lit(name)) for name in names]
     after = [
         F.coalesce(*(F.try_element_at(image, F.lit(name)) for image in ("after", "before"))) for name in names
     ]
-    wanted = _frame(changes.sparkSession, keys)
+    own = [types[name] for name in names]
+    texts = _frame(changes.sparkSession, keys)
+    wanted = texts.select(*_cells([F.col(name) for name in texts.columns], own, "_key")).distinct()
     found = changes
-    for side, texts in (("_before", before), ("_after", after)):
-        cells = {f"{side}{i}": text for i, text in enumerate(texts)}
-        named = wanted.toDF(*(f"{side}_key{i}" for i in range(len(names)))).withColumn(side, F.lit(True))
-        same = _all(F.col(cell) == F.col(f"{side}_key{i}") for i, cell in enumerate(cells))
-        found = found.withColumns(cells).join(F.broadcast(named), same, "left")
-    is_wanted = F.col("_before").isNotNull() | F.col("_after").isNotNull()
-    return found.where(is_wanted).select(*(F.col(quoted(name)) for name in changes.columns))
+    for side, image in (("before", before), ("after", after)):
+        mine = found.select("*", *_cells(image, own, f"_{side}"))
+        named = wanted.toDF(*(f"_{side}{name}" for name in wanted.columns)).withColumn(
+            f"_has_{side}", F.lit(True)
+        )
+        same = _all(
+            F.col(f"_{side}{name.removeprefix('_key')}").eqNullSafe(F.col(f"_{side}{name}"))
+            for name in wanted.columns
+        )
+        found = mine.join(F.broadcast(named), same, "left")
+    has = {side: F.coalesce(F.col(f"_has_{side}"), F.lit(False)) for side in ("before", "after")}
+    return found.where(has["before"] | has["after"]).select(
+        *(F.col(quoted(name)) for name in changes.columns),
+        *(test.alias(f"has_{side}") for side, test in has.items()),
+    )
+
+
+def _cells(texts: Sequence[Column], types: Sequence[str], prefix: str) -> Iterator[Column]:
+    """The typed value of each text, and the text where it does not fit: one of both where there is a text."""
+    for i, (text, kind) in enumerate(zip(texts, types, strict=True)):
+        value = typed_key(text, kind)
+        if kind != "string":
+            yield value.alias(f"{prefix}_value{i}")
+        yield (text if kind == "string" else F.when(value.isNull(), text)).alias(f"{prefix}_text{i}")
 
 
 def rows_with_keys(
@@ -64,7 +90,7 @@ def rows_with_keys(
     columns = [name for name, _ in keys[0]]
     texts = _frame(rows.sparkSession, keys)
     wanted = texts.select(
-        *(typed(F.col(f"k{i}"), types[name]).alias(f"_cdc_key{i}") for i, name in enumerate(columns))
+        *(typed_key(F.col(f"k{i}"), types[name]).alias(f"_cdc_key{i}") for i, name in enumerate(columns))
     )
     same = _all(F.col(quoted(names[name])) == F.col(f"_cdc_key{i}") for i, name in enumerate(columns))
     return rows.join(F.broadcast(wanted), same, "left_semi")

@@ -1,4 +1,4 @@
-"""A row is forgotten in every table that gold has written of it, also before gold has applied its key."""
+"""A row is forgotten also before gold has applied its key, and whatever text its key was sent with."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def keyed_by(column: str, op: str, sequence: int, **images: Any) -> dict[str, An
     return found
 
 
-def under(column: str, number: int, name: str, price: float) -> dict[str, Any]:
+def under(column: str, number: int | str, name: str, price: float) -> dict[str, Any]:
     return {column: number, "name": name, "price": price}
 
 
@@ -81,3 +81,27 @@ def rows(shop: Shop) -> list[str]:
     """The names in the replica, whatever its key is called."""
     found = shop.spark.read.format("delta").load(f"{shop.lake.root}/gold/shop/item")
     return sorted(row["name"] for row in found.collect())
+
+
+@pytest.mark.slow
+def test_a_row_is_forgotten_whatever_text_its_key_was_sent_with(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The feed declares its numbers as texts, and the configuration gives them their type."""
+    shop = Shop(spark, tmp_path, "tables:\n  - {match: shop.item, columns: {id: {type: int}}}\n")
+
+    def insert(sequence: int, key: str, name: str) -> dict[str, Any]:
+        columns = [{"name": "id", "type": "STRING"}, *COLUMNS[1:]]
+        return message("INSERT", sequence, after=under("id", key, name, 1.0), columns=columns)
+
+    shop.land([insert(n, key, SECRET) for n, key in enumerate(["1", "01", "1.0"], 1)])
+    shop.land([insert(4, "2", "ink")])
+    shop.run()
+    assert list(shop.rows("shop/item")) == [1, 2]
+    code, output = command(shop, capsys, "forget", "shop.item", "id=1")
+    assert code == 0
+    assert sorted(key["id"] for key in output["keys"]) == ["01", "1", "1.0"]
+    assert output["forgotten"]["bronze"] == {"messages": 3}
+    assert not holding(shop, SECRET)
+    assert command(shop, capsys, "rebuild", "shop.item")[0] == 0
+    assert list(shop.rows("shop/item")) == [2]

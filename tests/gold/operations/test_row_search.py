@@ -18,6 +18,7 @@ from tests.plans import is_constant, plan_text, sizes
 
 CHANGES = "change_id string, before map<string,string>, after map<string,string>"
 MANY = 3_000
+TYPES = {"id": "int", "line": "string"}
 
 
 def key(**texts: str) -> RowKey:
@@ -33,7 +34,11 @@ def key(**texts: str) -> RowKey:
         ({"id": "7", "line": "a"}, {"id": "2"}, True),  # `line` is as it was before
         ({"id": "7", "line": "a"}, {"id": "2", "line": "b"}, False),
         (None, {"id": "2", "line": None}, False),
-        (None, {"id": "02", "line": "a"}, False),
+        (None, {"id": "02", "line": "a"}, True),  # the same number
+        (None, {"id": "2.0", "line": "a"}, True),
+        (None, {"id": "2.5", "line": "a"}, False),
+        (None, {"id": "two", "line": "a"}, False),
+        (None, {"id": "2", "line": "A"}, False),
         (None, {"id": "2"}, False),
         (None, None, False),
     ],
@@ -42,14 +47,38 @@ def test_a_change_is_found_by_the_key_of_one_of_its_images(
     spark: SparkSession, before: dict[str, str] | None, after: dict[str, str] | None, is_found: bool
 ) -> None:
     rows = spark.createDataFrame([("c", before, after)], CHANGES)
-    found = changes_with_keys(rows, [key(line="a", id="2"), key(line="a", id="2")])
-    assert found.columns == rows.columns
+    found = changes_with_keys(rows, [key(line="a", id="2"), key(line="a", id="2.0")], TYPES)
+    assert found.columns == [*rows.columns, "has_before", "has_after"]
     assert found.count() == is_found
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "same", "others"),
+    [
+        ("int", "no number", ["no number"], ["no number ", "0", None]),
+        ("decimal(10,2)", "1.5", ["1.50", "01.5"], ["1.505", "1.51"]),
+        ("double", "0", ["0.0", "-0", "0"], ["1"]),
+        ("binary", "AAE=", ["AAE=", "AAE"], ["AAI="]),
+        ("timestamp", "2024-02-29T10:00:00Z", ["2024-02-29T10:00:00.000Z"], ["2024-02-29T10:00:00.0000001Z"]),
+        ("string", "1", ["1"], ["01", "1.0"]),
+    ],
+)
+def test_keys_are_compared_as_gold_compares_them(
+    spark: SparkSession, kind: str, wanted: str, same: list[str], others: list[str | None]
+) -> None:
+    rows = spark.createDataFrame(
+        [(str(n), None, {"id": text}) for n, text in enumerate([*same, *others])], CHANGES
+    )
+    found = changes_with_keys(rows, [key(id=wanted)], {"id": kind}).collect()
+    assert [row["after"]["id"] for row in found] == same
+    assert {(row["has_before"], row["has_after"]) for row in found} == {(False, True)}
 
 
 def test_thousands_of_keys_find_each_of_their_changes_once(spark: SparkSession) -> None:
     rows = [(f"c{n}", {"id": str(n)}, {"id": str(n + 1)}) for n in range(-5, MANY + 5)]
-    found = changes_with_keys(spark.createDataFrame(rows, CHANGES), [key(id=str(n)) for n in range(MANY)])
+    found = changes_with_keys(
+        spark.createDataFrame(rows, CHANGES), [key(id=str(n)) for n in range(MANY)], TYPES
+    )
     assert sorted(row["change_id"] for row in found.collect()) == sorted(f"c{n}" for n in range(-1, MANY))
 
 
@@ -91,7 +120,7 @@ def test_keys_do_not_make_the_plans_longer(spark: SparkSession) -> None:
     def keys(count: int) -> list[RowKey]:
         return [key(id=str(n)) for n in range(count)]
 
-    assert is_constant(sizes(lambda count: changes_with_keys(changes, keys(count))))
+    assert is_constant(sizes(lambda count: changes_with_keys(changes, keys(count), TYPES)))
     assert is_constant(
         sizes(lambda count: rows_with_keys(replica, keys(count), {"id": "bigint"}, {"id": "id"}))
     )
