@@ -28,6 +28,7 @@ class Erasure:
         epochs: The epoch of each message, 0 where it is not recorded.
         landings: All landings of the messages in bronze: topic, partition, offset, time (microseconds), file
             and line.
+        former_names: The names that the table had before: database, schema and table of each.
     """
 
     source: str
@@ -39,3 +40,9 @@ class Erasure:
     places: tuple[tuple[str, int, int], ...]
     epochs: tuple[int, ...] = ()
     landings: tuple[tuple[str, int, int, int, str, int], ...] = ()
+    former_names: tuple[tuple[str | None, str | None, str], ...] = ()
+
+    @property
+    def names(self) -> tuple[tuple[str | None, str | None, str], ...]:
+        """Database, schema and table of each name that the table has or had, the newest first."""
+        return ((self.database, self.schema, self.table), *self.former_names)

@@ -54,6 +54,9 @@ def finish(run: Run) -> tuple[Erasure, ErasedCounts] | None:
             "keys": tuple(noted["keys"]),
             "change_ids": tuple(noted["change_ids"]),
             "places": tuple((topic, partition, offset) for topic, partition, offset in noted["places"]),
+            "former_names": tuple(
+                (database, schema, table) for database, schema, table in noted.get("former_names", ())
+            ),
         }
     )
     erased = _erase_layers(run, erasure)

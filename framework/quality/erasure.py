@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 from pyspark.sql import Row
@@ -43,7 +44,7 @@ def _erase_results(run: Run, erasure: Erasure) -> int:
     place = ("database", "schema", "table")
     names = local_frame(
         run.spark,
-        [(erasure.database, erasure.schema, erasure.table)],
+        list(erasure.names),
         "database string, schema string, `table` string",
     )
     has_keys = "(size(t.failing_keys) > 0 OR t.detail IS NOT NULL)"
@@ -62,13 +63,15 @@ def _erase_results(run: Run, erasure: Erasure) -> int:
 def _erase_notes(run: Run, erasure: Erasure) -> int:
     if not run.lake.exists(run.spark, RUNS_TABLE):
         return 0
-    name = dotted_name(erasure.database, erasure.schema, erasure.table)
+    names = {dotted_name(*name) for name in erasure.names}
+    texts = json.dumps([json.dumps(name, ensure_ascii=False) for name in sorted(names)])
+    wanted = F.from_json(F.lit(texts), "array<string>")
     runs = run.lake.read(run.spark, RUNS_TABLE)
-    named = runs.where(F.col("tables").contains(json.dumps(name, ensure_ascii=False))).select(
-        "run_id", "tables"
-    )
+    named = runs.where(F.exists(wanted, lambda name: F.contains(F.col("tables"), name)))
     changed = [
-        (row["run_id"], tables) for row in named.toLocalIterator() if (tables := _without_notes(row, name))
+        (row["run_id"], tables)
+        for row in named.select("run_id", "tables").toLocalIterator()
+        if (tables := _without_notes(row, names))
     ]
     if changed:
         frame = local_frame(run.spark, changed, "run_id string, tables string")
@@ -79,11 +82,11 @@ def _erase_notes(run: Run, erasure: Erasure) -> int:
     return len(changed)
 
 
-def _without_notes(row: Row, name: str) -> str | None:
-    """The tables of a run without keys of the table `name`; None where there are none."""
+def _without_notes(row: Row, names: Collection[str]) -> str | None:
+    """The tables of a run without keys of the table with these names; None where there are none."""
     tables: list[list[Any]] = json.loads(row["tables"])
     kept = [
-        [*line[:-1], [without_keys(note) for note in line[-1]]] if line[0] == name else line
+        [*line[:-1], [without_keys(note) for note in line[-1]]] if line[0] in names else line
         for line in tables
     ]
     return None if kept == tables else json.dumps(kept, ensure_ascii=False)

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from framework.contracts.ddl_actions import TableName
 from framework.contracts.erasure import Erasure
 from framework.contracts.table_names import BAD_VALUES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.deletion_vectors import purge_marked_rows
-from framework.lakehouse.lakehouse import is_table, read_table
+from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.merge import Merge
 from framework.naming import quoted
 from framework.pipeline.layer import Run
@@ -28,17 +27,18 @@ from gold.operations.source_messages import (
     row_statements,
     without_content,
 )
+from gold.operations.written_tables import WrittenTable, written_tables
 from gold.planning.discovery import all_tasks, named_tasks
 from gold.planning.plan import Plan, make_plan
 from gold.planning.stored_schemas import StoredSchemas
-from gold.planning.table_state import State, TableState, read_states
+from gold.planning.table_state import TableState
 from gold.planning.task import Task
 from gold.schema.layout import Layout
 from gold.writing import table_changes
 
 
 def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: bool) -> Erasure:
-    """Everything that is stored of the row with this key.
+    """Everything that is stored of the row with this key. A former name of a table stands for the table.
 
     Statements about rows may hold its values, and nobody knows which of them do: all of the source are
     included, as they have no effect on any table. With `follow_key_changes`, the row's earlier and later
@@ -50,7 +50,8 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
             NOTHING_TO_FORGET where there is no such row.
         ConfigurationError: TABLE_UNKNOWN, or KEY_NEEDED where `key` is not the table's key.
     """
-    task = named_tasks(all_tasks(run), table, run.config)[0]
+    tasks = all_tasks(run)
+    task = _newest(tasks, named_tasks(tasks, table, run.config)[0])
     changes = run.lake.read(run.spark, CHANGES_TABLE)
     plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:
@@ -84,7 +85,20 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
         tuple(place for place, _ in at),
         tuple(epoch for _, epoch in at),
         tuple(its),
+        tuple(_former_names(task)),
     )
+
+
+def _newest(tasks: Sequence[Task], task: Task) -> Task:
+    """The table under its newest name: the one whose changes include all of this one's."""
+    mine = set(task.lineage.segments)
+    of_source = (other for other in tasks if other.source == task.source and not other.lineage.renamed_to)
+    return next((other for other in of_source if mine <= set(other.lineage.segments)), task)
+
+
+def _former_names(task: Task) -> list[tuple[str | None, str | None, str]]:
+    names = dict.fromkeys(segment.table for segment in task.lineage.segments if segment.table != task.name)
+    return [(name.database, name.schema, name.table) for name in names]
 
 
 def _landing(row: Row) -> tuple[int, str, int]:
@@ -93,17 +107,15 @@ def _landing(row: Row) -> tuple[int, str, int]:
 
 
 def erase(run: Run, erasure: Erasure) -> dict[str, int]:
-    """Deletes the rows from replica and history, and their listed cells; returns how many rows it deleted."""
-    name = TableName(erasure.database, erasure.schema, erasure.table)
-    state = read_states(run.spark, run.lake).get(
-        (erasure.source, name), TableState(erasure.source, name, State.ACTIVE)
-    )
+    """Deletes the rows from all replicas and histories, and their listed cells.
+
+    Returns how many rows it deleted.
+    """
     gone = {"replica_rows": 0, "history_rows": 0, "bad_values": 0}
-    for count, path in (("replica_rows", state.replica), ("history_rows", state.history)):
-        if path is not None and is_table(run.spark, path):
-            gone[count] = _delete(
-                _erased_rows(read_table(run.spark, path), state, erasure), path, _identity(state)
-            )
+    for written in written_tables(run, erasure):
+        rows = _erased_rows(read_table(run.spark, written.path), written, erasure)
+        count = "history_rows" if written.is_history else "replica_rows"
+        gone[count] += _delete(rows, written.path, _identity(written))
     if run.lake.exists(run.spark, BAD_VALUES_TABLE):
         listed = with_one_of(
             run.lake.read(run.spark, BAD_VALUES_TABLE).where(F.col("source") == erasure.source),
@@ -125,19 +137,20 @@ def _delete(rows: DataFrame, path: str, identity: Sequence[str]) -> int:
     return count
 
 
-def _identity(state: TableState) -> list[str]:
-    names = _gold_names(state)
-    return [*(names[key] for key in state.keys), "_cdc_change_id"]
+def _identity(written: WrittenTable) -> list[str]:
+    names, keys = _gold_names(written.state), written.state.keys if written.has_its_rows else ()
+    return [*(names[key] for key in keys), "_cdc_change_id"]
 
 
-def _erased_rows(rows: DataFrame, state: TableState, erasure: Erasure) -> DataFrame:
+def _erased_rows(rows: DataFrame, written: WrittenTable, erasure: Erasure) -> DataFrame:
     """The rows of a replica or a history that come from an erased change or have one of the keys.
 
-    A table that has not applied its newest statements and rows may have another key. There, and in a table
-    without a key, the changes alone say which rows these are.
+    A table that has not applied its newest statements and rows may have another key. There, in a table
+    without a key, and where another table may have taken the place, the changes alone say which rows these
+    are.
     """
-    of_changes = with_one_of(rows, "_cdc_change_id", erasure.change_ids)
-    if not state.keys or set(state.keys) != set(erasure.keys[0]):
+    of_changes, state = with_one_of(rows, "_cdc_change_id", erasure.change_ids), written.state
+    if not written.has_its_rows or not state.keys or set(state.keys) != set(erasure.keys[0]):
         return of_changes
     types = {column.name: column.type for column in state.columns}
     keys = [tuple(sorted(key.items())) for key in erasure.keys]

@@ -11,15 +11,20 @@ from gold.planning.task import folder_of
 
 
 def tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
-    """The existing replicas and histories, or those of one table, and gold's own logs."""
+    """The existing replicas and histories, or those of one table, and gold's own logs.
+
+    Those of renamed and excluded tables are among them: their old files may hold rows that are forgotten.
+    """
     tasks = all_tasks(run)
     if run.table is not None:
         tasks = named_tasks(tasks, run.table, run.config)
-    for task in tasks:
-        if task.has_place and task.rival is None:
-            yield from _existing(
-                run, *(f"gold/{folder_of(task, is_history=is_history)}" for is_history in (False, True))
-            )
+    folders = dict.fromkeys(
+        f"gold/{folder_of(task, is_history=is_history)}"
+        for task in tasks
+        if task.rival is None
+        for is_history in (False, True)
+    )
+    yield from _existing(run, *folders)
     if run.table is None:
         yield from _existing(run, TABLES_TABLE, BAD_VALUES_TABLE)
 

@@ -27,23 +27,25 @@ def erase_reasons(run: Run, erasure: Erasure) -> int:
     """Removes the keys from all reasons for which a table was ever parked. Returns how many rows changed."""
     if not run.lake.exists(run.spark, TABLES_TABLE):
         return 0
-    place = (erasure.source, erasure.database, erasure.schema, erasure.table)
-    names = local_frame(run.spark, [place], ", ".join(f"`{name}` string" for name in _PLACE)).withColumn(
+    places = [(erasure.source, *name) for name in erasure.names]
+    names = local_frame(run.spark, places, ", ".join(f"`{name}` string" for name in _PLACE)).withColumn(
         "mark", F.lit(FORGOTTEN_KEYS)
     )
     return _erase_profiles(run, names) + _erase_texts(run, names)
 
 
 def _erase_profiles(run: Run, names: DataFrame) -> int:
-    """Empties the list of keys in the rows of the table, which `names` names."""
+    """Empties the list of keys in the rows of the table, whose names are in `names`."""
     gated = _rows(run, names, f"contains(t.profile, '{json.dumps(GATE_KEYS)}')")
-    changed: list[tuple[int, str]] = []
-    for row in gated.select("revision", "profile").toLocalIterator():
+    changed: list[tuple[Any, ...]] = []
+    for row in gated.select(*_PLACE, "revision", "profile").toLocalIterator():
         profile: dict[str, Any] = json.loads(row["profile"])
         if profile.get(GATE_KEYS):
-            changed.append((row["revision"], json.dumps({**profile, GATE_KEYS: []}, ensure_ascii=False)))
+            text = json.dumps({**profile, GATE_KEYS: []}, ensure_ascii=False)
+            changed.append((*(row[name] for name in _PLACE), row["revision"], text))
     if changed:
-        frame = local_frame(run.spark, changed, "revision bigint, profile string").crossJoin(names)
+        schema = ", ".join(f"`{name}` string" for name in _PLACE)
+        frame = local_frame(run.spark, changed, f"{schema}, revision bigint, profile string")
         merge = Merge(run.lake.location(TABLES_TABLE), frame, f"{_OF_TABLE} AND t.revision = s.revision")
         merge.update({"profile": "s.profile"}).execute()
     return len(changed)

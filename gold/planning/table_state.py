@@ -38,6 +38,8 @@ SCHEMA = (
 )
 
 
+RENAMED = "renamed"
+"""Why a table is dropped whose rows are under another name now."""
 GATE_KEYS = "gate_keys"
 """The member of the column `profile` with the keys of rows that break a gate."""
 _OLDER_GATE, _IN_BRACKETS = "GATE_FAILED", re.compile(r"\[([^\]]*)\]")
@@ -48,6 +50,12 @@ _NEWEST_STATES = Query(
     TABLES_TABLE,
     "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY `source`, `database`, `schema`, `table` "
     "ORDER BY `revision` DESC) AS `n` FROM {rows}) AS numbered WHERE `n` = 1",
+)
+_WRITTEN = Query(
+    TABLES_TABLE,
+    "SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY `source`, `database`, `schema`, `table`, "
+    "`replica`, `history` ORDER BY `revision` DESC) AS `n` FROM {rows} WHERE `replica` IS NOT NULL) "
+    "AS numbered WHERE `n` = 1",
 )
 _EXTENTS = Query(
     BATCHES_TABLE,
@@ -166,9 +174,19 @@ def states_of(tables: TableReader) -> dict[TableId, TableState]:
     return _states(tables.rows(_NEWEST_STATES), tables.own_location)
 
 
+def written_states(tables: TableReader) -> list[TableState]:
+    """The newest state of each table with each replica and history that it has had, the newest one last."""
+    rows = sorted(tables.rows(_WRITTEN), key=lambda row: row["recorded_at"])
+    return [_own_state(row, tables.own_location) for row in rows]
+
+
 def _states(rows: Iterable[Row], own: Callable[[str | None], str | None]) -> dict[TableId, TableState]:
-    states = [_state({**row, **{c: own(row[c]) for c in ("replica", "history")}}) for row in rows]
+    states = [_own_state(row, own) for row in rows]
     return {(state.source, state.name): state for state in states}
+
+
+def _own_state(row: Row, own: Callable[[str | None], str | None]) -> TableState:
+    return _state({**row, **{c: own(row[c]) for c in ("replica", "history")}})
 
 
 def applied_to_any(states: Mapping[TableId, TableState]) -> int:

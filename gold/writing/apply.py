@@ -22,7 +22,7 @@ from gold.planning.gates import refuse_failing_rows
 from gold.planning.knowledge import CachedChanges
 from gold.planning.plan import Plan, make_plan, policy_of, refuse_rival, refuse_statements
 from gold.planning.rebuild import settings_fingerprint
-from gold.planning.table_state import Collisions, State, TableState
+from gold.planning.table_state import RENAMED, Collisions, State, TableState
 from gold.planning.task import Task, folder_of
 from gold.writing import append, bad_values, history, merge, replica, table_changes
 from gold.writing.bad_values import Faults
@@ -97,7 +97,7 @@ def apply_table(
             task.state,
             batch=task.top,
             state=State.DROPPED,
-            reason="renamed",
+            reason=RENAMED,
             repair=task.repair,
             is_unlisted=False,
         )

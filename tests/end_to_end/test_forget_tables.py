@@ -1,4 +1,6 @@
-"""A row is forgotten also before gold has applied its key, and whatever text its key was sent with."""
+"""A row is forgotten in every table that gold has written of it: before a key change is applied, under
+other names, in a history that is no longer kept, and whatever text its key was sent with.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
+from framework.config.model import load_config
+from silver.layer import LAYER as SILVER
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 from tests.end_to_end.test_forget import SECRET, holding
 from tests.end_to_end.test_repair import command
@@ -81,6 +85,45 @@ def rows(shop: Shop) -> list[str]:
     """The names in the replica, whatever its key is called."""
     found = shop.spark.read.format("delta").load(f"{shop.lake.root}/gold/shop/item")
     return sorted(row["name"] for row in found.collect())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["shop.goods", "shop.item"])
+def test_a_row_is_forgotten_in_tables_that_are_no_longer_kept_up(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """A history that is off, a replica under its name before, and one under the table's name before."""
+    shop = Shop(spark, tmp_path, "tables:\n  - {match: shop.item, history: true}\n")
+    shop.land(
+        [message("INSERT", 1, after=item(7, SECRET, 1.0)), message("INSERT", 2, after=item(9, "ink", 2.0))]
+    )
+    shop.run()
+    configure(shop, "history: true", "history: false, replica: shop.things")
+    shop.land([message("INSERT", 3, after=item(8, "cap", 3.0))])
+    shop.run()
+    shop.land([statement(4, "RENAME TABLE item TO goods")])
+    shop.run()
+    assert {Path(place).name for place in holding(shop, SECRET) if "gold" in place} == {
+        "item", "item__history", "things", "goods"
+    }  # fmt: skip
+    if name == "shop.goods":  # a new table of the old name has another row with the same key
+        shop.land([message("INSERT", 5, after=item(7, "a new person", 5.0))])
+        shop.run()
+
+    code, output = command(shop, capsys, "forget", name, "id=7")
+    assert (code, output["keys"]) == (0, [{"id": "7"}])
+    assert not holding(shop, SECRET)
+    kept = {8: item(8, "cap", 3.0), 9: item(9, "ink", 2.0)}
+    assert shop.rows("shop/goods") == kept
+    if name == "shop.goods":
+        assert shop.rows("shop/things") == {7: item(7, "a new person", 5.0)}
+    assert len(shop.rows("shop/item__history")) == 1
+
+
+def configure(shop: Shop, old: str, new: str) -> None:
+    file = shop.folder / "mainstem.yml"
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    shop.config = load_config(file, formats=SILVER.options())
 
 
 @pytest.mark.slow

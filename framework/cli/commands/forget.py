@@ -57,9 +57,8 @@ def run(options: Options) -> int:
 
 def _is_requested(erasure: Erasure, table: str, key: Mapping[str, str]) -> bool:
     """Whether an erasure that was interrupted is the one that is requested again."""
-    return dotted_name(erasure.database, erasure.schema, erasure.table) == table and dict(key) in [
-        dict(each) for each in erasure.keys
-    ]
+    names = [dotted_name(*name) for name in erasure.names]
+    return table in names and dict(key) in [dict(each) for each in erasure.keys]
 
 
 def _lines(document: Mapping[str, Any]) -> list[str]:

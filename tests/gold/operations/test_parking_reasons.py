@@ -70,6 +70,9 @@ def test_forget_removes_the_keys_of_its_table_from_every_row(work: Run) -> None:
     assert [row for row in rows if "id=" in f"{row['reason']} {row['profile']}"] == []
     assert read_states(work.spark, work.lake)["feed", LINE].gate_keys == KEYS
     assert erase_reasons(work, ERASURE) == 0
+    renamed = replace(ERASURE, former_names=((LINE.database, LINE.schema, LINE.table),))
+    assert erase_reasons(work, renamed) == 1
+    assert read_states(work.spark, work.lake)["feed", LINE].gate_keys == ()
 
 
 def test_the_error_of_a_gate_names_no_row_and_keeps_its_keys() -> None:
