@@ -19,11 +19,11 @@ from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.errors import ConfigurationError, MainstemError, cause_of, suggested
 from framework.lakehouse.lakehouse import Transaction
+from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.small_files import write_note
 from framework.naming import dotted_name, quoted
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import LayerReport, ResolvedSeed, Run
-from framework.spark.parquet_files import read_parquet
 from framework.text.formatting import quantity
 
 _ONE_PARTITION_ROWS, _PARTITIONS = 100_000, 64

@@ -15,9 +15,9 @@ from bronze.source import Feed, SourceKind, Waiting
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
+from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.small_files import is_local
 from framework.pipeline.layer import Preview, Run
-from framework.spark.parquet_files import read_parquet
 
 
 def preview(run: Run) -> Preview:

@@ -27,7 +27,8 @@ def scanned_files(lake: Lakehouse, table: str, rows: DataFrame) -> list[str] | N
     Args:
         lake: The lakehouse.
         table: The table whose rows the stream reads.
-        rows: The batch, as `foreachBatch` hands it over.
+        rows: The batch, as `foreachBatch` hands it over. Delta leaves no row of its files out, but for
+            deletion vectors.
     """
     if lake.local_root is None or is_connect(rows.sparkSession):
         return None
@@ -36,17 +37,18 @@ def scanned_files(lake: Lakehouse, table: str, rows: DataFrame) -> list[str] | N
         return None
     try:
         plan: Any = rows._jdf
-        return _whole_files(plan.queryExecution().analyzed().rdd())
+        scan = plan.queryExecution().analyzed().rdd()
+        while scan.getClass().getName() != _SCAN:
+            (scan,) = (dependency.rdd() for dependency in _each(scan.dependencies()))
+        return _whole_files(scan)
     except Exception:  # a plan of another kind, or of another release of Spark
         return None
 
 
-def _whole_files(rdd: Any) -> list[str] | None:
-    """The files of the one scan that rows come from; None where it reads a file in part."""
-    while rdd.getClass().getName() != _SCAN:
-        (rdd,) = (dependency.rdd() for dependency in _each(rdd.dependencies()))
+def _whole_files(scan: Any) -> list[str] | None:
+    """The files of a scan; None where it reads a file in part."""
     ends: dict[str, list[tuple[int, int, int]]] = {}
-    for partition in _each(rdd.filePartitions()):
+    for partition in _each(scan.filePartitions()):
         for file in partition.files():
             parts = ends.setdefault(file.filePath().toString(), [])
             parts.append((file.start(), file.length(), file.fileSize()))

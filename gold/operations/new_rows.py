@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 from framework.config.quality import ROW_KINDS
 from framework.contracts.expectations import CheckTarget, PreviousResults
 from framework.lakehouse.local_tables import DataFile, LocalTable, files_since
+from framework.lakehouse.parquet_files import read_parquet
 from framework.spark.local_frame import local_frame
-from framework.spark.parquet_files import read_parquet
 
 _KINDS = (*ROW_KINDS, "row_count_change")
 """Kinds of rules that a row breaks or holds for itself, whatever the time is."""

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.recent_rows import files_above, rows_above
 from framework.lakehouse.sorted_rows import rows_by
-from framework.spark.parquet_files import read_parquet
 from gold.changes.few_changes import TableChanges, row_changes
 from gold.planning.knowledge import CachedChanges, table_names
 from gold.planning.task import Task

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.table_schemas import HEADERS, MESSAGES
+from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.row_groups import RowGroup, read_row_groups, row_groups, shares_of
 from framework.lakehouse.task_files import counted, is_shared, local_cores
 from framework.spark.local_frame import local_frame
-from framework.spark.parquet_files import read_parquet
 from silver.batches import encodings
 from silver.batches.arrival import BatchExtent, message_bytes
 from silver.batches.contents import Contents, contents_of, contents_of_summaries, read_contents

@@ -19,8 +19,8 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
+from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.task_files import RowGroups, TaskCounter, TaskFile
-from framework.spark.parquet_files import read_parquet
 from silver.changes.staged_rows import STAGED
 
 _OWN = {

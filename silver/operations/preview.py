@@ -20,9 +20,9 @@ from framework.contracts.table_names import (
     STATEMENTS_TABLE,
 )
 from framework.contracts.table_schemas import CHANGES
+from framework.lakehouse.parquet_files import read_parquet
 from framework.pipeline.layer import Preview, Run
 from framework.spark.local_frame import local_frame
-from framework.spark.parquet_files import read_parquet
 from framework.spark.tuning import tune_for_rows
 from silver.batches import batch_counts, changes_table
 from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch

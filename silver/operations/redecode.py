@@ -21,10 +21,10 @@ from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.lakehouse.merge import Merge
+from framework.lakehouse.parquet_files import read_parquet
 from framework.naming import dotted_name
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
-from framework.spark.parquet_files import read_parquet
 from framework.text.formatting import quantity
 from silver.batches import changes_table, encodings, landings
 from silver.batches.arrival import BatchExtent

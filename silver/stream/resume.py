@@ -14,8 +14,8 @@ from framework.config.model import Source
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
 from framework.errors import MainstemError, brief
+from framework.lakehouse.parquet_files import read_parquet
 from framework.pipeline.fault_injection import crash_point
-from framework.spark.parquet_files import read_parquet
 from framework.spark.tuning import tune_for_rows
 from silver.batches.decoding import decode
 from silver.batches.landings import find_restarts, identify_all, landings_of, outcomes_in_epochs

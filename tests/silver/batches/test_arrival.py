@@ -17,8 +17,8 @@ from framework.contracts.seed import TOPIC
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.scanned_files import scanned_files
-from framework.spark.parquet_files import read_parquet
 from framework.spark.session import is_connect
 from silver.batches import arrival
 from silver.batches.arrival import BatchExtent, batch_extent
