@@ -20,8 +20,12 @@ from framework.contracts.expectations import Finding, Rule
 from framework.contracts.quality import MOST_KEYS
 from framework.text.formatting import quantity
 
-SCANNED_KINDS = ("not_null", "unique", "accepted", "range", "regex", "length")
-"""Kinds that Great Expectations has an expectation for."""
+_OF_ONE_COLUMN = ("not_null", "accepted", "range", "regex", "length")
+
+
+def has_expectation(rule: Rule) -> bool:
+    """Whether Great Expectations has an expectation for the rule: that for nulls is of one column."""
+    return rule.kind == "unique" or (rule.kind in _OF_ONE_COLUMN and len(rule.columns) == 1)
 
 
 def counted(findings: Sequence[Finding]) -> list[bool | None]:
@@ -66,7 +70,7 @@ class GreatExpectations:
     def scanned(
         self, title: str, rows: DataFrame, rules: Sequence[Rule], keys: Sequence[str]
     ) -> list[Finding]:
-        """The findings of rules, all of SCANNED_KINDS, when Great Expectations reads the table itself."""
+        """The findings of rules (`has_expectation`) when Great Expectations reads the table itself."""
         gx, context = self._ready()
         if not self._has_tables:
             source = context.data_sources.add_spark("tables", persist=False)

@@ -12,7 +12,7 @@ from framework.contracts.expectations import CheckTarget, Finding, PreviousResul
 from framework.contracts.quality import QualityResult
 from framework.lakehouse.local_tables import Mark
 from framework.pipeline.layer import Layer, Run
-from framework.quality.great_expectations import SCANNED_KINDS, GreatExpectations, counted
+from framework.quality.great_expectations import GreatExpectations, counted, has_expectation
 from framework.quality.memory import keep, recall
 from framework.quality.results import append_results, by_target
 from framework.quality.runner import findings_of
@@ -131,7 +131,7 @@ def _scanned(
     """The findings; with `scan: full`, those of Great Expectations replace the measured ones."""
     if run.config.quality.scan is not Scan.FULL or target.rows is None:
         return findings
-    rules = [f.rule for f in findings if f.rule.kind in SCANNED_KINDS and f.is_measured]
+    rules = [f.rule for f in findings if f.is_measured and has_expectation(f.rule)]
     found = {f.rule.name: f for f in judge.scanned(target.title, target.rows(run.spark), rules, target.keys)}
     return [found.get(f.rule.name, f) for f in findings]
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from framework.contracts.expectations import Finding, MeasurementContext, Rule
+from framework.config.model import load_config
+from framework.contracts.expectations import CheckTarget, Finding, MeasurementContext, Rule
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.layer import Run
 from framework.quality.great_expectations import GreatExpectations
+from framework.quality.job import _scanned
 from framework.quality.measurement import measure
 from framework.quality.row_checks import row_measurement
+from silver.layer import LAYER
 
 
 def test_the_layers_are_known_without_great_expectations() -> None:
@@ -31,6 +37,26 @@ def test_a_rule_holds_where_nothing_breaks_it_and_is_open_where_it_could_not_be_
     judge = GreatExpectations()
     assert judge.verdicts(findings) == [True, False, None]
     assert judge.verdicts(findings[:1]) == [True]
+
+
+def test_a_null_in_the_second_of_several_columns_is_found_in_a_full_scan(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Great Expectations has no expectation for it: the finding of the one pass stays."""
+    file = tmp_path / "mainstem.yml"
+    file.write_text(
+        "pipeline: p\nlakehouse: ./lake\nquality: {scan: full}\n"
+        "sources:\n  feed: {format: canal, files: ./in}\n"
+    )
+    run = Run(spark, Lakehouse(str(tmp_path)), load_config(file, formats=LAYER.options()), "run")
+    rules = [Rule("one", "not_null", ("id",)), Rule("several", "not_null", ("id", "line"))]
+    rows = spark.sql("SELECT 1 AS id, CAST(NULL AS int) AS line")
+    target = CheckTarget("gold", None, None, rows=lambda _: rows)
+    findings = [Finding(rules[0], 1, 0), Finding(rules[1], 1, 1, ("id=1",))]
+    found = _scanned(run, target, findings, GreatExpectations())
+    assert [finding.failed for finding in found] == [0, 1]
+    assert found[1] is findings[1]
+    assert found[0].detail == "scanned by Great Expectations"
 
 
 def test_great_expectations_itself_finds_what_the_one_pass_finds(spark: SparkSession) -> None:
