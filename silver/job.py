@@ -25,6 +25,7 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, M
 from framework.errors import MainstemError, as_raised, cause_of, located
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.scanned_files import scanned_files
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
 from framework.text.formatting import quantity
@@ -156,7 +157,8 @@ def _read_stream(
             batch, before = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP, state.messages
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
             only_new = _only_without_outcome(messages, fresh, state) if has_gaps else nullcontext(fresh)
-            state.are_scanned = lake.local_root is not None and fresh is messages and not has_gaps
+            are_all = fresh is messages and not has_gaps
+            state.files = scanned_files(lake, MESSAGES_TABLE, messages) if are_all else None
             step = (told or Progress()).step("batch", str(batch))
             with step as facts, only_new as new, located(f"batch {batch} ({_names_of(state.plans)})"):
                 stopped.update(dict.fromkeys(process_with_isolation(new, batch, state), batch))
@@ -199,7 +201,7 @@ def _read_stream(
             spark, first, lake, checkpoint.path
         ) from None
     finally:
-        state.are_scanned = False
+        state.files = None
         if is_connect(spark):
             state.history = None
     end_reset(spark, lake)

@@ -18,7 +18,6 @@ from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PENDI
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES
 from framework.errors import MainstemError
 from framework.lakehouse.file_commits import Commit
-from framework.lakehouse.scanned_files import scanned_files
 from framework.lakehouse.small_files import is_there
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
@@ -65,8 +64,7 @@ def process_batch(
     now, and stores the new reason of the others.
     """
     spark = messages.sparkSession
-    files = scanned_files(state.lake, MESSAGES_TABLE, messages) if state.are_scanned else None
-    found = batch_extent(messages, state.config, files)
+    found = batch_extent(messages, state.config, state.files)
     known = messages.where(F.col("source").isin(*state.plans)).select(
         *(F.col(f"`{n}`") for n in MESSAGES.names)
     )

@@ -87,7 +87,7 @@ class RunState:
     first batch that `silver/changes` holds: rows that were counted before it are lost with an earlier table.
     `raw` are messages that contain those of the batch; a frame of messages without an outcome is empty once
     they have one. `in_order` are sources whose unread messages are known not to show a reset.
-    `are_scanned` says that the messages of the present batch are all rows of some files of bronze.
+    `files` are files of this machine of which the messages of the present batch are all rows, as URLs.
     """
 
     lake: Lakehouse
@@ -110,7 +110,7 @@ class RunState:
     messages: int = 0
     counts: list[Row] = field(default_factory=list)
     in_order: set[str] = field(default_factory=set)
-    are_scanned: bool = False
+    files: Sequence[str] | None = None
 
     def transaction(self, step: str, batch: int) -> Transaction | None:
         """The transaction of a batch's write; None for batches between those of the stream."""

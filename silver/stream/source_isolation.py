@@ -37,7 +37,7 @@ def process_with_isolation(messages: DataFrame, batch: int, state: RunState) -> 
         rows = [epochs.failed_row(source, batch, reason) for source, reason in failed.items()]
         state.append_epochs(messages.sparkSession, rows, state.transaction("failed", batch))
         state.high_offsets = None  # the first attempt has changed them
-        state.are_scanned = False
+        state.files = None
         try:
             process_batch(messages.where(~F.col("source").isin(*failed)), batch, state)
         except Exception:

@@ -30,10 +30,10 @@ class Silver:
         self.batch = 0
         self.spark = spark
         self.state: RunState = _open_state(spark, Lakehouse(config.root), config)[0]
-        self.state.are_scanned = True  # each batch is all rows of some files, as in the stream
         assert source_plans(config, FORMATS)
 
     def normalize(self, messages: DataFrame) -> None:
+        self.state.files = sorted(messages.inputFiles())  # as in the stream, a batch is all rows of them
         process_batch(messages, self.batch * BATCH_ID_STEP, self.state)
         self.batch += 1
 
