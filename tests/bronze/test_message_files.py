@@ -55,6 +55,7 @@ def set_way(patch: pytest.MonkeyPatch, way: str) -> None:
     patch.setattr(files, "_FEW_BYTES", 0 if way == "tasks" else 8 * 1024**2)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("one_disk")
 def test_all_ways_write_the_same_messages(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
@@ -104,6 +105,7 @@ def test_empty_files_land_without_a_message(spark: SparkSession, feed: Feed, dro
     assert run_source(spark, replace(feed, run_id="run-2")).files == 0
 
 
+@pytest.mark.slow
 def test_a_broken_file_stops_the_source_in_all_ways(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, way: str
 ) -> None:

@@ -126,6 +126,7 @@ def test_halves_in_any_order_and_run_lead_to_one_update(shop: Shop) -> None:
     assert account_line(status).endswith("2 halves merged into the changes of their other halves")
 
 
+@pytest.mark.slow
 def test_late_changes_repeats_deletes_and_truncate_end_as_in_order(shop: Shop) -> None:
     shop.land(
         [
@@ -154,6 +155,7 @@ def test_late_changes_repeats_deletes_and_truncate_end_as_in_order(shop: Shop) -
     assert shop.status()["duplicates"] == 1
 
 
+@pytest.mark.slow
 def test_a_rename_and_a_new_column_take_effect_at_their_position(shop: Shop) -> None:
     renamed = [
         {"name": "id", "type": "LONG"},
@@ -189,6 +191,7 @@ def test_a_rename_and_a_new_column_take_effect_at_their_position(shop: Shop) -> 
     }
 
 
+@pytest.mark.slow
 def test_bad_messages_cells_and_names_do_no_harm(shop: Shop) -> None:
     columns = [*COLUMNS, {"name": "x; DROP TABLE y", "type": "DATE"}]
     names = {"dbName": "../z", "tableName": "a.b"}
@@ -223,6 +226,7 @@ def test_bad_messages_cells_and_names_do_no_harm(shop: Shop) -> None:
     assert not (shop.folder / "z").exists()
 
 
+@pytest.mark.slow
 def test_a_run_with_nothing_new_writes_nothing(shop: Shop) -> None:
     shop.land([message("INSERT", 1, after=item(1, "pen", 1.5))])
     shop.run()

@@ -153,6 +153,7 @@ def test_a_dismissal_that_is_not_said_well_is_refused(
     assert action in error
 
 
+@pytest.mark.slow
 def test_a_selection_that_fits_nothing_says_what_there_is(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_wrong_configuration_has_the_exit_code_that_the_examples_expect(
     assert main(constant("airflow/mainstem_dag.py", "COMMANDS")["validate"][1:]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 @pytest.mark.parametrize("file", FILES)
 def test_the_commands_of_an_example_run_a_pipeline(

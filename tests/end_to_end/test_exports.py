@@ -13,6 +13,7 @@ from framework.cli import main
 from framework.demo import feeds
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_metrics_and_sources_of_a_pipeline(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -264,6 +264,7 @@ def test_a_dump_of_an_older_topic_that_lands_first_of_all_behind_the_newer_one_i
     assert {row["id"]: row["name"] for row in topics.rows("shop/item")} == dict(enumerate("bbbbaa"))
 
 
+@pytest.mark.slow
 def test_an_epoch_begins_also_behind_an_offset_that_has_none_behind_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def settle(folder: Path) -> None:
             os.utime(file, (time.time() - 60,) * 2)
 
 
+@pytest.mark.slow
 def test_a_run_with_nothing_to_do_needs_no_java(folder: Path) -> None:
     for _ in range(2):
         found = command(folder, "run", "--json")
@@ -102,6 +103,7 @@ TO_DO = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", TO_DO)
 def test_what_there_is_to_do_needs_a_session(folder: Path, what: str) -> None:
     """The process finds no Java, so that it fails where it needs a session; it must not succeed."""
@@ -110,6 +112,7 @@ def test_what_there_is_to_do_needs_a_session(folder: Path, what: str) -> None:
     assert found.returncode != 0, found.stdout
 
 
+@pytest.mark.slow
 def test_a_parked_table_keeps_its_exit_code(spark: SparkSession, tmp_path: Path) -> None:
     shop = Shop(spark, tmp_path, QUALITY + "tables:\n  - {match: shop.item, schema_policy: fail}\n")
     shop.land([message("INSERT", 1, after=item(1, "pen", 1.5))])
@@ -123,6 +126,7 @@ def test_a_parked_table_keeps_its_exit_code(spark: SparkSession, tmp_path: Path)
     assert command(tmp_path, "run").returncode == 1  # it needs a session, which that process cannot start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("severity", "code"), [("warn", 0), ("error", 3)])
 def test_rules_that_fail_as_before_need_no_session(
     spark: SparkSession, tmp_path: Path, severity: str, code: int
@@ -171,6 +175,7 @@ def test_the_lakehouse_of_another_pipeline_is_refused(folder: Path) -> None:
     assert "LAKEHOUSE_TAKEN" in found.stderr or "JAVA" in found.stderr
 
 
+@pytest.mark.slow
 def test_a_table_that_nobody_knows_is_refused_at_once_where_nothing_waits(folder: Path) -> None:
     found = command(folder, "run", "--table", "shop.itme")
     assert found.returncode == 2
@@ -178,6 +183,7 @@ def test_a_table_that_nobody_knows_is_refused_at_once_where_nothing_waits(folder
     assert "(did you mean shop.item?)" in found.stderr
 
 
+@pytest.mark.slow
 def test_a_table_that_nobody_knows_is_told_before_what_waits_is_decoded(folder: Path) -> None:
     config = load_config(folder / "mainstem.yml", formats=SILVER.options())
     (folder / "landing/new.jsonl").write_text(json.dumps(message("INSERT", 9, after=item(9, "ink", 1.0))))

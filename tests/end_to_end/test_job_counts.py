@@ -57,6 +57,7 @@ def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_pat
     assert {name: count for name, count in counted.items() if count > MOST_JOBS[name]} == {}
 
 
+@pytest.mark.slow
 def test_many_rows_are_judged_without_spark_too_and_a_wrong_key_is_named(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

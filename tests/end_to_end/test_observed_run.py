@@ -15,6 +15,7 @@ from tests.framework.observability.receivers import receiver
 from tests.framework.observability.test_traces import attributes_of, spans_of
 
 
+@pytest.mark.slow
 @pytest.mark.end_to_end
 def test_a_run_tells_those_that_observe_it_what_it_did(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -103,6 +103,7 @@ def test_every_query_has_the_same_answer(spark: SparkSession, lake: Lakehouse) -
     assert answered >= 15
 
 
+@pytest.mark.slow
 def test_every_command_says_the_same(spark: SparkSession, lake: Lakehouse, config: Config) -> None:
     def said(tables: TableReader) -> tuple[Any, ...]:
         view = Reading(lake, config, tables)

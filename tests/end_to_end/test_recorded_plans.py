@@ -40,6 +40,7 @@ def shop(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return shop
 
 
+@pytest.mark.slow
 def test_large_batches_are_planned_without_a_look_at_their_changes(shop: PlannedShop) -> None:
     shop.land([message("INSERT", n, after=item(n, "pen", n / 4)) for n in range(1, 5)])
     shop.run()
@@ -61,6 +62,7 @@ def test_large_batches_are_planned_without_a_look_at_their_changes(shop: Planned
     }
 
 
+@pytest.mark.slow
 def test_late_changes_are_measured(shop: PlannedShop) -> None:
     shop.land([message("INSERT", 10, after=item(1, "pen", 1.5))])
     shop.run()
@@ -70,6 +72,7 @@ def test_late_changes_are_measured(shop: PlannedShop) -> None:
     assert sorted(shop.rows("shop/item")) == [1, 2]
 
 
+@pytest.mark.slow
 def test_changes_that_silver_gave_up_before_gold_saw_them_are_measured(shop: PlannedShop) -> None:
     shop.land(
         [message("INSERT", 1, after=item(1, "pen", 1.5)), message("INSERT", 2, after=item(2, "ink", 1.5))]
@@ -87,6 +90,7 @@ def test_changes_that_silver_gave_up_before_gold_saw_them_are_measured(shop: Pla
     assert shop.status()["tables"][0]["changes_applied"] == 3
 
 
+@pytest.mark.slow
 def test_counts_that_are_gone_and_derived_again_record_nothing(shop: PlannedShop) -> None:
     shop.land([message("INSERT", 1, after=item(1, "pen", 1.5))])
     shop.command("run", "--through", "silver")
@@ -99,6 +103,7 @@ def test_counts_that_are_gone_and_derived_again_record_nothing(shop: PlannedShop
     assert sorted(shop.rows("shop/item")) == [1, 2]
 
 
+@pytest.mark.slow
 def test_messages_that_are_refused_by_tasks_are_in_quarantine_with_their_bytes(shop: PlannedShop) -> None:
     broken = ["no message", "{}", '{"schema": 1}']
     shop.land([broken[0], message("INSERT", 1, after=item(1, "pen", 1.5)), *broken[1:]])

@@ -27,6 +27,7 @@ quality: false
 """
 
 
+@pytest.mark.slow
 def test_replicas_of_recorded_feeds_equal_the_tables(
     tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

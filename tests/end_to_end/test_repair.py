@@ -207,6 +207,7 @@ def test_replay_takes_messages_out_of_quarantine_once(
     assert (found["changes"], found["quarantined"], found["messages"]) == (2, {"not_json": 1}, 3)
 
 
+@pytest.mark.slow
 def test_messages_of_a_source_that_is_not_configured_wait_until_it_is(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:

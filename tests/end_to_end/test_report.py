@@ -79,6 +79,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     return shop
 
 
+@pytest.mark.slow
 def test_the_report_tells_what_the_tables_hold(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
     config = str(shop.folder / "mainstem.yml")
     capsys.readouterr()
@@ -133,6 +134,7 @@ def test_the_report_tells_what_the_tables_hold(shop: Shop, capsys: pytest.Captur
     assert seen._repr_html_().startswith("<iframe srcdoc=")
 
 
+@pytest.mark.slow
 def test_the_dashboard_asks_the_operational_tables_what_they_hold(shop: Shop, spark: SparkSession) -> None:
     if not shop.lake.exists(spark, STATEMENTS_TABLE):
         shop.lake.append(statements_of(shop.lake.read(spark, CHANGES_TABLE)), STATEMENTS_TABLE)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -156,6 +157,7 @@ def test_former_names_and_former_keys_of_a_table_are_looked_up(spark: SparkSessi
     assert sorted(row["n"] for row in found) == [2 * n for n in range(1_000)]
 
 
+@pytest.mark.slow
 def test_columns_and_key_columns_make_plans_longer_in_proportion(spark: SparkSession) -> None:
     rows = spark.createDataFrame([], SCHEMA)
 

@@ -38,6 +38,7 @@ def test_a_run_that_finds_nothing_landed_does_not_stand_in_the_way_of_the_next(
     assert lake.exists(spark, CHANGES_TABLE)
 
 
+@pytest.mark.slow
 def test_a_reset_holds_until_the_stream_has_begun(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_reset_holds_until_the_stream_has_begun(
     assert lake.read(spark, CHANGES_TABLE).count() == 2
 
 
+@pytest.mark.slow
 def test_a_new_checkpoint_reads_bronze_whatever_the_last_run_noted(
     spark: SparkSession, tmp_path: Path
 ) -> None:

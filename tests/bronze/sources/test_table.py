@@ -67,6 +67,7 @@ def test_headers_under_our_names_are_renamed_and_text_that_is_not_utf_8_stays_re
     )
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_growing_table_lands_once(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "raw")

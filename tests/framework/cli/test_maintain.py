@@ -50,6 +50,7 @@ def checkpoint(lake: Lakehouse, text: str) -> None:
         (folder / "0").write_text(content)
 
 
+@pytest.mark.slow
 def test_small_files_are_compacted_once_and_hold_the_same_rows(spark: SparkSession, lake: Lakehouse) -> None:
     first = maintain_table(spark, lake, MaintainedTable("bronze/messages"), 7)
     assert (first.files_before, first.is_compacted, first.note, first.has_failed) == (16, True, None, False)

@@ -58,6 +58,7 @@ def location(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> s
     return table(spark, tmp_path_factory.mktemp("rows"), 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CELLS)
 def test_cells_are_compared_as_texts(spark: SparkSession, location: str, name: str) -> None:
     rows = spark.read.format("delta").load(location)

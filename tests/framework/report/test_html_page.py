@@ -155,6 +155,7 @@ def test_the_name_of_a_table_leads_to_its_panel() -> None:
         assert expected in panel, expected
 
 
+@pytest.mark.slow
 def test_a_page_of_ten_thousand_tables_says_what_it_leaves_out() -> None:
     report = great(10_000, 2)
     page = html(report)

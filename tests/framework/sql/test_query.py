@@ -22,6 +22,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lakehouse:
     return made
 
 
+@pytest.mark.slow
 def test_a_query_reads_tables_by_every_name_and_writes_nothing(spark: SparkSession, lake: Lakehouse) -> None:
     before = {file: file.stat().st_mtime_ns for file in Path(lake.root).rglob("*")}
     query = (

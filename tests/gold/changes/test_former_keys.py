@@ -120,6 +120,7 @@ def test_a_row_is_followed_through_many_keys(
         assert found[f"c{n + 1}"] == (before, {**before, "n": str(n)})
 
 
+@pytest.mark.slow
 def test_each_key_makes_the_plan_of_spark_connect_longer_by_as_much(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +132,7 @@ def test_each_key_makes_the_plan_of_spark_connect_longer_by_as_much(
     assert many - some < 1.5 * (some - few)
 
 
+@pytest.mark.slow
 def test_few_rows_are_data_between_two_keys_on_spark_connect(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

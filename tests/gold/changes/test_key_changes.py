@@ -11,6 +11,7 @@ from gold.schema.columns import TableColumn
 from tests.gold.changes.test_former_keys import SCHEMA, change
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("is_connect", "most"),
     [(False, 0), (True, 100), (True, 0)],

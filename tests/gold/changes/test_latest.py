@@ -218,6 +218,7 @@ def compare(found: dict[tuple[int, int], Row], played: Sequence[Game]) -> None:
         pytest.fail("\n".join(lines))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("is_partial", "has_key_changes"),
     [(False, False), (False, True), (True, False), (True, True)],

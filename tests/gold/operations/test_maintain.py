@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.contracts.ddl_actions import RenameTable, TableName
@@ -12,6 +13,7 @@ from gold.operations.maintain import tables_to_maintain
 from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
 
 
+@pytest.mark.slow
 def test_what_a_renamed_table_leaves_behind_is_cleaned(spark: SparkSession, tmp_path: Path) -> None:
     """Its old files may hold a row that is forgotten."""
     gold = GoldPipeline(spark, tmp_path)

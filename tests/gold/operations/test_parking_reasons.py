@@ -59,6 +59,7 @@ def test_the_keys_of_a_gate_are_read_as_they_were_written(
     assert stored(work, state)["feed", ITEM].gate_keys == expected
 
 
+@pytest.mark.slow
 def test_forget_removes_the_keys_of_its_table_from_every_row(work: Run) -> None:
     other = replace(GATED, name=LINE)
     stored(work, OLDER)

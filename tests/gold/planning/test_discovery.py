@@ -72,6 +72,7 @@ def test_a_pattern_that_matches_no_table_is_told_with_the_nearest_one() -> None:
     assert unmatched(["shop.ordrs"], set(), "tables") == ()
 
 
+@pytest.mark.slow
 def test_a_replica_that_stays_behind_its_exclusion_is_told(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = GoldPipeline(spark, tmp_path / "p")
     pipeline.add_batch(insert("item", 1, {"id": "1"}), insert("t", 2, {"id": "1"}))
@@ -84,6 +85,7 @@ def test_a_replica_that_stays_behind_its_exclusion_is_told(spark: SparkSession, 
     assert run_gold(spark, pipeline.lake, pipeline.config, "run").notes == (told,)
 
 
+@pytest.mark.slow
 def test_keys_that_have_no_effect_are_told(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = GoldPipeline(spark, tmp_path / "p", "  - {match: 'db.*', keys: [n]}\n")
     pipeline.add_batch(insert("item", 1, {"id": "1", "n": "1"}), insert("t", 2, {"n": "1"}, keys=None))

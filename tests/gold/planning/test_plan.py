@@ -213,6 +213,7 @@ def layout(plan: Plan | None) -> tuple[str | None, tuple[str, ...], Mapping[str,
     return plan.rebuild and str(plan.rebuild), plan.layout.keys, {c.name: c.type for c in plan.layout.columns}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("feed", "configured", "expected"),
     [

@@ -186,6 +186,7 @@ def expected(source: Source) -> list[dict[str, object]]:
     ]
 
 
+@pytest.mark.slow
 def test_tables_follow_their_statements_whenever_they_arrive(spark: SparkSession, tmp_path: Path) -> None:
     count, batches = (40, 4) if IS_LARGE else (1, 2)
     sources = {f"t{number}": Source(f"{SEED} whole {number}").play(4 + number % 6) for number in range(count)}

@@ -290,6 +290,7 @@ if not IS_LARGE:
     }
 
 
+@pytest.mark.slow
 def test_tables_end_as_they_should_in_batches_and_rebuilt(spark: SparkSession, tmp_path: Path) -> None:
     rules = "".join(f"  - {{match: db.{name}, {case.rule}}}\n" for name, case in CASES.items() if case.rule)
     gold = GoldPipeline(spark, tmp_path, rules)

@@ -166,6 +166,7 @@ def lacks(gold: GoldPipeline) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_cells_are_listed_again_with_the_new_name_of_their_table(spark: SparkSession, tmp_path: Path) -> None:
     """The replica with the old name stays, and so do its rows of the list."""
     gold = GoldPipeline(spark, tmp_path)
@@ -185,6 +186,7 @@ def test_cells_are_listed_again_with_the_new_name_of_their_table(spark: SparkSes
     assert listed(gold) == both[1:]
 
 
+@pytest.mark.slow
 def test_changes_without_their_key_are_listed_where_every_column_is_text(
     spark: SparkSession, tmp_path: Path
 ) -> None:

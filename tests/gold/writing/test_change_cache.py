@@ -33,6 +33,7 @@ from tests.gold.silver_builder import (
 STRANGE = row(1, text="it's 数 \x00 \u2028 🙂", empty="", nothing=None, large="1" + "0" * 400)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_cache")
 def test_changes_are_cached_as_they_are_within_limits(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -73,6 +74,7 @@ def _tasks(gold: GoldPipeline) -> dict[str, Task]:
     return {task.name.table: task for task in all_tasks(Run(gold.spark, gold.lake, gold.config, "test"))}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_cache")
 def test_the_new_changes_alone_are_cached_where_all_are_many(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -117,6 +119,7 @@ def test_the_new_changes_alone_are_cached_where_all_are_many(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_cache")
 def test_small_tables_are_cached_beside_large_ones_and_together_have_a_limit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -151,6 +154,7 @@ def test_small_tables_are_cached_beside_large_ones_and_together_have_a_limit(
     assert cache_changes(spark, gold.lake, list(tasks.values())) is None
 
 
+@pytest.mark.slow
 def test_the_new_changes_of_a_larger_table_are_read_from_their_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def bounds(monkeypatch: pytest.MonkeyPatch) -> list[Bounds]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_cache")
 def test_each_merge_names_the_keys_between_which_its_changes_are(
     spark: SparkSession, tmp_path: Path, bounds: list[Bounds]
@@ -55,6 +56,7 @@ def test_each_merge_names_the_keys_between_which_its_changes_are(
     assert [(one["id"], one.get("n")) for one in gold.rows("u")] == [("b", None), ("it's", 5)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_cache")
 @pytest.mark.parametrize(
     ("change", "rows"),
@@ -78,6 +80,7 @@ def test_a_merge_whose_keys_are_not_sure_names_none(
     assert [one.get("id") for one in gold.rows("t")] == rows
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("with_cache")
 def test_files_that_cannot_have_the_keys_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
     gold = GoldPipeline(spark, tmp_path)

@@ -117,6 +117,7 @@ def test_what_is_forgotten_or_maintained_is_in_no_file(spark: SparkSession, tmp_
     assert [one["id"] for one in gold.rows("t")] == [1, 3, 4]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize(
     ("properties", "is_marked"),
@@ -141,6 +142,7 @@ def test_a_table_without_marks_is_merged_as_it_is(
     assert gold.rows("t") == [{"id": 1, "name": "b"}]
 
 
+@pytest.mark.slow
 def test_a_small_table_needs_no_new_reader(spark: SparkSession, tmp_path: Path) -> None:
     gold = GoldPipeline(spark, tmp_path)
     for number in (1, 2):
@@ -158,6 +160,7 @@ def priced(number: int, at: int, price: str, **more: Any) -> ChangeSpec:
     return insert("t", at, row(number, price=price), **PRICED, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "is_known"),
     [
@@ -193,6 +196,7 @@ def test_faults_are_looked_for_once_in_the_rows_of_a_merge(
     assert gold.rows("t")[-1]["id"] == 2
 
 
+@pytest.mark.slow
 def test_rows_that_an_executor_has_lost_are_computed_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,7 @@ def batches_of_stream(spark: SparkSession, lake: Lakehouse, folder: Path) -> lis
     return found
 
 
+@pytest.mark.slow
 def test_the_files_of_a_batch_are_those_that_it_reads(spark: SparkSession, tmp_path: Path) -> None:
     if is_connect(spark):
         pytest.skip("on Spark Connect only Spark reads files")

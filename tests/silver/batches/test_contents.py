@@ -188,6 +188,7 @@ def by_group(contents: Contents) -> dict[tuple[object, ...], dict[str, object]]:
     return groups
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_summaries_of_arrow_batches_say_what_a_look_at_all_rows_says(
     spark: SparkSession, tmp_path: Path, seed: int

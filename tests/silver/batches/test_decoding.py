@@ -52,6 +52,7 @@ def changes(pipeline: Pipeline) -> list[str]:
     return sorted(row["after"]["id"] for row in rows.collect())
 
 
+@pytest.mark.slow
 def test_each_batch_of_the_stream_is_read_by_its_tasks(pipeline: Pipeline, read: list[int]) -> None:
     for part, count in enumerate((30, 20)):
         pipeline.land(count)
@@ -62,6 +63,7 @@ def test_each_batch_of_the_stream_is_read_by_its_tasks(pipeline: Pipeline, read:
     assert changes(pipeline) == sorted(map(str, range(50)))
 
 
+@pytest.mark.slow
 def test_messages_that_are_gone_from_their_file_are_not_read(pipeline: Pipeline, read: list[int]) -> None:
     """A deletion vector marks them; the file still has them."""
     pipeline.land(30)
@@ -75,6 +77,7 @@ def test_messages_that_are_gone_from_their_file_are_not_read(pipeline: Pipeline,
     assert len(changes(pipeline)) == 29
 
 
+@pytest.mark.slow
 def test_messages_of_a_source_that_is_not_configured_are_not_decoded(
     pipeline: Pipeline, read: list[int]
 ) -> None:

@@ -74,6 +74,7 @@ def statement(kind: str, start: int) -> list[Row]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "largest"), [("keyed", 2), ("record", 4), ("moves", 2), ("chain", 2 * ROWS)]
 )

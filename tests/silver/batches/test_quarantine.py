@@ -42,6 +42,7 @@ def stored(pipeline: Pipeline) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in rows.collect())
 
 
+@pytest.mark.slow
 def test_files_of_new_messages_become_files_of_the_table(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +71,7 @@ def test_files_of_new_messages_become_files_of_the_table(
     assert times.count() == 6
 
 
+@pytest.mark.slow
 def test_a_run_that_dies_behind_them_stores_no_message_twice(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +90,7 @@ def test_a_run_that_dies_behind_them_stores_no_message_twice(
     assert len(stored(pipeline)) == 3
 
 
+@pytest.mark.slow
 def test_messages_that_are_there_already_are_merged(pipeline: Pipeline) -> None:
     land_bad(pipeline, "a.txt", 3)
     SILVER.run(pipeline.work)

@@ -64,6 +64,7 @@ def test_lower_positions_that_happened_later_are_a_reset(spark: SparkSession) ->
     ]
 
 
+@pytest.mark.slow
 def test_a_table_that_is_excluded_shows_a_reset_too(spark: SparkSession) -> None:
     """It may be the only one of its source, and be included later: then its two lives must not be one."""
     excluded = [change(1, "011.0217", 60, kind="excluded"), change(2, "011.0218", 61, kind="excluded")]
@@ -87,6 +88,7 @@ def test_late_changes_snapshot_rows_and_other_tables_are_none(spark: SparkSessio
     assert stops(spark, [late, copied, read, other], AFTER_100) == []
 
 
+@pytest.mark.slow
 def test_a_new_server_that_stays_is_a_reset_whatever_its_position(spark: SparkSession) -> None:
     """The example of the table has reached position 100 at noon, written by server one."""
     assert stops(spark, [change(1, "011.03101", 1, server="two")], AFTER_100) == [("t", 1, "server_changed")]
@@ -110,6 +112,7 @@ def test_another_server_is_a_reset_where_positions_do_not_go_on(spark: SparkSess
     assert stops(spark, [change(1, "012.011", 90, server="two")], AFTER_100) == []
 
 
+@pytest.mark.slow
 def test_servers_that_write_one_log_in_turn_are_none(spark: SparkSession) -> None:
     """Two primaries, with turns inside a batch and turns of several batches; each batch is a source here."""
     inside = [change(n, f"011.03{100 + n}", n, server=("one", "two")[n % 2]) for n in range(1, 40)]
@@ -127,6 +130,7 @@ def test_servers_that_write_one_log_in_turn_are_none(spark: SparkSession) -> Non
     assert find_stop_points(*frames, waits) == []
 
 
+@pytest.mark.slow
 def test_a_reset_amid_turns_stops_where_positions_fall(spark: SparkSession) -> None:
     turns = [change(n, f"011.03{100 + n}", n, server=("one", "two")[n % 2]) for n in range(1, 10)]
     again = [change(n, f"011.02{n}", n, server=("one", "two")[n % 2]) for n in range(10, 20)]
@@ -141,6 +145,7 @@ def test_a_reset_amid_turns_stops_where_positions_fall(spark: SparkSession) -> N
     assert [(stop.topic, stop.offset) for stop in found] == [("t", 10)]
 
 
+@pytest.mark.slow
 def test_turns_in_a_partition_that_lags_behind_are_none(spark: SparkSession) -> None:
     """Another partition of the table, or another table, has come further; its changes are not older."""
     both = ("feed", "shop", None, "item", "011.03100", NOON, "one", ["one", "two"])

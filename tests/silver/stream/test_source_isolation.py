@@ -83,6 +83,7 @@ def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
     assert outcomes() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3, 4)]
 
 
+@pytest.mark.slow
 def test_messages_of_a_batch_that_failed_do_not_move_their_partition(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
