@@ -51,10 +51,16 @@ def row_groups(files: Iterable[str], columns: Iterable[str]) -> list[RowGroup] |
 
 def shares_of(groups: Sequence[RowGroup], count: int) -> list[list[RowGroup]]:
     """The row groups in up to so many shares of about the same size, each of neighbours; none is empty."""
-    ends = list(accumulate(max(group.size, 1) for group in groups))
-    cuts = [bisect.bisect_left(ends, ends[-1] * number / count) for number in range(1, count)] if ends else []
-    places = [0, *(cut + 1 for cut in cuts), len(groups)]
+    ends = [0, *accumulate(max(group.size, 1) for group in groups)]
+    places = [_nearest(ends, ends[-1] * number // count) for number in range(count + 1)]
     return [list(groups[start:end]) for start, end in pairwise(places) if start < end]
+
+
+def _nearest(ends: Sequence[int], wanted: int) -> int:
+    """The place of the end that is nearest to the one that is wanted; `ends` rise."""
+    place = bisect.bisect_left(ends, wanted)
+    is_before_nearer = place and wanted - ends[place - 1] < ends[place] - wanted
+    return place - 1 if is_before_nearer else place
 
 
 def read_row_groups(
