@@ -10,7 +10,7 @@ import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.spark.session import local_settings, start_local, stop_session
+from framework.spark.session import is_connect, local_settings, start_local, stop_session
 
 # A busy machine is slow, not wrong.
 hypothesis.settings.register_profile("mainstem", deadline=None)
@@ -42,3 +42,10 @@ def spark() -> Iterator[SparkSession]:
     session = start_local(settings)
     yield session
     stop_session(session)
+
+
+@pytest.fixture
+def one_disk(spark: SparkSession) -> None:
+    """Tasks and this process see the same folders: else Spark alone reads and writes files."""
+    if is_connect(spark):
+        pytest.skip("on Spark Connect only Spark reads and writes files")

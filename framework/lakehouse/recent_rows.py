@@ -5,9 +5,9 @@ They tell where its newest rows are, which are read here, and where it can have 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,6 +19,8 @@ from framework.lakehouse.newest_tables import is_read_locally
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+_Answer = TypeVar("_Answer")
 
 
 def rows_above(
@@ -37,12 +39,7 @@ def rows_above(
         The rows; None where Spark must read them: the files have more rows or bytes than that, or are not
         read in this process, or lack a column or their statistics.
     """
-    if lake.added or not is_read_locally(lake):
-        return None
-    try:
-        return _rows_above(lake.location(table), least, schema, most)
-    except Exception:  # Spark says what is wrong, if anything is
-        return None
+    return _told(lake, lambda: _rows_above(lake.location(table), least, schema, most), None)
 
 
 def files_above(lake: Lakehouse, table: str, least: tuple[str, int]) -> list[DataFile] | None:
@@ -56,12 +53,7 @@ def files_above(lake: Lakehouse, table: str, least: tuple[str, int]) -> list[Dat
     Returns:
         The files; None where only Spark can tell.
     """
-    if lake.added or not is_read_locally(lake):
-        return None
-    try:
-        return _files_above(lake.location(table), least)
-    except Exception:  # Spark says what is wrong, if anything is
-        return None
+    return _told(lake, lambda: _files_above(lake.location(table), least), None)
 
 
 def has_none_between(lake: Lakehouse, table: str, ends: Mapping[str, tuple[object, object]]) -> bool:
@@ -69,25 +61,34 @@ def has_none_between(lake: Lakehouse, table: str, ends: Mapping[str, tuple[objec
 
     False where the statistics of its files do not show it, or are not read in this process.
     """
-    if lake.added or not is_read_locally(lake):
-        return False
-    try:
-        from framework.lakehouse.local_reader import open_plain  # the package takes long to load
+    return _told(lake, lambda: _has_none_between(lake.location(table), ends), False)
 
-        names = [f"{end}.{name}" for name in ends for end in ("min", "max")]
-        actions = pa.table(open_plain(lake.location(table)).get_add_actions(flatten=True))
-        if not actions.num_rows:
-            return True
-        files = actions.select(names).to_pylist()
-        return not any(
-            all(
-                _may_be_between(file[f"min.{name}"], file[f"max.{name}"], *between)
-                for name, between in ends.items()
-            )
-            for file in files
+
+def _told(lake: Lakehouse, tell: Callable[[], _Answer], otherwise: _Answer) -> _Answer:
+    """What this process can tell of a table; `otherwise` where it does not read the tables, or fails."""
+    if lake.added or not is_read_locally(lake):
+        return otherwise
+    try:
+        return tell()
+    except Exception:  # Spark is asked then, and says what is wrong, if anything is
+        return otherwise
+
+
+def _has_none_between(location: str, ends: Mapping[str, tuple[object, object]]) -> bool:
+    from framework.lakehouse.local_reader import open_plain  # the package takes long to load
+
+    names = [f"{end}.{name}" for name in ends for end in ("min", "max")]
+    actions = pa.table(open_plain(location).get_add_actions(flatten=True))
+    if not actions.num_rows:
+        return True
+    files = actions.select(names).to_pylist()
+    return not any(
+        all(
+            _may_be_between(file[f"min.{name}"], file[f"max.{name}"], *between)
+            for name, between in ends.items()
         )
-    except Exception:  # Spark says what is wrong, if anything is
-        return False
+        for file in files
+    )
 
 
 def _may_be_between(lowest: Any, highest: Any, low: Any, high: Any) -> bool:

@@ -37,7 +37,9 @@ def table_key(
         is_left_out = settings.schema_policy is SchemaPolicy.IGNORE and _is_shown(
             missing[0], profile, namings
         )
-        raise (_left_out if is_left_out else _missing)(task, missing[0], names, is_configured)
+        if is_left_out:
+            raise _left_out(task, missing[0], is_configured=is_configured)
+        raise _missing(task, missing[0], names, is_configured=is_configured)
     return keys if not missing else ()
 
 
@@ -46,7 +48,7 @@ def _is_shown(column: str, profile: Profile, namings: Sequence[ColumnNaming]) ->
     return any(namings[naming].current_name(name) == column for naming, name in profile.evidence)
 
 
-def _left_out(task: Task, column: str, names: Collection[str], is_configured: bool) -> MainstemError:
+def _left_out(task: Task, column: str, *, is_configured: bool) -> MainstemError:
     whose = "tables.keys names" if is_configured else "the feed names"
     return MainstemError(
         "KEY_COLUMN_MISSING",
@@ -56,7 +58,7 @@ def _left_out(task: Task, column: str, names: Collection[str], is_configured: bo
     )
 
 
-def _missing(task: Task, column: str, names: Collection[str], is_configured: bool) -> MainstemError:
+def _missing(task: Task, column: str, names: Collection[str], *, is_configured: bool) -> MainstemError:
     known = ", ".join(sorted(names)[:20])
     if is_configured:
         found, where = f"no row has the configured key column {column!r}", "tables.keys"

@@ -56,8 +56,8 @@ class BatchExtent:
     the configuration does not name. `offset_ranges` are the ranges of partitions whose coordinates may
     repeat. `stops` are places where the coordinates show that a topic was created again. `is_last` is false
     where more messages of the same backlog follow in a later batch: until they are read, no half is released.
-    `size` is how many bytes they have; None where that was not measured. `files` are the files of bronze of
-    which the messages are all rows, as URLs; empty where that is not known.
+    `size` is how many bytes they have; None where that was not measured. `groups` are the row groups of
+    bronze of which the messages are all rows; none where that is not known.
     """
 
     messages: int
@@ -67,7 +67,7 @@ class BatchExtent:
     stops: tuple[StopPoint, ...] = ()
     is_last: bool = True
     size: int | None = None
-    files: tuple[str, ...] = ()
+    groups: tuple[RowGroup, ...] = ()
 
 
 def batch_extent(messages: DataFrame, config: Config, files: Sequence[str] | None = None) -> BatchExtent:
@@ -80,7 +80,8 @@ def batch_extent(messages: DataFrame, config: Config, files: Sequence[str] | Non
         config: The configuration.
         files: The files of this machine of which they are all rows, as URLs; None where that is not known.
     """
-    if files is not None and (measured := _extent_of_files(files, config)) is not None:
+    groups = None if files is None else row_groups(files, MESSAGES.names)
+    if groups is not None and (measured := _extent_of(groups, config)) is not None:
         return measured
     is_small = _planned_bytes(messages) <= _SMALL_FILES
     size = F.sum(message_bytes()) if is_small else F.lit(None).cast("bigint")
@@ -100,14 +101,13 @@ def batch_extent(messages: DataFrame, config: Config, files: Sequence[str] | Non
         tuple(sorted({row["source"] for row in rows} - set(config.sources))),
         tuple(OffsetRange(*row[:3], *row[3 + len(counts) :]) for row in placed),
         size=sum(row["size"] or 0 for row in known) if is_small else None,
-        files=tuple(files or ()),
+        groups=tuple(groups or ()),
     )
 
 
-def _extent_of_files(files: Sequence[str], config: Config) -> BatchExtent | None:
-    """The extent of all rows of these files; None where this process cannot read them, or not so many."""
-    groups = row_groups(files, MESSAGES.names)
-    if groups is None or sum(group.rows for group in groups) > _MOST_ROWS:
+def _extent_of(groups: Sequence[RowGroup], config: Config) -> BatchExtent | None:
+    """The extent of all rows of row groups; None where this process cannot read them, or not so many."""
+    if sum(group.rows for group in groups) > _MOST_ROWS:
         return None
     if not groups:
         return BatchExtent(0, None)
@@ -128,7 +128,7 @@ def _extent_of_files(files: Sequence[str], config: Config) -> BatchExtent | None
         tuple(sorted(others)),
         _ranges(rows, repeatable) if repeatable else (),
         size=None if others else size,
-        files=tuple(files),
+        groups=tuple(groups),
     )
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.lakehouse.parquet_files import read_parquet
-from framework.lakehouse.row_groups import RowGroup, read_row_groups, row_groups, shares_of
+from framework.lakehouse.row_groups import RowGroup, read_row_groups, shares_of
 from framework.lakehouse.task_files import counted, is_shared, local_cores
 from framework.spark.local_frame import local_frame
 from silver.batches import encodings
@@ -44,8 +44,6 @@ _AT_ONCE = 5_000
 """The messages of an Arrow batch; halves of an update that are in the same one are paired at once."""
 _SMALL_TASK, _LARGE_TASK = 8 * 1024 * 1024, 128 * 1024 * 1024
 """A task decodes at least, and about at most, so many bytes of messages; to begin one takes 0.1 s or more."""
-_MOST_FILES = 1_000
-"""The footers of more files would take this process too long."""
 _Decode = Callable[[], tuple[DataFrame, Contents]]
 
 
@@ -121,7 +119,7 @@ def _into_files(
             return stored.drop("summary"), read_contents(stored)
         write = into_parquet(decoder, _rows(place), batch)
         groups = _groups_of(messages, state, arrived)
-        if groups is None:
+        if not groups:
             contents = _file_rows(place, for_arrow(messages), write)
         else:
             shares = _shares(spark, groups)
@@ -135,18 +133,14 @@ def _into_files(
     return decode_now
 
 
-def _groups_of(messages: DataFrame, state: RunState, arrived: BatchExtent) -> list[RowGroup] | None:
-    """The row groups with the messages of a batch; None where Spark reads them.
+def _groups_of(messages: DataFrame, state: RunState, arrived: BatchExtent) -> Sequence[RowGroup]:
+    """The row groups with the messages of a batch; none where Spark reads them.
 
     That is so unless the row groups have exactly these messages, and each one has the epoch of its source.
     """
     is_plain = not arrived.others and not sources_with_epochs(state.epoch_history(messages.sparkSession))
-    if not is_plain or not 0 < len(arrived.files) <= _MOST_FILES:
-        return None
-    groups = row_groups(arrived.files, _COLUMNS)
-    if groups is None or sum(group.rows for group in groups) != arrived.messages:
-        return None
-    return groups
+    are_all = sum(group.rows for group in arrived.groups) == arrived.messages
+    return arrived.groups if is_plain and are_all else ()
 
 
 def _shares(spark: SparkSession, groups: Sequence[RowGroup]) -> list[list[RowGroup]]:
@@ -251,7 +245,7 @@ def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode
     if size > FEW_BYTES:
         return None
     groups = _groups_of(messages, state, arrived)
-    if groups is None:
+    if not groups:
         few = messages.toArrow().combine_chunks()
     else:
         epochs = state.source_epochs(messages.sparkSession).configured

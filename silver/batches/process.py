@@ -77,7 +77,7 @@ def process_batch(
     tune_for_rows(spark, found.messages)
     looked_at = overlaps_in_batch(spark, state, found)
     if looked_at:  # then what a message is depends on others
-        found = replace(found, files=())
+        found = replace(found, groups=())
     known = identify(known, state.lake, state.source_epochs(spark), looked_at)
     anew = find_restarts(known, state.lake, state.source_epochs(spark)) if looked_at else []
     counts: list[Row] = []

@@ -25,7 +25,6 @@ from framework.lakehouse import file_commits
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.lakehouse.task_files import RowGroups
 from framework.pipeline.progress import Progress
-from framework.spark.session import is_connect
 from silver.layer import LAYER as SILVER
 from tests.bronze.conftest import run_source
 from tests.jobs import jobs
@@ -34,13 +33,6 @@ Drop = Callable[..., Path]
 Landed = Callable[..., list[tuple[object, ...]]]
 WAYS = ("spark", "tasks", "process")
 COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers", "file", "line")
-
-
-@pytest.fixture
-def one_disk(spark: SparkSession) -> None:
-    """Tasks and this process see the same folders: else there is one way only, which other tests take."""
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark writes files")
 
 
 @pytest.fixture(params=WAYS)

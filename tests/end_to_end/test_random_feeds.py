@@ -29,7 +29,7 @@ from bronze.sources import files
 from framework.config.model import Config, load_config
 from framework.contracts.seed import TOPIC
 from framework.errors import MainstemError
-from framework.lakehouse import deletion_vectors, newest_tables
+from framework.lakehouse import deletion_vectors, newest_tables, scanned_files
 from framework.lakehouse.lakehouse import Lakehouse, read_table
 from framework.pipeline.layer import LayerReport, Run
 from framework.spark.no_session import SessionNeeded, no_session
@@ -170,7 +170,7 @@ class Pipeline:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(decoding, "FEW_MESSAGES", self.sizes.choice((0, 60, decoding.FEW_MESSAGES)))
             patch.setattr(change_cache, "_FEW_FILES", self.sizes.choice((0, change_cache._FEW_FILES)))
-            patch.setattr(decoding, "_MOST_FILES", self.sizes.choice((0, decoding._MOST_FILES)))
+            patch.setattr(scanned_files, "_MOST_FILES", self.sizes.choice((0, scanned_files._MOST_FILES)))
             patch.setattr(decoding, "_SMALL_TASK", self.sizes.choice((1, decoding._SMALL_TASK)))
             patch.setattr(process, "SMALL_ROWS", self.sizes.choice((0, 60, SMALL_ROWS)))
             patch.setattr(

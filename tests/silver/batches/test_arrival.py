@@ -19,7 +19,6 @@ from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.scanned_files import scanned_files
-from framework.spark.session import is_connect
 from silver.batches import arrival
 from silver.batches.arrival import BatchExtent, batch_extent
 from silver.layer import LAYER
@@ -88,15 +87,14 @@ def written(spark: SparkSession, folder: Path, rows: list[tuple[Any, ...]]) -> t
 
 def as_compared(found: BatchExtent) -> BatchExtent:
     ranges = sorted(found.offset_ranges, key=lambda span: (span.source, span.topic, span.partition))
-    return replace(found, offset_ranges=tuple(ranges), files=())
+    return replace(found, offset_ranges=tuple(ranges), groups=())
 
 
 @pytest.mark.parametrize("names", [("dumped", "plain"), ("plain",), ("dumped", "plain", "gone")])
+@pytest.mark.usefixtures("one_disk")
 def test_the_extent_of_files_is_that_of_their_rows(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark reads files")
     monkeypatch.setattr(arrival, "_FEW_AT_ONCE", 3)
     monkeypatch.setattr(arrival, "_AT_ONCE", 7)
     settings = config(
@@ -107,7 +105,7 @@ def test_the_extent_of_files_is_that_of_their_rows(
     for number in range(8):
         rows, files = written(spark, tmp_path / f"{number} [b]%20é", drawn_messages(random))
         by_spark, by_files = batch_extent(rows, settings), batch_extent(rows, settings, files)
-        assert by_files.files == tuple(files)
+        assert [Path(group.path).as_uri() for group in by_files.groups] == files
         if by_files.others:  # rows of other sources are not counted with them
             by_spark = replace(by_spark, size=None)
         assert as_compared(by_files) == as_compared(by_spark)
@@ -115,11 +113,10 @@ def test_the_extent_of_files_is_that_of_their_rows(
     assert len(sizes - {None}) > 1 or "gone" not in names
 
 
+@pytest.mark.usefixtures("one_disk")
 def test_files_that_are_gone_or_many_are_left_to_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark reads files")
     settings = config(tmp_path, plain=FILES)
     rows, files = written(spark, tmp_path / "a", [message("plain", "t", 0, number) for number in range(5)])
     assert batch_extent(rows, settings, [*files, f"{files[0]}.gone"]).messages == 5
@@ -142,9 +139,8 @@ def batches_of_stream(spark: SparkSession, lake: Lakehouse, folder: Path) -> lis
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_disk")
 def test_the_files_of_a_batch_are_those_that_it_reads(spark: SparkSession, tmp_path: Path) -> None:
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark reads files")
     lake = Lakehouse(str(tmp_path / "a [b]{c}"))
     lake.create(spark, MESSAGES_TABLE, MESSAGES)
     rows = [message("plain", "t", 0, number) for number in range(9)]

@@ -15,7 +15,6 @@ from bronze.layer import LAYER as BRONZE
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.row_groups import RowGroup
-from framework.spark.session import is_connect
 from silver.batches import decoding
 from silver.batches.decoding import for_arrow
 from silver.layer import LAYER as SILVER
@@ -25,10 +24,10 @@ _reading = decoding._reading
 
 
 @pytest.fixture
-def pipeline(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+def pipeline(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_disk: None
+) -> Pipeline:
     """A pipeline whose tasks decode also few messages, a row group each; its folder has an odd name."""
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark reads files")
     monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
     monkeypatch.setattr(decoding, "_SMALL_TASK", 1)
     return Pipeline(spark, tmp_path / "a [b]{c}%20é", tables=2)

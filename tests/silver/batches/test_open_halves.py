@@ -13,7 +13,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
-from framework.spark.session import is_connect
 from silver.batches import changes_table, decoding, process
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 
@@ -60,11 +59,10 @@ def found_in(shop: Shop) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.usefixtures("one_disk")
 def test_open_halves_meet_the_same_fate_in_files_and_in_copies(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark writes files")
     monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
     shops = {}
     for way in ("filed", "copied"):
@@ -94,11 +92,10 @@ def test_open_halves_meet_the_same_fate_in_files_and_in_copies(
 
 
 @pytest.mark.parametrize("is_before", [True, False])
+@pytest.mark.usefixtures("one_disk")
 def test_a_half_at_the_end_of_a_large_batch_waits_for_the_other_one(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_before: bool
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark writes files")
     monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
     monkeypatch.setattr(process, "SMALL_ROWS", 0)
     shop = Shop(spark, tmp_path)

@@ -12,7 +12,6 @@ from bronze.layer import LAYER as BRONZE
 from framework.contracts.table_names import QUARANTINE_TABLE
 from framework.lakehouse.lakehouse import sql_name
 from framework.lakehouse.merge import Merge
-from framework.spark.session import is_connect
 from silver.batches import decoding, process
 from silver.layer import LAYER as SILVER
 from tests.benchmarks.whole_goals import Pipeline
@@ -21,10 +20,10 @@ COLUMNS = ("topic", "offset", "ordinal", "reason", "CAST(value AS string)", "bat
 
 
 @pytest.fixture
-def pipeline(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+def pipeline(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_disk: None
+) -> Pipeline:
     """A pipeline whose tasks write files, also for few messages."""
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark writes files")
     monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
     monkeypatch.setattr(process, "SMALL_ROWS", 0)
     return Pipeline(spark, tmp_path / "pipeline")

@@ -16,7 +16,6 @@ from framework.lakehouse import task_files
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.task_files import RowGroups
 from framework.pipeline.layer import Run
-from framework.spark.session import is_connect
 from silver.batches import decoding, process, staged_files
 from silver.layer import LAYER as SILVER
 from tests.benchmarks.whole_goals import Pipeline
@@ -45,11 +44,10 @@ def changes_of(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_disk")
 def test_all_ways_to_stage_lead_to_the_same_changes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("on Spark Connect only Spark writes files")
     ways = {"spark": (False, True), "tasks": (True, True), "taken": (True, False)}
     found = [
         changes_of(spark, tmp_path / name, monkeypatch, has_one_disk=one_disk, is_copied=is_copied)
