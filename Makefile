@@ -19,6 +19,8 @@ READY := .venv/.ready
 export UV_PROJECT_ENVIRONMENT := .venv
 unexport VIRTUAL_ENV
 unexport PYTHONPATH
+# or each process of the tests compiles all that it imports
+unexport PYTHONDONTWRITEBYTECODE
 
 FORMATS := $(filter-out __init__,$(basename $(notdir $(wildcard silver/formats/*.py))))
 CELLS := $(MATRIX:%=test-matrix-%)

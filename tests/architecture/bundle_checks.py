@@ -7,6 +7,7 @@ import importlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 from zoneinfo import available_timezones
@@ -16,6 +17,7 @@ from databricks.bundles.jobs import Job
 from databricks.bundles.schemas import Schema
 from databricks.bundles.volumes import Volume
 
+from framework.cli.options import Options
 from framework.cli.parser import read_options
 from framework.errors import ConfigurationError
 from tests.architecture.bundle import BUNDLE, Bundle, computed_id, loaded
@@ -307,7 +309,7 @@ def command_problems(bundle: Bundle) -> Iterator[str]:
         if "python_wheel_task" not in task:
             continue
         try:
-            options = read_options(arguments(job, task))
+            options = _options(tuple(arguments(job, task)))
         except ConfigurationError as error:
             yield f"{task['task_key']}: {error.where}: {error.found}"
             continue
@@ -318,6 +320,11 @@ def command_problems(bundle: Bundle) -> Iterator[str]:
             yield f"{task['task_key']}: asks for a help, and does nothing"
         elif not options.config.startswith(("/Volumes/", "/Workspace/")):
             yield f"{task['task_key']}: a job does not reach {options.config}"
+
+
+@lru_cache
+def _options(given: tuple[str, ...]) -> Options | int:
+    return read_options(given)
 
 
 def arguments(job: Mapping[str, Any], task: Mapping[str, Any], table: str = "shop.orders") -> list[str]:

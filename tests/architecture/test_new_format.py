@@ -116,6 +116,7 @@ def output_of(project: Path, *command: str) -> str:
     return run.stdout
 
 
+@pytest.mark.slow
 def test_the_generic_tests_hold_for_the_new_formats(project: Path) -> None:
     tests = (
         "tests/silver/formats/test_fixtures.py",

@@ -97,7 +97,7 @@ def of(document: Any, path: tuple[Any, ...]) -> Any:
 
 
 @pytest.mark.usefixtures("little_free")
-@pytest.mark.parametrize("size", [100, 400])
+@pytest.mark.parametrize("size", [100, 250])
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_a_long_text_in_each_member_of_a_message_of_many_rows(name: str, size: int) -> None:
     good = sample_of(name)
