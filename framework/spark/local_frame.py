@@ -28,6 +28,12 @@ def local_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str 
     return spark.createDataFrame(arrow_rows(rows, kinds), kinds)
 
 
+def arrow_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    """The rows of a table of Arrow, which has these columns, as a frame."""
+    # Spark makes no frame of a table without a chunk, as one without rows may be
+    return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
+
+
 def arrow_rows(rows: Iterable[Sequence[Any]], schema: StructType) -> pa.Table:
     """The rows as a table of Arrow, in the same way."""
     import pyarrow as pa

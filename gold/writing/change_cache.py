@@ -16,6 +16,7 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.recent_rows import files_above, rows_above
 from framework.lakehouse.sorted_rows import rows_by
+from framework.spark.local_frame import arrow_frame
 from gold.changes.few_changes import TableChanges, row_changes
 from gold.planning.knowledge import CachedChanges, table_names
 from gold.planning.task import Task
@@ -103,7 +104,7 @@ def changes_of(
     if cached is None or cached.since > since or not cached.covers(task):
         changes = lake.read(spark, CHANGES_TABLE)
     else:
-        changes = _frame_of(spark, cached.of(task))
+        changes = arrow_frame(spark, cached.of(task), CHANGES)
     return changes.where(F.col("batch") <= task.top)
 
 
@@ -131,10 +132,5 @@ def table_changes_of(
         frame,
         [change for change in few if change.batch > applied],
         applied,
-        _frame_of(spark, new).where(F.col("batch") <= task.top),
+        arrow_frame(spark, new, CHANGES).where(F.col("batch") <= task.top),
     )
-
-
-def _frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    # without a row, the filtered table has no chunk, and Spark makes no frame of it
-    return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), CHANGES)

@@ -13,12 +13,17 @@ from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE, STATEM
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.file_commits import Commit, commit_files
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.lakehouse.recent_rows import rows_above
 from framework.spark.columns import with_one_of
+from framework.spark.local_frame import arrow_frame
 
 CHANGES_PROPERTIES = {
     "delta.dataSkippingStatsColumns": "batch,source,kind,database,schema,table,sequence,event_time,change_id,"
     "topic,partition,offset"
 }
+
+_FEW_ROWS, _FEW_BYTES = 20_000, 16 * 1024 * 1024
+"""Up to this number of rows and bytes, the newest changes are read in this process."""
 
 
 def append_files(spark: SparkSession, lake: Lakehouse, files: Sequence[str], commit: Commit) -> bool:
@@ -52,6 +57,14 @@ def schemas_of(staged: DataFrame, ids: Collection[str], batch: int) -> DataFrame
         .agg(F.first("columns").alias("columns"))
         .select("schema_id", columns.alias("columns"), F.lit(batch).cast("long").alias("batch"))
     )
+
+
+def changes_since(spark: SparkSession, lake: Lakehouse, batch: int) -> DataFrame:
+    """The rows of a batch and of those after it. Few are read now, not by each query of the frame."""
+    few = rows_above(lake, CHANGES_TABLE, ("batch", batch - 1), CHANGES, (_FEW_ROWS, _FEW_BYTES))
+    if few is not None and few.nbytes <= _FEW_BYTES:
+        return arrow_frame(spark, few, CHANGES)
+    return lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("batch") >= batch)
 
 
 _OF_ROWS = ("before", "after", "partial", "half", "paired_with")

@@ -354,7 +354,7 @@ def derive(
         The counts of the batch.
     """
     spark, lake = messages.sparkSession, state.lake
-    committed = lake.read(spark, CHANGES_TABLE).where(F.col("batch") == batch)
+    committed = changes_table.changes_since(spark, lake, batch).where(F.col("batch") == batch)
     counts = list(known.counts) or batch_counts.count_rows(committed, landed_at)
     kinds = {row["kind"] for row in counts}
     if "quarantined" in kinds:

@@ -201,12 +201,16 @@ def _first_stops(changes: DataFrame, extents: DataFrame) -> list[StopPoint]:
     Another server is a reset if it is new and stays, or if the position falls, or if it is below that of its
     table, or of the table that is furthest, and that table's changes are all older.
     """
+    mine = changes.where("is_other OR is_below")
+    if not mine.count():  # nearly always; what follows takes several jobs
+        return []
     furthest = F.max(F.struct("top", "newest")).alias("furthest")
     far = extents.groupBy("source", _epoch("top").alias("epoch")).agg(furthest).where("epoch IS NOT NULL")
     epoch = _epoch("sequence").alias("epoch")
-    mine = changes.where("is_other OR is_below").select("*", epoch)
-    joined = mine.join(F.broadcast(far), ["source", "epoch"], "left").join(
-        F.broadcast(_old_servers(changes, extents)), "source", "left"
+    joined = (
+        mine.select("*", epoch)
+        .join(F.broadcast(far), ["source", "epoch"], "left")
+        .join(F.broadcast(_old_servers(changes, extents)), "source", "left")
     )
     is_under = _is_below_older("own") | _is_below_older("furthest")
     is_other = F.col("is_other") & (_is_new_server() | F.col("falls") | is_under)

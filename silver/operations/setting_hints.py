@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 
 from framework.config.model import Config
 from framework.contracts.quarantine_reasons import Reason
-from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
-from framework.contracts.table_schemas import CHANGES
+from framework.contracts.table_names import SCHEMAS_TABLE
 from framework.naming import dotted_name
 from framework.pipeline.layer import Run
 from framework.text.formatting import quantity
+from silver.batches.changes_table import changes_since
 from silver.decoding.format import Format, no_options
 from silver.formats import FORMATS
 from silver.operations.encoded_columns import encoded_columns
@@ -52,7 +52,7 @@ def _encoded_columns(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
     batches = sorted({row["batch"] for row in counts if row["kind"] == "row" and row["source"] in sources})
     if not batches:
         return ()
-    changes = run.lake.rows(run.spark, CHANGES_TABLE, CHANGES).where(F.col("batch").isin(*batches))
+    changes = changes_since(run.spark, run.lake, batches[0]).where(F.col("batch").isin(*batches))
     return encoded_columns(changes, run.lake.read(run.spark, SCHEMAS_TABLE), run.config)
 
 
@@ -66,7 +66,7 @@ def _missing_settings(run: Run, counts: Sequence[Row]) -> tuple[str, ...]:
     batches = sorted({row["batch"] for row in counts if row["kind"] == "row" and row["source"] in sources})
     if not batches:
         return ()
-    changes = run.lake.rows(run.spark, CHANGES_TABLE, CHANGES).where(
+    changes = changes_since(run.spark, run.lake, batches[0]).where(
         F.col("batch").isin(*batches) & F.col("source").isin(*sources)
     )
     schemas = run.lake.read(run.spark, SCHEMAS_TABLE).select(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.contracts.expectations import CheckTarget, PreviousResults
+from framework.contracts.table_names import QUARANTINE_TABLE
 from framework.lakehouse.local_tables import DataFile
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.session import open_pipeline
@@ -20,21 +21,31 @@ from framework.quality import memory, runner
 from framework.quality.job import judge
 from framework.spark.session import is_connect
 from tests.benchmarks import feeds
-from tests.end_to_end.random_wires import blob
+from tests.end_to_end.random_wires import blob, maxwell
+from tests.framework.demo.story import Change
 from tests.jobs import jobs
 
 MOST_JOBS = {"bronze": 2, "silver": 5, "gold": 15, "quality": 0}
 """For one source and three tables; each table adds its MERGE (5 jobs) to gold."""
+MOST_OF_SILVER = 40
+"""Jobs of silver where halves wait, others come, a message is broken, and servers are named."""
+
+
+def _changes(number: int) -> Iterator[Change]:
+    for change in feeds.changes(60, 0, "update" if number else "insert", tables=3):
+        yield dataclasses.replace(
+            change, number=change.number + number * 1_000, at=change.at + number * 10**7
+        )
+
+
+def _write(folder: Path, source: str, number: int, lines: Iterable[str]) -> None:
+    file = folder / "landing" / source / f"{number}.json"
+    file.write_text("\n".join(lines))
+    os.utime(file, (time.time() - 60,) * 2)
 
 
 def _land(folder: Path, number: int) -> None:
-    changes = feeds.changes(60, 0, "update" if number else "insert", tables=3)
-    moved = (
-        dataclasses.replace(c, number=c.number + number * 1_000, at=c.at + number * 10**7) for c in changes
-    )
-    file = folder / "landing" / "datahub_blob" / f"{number}.json"
-    file.write_text("\n".join(line for change in moved for line in blob(change)))
-    os.utime(file, (time.time() - 60,) * 2)
+    _write(folder, "datahub_blob", number, (line for change in _changes(number) for line in blob(change)))
 
 
 def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_path: Path) -> None:
@@ -55,6 +66,35 @@ def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_pat
                     assert [(line.inserted, line.updated) for line in report.tables] == [expected] * 3
                 counted[layer.name] = jobs(spark) - before
     assert {name: count for name, count in counted.items() if count > MOST_JOBS[name]} == {}
+
+
+def test_a_small_batch_with_halves_servers_and_a_broken_message_runs_few_jobs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    if is_connect(spark):
+        pytest.skip("the jobs of a server are counted there")
+    folder = tmp_path / "pipeline"
+    config = feeds.config(folder, ["datahub_blob", "maxwell"])
+    late: list[str] = []
+    with open_pipeline(config, is_exclusive=True) as (lake, session):
+        for number in range(3):
+            *lines, last = [line for change in _changes(number) for line in blob(change)]
+            _write(folder, "datahub_blob", number, [*late, *lines, "{"])
+            late = [last]
+            named = ('{"server_id":7,' + line[1:] for change in _changes(number) for line in maxwell(change))
+            _write(folder, "maxwell", number, named)
+            run = Run(session, lake, config, f"run-{number}")
+            bronze, silver = list(installed_layers())[:2]
+            assert not bronze.run(run).errors
+            before = jobs(spark)
+            report = silver.run(run)
+            assert not report.errors
+            counted = jobs(spark) - before
+        assert report.counts["quarantined"] == report.counts["waiting"] == 1
+        assert report.counts["changes"] == 120
+        refused = lake.read(session, QUARANTINE_TABLE)
+        assert [row["batch"] for row in refused.orderBy("batch").collect()] == [0, 1_000, 2_000]
+    assert counted <= MOST_OF_SILVER
 
 
 @pytest.mark.slow
