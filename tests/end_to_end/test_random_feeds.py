@@ -39,7 +39,7 @@ from gold.operations import trace as tracing
 from gold.operations.trace import trace
 from gold.planning.discovery import all_tasks
 from gold.writing import change_cache, merge
-from silver.batches import decoding, process
+from silver.batches import changes_table, decoding, process
 from silver.formats import FORMATS
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.idle_tries import try_idle
@@ -173,6 +173,7 @@ class Pipeline:
             patch.setattr(scanned_files, "_MOST_FILES", self.sizes.choice((0, scanned_files._MOST_FILES)))
             patch.setattr(decoding, "_SMALL_TASK", self.sizes.choice((1, decoding._SMALL_TASK)))
             patch.setattr(process, "SMALL_ROWS", self.sizes.choice((0, 60, SMALL_ROWS)))
+            patch.setattr(changes_table, "_FEW_ROWS", self.sizes.choice((-1, changes_table._FEW_ROWS)))
             patch.setattr(
                 change_cache, "MAX_CACHED_ROWS", self.sizes.choice((0, 40, change_cache.MAX_CACHED_ROWS))
             )
