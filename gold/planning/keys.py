@@ -80,10 +80,16 @@ def ignored_keys(configured: Sequence[str] | None, keys: Sequence[str]) -> str |
 def _key_from_statements(
     lineage: Lineage, after: str, namings: Sequence[ColumnNaming], names: set[str]
 ) -> list[str | None] | None:
-    """The key by the newest statement after a position; None without one, or if rows lack its columns."""
+    """The key by the newest statement after a position, that of the newest row which names one.
+
+    None without such a statement, or if rows lack its columns. CREATE TABLE IF NOT EXISTS behind such a row
+    has created nothing.
+    """
     if not lineage.keys or lineage.keys[-1][0] <= after:
         return None
     sequence, declared = lineage.keys[-1]
+    if after and sequence == lineage.keys_if_new:
+        return None
     naming = namings[sum(at <= sequence for at, _ in lineage.column_changes)]
     by_case = {name.casefold(): name for name in names}
     columns = [naming.current_name(key) for key in declared]

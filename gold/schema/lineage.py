@@ -74,6 +74,8 @@ class Lineage:
         created: The columns of the statement that created the table; empty where it lists none.
         comments: The comments that statements give, in order: how many of `column_changes` are before it,
             the column (None: the table), and the text (empty: it is removed).
+        keys_if_new: The position of a key of `keys` that a statement declares with IF NOT EXISTS: it is the
+            table's only if the table did not exist there.
     """
 
     table: TableName
@@ -86,6 +88,7 @@ class Lineage:
     not_understood: tuple[tuple[str, str], ...] = ()
     created: tuple[AddColumn, ...] = ()
     comments: tuple[tuple[int, str | None, str], ...] = ()
+    keys_if_new: str | None = None
 
     @property
     def truncated_at(self) -> str | None:
@@ -104,6 +107,7 @@ class _Life:
     not_understood: list[tuple[str, str]] = field(default_factory=list)
     created: tuple[AddColumn, ...] = ()
     comments: list[tuple[int, str | None, str]] = field(default_factory=list)
+    keys_if_new: str | None = None
     is_dropped: bool = False
     dropped_at: str = START
 
@@ -144,6 +148,7 @@ def _lineage(name: TableName, life: _Life, renamed_to: TableName | None) -> Line
         not_understood=tuple(life.not_understood),
         created=life.created,
         comments=tuple(life.comments),
+        keys_if_new=life.keys_if_new,
     )
 
 
@@ -180,6 +185,7 @@ def _apply(
     elif isinstance(action, CreateTable):
         if action.keys is not None and not life.keys:
             life.keys.append((sequence, action.keys))
+            life.keys_if_new = sequence if action.if_not_exists else None
         if not life.created:
             life.created = action.columns
             for column in action.columns:
@@ -221,6 +227,7 @@ def _rename(
     if to == statement.table:
         return
     old = _Life(list(life.segments), list(life.column_changes), list(life.truncates), list(life.keys))
+    old.keys_if_new = life.keys_if_new
     _end(old, statement.sequence)
     lives[statement.table] = old
     moved[statement.table] = to

@@ -1,0 +1,31 @@
+"""Statements that say again what the table has: `IF NOT EXISTS` changes nothing in a table that exists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.contracts.ddl_actions import AddColumn, CreateTable
+from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
+
+
+@pytest.mark.slow
+def test_a_table_that_exists_keeps_its_key_whatever_if_not_exists_says(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Applications send the statement of their first release at each start; the source logs it again."""
+    create = CreateTable((AddColumn("id", "bigint", "bigint"),), ("id",), if_not_exists=True)
+    key = ("tenant", "id")
+    pipeline = GoldPipeline(spark, tmp_path)
+    pipeline.add_batch(
+        insert("old", 1, row(1, tenant="a"), keys=key),
+        insert("old", 2, row(1, tenant="b"), keys=key),
+        ddl("old", 3, create),
+        ddl("new", 3, create),
+        insert("new", 4, row(1), keys=None),
+    )
+    pipeline.apply()
+    assert sorted(found["tenant"] for found in pipeline.rows("old")) == ["a", "b"]
+    assert (pipeline.state("old").keys, pipeline.state("new").keys) == (key, ("id",))
