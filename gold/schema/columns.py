@@ -67,6 +67,7 @@ def column_namings(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]
     names: dict[str, str | None] = {}
     defaults: dict[str, str] = {}
     backwards = [ColumnNaming()]
+    repeated = _repeated_additions(lineage)
     for at in range(len(lineage.column_changes) - 1, -1, -1):
         sequence, action = lineage.column_changes[at]
         match action:
@@ -85,7 +86,7 @@ def column_namings(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]
                 drops -= 1
             case AddColumn(name):
                 target = names.get(name, name)
-                if action.default is not None and target is not None:
+                if action.default is not None and target is not None and at not in repeated:
                     defaults.setdefault(target, action.default)
                 used_later.add(name.casefold())
             case _:
@@ -94,6 +95,26 @@ def column_namings(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]
         changed = {n: t for n, t in names.items() if n != t}
         backwards.append(ColumnNaming(changed, {} if is_inside else dict(defaults)))
     return tuple(reversed(backwards))
+
+
+def _repeated_additions(lineage: Lineage) -> set[int]:
+    """Which column changes add a column that is there by an earlier one: IF NOT EXISTS does nothing then."""
+    added: set[str] = set()
+    repeated: set[int] = set()
+    for at, (_, action) in enumerate(lineage.column_changes):
+        match action:
+            case AddColumn(name):
+                if name in added:
+                    repeated.add(at)
+                added.add(name)
+            case DropColumn(name):
+                added.discard(name)
+            case RenameColumn(old, new):
+                added.discard(old)
+                added.add(new)
+            case _:
+                pass
+    return repeated
 
 
 def evidence_by_column(

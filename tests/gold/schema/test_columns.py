@@ -277,6 +277,14 @@ def test_rows_before_an_added_column_hold_its_constant_default() -> None:
     assert [dict(s.defaults) for s in found] == [{"x": "3"}, {}, {}]
 
 
+def test_a_column_that_is_added_again_keeps_the_default_that_its_rows_took() -> None:
+    """ADD COLUMN IF NOT EXISTS is logged also where the column exists, and changes nothing there."""
+    again = AddColumn("x", "int", "int", default="5")
+    first = AddColumn("x", "int", "int", default="1")
+    assert [dict(s.defaults) for s in namings(first, again)] == [{"x": "1"}, {}, {}]
+    assert [dict(s.defaults) for s in namings(X_INT, again)] == [{}, {}, {}]
+
+
 def test_a_default_follows_its_column_through_renames_and_drops() -> None:
     add = AddColumn("x", "int", "int", default="3")
     assert [dict(s.defaults) for s in namings(add, RenameColumn("x", "y"))] == [{"y": "3"}, {}, {}]

@@ -29,3 +29,19 @@ def test_a_table_that_exists_keeps_its_key_whatever_if_not_exists_says(
     pipeline.apply()
     assert sorted(found["tenant"] for found in pipeline.rows("old")) == ["a", "b"]
     assert (pipeline.state("old").keys, pipeline.state("new").keys) == (key, ("id",))
+
+
+@pytest.mark.slow
+def test_old_rows_keep_the_default_of_the_statement_that_added_the_column(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = GoldPipeline(spark, tmp_path)
+    pipeline.add_batch(
+        insert("t", 1, row(1)),
+        ddl("t", 2, AddColumn("n", "int", "int", default="1")),
+        insert("t", 3, row(2, n="9")),
+        ddl("t", 4, AddColumn("n", "int", "int", default="5")),
+        insert("t", 5, row(3, n="8")),
+    )
+    pipeline.apply()
+    assert pipeline.rows("t") == [{"id": 1, "n": 1}, {"id": 2, "n": 9}, {"id": 3, "n": 8}]
