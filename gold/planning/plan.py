@@ -42,7 +42,6 @@ from gold.planning.rebuild import (
     rebuild_for_names,
 )
 from gold.planning.recorded_measures import NotMeasured, recorded_measurements
-from gold.planning.table_state import TableState
 from gold.planning.task import Task
 from gold.schema.case_matching import match_case
 from gold.schema.columns import (
@@ -148,7 +147,7 @@ def make_plan(
         task.settings,
     )
     if task.settings.schema_policy is SchemaPolicy.IGNORE:
-        columns = _freeze(state, namings, columns)
+        columns = _freeze(task, namings, columns)
     keys = table_key(task, profile, namings, columns)
     if keys and keys != profile.keys:
         profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)
@@ -229,16 +228,24 @@ def _with_any_key_change(profile: Profile) -> Profile:
 
 
 def _freeze(
-    state: TableState, namings: Sequence[ColumnNaming], columns: tuple[TableColumn, ...]
+    task: Task, namings: Sequence[ColumnNaming], columns: tuple[TableColumn, ...]
 ) -> tuple[TableColumn, ...]:
     """The columns that the stored replica has, with their types there, under current names.
 
-    All of `columns` for a new table.
+    All of `columns` for a new table. Where a statement came late, the naming of the stored columns is not
+    known: a column stays if it has the name of a stored one in any naming up to there.
     """
+    state = task.state
     known = applied_column_changes(state)
     if not state.columns or known >= len(namings):
         return columns
-    frozen = {namings[known].current_name(column.name): column.type for column in state.columns}
+    before = replace(task.lineage, column_changes=task.lineage.column_changes[:known])
+    first = known if lineage_digest(before) == state.lineage else 0
+    frozen = {
+        naming.current_name(column.name): column.type
+        for naming in namings[first : known + 1]
+        for column in state.columns
+    }
     return tuple(replace(column, type=frozen[column.name]) for column in columns if column.name in frozen)
 
 

@@ -492,6 +492,15 @@ def test_the_policy_ignore_freezes_the_columns(first: tuple[Bench, TableState]) 
     assert layout(found)[2] == {"id": "int", "name": "string"}
 
 
+def test_a_column_that_a_late_statement_renames_stays_under_the_policy_ignore(bench: Bench) -> None:
+    settings = TableSettings(schema_policy=SchemaPolicy.IGNORE)
+    past, add = [*PAST, ("id_name_city", ["id"], "6")], ("5", ADD_CITY)
+    state = bench.kept(bench.plan(*past, column_changes=[add], settings=settings))
+    rename = ("3", RenameColumn("name", "title"))
+    found = bench.plan(state=state, past=past, column_changes=[rename, add], settings=settings)
+    assert set(layout(found)[2]) >= {"id", "title", "city"}
+
+
 @pytest.mark.parametrize(
     ("feed", "configured", "who"),
     [(["city"], None, "the feed names"), (None, ("city",), "tables.keys names")],
