@@ -21,7 +21,7 @@ from framework.contracts.change_measures import joined_texts, measures_of_text
 from silver.batches import batch_counts
 from silver.batches.encodings import WAITING_REASONS
 from silver.changes.batch_summary import GROUPED_BY, OPEN_HALF, summary_of
-from silver.changes.change_measures import MEASURED_BY, Numeric
+from silver.changes.change_measures import MEASURED_BY, Measured
 from silver.changes.staged_rows import STAGED
 
 pc: Any = pyarrow.compute
@@ -97,10 +97,10 @@ class Contents:
     refused_files: tuple[str, ...] = ()
 
     @property
-    def numeric(self) -> Numeric:
-        """The columns of which the widths of numbers were measured."""
+    def measured(self) -> Measured:
+        """What was measured of the row changes of each table."""
         return {
-            tuple(row[name] for name in MEASURED_BY): measures.widths
+            tuple(row[name] for name in MEASURED_BY): measures
             for row in self.counts
             if (measures := measures_of_text(row["measures"])) is not None
         }

@@ -230,7 +230,7 @@ def file_outcomes(
         batch: The number of the batch.
     """
     believable = newest_believable(arrived.landed_at)
-    same = with_summaries(iter, believable, contents.numeric, are_decided=True)
+    same = with_summaries(iter, believable, contents.measured, are_decided=True)
     return _file_rows(place, outcomes, into_parquet(same, _rows(place), batch, of_messages=False))
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from framework.contracts.change_measures import measures_text
-from silver.changes.change_measures import MEASURED_BY, NONE_KNOWN, Numeric, measures_by_table
+from silver.changes.change_measures import MEASURED_BY, NONE_KNOWN, Measured, measures_by_table
 from silver.changes.staged_rows import STAGED
 from silver.values.sequence import FIRST_PART, SNAPSHOT_ROW
 
@@ -105,14 +105,14 @@ _Decoder = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
 def with_summaries(
-    decode: _Decoder, believable: int | None, numeric: Numeric = NONE_KNOWN, *, are_decided: bool = False
+    decode: _Decoder, believable: int | None, measured: Measured = NONE_KNOWN, *, are_decided: bool = False
 ) -> _Decoder:
     """A decoder (`arrow_decoder`) whose batches have a summary of themselves in their first row.
 
     Args:
         decode: The decoder.
         believable: The newest event time that counts, in microseconds since the Unix epoch; None if all do.
-        numeric: Columns of tables that hold numbers, beside those of schemas that the rows describe.
+        measured: What was measured of other rows of the batch, for rows whose schemas no row describes here.
         are_decided: Whether it is decided what becomes of halves of updates: then each counts as its kind.
     """
 
@@ -122,7 +122,7 @@ def with_summaries(
                 continue
             counted = _without_halves(batch) if are_decided else batch
             groups, extents = summary_of(counted, believable)
-            groups = _with_measures(groups, counted, numeric)
+            groups = _with_measures(groups, counted, measured)
             first = pa.StructArray.from_arrays([_one_list(groups), _one_list(extents)], fields=_LISTS)
             column = pa.concat_arrays([first, pa.nulls(batch.num_rows - 1, _SUMMARY)])
             yield pa.RecordBatch.from_arrays(
@@ -138,9 +138,9 @@ def _without_halves(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.set_column(at, batch.schema.field(at), pa.nulls(batch.num_rows, batch.schema.field(at).type))
 
 
-def _with_measures(groups: pa.Table, batch: pa.RecordBatch, numeric: Numeric) -> pa.Table:
+def _with_measures(groups: pa.Table, batch: pa.RecordBatch, measured: Measured) -> pa.Table:
     """Adds to the groups (GROUPS) of row changes what gold needs to plan."""
-    found = measures_by_table(batch, numeric)
+    found = measures_by_table(batch, measured)
     texts = {place: measures_text(measures) for place, measures in found.items()}
     columns = (groups.column(name).to_pylist() for name in (*MEASURED_BY, "kind"))
     column = [

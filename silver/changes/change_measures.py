@@ -7,7 +7,7 @@ both.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -31,24 +31,25 @@ _SMALL = 18
 _PARTS = r"^-?(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]+))?$"
 _SEPARATOR, _EMPTY_KEY = "\x1f", "\x1e"
 _Place = tuple[str | None, ...]
-Numeric = Mapping[_Place, Collection[str]]
-"""Columns that hold numbers, by what `MEASURED_BY` says."""
-NONE_KNOWN: Numeric = MappingProxyType({})
+Measured = Mapping[_Place, ChangeMeasures]
+"""What other row changes of the tables show, by what `MEASURED_BY` says."""
+NONE_KNOWN: Measured = MappingProxyType({})
 
 pc: Any = pyarrow.compute
 
 
 def measures_by_table(
-    batch: pa.RecordBatch, numeric: Numeric = NONE_KNOWN
+    batch: pa.RecordBatch, known: Measured = NONE_KNOWN
 ) -> dict[_Place, ChangeMeasures | None]:
     """The measures of the whole row changes of each table among decoded rows (STAGED).
 
-    None for a table whose changes are not measured: one has no position, or they have too many groups or
-    columns of numbers. The keys are what `MEASURED_BY` says.
+    None for a table whose changes are not measured: one has no position, nobody tells which columns of its
+    schema hold numbers, or they have too many groups or columns of numbers. The keys are what `MEASURED_BY`
+    says.
 
     Args:
-        batch: The rows. Of the rows of a schema, one describes its columns.
-        numeric: Columns that hold numbers, beside those that schemas describe.
+        batch: The rows. Of the rows of a schema, one describes its columns, or else `known` has the schema.
+        known: What was measured of other rows.
     """
     rows = pa.Table.from_batches([batch])
     described = _numeric_columns(rows.select(["schema_id", "columns"]))
@@ -58,10 +59,14 @@ def measures_by_table(
         rows = rows.filter(is_row)
     if not rows.num_rows:
         return {}
-    found = {}
+    found: dict[_Place, ChangeMeasures | None] = {}
     for place, mine in _tables(rows.combine_chunks()):
-        ids = pc.unique(pc.drop_null(mine.column("schema_id"))).to_pylist()
-        names = frozenset(numeric.get(place, ())).union(*(described.get(one, ()) for one in ids))
+        ids = set(pc.unique(pc.drop_null(mine.column("schema_id"))).to_pylist())
+        others = known.get(place, ChangeMeasures())
+        if not ids <= described.keys() | {group.schema_id for group in others.groups}:
+            found[place] = None
+            continue
+        names = frozenset(others.widths).union(*(described.get(one, ()) for one in ids))
         found[place] = _measures(mine, names)
     return found
 

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
+from gold.writing import change_cache
 from silver.batches import changes_table, decoding, process
-from tests.end_to_end.test_blob_to_replica import Shop, item, message
+from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 
 COUNTED = ("kind", "reason", "rows", "merged", "min_sequence", "max_sequence", "max_event_time")
 AN_HOUR = 3_600
@@ -111,3 +112,29 @@ def test_a_half_at_the_end_of_a_large_batch_waits_for_the_other_one(
     shop.run()
     assert shop.rows("shop/item") == {2: item(2, "pen", 1.75)}
     assert shop.status()["pending_halves"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_disk")
+def test_numbers_of_updates_from_open_halves_make_their_column_wide_enough(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks decide some updates apart from the row that describes their schema."""
+    monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
+    monkeypatch.setattr(process, "SMALL_ROWS", 0)
+    monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", -1)
+    columns = [*COLUMNS, {"name": "total", "type": "LONG"}]
+    totals = {number: 5 if number <= 2 else 2**64 - number for number in range(1, 13)}
+    rows = {number: {**item(number, "pen", 1.5), "total": total} for number, total in totals.items()}
+    halves = [message("UPDATE_AFTER", n, after=row, columns=columns) for n, row in rows.items()]
+    halves += [message("UPDATE_BEFOR", n, before=row, columns=columns) for n, row in rows.items()]
+    shop = Shop(spark, tmp_path)
+    shop.land([message("INSERT", 100, after=item(1, "pen", 1.5), tableName="other"), *halves])
+    at_once = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    usual = spark.conf.get(at_once)
+    spark.conf.set(at_once, "2")
+    try:
+        shop.run()
+    finally:
+        spark.conf.set(at_once, usual or "5000")
+    assert {n: row["total"] for n, row in shop.rows("shop/item").items()} == totals
