@@ -147,7 +147,7 @@ def profile_of(
     column_orders, evidence = _column_orders(
         groups, schemas, _null_throughout(changes, groups, lineage, schemas)
     )
-    evidence = _with_widths(changes, evidence)
+    evidence = _with_widths(changes, evidence, _untold(groups, schemas))
     newest = max(groups, key=lambda g: (g.high, g.keys or ()))
     keyed = max((g for g in groups if g.keys), key=lambda g: (g.high, g.keys or ()), default=None)
     has_keys = {g.keys for g in groups if g.keys}
@@ -238,10 +238,21 @@ def _column_orders(
     return needed_orders(orders), evidence
 
 
+def _untold(groups: Iterable[ChangeGroup], schemas: Mapping[str, Sequence[SchemaColumn]]) -> set[str]:
+    """Columns that may have numbers although their schema does not say so: those of dumps without types."""
+    return {
+        column.name
+        for group in groups
+        if group.op == Op.READ
+        for column in schemas.get(group.schema_id or "", ())
+        if column.type is None and column.token == Token.NULL
+    }
+
+
 def _with_widths(
-    changes: Measurements, evidence: Mapping[tuple[int, str], ColumnEvidence]
+    changes: Measurements, evidence: Mapping[tuple[int, str], ColumnEvidence], untold: Set[str]
 ) -> dict[tuple[int, str], ColumnEvidence]:
-    numeric = {name for (_, name), shown in evidence.items() if shown.is_numeric}
+    numeric = untold | {name for (_, name), shown in evidence.items() if shown.is_numeric}
     widened = dict(evidence)
     for column, shown in changes.widths(numeric).items() if numeric else ():
         widened[column] = widened.get(column, ColumnEvidence()) | shown

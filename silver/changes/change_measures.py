@@ -19,6 +19,7 @@ from framework.contracts.canonical_types import MAX_DIGITS
 from framework.contracts.change_measures import ChangeMeasures, GroupMeasure, Width
 from framework.contracts.events import Op, Token
 from framework.contracts.full_loads import NUMBERS, PLACE_OF_SNAPSHOT
+from framework.contracts.seed import SEEDED
 from silver.values.canonical import INTEGERS
 
 MEASURED_BY = ("source", "database", "schema", "table", "reason")
@@ -52,7 +53,8 @@ def measures_by_table(
         known: What was measured of other rows.
     """
     rows = pa.Table.from_batches([batch])
-    described = _numeric_columns(rows.select(["schema_id", "columns"]))
+    texts = rows.select(["schema_id", "columns"])
+    described, untold = _numeric_columns(texts), _numeric_columns(texts, of_dump=True)
     is_row = pc.and_(pc.equal(rows.column("kind"), "row"), pc.is_null(rows.column("half")))
     rows = rows.select([*MEASURED_BY, *_MEASURED])
     if not pc.all(is_row).as_py():
@@ -66,7 +68,8 @@ def measures_by_table(
         if not ids <= described.keys() | {group.schema_id for group in others.groups}:
             found[place] = None
             continue
-        names = frozenset(others.widths).union(*(described.get(one, ()) for one in ids))
+        told = untold if place[-1] == SEEDED else described
+        names = frozenset(others.widths).union(*(told.get(one, ()) for one in ids))
         found[place] = _measures(mine, names)
     return found
 
@@ -186,10 +189,11 @@ def _values_at(images: pa.ChunkedArray[Any], name: str) -> Any:
     return found.to_numpy(zero_copy_only=False)
 
 
-def _numeric_columns(rows: pa.Table) -> dict[str, frozenset[str]]:
+def _numeric_columns(rows: pa.Table, *, of_dump: bool = False) -> dict[str, frozenset[str]]:
     """The names of the columns that hold numbers, by the id of the schema.
 
-    Of all rows of a schema, also those of other tables, one has the text of its columns.
+    Of all rows of a schema, also those of other tables, one has the text of its columns. In a dump, columns
+    of which the schema tells nothing may hold numbers, too.
     """
     described = rows.filter(pc.is_valid(rows.column("columns")))
     found: dict[str, frozenset[str]] = {}
@@ -197,7 +201,9 @@ def _numeric_columns(rows: pa.Table) -> dict[str, frozenset[str]]:
         found[schema_id] = frozenset(
             name
             for name, kind, _, token in json.loads(text)
-            if kind in INTEGERS or str(Token.NUMBER) in (token or "").split(",")
+            if kind in INTEGERS
+            or str(Token.NUMBER) in (token or "").split(",")
+            or (of_dump and kind is None and token == Token.NULL)
         )
     return found
 

@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 
 import bronze.seed
 from framework.cli import main
+from gold.writing import change_cache
+from silver.batches import decoding, process
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 from tests.end_to_end.test_repair import broken, command, later
 
@@ -171,3 +173,37 @@ def test_a_replica_starts_from_a_dump_before_its_feed_and_takes_over_the_feeds_t
     }
     code, found = command(shop, capsys, "status", "--verify")
     assert (code, broken(found)) == (0, [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_large", [True, False])
+@pytest.mark.parametrize("is_before", [True, False])
+@pytest.mark.usefixtures("one_disk")
+def test_numbers_of_a_dump_without_types_make_their_column_wide_enough(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_before: bool, is_large: bool
+) -> None:
+    if is_large:
+        monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
+        monkeypatch.setattr(process, "SMALL_ROWS", 0)
+        monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", -1)
+    shop, dump = Shop(spark, tmp_path, "tables:\n  - {match: shop.item, keys: [id]}\n"), tmp_path / "item.csv"
+    file = tmp_path / "mainstem.yml"
+    file.write_text(file.read_text(encoding="utf-8").replace("datahub_blob", "maxwell"), encoding="utf-8")
+    change = {
+        "database": "shop",
+        "table": "item",
+        "type": "insert",
+        "ts": 1709200800,
+        "xid": 1,
+        "position": "m.000001:9",
+        "primary_key_columns": ["id"],
+        "data": {"id": 1, "total": 12.5},
+    }
+    dump.write_text("id,total\n7,1.255\n", encoding="utf-8")
+    seed = ["seed", "shop.item", "--from", str(dump), "--position", "1:50"]
+    for command_line in (seed, ["run"]) if is_before else (["run"], seed):
+        if command_line == ["run"]:
+            shop.land([change])
+        assert main([*command_line, "-c", str(file)]) == 0
+    rows = shop.lake.read(spark, "gold/shop/item").select("id", "total").collect()
+    assert {int(row["id"]): row["total"] for row in rows} == {1: Decimal("12.500"), 7: Decimal("1.255")}
