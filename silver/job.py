@@ -47,8 +47,9 @@ from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
 from silver.stream.checkpoint import Checkpoint, bronze_replaced, counted_from, end_reset, open_checkpoint
 from silver.stream.known_progress import has_read, remember, stream_end
-from silver.stream.lost_logs import restore_logs
+from silver.stream.lost_logs import restore_logs, restore_repairs
 from silver.stream.lost_tables import (
+    begin_restoring,
     lost_derived,
     note_tables,
     read_noted_tables,
@@ -316,12 +317,14 @@ def _open_state(
     """The state of the run, and notes on tables that were gone and have been restored."""
     state = RunState(lake, config, source_plans(config, FORMATS), counted_from=counted_from(spark, lake))
     lost = lost_derived(spark, lake, noted)
+    repairs = restore_repairs(spark, lake, noted)
+    begin_restoring(spark, lake, lost)
     lake.create(spark, PENDING_TABLE, CHANGES)
     lake.create(spark, QUARANTINE_TABLE, QUARANTINE)
     for name in (PENDING_TABLE, QUARANTINE_TABLE):
         if is_of_earlier_release(spark, lake, name):
             upgrade_table(spark, lake, config, name)
-    restored = (*restore_derived(spark, state, lost), *restore_logs(spark, state, noted))
+    restored = (*restore_derived(spark, state, lost), *repairs, *restore_logs(spark, state, noted))
     finish_interrupted(spark, state)
     return state, restored
 

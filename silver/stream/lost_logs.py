@@ -35,29 +35,30 @@ TABLES = (REPAIRS_TABLE, ENCODINGS_TABLE, PARTITIONS_TABLE)
 
 
 def restore_logs(spark: SparkSession, state: RunState, noted: Inventory | None) -> tuple[str, ...]:
-    """Write the logs again that are gone. Returns a note for people on each."""
-    lake, known = state.lake, TABLES if noted is None else noted.tables
-    found = [_repairs(spark, lake, known)]
-    if lake.exists(
-        spark, CHANGES_TABLE
-    ):  # otherwise all messages are read again, which writes the other logs
-        found += [_encodings(spark, state, known), _partitions(spark, state, known)]
+    """Write the logs again that are gone, except repairs. Returns a note for people on each."""
+    known = TABLES if noted is None else noted.tables
+    if not state.lake.exists(spark, CHANGES_TABLE):  # all messages are read again, which writes the logs
+        return ()
+    found = (_encodings(spark, state, known), _partitions(spark, state, known))
     return tuple(note for note in found if note is not None)
 
 
-def _repairs(spark: SparkSession, lake: Lakehouse, known: Collection[str]) -> str | None:
-    """Restore the repairs from their copy; or record a repair of every table, if there was one."""
-    name = REPAIRS_TABLE
+def restore_repairs(spark: SparkSession, lake: Lakehouse, noted: Inventory | None) -> tuple[str, ...]:
+    """Restore the repairs from their copy; or record a repair of every table, if there was one.
+
+    Must come before anything records a repair, which writes the copy anew. Returns a note for people.
+    """
+    name, known = REPAIRS_TABLE, TABLES if noted is None else noted.tables
     if lake.exists(spark, name):
-        return None
+        return ()
     if repair_log.restore(spark, lake):
-        return f"{name} was gone: it has been written again from its copy"
+        return (f"{name} was gone: it has been written again from its copy",)
     if (
         name not in known
         or not lake.exists(spark, CHANGES_TABLE)
         or (known is TABLES and not _has_replaced(spark, lake))
     ):
-        return None
+        return ()
     changes = (
         lake.read(spark, CHANGES_TABLE).select("source", "database", "schema", "table").distinct().collect()
     )
@@ -68,7 +69,7 @@ def _repairs(spark: SparkSession, lake: Lakehouse, known: Collection[str]) -> st
         repair_log.begin(spark, lake, source, sorted(tables, key=repr))
     return (
         f"{name} was gone, and its copy: all that follows from {CHANGES_TABLE} is derived again,"
-        " and every table is rebuilt"
+        " and every table is rebuilt",
     )
 
 

@@ -140,21 +140,35 @@ def lost_derived(spark: SparkSession, lake: Lakehouse, noted: Inventory | None) 
     return lost - {SCHEMAS_TABLE}
 
 
+def begin_restoring(spark: SparkSession, lake: Lakehouse, lost: frozenset[str]) -> None:
+    """Record that these tables are about to be derived again, before one of them is there again, empty.
+
+    If the run is killed, the next command derives them as after a repair.
+    """
+    for source in _sources(spark, lake) if lost else ():
+        repair_log.begin(spark, lake, source, ())
+
+
 def restore_derived(spark: SparkSession, state: RunState, lost: frozenset[str]) -> tuple[str, ...]:
     """Derive these tables again from `silver/changes`. Returns a note for people on each."""
     if not lost:
         return ()
-    changes = state.lake.read(spark, CHANGES_TABLE)
     if BATCHES_TABLE in lost:
-        _derive_counts(spark, state.lake, changes)
-    for source in sorted(row[0] for row in changes.select("source").distinct().collect()):
+        _derive_counts(spark, state.lake, state.lake.read(spark, CHANGES_TABLE))
+    for source in _sources(spark, state.lake):
         rederive(spark, state, source)
+        repair_log.end(spark, state.lake, source)
     state.tables = state.has_waiting = None  # they were read while they were incomplete
     return tuple(
         f"{name} was gone: it has been derived again from {CHANGES_TABLE}"
         + ("; messages that were dismissed are open again" if name == QUARANTINE_TABLE else "")
         for name in sorted(lost)
     )
+
+
+def _sources(spark: SparkSession, lake: Lakehouse) -> Sequence[str]:
+    changes = lake.read(spark, CHANGES_TABLE)
+    return sorted(row[0] for row in changes.select("source").distinct().collect())
 
 
 def _clocks(spark: SparkSession, lake: Lakehouse, changes: DataFrame) -> DataFrame:
