@@ -6,6 +6,7 @@ They tell where its newest rows are, which are read here, and where it can have 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.local_tables import DataFile, read_files
+from framework.lakehouse.log_files import newest_version
 from framework.lakehouse.newest_tables import is_read_locally
 
 if TYPE_CHECKING:
@@ -75,10 +77,8 @@ def _told(lake: Lakehouse, tell: Callable[[], _Answer], otherwise: _Answer) -> _
 
 
 def _has_none_between(location: str, ends: Mapping[str, tuple[object, object]]) -> bool:
-    from framework.lakehouse.local_reader import open_plain  # the package takes long to load
-
     names = [f"{end}.{name}" for name in ends for end in ("min", "max")]
-    actions = pa.table(open_plain(location).get_add_actions(flatten=True))
+    actions = _statistics(location)
     if not actions.num_rows:
         return True
     files = actions.select(names).to_pylist()
@@ -111,14 +111,29 @@ def _rows_above(
 
 
 def _files_above(location: str, least: tuple[str, int]) -> list[DataFile]:
-    from framework.lakehouse.local_reader import open_plain  # the package takes long to load
-
     column, number = least
-    actions = pa.table(open_plain(location).get_add_actions(flatten=True)).select(
-        ["path", "size_bytes", "num_records", f"max.{column}"]
-    )
+    actions = _statistics(location).select(["path", "size_bytes", "num_records", f"max.{column}"])
     return [
         DataFile(Path(location) / unquote(path), rows, size)
         for path, size, rows, highest in zip(*(one.to_pylist() for one in actions.columns), strict=True)
         if highest is None or highest > number
     ]
+
+
+def _statistics(location: str) -> pa.Table:
+    """The files of a table's newest version, a row for each, with what the log says of them.
+
+    The log is read once a version: it has all files of the table, and several steps of a run ask about few.
+    """
+    log = Path(location) / "_delta_log"
+    newest = log / f"{newest_version(log) or 0:020d}.json"
+    written = newest.stat()
+    return _logged(location, (newest.name, written.st_mtime_ns, written.st_ino))
+
+
+@lru_cache(maxsize=2)
+def _logged(location: str, newest: tuple[str, int, int]) -> pa.Table:
+    """What the log says; `newest` identifies its newest commit, also where a table has replaced another."""
+    from framework.lakehouse.local_reader import open_plain  # the package takes long to load
+
+    return pa.table(open_plain(location).get_add_actions(flatten=True))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
+from framework.lakehouse import local_reader
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.lakehouse.recent_rows import files_above, has_none_between, rows_above
 
@@ -118,3 +121,25 @@ def test_what_this_process_cannot_read_may_have_rows(spark: SparkSession, lake: 
     assert not has_none_between(lake, CHANGES_TABLE, {"after": ("x", "y")})
     lake.create(spark, "silver/empty", CHANGES)
     assert has_none_between(lake, "silver/empty", {"batch": (0, 9)})
+
+
+def test_a_version_of_the_log_is_read_once(spark: SparkSession, lake: Lakehouse, tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    shutil.copytree(lake.location(CHANGES_TABLE), earlier)
+    with mock.patch.object(local_reader, "open_plain", wraps=local_reader.open_plain) as opened:
+
+        def ids() -> str:
+            found = rows_above(lake, CHANGES_TABLE, ("batch", 1), CHANGES, MANY)
+            assert found is not None
+            return "".join(sorted(found["change_id"].to_pylist()))
+
+        assert (ids(), ids()) == ("68", "68")
+        assert not has_none_between(lake, CHANGES_TABLE, {"batch": (2, 2)})
+        assert opened.call_count == 1
+        lake.append(changes(spark, 3, 9).coalesce(1), CHANGES_TABLE)
+        assert ids() == "689"
+        assert opened.call_count == 2
+        shutil.rmtree(lake.location(CHANGES_TABLE))
+        shutil.move(earlier, lake.location(CHANGES_TABLE))  # put back from a backup
+        lake.append(changes(spark, 4, 5).coalesce(1), CHANGES_TABLE)
+        assert ids() == "568"
