@@ -28,10 +28,12 @@ def local_frame(spark: SparkSession, rows: Iterable[Sequence[Any]], schema: str 
     return spark.createDataFrame(arrow_rows(rows, kinds), kinds)
 
 
-def arrow_frame(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+def arrow_frame(spark: SparkSession, rows: pa.Table, schema: str | StructType) -> DataFrame:
     """The rows of a table of Arrow, which has these columns, as a frame."""
-    # Spark makes no frame of a table without a chunk, as one without rows may be
-    return spark.createDataFrame(rows if rows.num_rows else rows.schema.empty_table(), schema)
+    # Spark makes no frame of a table without rows that has no chunk, or several
+    return spark.createDataFrame(
+        rows.combine_chunks() if rows.num_rows else rows.schema.empty_table(), schema
+    )
 
 
 def arrow_rows(rows: Iterable[Sequence[Any]], schema: StructType) -> pa.Table:

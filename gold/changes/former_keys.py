@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.naming import quoted
+from framework.spark.local_frame import arrow_frame
 from framework.spark.session import is_connect
 from gold.changes.effects import effects_of_all, key_names, lookup, naming_index, overlay
 from gold.changes.key_changes import MOST_IN_PROCESS, fill_partial_key_changes, row_before
@@ -123,7 +124,7 @@ def with_current_key(
         if index + 1 == len(former.keys):
             break
         if in_process:
-            rows = spark.createDataFrame(rows.toArrow(), rows.schema)
+            rows = arrow_frame(spark, rows.toArrow(), rows.schema)
         elif not is_connect(spark):
             rows = rows.localCheckpoint()  # the plan would be as deep as there are former keys
     return rows

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.naming import quoted
+from framework.spark.local_frame import arrow_frame
 from framework.spark.session import is_connect
 from gold.changes.effects import by_key, effects, key_names, overlay
 from gold.changes.folded_images import fold_images
@@ -136,6 +137,6 @@ def _materialize(links: DataFrame) -> DataFrame:
     if not is_connect(links.sparkSession):
         return links.localCheckpoint()
     found = links.limit(MOST_IN_PROCESS + 1).toArrow()
-    return (
-        links if found.num_rows > MOST_IN_PROCESS else links.sparkSession.createDataFrame(found, links.schema)
-    )
+    if found.num_rows > MOST_IN_PROCESS:
+        return links
+    return arrow_frame(links.sparkSession, found, links.schema)

@@ -35,6 +35,7 @@ from gold.planning.keys import table_key
 from gold.planning.rebuild import (
     Rebuild,
     applied_column_changes,
+    begins_as_applied,
     lineage_digest,
     rebuild_before_reading,
     rebuild_for_former_key,
@@ -239,8 +240,7 @@ def _freeze(
     known = applied_column_changes(state)
     if not state.columns or known >= len(namings):
         return columns
-    before = replace(task.lineage, column_changes=task.lineage.column_changes[:known])
-    first = known if lineage_digest(before) == state.lineage else 0
+    first = known if begins_as_applied(state, task.lineage) else 0
     frozen = {
         naming.current_name(column.name): column.type
         for naming in namings[first : known + 1]

@@ -130,6 +130,16 @@ def applied_column_changes(state: TableState) -> int:
     return int(state.lineage.partition(":")[0] or 0)
 
 
+def applied_lineage(state: TableState, lineage: Lineage) -> Lineage:
+    """The lineage with as many of its first column changes as the table has applied."""
+    return replace(lineage, column_changes=lineage.column_changes[: applied_column_changes(state)])
+
+
+def begins_as_applied(state: TableState, lineage: Lineage) -> bool:
+    """Whether the first column changes are those that the table has applied: none came late."""
+    return lineage_digest(applied_lineage(state, lineage)) == state.lineage
+
+
 def rebuild_before_reading(spark: SparkSession, lake: Lakehouse, task: Task, digest: str) -> Rebuild | None:
     """The rebuild that the table needs before its new changes are read; None where it needs none."""
     reason = _reason_before_reading(spark, lake, task, digest)
@@ -190,13 +200,9 @@ def _only_adds(state: TableState, lineage: Lineage) -> bool:
 
     They add columns without a default, or declare a column again at its place: types follow the rows.
     """
-    known = applied_column_changes(state)
-    before = replace(lineage, column_changes=lineage.column_changes[:known])
-    if lineage_digest(before) != state.lineage:
-        return False
-    return all(
+    return begins_as_applied(state, lineage) and all(
         _keeps_rows(action) and (state.sequence is None or sequence > state.sequence)
-        for sequence, action in lineage.column_changes[known:]
+        for sequence, action in lineage.column_changes[applied_column_changes(state) :]
     )
 
 
@@ -227,8 +233,7 @@ def rebuild_for_layout(state: TableState, layout: Layout) -> Rebuild | None:
 def rebuild_for_names(task: Task, namings: Sequence[ColumnNaming]) -> Rebuild | None:
     """The rebuild for a column with another name in gold now: the name of a dropped column came back."""
     state = task.state
-    known = replace(task.lineage, column_changes=task.lineage.column_changes[: applied_column_changes(state)])
-    before = match_case(known, state.profile.evidence)
+    before = match_case(applied_lineage(state, task.lineage), state.profile.evidence)
     old = namings_for(before, task.settings.schema_policy, state.profile)
     for naming, name in state.profile.evidence:
         if old[naming].current_name(name) != namings[naming].current_name(name):

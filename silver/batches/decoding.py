@@ -21,7 +21,7 @@ from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.row_groups import RowGroup, read_row_groups, shares_of
 from framework.lakehouse.task_files import counted, is_shared, local_cores
-from framework.spark.local_frame import local_frame
+from framework.spark.local_frame import arrow_frame, local_frame
 from silver.batches import encodings
 from silver.batches.arrival import BatchExtent, message_bytes
 from silver.batches.contents import Contents, contents_of, contents_of_summaries, read_contents
@@ -256,8 +256,6 @@ def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode
         plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
         rows = list(arrow_decoder(plans)(few.to_batches()))
         table = pa.Table.from_batches(rows, schema=STAGED)
-        # without a row, Spark makes no frame of a table of several chunks
-        staged = messages.sparkSession.createDataFrame(table.combine_chunks(), STAGED_DDL)
-        return staged, contents_of(rows, believable)
+        return arrow_frame(messages.sparkSession, table, STAGED_DDL), contents_of(rows, believable)
 
     return decode_now

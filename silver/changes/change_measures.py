@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -53,8 +53,7 @@ def measures_by_table(
         known: What was measured of other rows.
     """
     rows = pa.Table.from_batches([batch])
-    texts = rows.select(["schema_id", "columns"])
-    described, untold = _numeric_columns(texts), _numeric_columns(texts, of_dump=True)
+    described = _numeric_columns(rows.select(["schema_id", "columns"]))
     is_row = pc.and_(pc.equal(rows.column("kind"), "row"), pc.is_null(rows.column("half")))
     rows = rows.select([*MEASURED_BY, *_MEASURED])
     if not pc.all(is_row).as_py():
@@ -68,8 +67,8 @@ def measures_by_table(
         if not ids <= described.keys() | {group.schema_id for group in others.groups}:
             found[place] = None
             continue
-        told = untold if place[-1] == SEEDED else described
-        names = frozenset(others.widths).union(*(told.get(one, ()) for one in ids))
+        schemas = (described[one] for one in ids if one in described)
+        names = frozenset(others.widths).union(*(one.numbers(place[-1] == SEEDED) for one in schemas))
         found[place] = _measures(mine, names)
     return found
 
@@ -189,21 +188,33 @@ def _values_at(images: pa.ChunkedArray[Any], name: str) -> Any:
     return found.to_numpy(zero_copy_only=False)
 
 
-def _numeric_columns(rows: pa.Table, *, of_dump: bool = False) -> dict[str, frozenset[str]]:
-    """The names of the columns that hold numbers, by the id of the schema.
+class _Numeric(NamedTuple):
+    """The columns of a schema that hold numbers, and those of which it tells nothing."""
 
-    Of all rows of a schema, also those of other tables, one has the text of its columns. In a dump, columns
-    of which the schema tells nothing may hold numbers, too.
+    told: frozenset[str]
+    untold: frozenset[str]
+
+    def numbers(self, of_dump: bool) -> frozenset[str]:
+        """The columns that may hold numbers; in a dump, those of which nothing is told may, too."""
+        return self.told | self.untold if of_dump else self.told
+
+
+def _numeric_columns(rows: pa.Table) -> dict[str, _Numeric]:
+    """The columns of each schema, by its id.
+
+    Of all rows of a schema, also those of other tables, one has the text of its columns.
     """
     described = rows.filter(pc.is_valid(rows.column("columns")))
-    found: dict[str, frozenset[str]] = {}
+    found: dict[str, _Numeric] = {}
     for schema_id, text in zip(*(column.to_pylist() for column in described.columns), strict=True):
-        found[schema_id] = frozenset(
-            name
-            for name, kind, _, token in json.loads(text)
-            if kind in INTEGERS
-            or str(Token.NUMBER) in (token or "").split(",")
-            or (of_dump and kind is None and token == Token.NULL)
+        columns = json.loads(text)
+        found[schema_id] = _Numeric(
+            frozenset(
+                name
+                for name, kind, _, token in columns
+                if kind in INTEGERS or str(Token.NUMBER) in (token or "").split(",")
+            ),
+            frozenset(name for name, kind, _, token in columns if kind is None and token == Token.NULL),
         )
     return found
 

@@ -38,7 +38,7 @@ from silver.batches import batch_counts
 from silver.batches.run_state import RunState
 from silver.epochs import history as epochs
 from silver.stream import lost_logs, repair_log
-from silver.stream.rederivation import rederive
+from silver.stream.recovery import finish_repair
 from silver.values.sequence import epoch_sql
 
 _OF_CHANGES = (
@@ -156,9 +156,7 @@ def restore_derived(spark: SparkSession, state: RunState, lost: frozenset[str]) 
     if BATCHES_TABLE in lost:
         _derive_counts(spark, state.lake, state.lake.read(spark, CHANGES_TABLE))
     for source in _sources(spark, state.lake):
-        rederive(spark, state, source)
-        repair_log.end(spark, state.lake, source)
-    state.tables = state.has_waiting = None  # they were read while they were incomplete
+        finish_repair(spark, state, source)
     return tuple(
         f"{name} was gone: it has been derived again from {CHANGES_TABLE}"
         + ("; messages that were dismissed are open again" if name == QUARANTINE_TABLE else "")
