@@ -10,9 +10,8 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -24,6 +23,7 @@ pytest.importorskip("databricks.bundles", reason="the group `bundle` of pyprojec
 from framework.config.model import load_config
 from framework.pipeline.session import option_models
 from tests.architecture.bundle import BUNDLE, VALUES, read_bundle, target_names
+from tests.framework.observability.receivers import served
 
 ROOT = Path(__file__).parents[2]
 TARGETS = target_names(ROOT)
@@ -74,13 +74,8 @@ def program() -> str:
 
 @pytest.fixture(scope="module")
 def host() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Workspace)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(Workspace) as address:
+        yield address
 
 
 @pytest.fixture

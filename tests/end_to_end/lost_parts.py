@@ -50,16 +50,20 @@ def follow(lakehouse: Path, condition: str, advice: str, backup: Path) -> None:
     """Do what an error says; without the backup, but where nothing else brings the table back."""
     done, place = 0, "/lakehouse"  # the folder may have a space in its name
     advice = advice.replace(str(lakehouse), place)
+
+    def there(path: str) -> Path:
+        return lakehouse / path.removeprefix(f"{place}/")
+
     if condition == "EPOCHS_LOST":
         (name,) = re.findall(r"put (\S+) back from a backup", advice)
         shutil.copytree(backup / name, lakehouse / name)
         return
     for paths in re.findall(r"delete (/\S+?(?:(?:, | and )/\S+?)*)(?=[,;:.]? |$)", advice):
         for path in re.split(r", | and ", paths):
-            shutil.rmtree(lakehouse / path.removeprefix(f"{place}/"), ignore_errors=True)
+            shutil.rmtree(there(path), ignore_errors=True)
             done += 1
     for path in re.findall(r"create the empty file (/\S+?\.reset)\b", advice):
-        (lakehouse / path.removeprefix(f"{place}/")).touch()
+        there(path).touch()
         done += 1
     assert done, advice
 

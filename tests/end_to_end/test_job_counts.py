@@ -38,6 +38,12 @@ def _changes(number: int) -> Iterator[Change]:
         )
 
 
+@pytest.fixture(autouse=True)
+def _counts_jobs(spark: SparkSession) -> None:
+    if is_connect(spark):
+        pytest.skip("the jobs of a server are counted there")
+
+
 def _write(folder: Path, source: str, number: int, lines: Iterable[str]) -> None:
     file = folder / "landing" / source / f"{number}.json"
     file.write_text("\n".join(lines))
@@ -49,8 +55,6 @@ def _land(folder: Path, number: int) -> None:
 
 
 def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_path: Path) -> None:
-    if is_connect(spark):
-        pytest.skip("the jobs of a server are counted there")
     config = feeds.config(tmp_path / "pipeline", ["datahub_blob"])
     counted: dict[str, int] = {}
     with open_pipeline(config, is_exclusive=True) as (lake, session):
@@ -71,8 +75,6 @@ def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_pat
 def test_a_small_batch_with_halves_servers_and_a_broken_message_runs_few_jobs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("the jobs of a server are counted there")
     folder = tmp_path / "pipeline"
     config = feeds.config(folder, ["datahub_blob", "maxwell"])
     late: list[str] = []

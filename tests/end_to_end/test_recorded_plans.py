@@ -11,9 +11,8 @@ from framework.cli import main
 from framework.contracts.table_names import BATCHES_TABLE, QUARANTINE_TABLE
 from gold.changes import profile_queries
 from gold.planning import plan
-from gold.writing import change_cache
-from silver.batches import decoding, process
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
+from tests.large_batches import take_for_large
 
 
 class PlannedShop(Shop):
@@ -34,9 +33,7 @@ def shop(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         return profile_rows(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(plan, "profile_rows", counted)
-    monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", -1)
-    monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
-    monkeypatch.setattr(process, "SMALL_ROWS", 0)
+    take_for_large(monkeypatch)
     return shop
 
 

@@ -13,10 +13,9 @@ from pyspark.sql import SparkSession
 
 import bronze.seed
 from framework.cli import main
-from gold.writing import change_cache
-from silver.batches import decoding, process
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 from tests.end_to_end.test_repair import broken, command, later
+from tests.large_batches import take_for_large
 
 HISTORY = 'tables:\n  - {match: "shop.*", history: true}\n'
 
@@ -183,9 +182,7 @@ def test_numbers_of_a_dump_without_types_make_their_column_wide_enough(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_before: bool, is_large: bool
 ) -> None:
     if is_large:
-        monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
-        monkeypatch.setattr(process, "SMALL_ROWS", 0)
-        monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", -1)
+        take_for_large(monkeypatch)
     shop, dump = Shop(spark, tmp_path, "tables:\n  - {match: shop.item, keys: [id]}\n"), tmp_path / "item.csv"
     file = tmp_path / "mainstem.yml"
     file.write_text(file.read_text(encoding="utf-8").replace("datahub_blob", "maxwell"), encoding="utf-8")

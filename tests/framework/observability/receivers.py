@@ -20,6 +20,19 @@ class Received:
 
 
 @contextmanager
+def served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server on this machine with these answers."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    # it looks often whether it shall end, or each test would wait half a second for it
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
 def receiver(*answers: int, silence: threading.Event | None = None) -> Iterator[Received]:
     """A server that answers with these codes, the last one for all further requests; 200 without any.
 
@@ -42,17 +55,12 @@ def receiver(*answers: int, silence: threading.Event | None = None) -> Iterator[
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    found.address = f"http://127.0.0.1:{server.server_port}"
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield found
-    finally:
-        if silence is not None:
-            silence.set()
-        server.shutdown()
-        server.server_close()
+    with served(Handler) as found.address:
+        try:
+            yield found
+        finally:
+            if silence is not None:
+                silence.set()
 
 
 def closed_address() -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from framework.pipeline import alerts as module
 from framework.pipeline.alerts import problems_of, send_alerts, send_failure_alerts
 from framework.pipeline.layer import LayerReport, Run, TableLine
 from silver.layer import LAYER as SILVER
-from tests.framework.observability.receivers import closed_address, receiver
+from tests.framework.observability.receivers import closed_address, receiver, served
 
 HEAD = "pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {format: datahub_blob, files: ./landing}\n"
 
@@ -56,13 +56,8 @@ def webhook(*answers: int, location: str | None = None) -> Iterator[tuple[str, l
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/hook/secret", received
-    finally:
-        server.shutdown()
-        server.server_close()
+    with served(Receiver) as address:
+        yield f"{address}/hook/secret", received
 
 
 @contextmanager
@@ -80,14 +75,11 @@ def slow_server(pause: float) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/hook"
-    finally:
-        ended.set()
-        server.shutdown()
-        server.server_close()
+    with served(Receiver) as address:
+        try:
+            yield f"{address}/hook"
+        finally:
+            ended.set()
 
 
 def gold(*parked: str, sound: str = "shop.line") -> LayerReport:

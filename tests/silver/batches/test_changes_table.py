@@ -5,26 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches import changes_table
 from silver.batches.changes_table import changes_since
-
-
-def changes(spark: SparkSession, batch: int, *ids: int) -> DataFrame:
-    known = {
-        "change_id": "string(id)",
-        "batch": f"bigint({batch})",
-        "event_time": "timestamp_micros(1700000000000001 + id)",
-        "after": "map('id', string(id), 'a.b', null, 'name', 'ä')",
-        "paired_with": "struct('t', 0, id)",
-    }
-    return spark.createDataFrame([(n,) for n in ids], "id bigint").selectExpr(
-        *(f"cast({known.get(c.name, 'null')} as {c.dataType.simpleString()}) as `{c.name}`" for c in CHANGES)
-    )
+from tests.framework.lakehouse.test_recent_rows import changes
 
 
 @pytest.mark.parametrize("limits", [(100, 10_000_000), (2, 10_000_000), (100, 3_000)])

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
-from gold.writing import change_cache
 from silver.batches import changes_table, decoding, process
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
+from tests.large_batches import take_for_large
 
 COUNTED = ("kind", "reason", "rows", "merged", "min_sequence", "max_sequence", "max_event_time")
 AN_HOUR = 3_600
@@ -97,8 +97,7 @@ def test_open_halves_meet_the_same_fate_in_files_and_in_copies(
 def test_a_half_at_the_end_of_a_large_batch_waits_for_the_other_one(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_before: bool
 ) -> None:
-    monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
-    monkeypatch.setattr(process, "SMALL_ROWS", 0)
+    take_for_large(monkeypatch)
     shop = Shop(spark, tmp_path)
     halves = [
         message("UPDATE_BEFOR", 2, before=item(1, "pen", 1.5)),
@@ -120,9 +119,7 @@ def test_numbers_of_updates_from_open_halves_make_their_column_wide_enough(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tasks decide some updates apart from the row that describes their schema."""
-    monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
-    monkeypatch.setattr(process, "SMALL_ROWS", 0)
-    monkeypatch.setattr(change_cache, "MAX_CACHED_ROWS", -1)
+    take_for_large(monkeypatch)
     columns = [*COLUMNS, {"name": "total", "type": "LONG"}]
     totals = {number: 5 if number <= 2 else 2**64 - number for number in range(1, 13)}
     rows = {number: {**item(number, "pen", 1.5), "total": total} for number, total in totals.items()}

@@ -12,9 +12,10 @@ from bronze.layer import LAYER as BRONZE
 from framework.contracts.table_names import QUARANTINE_TABLE
 from framework.lakehouse.lakehouse import sql_name
 from framework.lakehouse.merge import Merge
-from silver.batches import decoding, process
+from silver.batches import process
 from silver.layer import LAYER as SILVER
 from tests.benchmarks.whole_goals import Pipeline
+from tests.large_batches import take_for_large
 
 COLUMNS = ("topic", "offset", "ordinal", "reason", "CAST(value AS string)", "batch", "is_resolved")
 
@@ -24,8 +25,7 @@ def pipeline(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_disk: None
 ) -> Pipeline:
     """A pipeline whose tasks write files, also for few messages."""
-    monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
-    monkeypatch.setattr(process, "SMALL_ROWS", 0)
+    take_for_large(monkeypatch)
     return Pipeline(spark, tmp_path / "pipeline")
 
 
