@@ -24,7 +24,7 @@ import pyarrow as pa
 from framework.lakehouse.lakehouse import Lakehouse, local_log
 from framework.lakehouse.lakehouse import local_table as local_folder
 from framework.lakehouse.local_tables import Mark, appended_files, local_table, read_files
-from framework.lakehouse.log_files import newest_version
+from framework.lakehouse.log_files import commit_file, newest_version
 from framework.lakehouse.newest_tables import is_read_locally
 from framework.lakehouse.table_reader import Row
 
@@ -155,12 +155,11 @@ def _whole(location: str, log: Log) -> _Found:
 
 
 def _commit(location: str, version: int) -> str | None:
-    """A text that identifies a commit, also from one of the same number in a table that was restored."""
+    """A text that identifies a commit; None where its file cannot be read."""
     try:
-        found = (Path(location) / "_delta_log" / f"{version:020d}.json").stat()
+        return commit_file(Path(location) / "_delta_log", version)
     except OSError:
         return None
-    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"
 
 
 def _path(lake: Lakehouse, log: Log) -> Path:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework.config.model import Catalog, Config
 from framework.contracts.table_comments import description
-from framework.lakehouse.log_files import has_versions, newest_version
+from framework.lakehouse.log_files import has_versions, newest_commit, newest_version
 from framework.naming import catalog_table, quoted
 from framework.spark.local_frame import local_frame
 
@@ -319,17 +319,13 @@ def table_version(spark: SparkSession, location: str) -> int | None:
 
 def table_commit(spark: SparkSession, location: str) -> str | None:
     """A text that identifies a table's newest commit, also from that of a table that was there before."""
-    version, log = table_version(spark, location), local_log(location)
-    if version is None:
+    log = local_log(location)
+    if log is not None:
+        return newest_commit(log)
+    if not is_table(spark, location):
         return None
-    if log is None:
-        row = read_commits(spark, location, 1).select("version", "timestamp").first()
-        return None if row is None else f"{row[0]} {row[1]}"
-    try:
-        found = (log / f"{version:020d}.json").stat()
-    except FileNotFoundError:  # the newest commit is one of another process
-        return None
-    return f"{version} {found.st_mtime_ns} {found.st_size} {found.st_ino}"
+    row = read_commits(spark, location, 1).select("version", "timestamp").first()
+    return None if row is None else f"{row[0]} {row[1]}"
 
 
 def table_properties(spark: SparkSession, location: str) -> dict[str, str]:

@@ -25,6 +25,27 @@ def newest_version(log: Path) -> int | None:
     return version
 
 
+def newest_commit(log: Path) -> str | None:
+    """A text that identifies a table's newest commit, also from that of a table that was there before.
+
+    None where there is no version, or the newest one is gone.
+    """
+    version = newest_version(log)
+    try:
+        return None if version is None else f"{version} {commit_file(log, version)}"
+    except FileNotFoundError:  # the newest commit is one of another process
+        return None
+
+
+def commit_file(log: Path, version: int) -> str:
+    """A text that identifies the file of a commit, also from one of the same number in a restored table.
+
+    Raises OSError where it cannot be read.
+    """
+    found = _commit(log, version).stat()
+    return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"
+
+
 def has_versions(log: Path) -> bool:
     """Whether a log folder has any version of a table."""
     try:

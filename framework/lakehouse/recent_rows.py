@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.local_tables import DataFile, read_files
-from framework.lakehouse.log_files import newest_version
+from framework.lakehouse.log_files import newest_commit
 from framework.lakehouse.newest_tables import is_read_locally
 
 if TYPE_CHECKING:
@@ -125,15 +125,15 @@ def _statistics(location: str) -> pa.Table:
 
     The log is read once a version: it has all files of the table, and several steps of a run ask about few.
     """
-    log = Path(location) / "_delta_log"
-    newest = log / f"{newest_version(log) or 0:020d}.json"
-    written = newest.stat()
-    return _logged(location, (newest.name, written.st_mtime_ns, written.st_ino))
+    commit = newest_commit(Path(location) / "_delta_log")
+    if commit is None:
+        raise FileNotFoundError(location)
+    return _logged(location, commit)
 
 
 @lru_cache(maxsize=2)
-def _logged(location: str, newest: tuple[str, int, int]) -> pa.Table:
-    """What the log says; `newest` identifies its newest commit, also where a table has replaced another."""
+def _logged(location: str, commit: str) -> pa.Table:
+    """What the log says up to its newest commit, which the text identifies (`newest_commit`)."""
     from framework.lakehouse.local_reader import open_plain  # the package takes long to load
 
     return pa.table(open_plain(location).get_add_actions(flatten=True))

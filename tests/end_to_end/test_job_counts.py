@@ -38,12 +38,6 @@ def _changes(number: int) -> Iterator[Change]:
         )
 
 
-@pytest.fixture(autouse=True)
-def _counts_jobs(spark: SparkSession) -> None:
-    if is_connect(spark):
-        pytest.skip("the jobs of a server are counted there")
-
-
 def _write(folder: Path, source: str, number: int, lines: Iterable[str]) -> None:
     file = folder / "landing" / source / f"{number}.json"
     file.write_text("\n".join(lines))
