@@ -5,8 +5,7 @@ A property test holds these measurements against those of Spark (`profile_querie
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -22,9 +21,8 @@ from gold.changes.full_loads import is_in_load
 from gold.changes.profile import ChangeGroup, Progress
 from gold.schema.columns import ColumnNaming
 from gold.schema.lineage import Lineage
-from gold.schema.type_inference import MAX_DIGITS, ColumnEvidence
+from gold.schema.type_inference import ColumnEvidence, widths_of
 
-_PLAIN = re.compile(r"-?(\d+)(?:\.(\d+))?", re.ASCII)
 _COLUMNS = (
     "source", "database", "schema", "table", "kind", "batch", "op", "sequence", "event_time", "keys",
     "before", "after", "partial", "schema_id",
@@ -236,26 +234,4 @@ class FewMeasurements:
                     text = image.get(name)
                     if text is not None:
                         texts.setdefault((row.naming, name), set()).add(text)
-        return {column: _width(found) for column, found in texts.items()}
-
-
-def _width(texts: Iterable[str]) -> ColumnEvidence:
-    """The widths of numbers; other texts are only known to be there."""
-    digits, scale, has_others, whole = 0, 0, False, list[int]()
-    for text in texts:
-        match = _PLAIN.fullmatch(text)
-        if match is None:
-            has_others = True
-            continue
-        own, fraction = len(match[1].lstrip("0")) or 1, len(match[2] or "")
-        digits, scale = max(digits, own), max(scale, fraction)
-        has_others |= own + fraction > MAX_DIGITS
-        if match[2] is None and len(match[1]) <= MAX_DIGITS:
-            whole.append(int(text))
-    return ColumnEvidence(
-        digits=digits,
-        scale=scale,
-        low=min(whole, default=0),
-        high=max(whole, default=0),
-        has_others=has_others,
-    )
+        return {column: widths_of(found) for column, found in texts.items()}

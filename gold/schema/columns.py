@@ -14,7 +14,7 @@ from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn
 from framework.contracts.events import Token
 from gold.schema.lineage import Lineage
-from gold.schema.type_inference import ColumnEvidence, infer_type
+from gold.schema.type_inference import ColumnEvidence, infer_type, is_plain_number, widths_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +120,19 @@ def _repeated_additions(lineage: Lineage) -> set[int]:
 def evidence_by_column(
     evidence: Mapping[tuple[int, str], ColumnEvidence], namings: Sequence[ColumnNaming]
 ) -> dict[str, ColumnEvidence]:
-    """The evidence of rows of all namings, by current names, without removed columns."""
+    """The evidence of rows of all namings, by current names, without removed columns.
+
+    Numbers that earlier rows take as the default of a column count for its widths as those of its rows do.
+    """
     merged: dict[str, ColumnEvidence] = {}
     for (naming, name), shown in sorted(evidence.items()):
         column = namings[naming].current_name(name)
         if column is not None:
             merged[column] = merged.get(column, ColumnEvidence()) | shown
+    for naming in {naming for naming, _ in evidence}:
+        for column, default in namings[naming].defaults.items():
+            if column in merged and merged[column].is_numeric and is_plain_number(default):
+                merged[column] |= widths_of((default,))
     return merged
 
 

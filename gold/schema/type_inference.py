@@ -7,6 +7,7 @@ order.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from framework.contracts.events import Token
@@ -16,6 +17,7 @@ _INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 MAX_DIGITS = 38
+_PLAIN = re.compile(r"-?(\d+)(?:\.(\d+))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,33 @@ class ColumnEvidence:
             max(self.high, other.high),
             self.has_others or other.has_others,
         )
+
+
+def widths_of(texts: Iterable[str]) -> ColumnEvidence:
+    """The widths of numbers; other texts are only known to be there."""
+    digits, scale, has_others, whole = 0, 0, False, list[int]()
+    for text in texts:
+        match = _PLAIN.fullmatch(text)
+        if match is None:
+            has_others = True
+            continue
+        own, fraction = len(match[1].lstrip("0")) or 1, len(match[2] or "")
+        digits, scale = max(digits, own), max(scale, fraction)
+        has_others |= own + fraction > MAX_DIGITS
+        if match[2] is None and len(match[1]) <= MAX_DIGITS:
+            whole.append(int(text))
+    return ColumnEvidence(
+        digits=digits,
+        scale=scale,
+        low=min(whole, default=0),
+        high=max(whole, default=0),
+        has_others=has_others,
+    )
+
+
+def is_plain_number(text: str) -> bool:
+    """Whether the text is a number without an exponent."""
+    return _PLAIN.fullmatch(text) is not None
 
 
 def infer_type(evidence: ColumnEvidence) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from framework.config.model import load_config
 from framework.contracts.ddl_actions import Action, TableName, actions_text
+from framework.contracts.events import Token
 from framework.contracts.table_names import BATCHES_TABLE, SCHEMAS_TABLE, STATEMENTS_TABLE
 from framework.contracts.table_schemas import CHANGES, SCHEMAS
 from framework.lakehouse.lakehouse import Lakehouse
@@ -111,7 +112,7 @@ class GoldPipeline:
         self.batch += 1
         rows = [self._row(event) for event in events]
         new = [
-            (name, [(n, kind, kind, None) for n, kind in columns], self.batch)
+            (name, [_schema_column(*column) for column in columns], self.batch)
             for name, columns in self.schemas.items()
         ]
         self.lake.append(self.spark.createDataFrame(new, SCHEMAS).coalesce(1), SCHEMAS_TABLE) if new else None
@@ -226,6 +227,11 @@ class GoldPipeline:
 
 
 _COUNTED = [part.split()[0].strip("`") for part in COUNTS_SCHEMA.split(", ")]
+
+
+def _schema_column(name: str, kind: str) -> tuple[str, str | None, str | None, str | None]:
+    """A column of a schema; `number` is the kind of a JSON value whose type the feed does not declare."""
+    return (name, None, None, kind) if kind == Token.NUMBER else (name, kind, kind, None)
 
 
 def copied(events: Sequence[ChangeSpec], table: str) -> list[ChangeSpec]:

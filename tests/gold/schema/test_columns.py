@@ -277,6 +277,27 @@ def test_rows_before_an_added_column_hold_its_constant_default() -> None:
     assert [dict(s.defaults) for s in found] == [{"x": "3"}, {}, {}]
 
 
+@pytest.mark.parametrize(
+    ("shown", "default", "kind"),
+    [
+        pytest.param(undeclared("number", digits=1, high=2), "1.50", "decimal(22,2)", id="scale"),
+        pytest.param(undeclared("number", high=2), "-9223372036854775809", "decimal(20,0)", id="digits"),
+        pytest.param(declared("bigint"), "18446744073709551615", "decimal(20,0)", id="unsigned"),
+        pytest.param(declared("decimal(10,2)"), "1.505", "decimal(10,2)", id="declared by the rows"),
+        pytest.param(undeclared("number", high=19000), "2022-01-08", "bigint", id="no number"),
+        pytest.param(undeclared("string"), "1.50", "string", id="texts"),
+    ],
+)
+def test_a_default_number_counts_for_the_type_of_its_column(
+    shown: ColumnEvidence, default: str, kind: str
+) -> None:
+    found = namings(AddColumn("x", "decimal(10,2)", "decimal(10,2)", default=default))
+    merged = evidence_by_column({(0, "id"): declared("int"), (1, "x"): shown}, found)
+    assert infer_type(merged["x"]) == kind
+    only_later = evidence_by_column({(1, "x"): shown}, found)
+    assert only_later["x"] == shown, "no row takes the default"
+
+
 def test_a_column_that_is_added_again_keeps_the_default_that_its_rows_took() -> None:
     """ADD COLUMN IF NOT EXISTS is logged also where the column exists, and changes nothing there."""
     again = AddColumn("x", "int", "int", default="5")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,19 @@ CASES = {
         ],
         [{"id": 4, "n": 2, "k": "x"}, {"id": 4, "n": 5, "k": "y"}],
     ),
+    "default_wider_than_the_rows": Case(
+        [
+            [insert("t", 1, row(1)), insert("t", 2, row(2))],
+            [ddl("t", 3, AddColumn("price", "decimal(10,2)", "decimal(10,2)", default="1.50"))],
+            [insert("t", at, row(at, price="2"), types={"price": "number"}) for at in (4, 5)],
+        ],
+        [
+            {"id": 1, "price": Decimal("1.50")},
+            {"id": 2, "price": Decimal("1.50")},
+            {"id": 4, "price": Decimal("2.00")},
+            {"id": 5, "price": Decimal("2.00")},
+        ],
+    ),
     "told_by_the_old_key": Case(
         [
             [
@@ -284,6 +298,7 @@ if not IS_LARGE:
             "passed_through",
             "emptied_late",
             "created_again",
+            "default_wider_than_the_rows",
             "told_by_the_old_key",
             "no_place",
         )
