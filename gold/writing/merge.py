@@ -198,8 +198,9 @@ def merge_latest(
 
     Args:
         rows: c0…, k0…, the system columns, `is_upsert`, and `is_forced`: the key was folded again from
-            silver, and rows of equal sequence are compared by value. Where images may be partial, p0…:
-            whether the image has the column.
+            silver. Such a row replaces one of equal sequence with other values, and one marked as deleted
+            even if its sequence is higher: the key was taken before it was left, in one transaction. Where
+            images may be partial, p0…: whether the image has the column.
         path: The replica.
         layout: The replica's columns.
         policy: How deletes, truncates and partial images are treated.
@@ -226,8 +227,10 @@ def merge_latest(
         differs += " OR NOT (t._cdc_deleted <=> s._cdc_deleted)"
     else:
         merge = merge.delete(f"NOT s.is_upsert AND {newer}")
-    corrected = f"s.is_forced AND s._cdc_sequence = t._cdc_sequence AND ({differs})"
-    merge = merge.update({**updates, **own}, f"s.is_upsert AND ({newer} OR ({corrected}))")
+    corrected = f"s._cdc_sequence = t._cdc_sequence AND ({differs})"
+    if policy.deletes is Deletes.SOFT:
+        corrected += " OR s._cdc_sequence < t._cdc_sequence AND t._cdc_deleted"
+    merge = merge.update({**updates, **own}, f"s.is_upsert AND ({newer} OR s.is_forced AND ({corrected}))")
     merge = merge.insert({**inserts, **own}, "s.is_upsert")
     if policy.truncated_at is not None and not policy.is_emptied:
         gone = f"t._cdc_sequence < {text_literal(policy.truncated_at)}"

@@ -165,6 +165,16 @@ CASES = {
         "deletes: soft",
         is_rebuilt=True,
     ),
+    "taken_before_it_was_left": Case(
+        [
+            [insert("t", 1, row(1, a="x")), insert("t", 2, row(2, a="y"))],
+            [update("t", 4, row(2, a="y"), row(3, a="y"), moment=3)],
+            [update("t", 3, row(1, a="x"), row(2, a="x"), moment=3)],
+        ],
+        [gone(1, a="x"), here(2, a="x"), here(3, a="y")],
+        "deletes: soft",
+        is_rebuilt=True,
+    ),
     "emptied_late": Case(
         [
             [insert("t", 1, row(1, a="old"))],
@@ -296,6 +306,7 @@ if not IS_LARGE:
         for name in (
             "marked",
             "passed_through",
+            "taken_before_it_was_left",
             "emptied_late",
             "created_again",
             "default_wider_than_the_rows",
