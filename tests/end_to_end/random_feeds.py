@@ -167,7 +167,12 @@ FEEDS: tuple[Feed, ...] = (
         UNSIGNED,
         **_IN_PARTITIONS | {"config": f"layout: kcat, {_SHANGHAI}"},
     ),
-    Feed("maxwell", vendor.maxwell, replace(_UNDECLARED, ddl=WITH_STATEMENTS), {**UNSIGNED, **WIDE_MONEY}),
+    Feed(
+        "maxwell",
+        vendor.maxwell,
+        replace(_UNDECLARED, ddl=WITH_STATEMENTS, keeps_rest=True),
+        {**UNSIGNED, **WIDE_MONEY},
+    ),
     Feed(
         "ogg",
         vendor.ogg,
@@ -364,9 +369,10 @@ def configuration(
     epochs: Mapping[str, int],
     keys: Mapping[str, Sequence[str]],
     orders: Mapping[str, str],
+    ways: Mapping[str, Mapping[str, object]],
 ) -> str:
-    """The pipeline of all feeds: some in a later epoch than the first, some tables with other keys,
-    some sources in another order.
+    """The pipeline of all feeds: some in a later epoch than the first, some tables with other keys or
+    kept in other ways, some sources in another order.
     """
     text = ["pipeline: random", "lakehouse: ./lakehouse", "sources:"]
     tables: list[str] = []
@@ -384,6 +390,7 @@ def configuration(
             rule = {
                 "columns": {c: {"type": kind} for c, kind in columns.items()},
                 **({} if feed.names_keys else {"keys": list(keys.get(table.name, table.keys))}),
+                **ways.get(table.name, {}),
             }
             for name in (*table.former, table.name):
                 match = ".".join(filter(None, (source.database, feed.schema, name)))

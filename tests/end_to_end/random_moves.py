@@ -17,7 +17,7 @@ from silver.formats import FORMATS
 from tests.end_to_end.lost_parts import parts_of, run_on, take_away
 from tests.end_to_end.random_feeds import Feed, parts_of_life
 from tests.end_to_end.random_repairs import RandomRepairs
-from tests.end_to_end.random_settings import Settings, name_of
+from tests.end_to_end.random_settings import WAYS, Settings, name_of
 from tests.end_to_end.random_source import RandomSource
 from tests.end_to_end.random_statements import RandomTable
 
@@ -105,7 +105,9 @@ class Losses:
 
 
 class Detours:
-    """Settings that are wrong for a while: other keys of a table, or a rule that quarantines some changes."""
+    """Settings that are others for a while: keys of a table, how it is kept, or a rule that quarantines
+    some changes.
+    """
 
     def __init__(self, settings: Settings, repairs: RandomRepairs, seed: str) -> None:
         self.settings, self.repairs, self.draw = settings, repairs, Random(f"{seed} detours")
@@ -114,20 +116,30 @@ class Detours:
     def leave(self) -> None:
         """Set something otherwise from now on."""
         unkeyed = [place for place in self.repairs.tables if not place[0].names_keys]
-        rule = (self._rule, self.repairs.tables)
-        move, tables = self.draw.choice([rule, (self._keys, unkeyed)] if unkeyed else [rule])
+        moves = [(self._rule, self.repairs.tables), (self._way, self.repairs.tables)]
+        move, tables = self.draw.choice([*moves, (self._keys, unkeyed)] if unkeyed else moves)
         _, source, table = place = self.draw.choice(tables)
         first = [f"c{number}_{kind.partition('(')[0]}" for number, kind in enumerate(source.abilities.kinds)]
         column = self.draw.choice([name for name in first if name in table.kinds] or [table.keys[0]])
         self.way_back = move(place, column)
         self.settings.write()
-        print("set:", self.settings.keys, self.settings.rule)
+        print("set:", self.settings.keys, self.settings.rule, self.settings.other_ways)
 
     def _rule(self, place: Place, column: str) -> Sequence[Sequence[str]]:
         name = name_of(place)
         kinds = [f"not_null: {column}", f"accepted: {{column: {column}, values: [x, '1', '7', 'true']}}"]
         self.settings.rule = f"{{match: {name}, {self.draw.choice(kinds)}, on_change: quarantine}}"
         return [["replay"]]
+
+    def _way(self, place: Place, column: str) -> Sequence[Sequence[str]]:
+        """Gold makes the table anew by itself."""
+        ways = [
+            *WAYS,
+            {"schema_policy": "ignore"},
+            {"history": True, "track": [column]},
+        ]
+        self.settings.other_ways = {place[2].name: self.draw.choice(ways)}
+        return []
 
     def _keys(self, place: Place, column: str) -> Sequence[Sequence[str]]:
         feed, _, table = place
@@ -139,7 +151,7 @@ class Detours:
 
     def come_back(self) -> None:
         """Corrects the setting, and returns the commands that repair what it has affected."""
-        self.settings.keys, self.settings.rule = {}, None
+        self.settings.keys, self.settings.rule, self.settings.other_ways = {}, None, {}
         self.settings.write()
         for command in self.way_back:
             self.repairs.twice(*command)

@@ -8,8 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from datetime import datetime, timedelta
 from random import Random
 
 from tests.end_to_end.random_statements import STATEMENTS, RandomTable, as_it_is, recreated
@@ -75,7 +74,8 @@ class Abilities:
     """What a feed can say: kinds of columns, key changes as updates, swaps, truncates.
 
     `ddl` are the kinds of statements that it sends, `shown` those that it does not send and that only its
-    rows show.
+    rows show. Where it `keeps_rest`, an update of the key alone has no other column, so that columns that
+    the source has dropped keep their values.
     """
 
     kinds: Sequence[str]
@@ -84,6 +84,7 @@ class Abilities:
     ddl: Sequence[str] = ()
     shown: Sequence[str] = ()
     truncates: bool = False
+    keeps_rest: bool = False
 
 
 def value(kind: str, draw: Random) -> str:
@@ -281,14 +282,18 @@ class RandomSource:
         old = {key: table.rows.pop(key) for key, _ in pairs}
         for key, to in pairs:
             after = {**old[key], **dict(zip(table.keys, to or key, strict=True))}
-            if self.draw.random() < 0.5:
+            is_changed = self.draw.random() < 0.5
+            if is_changed:
                 after = self._changed(table, after)
             if self.abilities.moves:
                 self._tell(table, "update", old[key], after)
             else:
                 self._tell(table, "delete", old[key], None)
                 self._tell(table, "insert", None, after)
-            table.rows[table.key_of(after)] = self._as_it_stands(table, after)
+            stands = self._as_it_stands(table, after)
+            if self.abilities.keeps_rest and not is_changed:
+                stands |= {name: old[key][name] for name in table.dropped}
+            table.rows[table.key_of(after)] = stands
 
     def _changed(self, table: RandomTable, row: Row) -> Row:
         """The row with another value in a column: an update without a change would look like a duplicate."""
@@ -371,27 +376,3 @@ class RandomSource:
 def wire_type(kind: str) -> str:
     """The type by which the wires know a kind."""
     return {"unsigned": "bigint", "milliseconds": "timestamp"}.get(kind, kind)
-
-
-def typed(kind: str, text: str | None) -> object:
-    """The value that a reader of the replica gets for canonical text under a gold type."""
-    if text is None or kind == "string":
-        return text
-    if kind == "boolean":
-        return text == "true"
-    if kind in ("int", "bigint"):
-        return int(text)
-    if kind.startswith("decimal"):
-        return Decimal(text)
-    if kind == "double":
-        return float(text)
-    if kind == "date":
-        return datetime.fromisoformat(text).date()
-    if kind == "timestamp":
-        return datetime.fromisoformat(text).astimezone(UTC)
-    return base64.b64decode(text) if kind == "binary" else datetime.fromisoformat(text)
-
-
-def types_in_gold(table: RandomTable, gold_types: Mapping[str, str]) -> dict[str, str]:
-    """Column to type as the replica is to have it, dropped columns included."""
-    return {name: gold_types.get(kind, kind) for name, kind in {**table.kinds, **table.dropped}.items()}

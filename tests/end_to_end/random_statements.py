@@ -16,6 +16,11 @@ from tests.framework.demo.story import Table
 ADDED = {"string": "varchar(40)", "bigint": "bigint"}
 """Kinds of columns that statements add, and how the source declares them."""
 
+_DEFAULTS = {
+    "string": ("kept 数", "", "it's", 'say "x"', "back\\slash", "a; b -- c", "NULL", "7"),
+    "bigint": ("42", "0", "-9223372036854775808", "9223372036854775807"),
+}
+
 WITH_STATEMENTS = ("add", "default", "rename", "drop", "again", "retype", "rekey", "table", "recreate")
 SHOWN = ("add", "drop", "retype")
 """What rows alone can show."""
@@ -55,21 +60,21 @@ def add(table: RandomTable, draw: Random, number: int) -> str:
 def default(table: RandomTable, draw: Random, number: int) -> str:
     """A column with a constant default, which the rows that are there take."""
     kind = draw.choice(list(ADDED))
-    return _added(table, f"n{number}_{kind}", kind, "kept 数" if kind == "string" else "42")
+    return _added(table, f"n{number}_{kind}", kind, draw.choice(_DEFAULTS[kind]))
 
 
 def _added(table: RandomTable, name: str, kind: str, value: str | None) -> str:
     table.kinds[name] = kind
     for row in table.rows.values():
         row[name] = value
-    literal = (
-        ""
-        if value is None
-        else f" NOT NULL DEFAULT '{value}'"
-        if kind == "string"
-        else f" NOT NULL DEFAULT {value}"
-    )
+    literal = "" if value is None else f" NOT NULL DEFAULT {_literal(kind, value)}"
     return f"ALTER TABLE `{table.name}` ADD COLUMN `{name}` {ADDED[kind]}{literal}"
+
+
+def _literal(kind: str, value: str) -> str:
+    if kind != "string":
+        return value
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def rename(table: RandomTable, draw: Random, number: int) -> str:

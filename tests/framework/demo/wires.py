@@ -44,7 +44,8 @@ def _milliseconds(text: str) -> int:
 
 def _seconds(text: str) -> str:
     micros = (_instant(text) - _EPOCH) // timedelta(microseconds=1)
-    return f"{micros // 1_000_000}.{micros % 1_000_000:06d}"
+    sign = "-" if micros < 0 else ""
+    return f"{sign}{abs(micros) // 1_000_000}.{abs(micros) % 1_000_000:06d}"
 
 
 def _local(at: int) -> datetime:

@@ -1,0 +1,231 @@
+"""Random tables whose changes come in any batches: kept up to date, they are what a rebuild makes of them.
+
+The seed draws what happens in each table, how it is kept, and in which batch each change comes. Where
+statements do not change the columns, and deletes remove rows, the rows are also those of the source.
+
+    MAINSTEM_SEED=7 MAINSTEM_SIZE=large python -m pytest tests/gold/test_random_tables.py -s
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import AddColumn, DropColumn, RenameColumn
+from framework.lakehouse.lakehouse import read_table
+from gold.planning.table_state import State
+from tests.gold.silver_builder import ChangeSpec, GoldPipeline, ddl, delete, insert, row, truncate, update
+
+SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
+TABLES, STEPS, BATCHES = (40, 30, 4) if os.environ.get("MAINSTEM_SIZE") else (8, 16, 3)
+KEYS = range(1, 6)
+RULES = (
+    "",
+    "deletes: soft",
+    "deletes: ignore",
+    "history: true",
+    "history: true, deletes: soft",
+    "history: true, track: [a]",
+    "schema_policy: evolve",
+    "schema_policy: ignore",
+)
+
+Row = dict[str, str | None]
+
+
+class RandomTable:
+    """A table of a source: its rows by key, and the changes that made them."""
+
+    def __init__(self, name: str, draw: Random) -> None:
+        self.name, self.draw = name, draw
+        self.rule = draw.choice(RULES)
+        self.has_statements = draw.random() < 0.4
+        self.columns = ["a", "b"]
+        self.rows: dict[int, Row] = {}
+        self.events: list[ChangeSpec] = []
+        self.at, self.moment = 0, 0
+        steps: list[Callable[[], None]] = [self._insert] * 4 + [self._update] * 4 + [self._delete] * 2
+        steps += [self._move, self._swap, self._pass_through, self._renew]
+        steps += [self._truncate] * draw.choice((0, 0, 1))
+        for _ in range(STEPS):
+            self.moment = self.at + 1
+            draw.choice(steps)()
+            if self.has_statements and draw.random() < 0.15:
+                self._alter()
+        self._insert_all()
+
+    def batches(self) -> list[list[ChangeSpec]]:
+        """The changes by batch: most of them in order."""
+        found: list[list[ChangeSpec]] = [[] for _ in range(BATCHES)]
+        disorder = self.draw.choice((0.0, 0.2, 0.5))
+        for number, event in enumerate(self.events):
+            own = number * BATCHES // len(self.events)
+            found[self.draw.randrange(BATCHES) if self.draw.random() < disorder else own].append(event)
+        return found
+
+    def truth(self) -> list[dict[str, object]]:
+        """The rows of the source, as `GoldPipeline.rows` gives those of the replica."""
+        return [
+            {"id": key, **{name: text for name, text in sorted(self.rows[key].items()) if text is not None}}
+            for key in sorted(self.rows)
+        ]
+
+    def _next(self) -> int:
+        self.at += 1
+        return self.at
+
+    def _values(self) -> Row:
+        return {name: self.draw.choice((None, "x", "y", "z", str(self.at))) for name in self.columns}
+
+    def _free(self) -> list[int]:
+        return [key for key in KEYS if key not in self.rows]
+
+    def _insert(self) -> None:
+        for key in self.draw.sample(self._free(), min(1, len(self._free()))):
+            self.rows[key] = self._values()
+            self.events.append(insert(self.name, self._next(), self._image(key), moment=self.moment))
+
+    def _insert_all(self) -> None:
+        """Every table ends with rows, all of whose columns are known."""
+        self.moment = self.at + 1
+        self._insert()
+
+    def _some(self, count: int = 1) -> list[int]:
+        return self.draw.sample(sorted(self.rows), count) if len(self.rows) >= count else []
+
+    def _update(self) -> None:
+        for key in self._some():
+            name = self.draw.choice(self.columns)
+            was = self._image(key)
+            self.rows[key] = {**self.rows[key], name: f"u{self.at}"}
+            self._tell(was, key, {name})
+
+    def _tell(self, was: Row, key: int, changed: set[str]) -> None:
+        """An update: a whole image or the changed columns alone, with or without the one before."""
+        image = self._image(key)
+        is_partial = self.draw.random() < 0.3
+        if is_partial:
+            image = {name: text for name, text in image.items() if name == "id" or name in changed}
+        is_known = not is_partial and self.draw.random() < 0.6
+        before = was if is_known else row(was["id"] or "")
+        self.events.append(
+            update(self.name, self._next(), before, image, partial=is_partial, moment=self.moment)
+        )
+
+    def _delete(self) -> None:
+        for key in self._some():
+            self._forget(key)
+
+    def _forget(self, key: int) -> None:
+        before = self._image(key) if self.draw.random() < 0.6 else row(key)
+        del self.rows[key]
+        self.events.append(delete(self.name, self._next(), before, moment=self.moment))
+
+    def _renew(self) -> None:
+        """A row is deleted, and another one has its key in the same transaction."""
+        for key in self._some():
+            self._forget(key)
+            self.rows[key] = self._values()
+            self.events.append(insert(self.name, self._next(), self._image(key), moment=self.moment))
+
+    def _move(self) -> None:
+        for key, to in zip(self._some(), self._free(), strict=False):
+            self._moved({key: to})
+
+    def _swap(self) -> None:
+        """Two rows take each other's keys in one transaction."""
+        for one, other in [self._some(2)] if len(self.rows) > 1 else []:
+            self._moved({one: other, other: one})
+
+    def _pass_through(self) -> None:
+        """A row takes a key for a moment, and then another one."""
+        free = self._free()
+        if len(free) > 1:
+            for key in self._some():
+                self._moved({key: free[0]})
+                self._moved({free[0]: free[1]})
+
+    def _moved(self, moves: Mapping[int, int]) -> None:
+        old = {key: (self._image(key), self.rows.pop(key)) for key in moves}
+        for key, to in moves.items():
+            was, values = old[key]
+            name = self.draw.choice(self.columns)
+            is_changed = self.draw.random() < 0.4
+            self.rows[to] = {**values, name: f"m{self.at}"} if is_changed else values
+            self._tell(was, to, {name} if is_changed else set())
+
+    def _truncate(self) -> None:
+        self.rows = {}
+        self.events.append(truncate(self.name, self._next()))
+
+    def _alter(self) -> None:
+        number, action = self.at, self.draw.choice(("add", "default", "rename", "drop"))
+        name = self.draw.choice(self.columns)
+        if action in ("add", "default"):
+            new, value = f"n{number}", "d" if action == "default" else None
+            self.events.append(ddl(self.name, self._next(), AddColumn(new, "string", "text", default=value)))
+            self.columns.append(new)
+            self.rows = {key: {**values, new: value} for key, values in self.rows.items()}
+        elif action == "rename":
+            new = f"{name}_{number}"
+            self.events.append(ddl(self.name, self._next(), RenameColumn(name, new)))
+            self._call_anew(name, new)
+        elif len(self.columns) > 1:
+            self.events.append(ddl(self.name, self._next(), DropColumn(name)))
+            self.columns.remove(name)
+            for values in self.rows.values():
+                del values[name]
+
+    def _call_anew(self, name: str, new: str) -> None:
+        self.columns = [new if column == name else column for column in self.columns]
+        self.rows = {
+            key: {new if column == name else column: text for column, text in values.items()}
+            for key, values in self.rows.items()
+        }
+
+    def _image(self, key: int) -> Row:
+        return row(key, **self.rows[key])
+
+
+@pytest.mark.slow
+def test_random_tables_are_what_a_rebuild_makes_of_them(spark: SparkSession, tmp_path: Path) -> None:
+    print(f"\nMAINSTEM_SEED={SEED}")
+    tables = [RandomTable(f"t{number}", Random(f"{SEED} {number}")) for number in range(TABLES)]
+    rules = "".join(f"  - {{match: db.{table.name}, {table.rule}}}\n" for table in tables if table.rule)
+    gold = GoldPipeline(spark, tmp_path, rules)
+    parts = [table.batches() for table in tables]
+    for number in range(BATCHES):
+        gold.add_batch(*(event for part in parts for event in part[number]))
+        gold.apply()
+
+    wrong = []
+    for table in tables:
+        assert gold.state(table.name).state is State.ACTIVE, gold.state(table.name).reason
+        is_exact = not table.has_statements and "deletes" not in table.rule
+        if is_exact and (found := gold.rows(table.name)) != table.truth():
+            wrong.append(f"{table.name}, {table.rule}: {found} instead of {table.truth()}")
+        before = _contents(gold, table)
+        gold.rebuild(table.name)
+        if (after := _contents(gold, table)) != before:
+            wrong.append(f"{table.name}, {table.rule}, statements: {table.has_statements}")
+            wrong += [f"  only before: {one}" for one in sorted((before - after).elements())[:3]]
+            wrong += [f"  only rebuilt: {one}" for one in sorted((after - before).elements())[:3]]
+    assert not wrong, f"MAINSTEM_SEED={SEED}\n" + "\n".join(wrong)
+
+
+def _contents(gold: GoldPipeline, table: RandomTable) -> Counter[str]:
+    """All rows of a replica and of its history, with the columns of their own."""
+    places = [table.name, f"{table.name}__history"] if "history" in table.rule else [table.name]
+    found: Counter[str] = Counter()
+    for place in places:
+        frame = read_table(gold.spark, f"{gold.lake.root}/gold/db/{place}")
+        columns = (F.col(f"`{name}`") for name in sorted(frame.columns))
+        found += Counter(f"{place}: {one}" for one in map(repr, frame.select(*columns).collect()))
+    return found
