@@ -136,7 +136,7 @@ class Detours:
         ways = [
             *WAYS,
             {"schema_policy": "ignore"},
-            {"history": True, "track": [column]},
+            {"history": {"track": [column]}},
         ]
         self.settings.other_ways = {place[2].name: self.draw.choice(ways)}
         return []

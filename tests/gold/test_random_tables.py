@@ -24,7 +24,7 @@ from gold.planning.table_state import State
 from tests.gold.silver_builder import ChangeSpec, GoldPipeline, ddl, delete, insert, row, truncate, update
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
-TABLES, STEPS, BATCHES = (40, 30, 4) if os.environ.get("MAINSTEM_SIZE") else (8, 16, 3)
+TABLES, STEPS, BATCHES = (20, 30, 4) if os.environ.get("MAINSTEM_SIZE") else (8, 16, 3)
 KEYS = range(1, 6)
 RULES = (
     "",
@@ -32,7 +32,7 @@ RULES = (
     "deletes: ignore",
     "history: true",
     "history: true, deletes: soft",
-    "history: true, track: [a]",
+    "history: {track: [a]}",
     "schema_policy: evolve",
     "schema_policy: ignore",
 )
