@@ -133,11 +133,7 @@ class Detours:
 
     def _way(self, place: Place, column: str) -> Sequence[Sequence[str]]:
         """Gold makes the table anew by itself."""
-        ways = [
-            *WAYS,
-            {"schema_policy": "ignore"},
-            {"history": {"track": [column]}},
-        ]
+        ways = [*WAYS, {"schema_policy": "ignore"}, {"history": {"track": [column]}}]
         self.settings.other_ways = {place[2].name: self.draw.choice(ways)}
         return []
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from bronze import landing
 from bronze.layer import LAYER as BRONZE
@@ -19,7 +17,7 @@ from bronze.sources import files
 from framework.config.model import Config, load_config
 from framework.errors import MainstemError
 from framework.lakehouse import deletion_vectors, scanned_files
-from framework.lakehouse.lakehouse import Lakehouse, read_table
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import LayerReport, Run
 from framework.spark.tuning import SMALL_ROWS
 from gold.layer import LAYER as GOLD
@@ -178,17 +176,16 @@ class Pipeline:
         work = Run(self.spark, self.lake, self.config, "status")
         return {key: value for layer in (BRONZE, SILVER, GOLD) for key, value in layer.status(work).items()}
 
+    def entries(self) -> dict[str, dict[str, Any]]:
+        """What `status` says of each table, by its name: each feed has names of its own."""
+        return {entry["table"]: entry for entry in self.status()["tables"]}
+
     def deletes(self, table: RandomTable) -> object:
         """What becomes of deleted rows: they are marked (soft), stay (ignore), or go (hard)."""
         return self.settings.ways[table.name].get("deletes", "hard")
 
     def has_history(self, table: RandomTable) -> bool:
         return bool(self.settings.ways[table.name].get("history"))
-
-    def contents(self, place: str) -> Counter[str]:
-        """All rows of a table, with the columns of its own."""
-        frame = read_table(self.spark, place)
-        return Counter(map(repr, frame.select(*(F.col(f"`{n}`") for n in sorted(frame.columns))).collect()))
 
     def versions(self) -> dict[str, int]:
         """How many commits each table has."""
