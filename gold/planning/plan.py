@@ -233,7 +233,8 @@ def _freeze(
 ) -> tuple[TableColumn, ...]:
     """The columns that the stored replica has, with their types there, under current names.
 
-    All of `columns` for a new table. Where a statement came late, the naming of the stored columns is not
+    A type that the configuration names is no change of the source: it applies here too. All of `columns`
+    are returned for a new table. Where a statement came late, the naming of the stored columns is not
     known: a column stays if it has the name of a stored one in any naming up to there.
     """
     state = task.state
@@ -246,7 +247,13 @@ def _freeze(
         for naming in namings[first : known + 1]
         for column in state.columns
     }
-    return tuple(replace(column, type=frozen[column.name]) for column in columns if column.name in frozen)
+    rules = task.settings.columns
+    chosen = {name for name, rule in rules.items() if rule.type or rule.decode}
+    return tuple(
+        column if column.name in chosen else replace(column, type=frozen[column.name])
+        for column in columns
+        if column.name in frozen
+    )
 
 
 def _refuse_growth(task: Task, layout: Layout) -> None:

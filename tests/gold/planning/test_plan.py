@@ -492,6 +492,14 @@ def test_the_policy_ignore_freezes_the_columns(first: tuple[Bench, TableState]) 
     assert layout(found)[2] == {"id": "int", "name": "string"}
 
 
+def test_a_type_of_the_configuration_applies_under_the_policy_ignore(first: tuple[Bench, TableState]) -> None:
+    bench, state = first
+    columns = {"id": ColumnRule(type="bigint"), "city": ColumnRule(type="string")}
+    settings = TableSettings(schema_policy=SchemaPolicy.IGNORE, columns=columns)
+    found = bench.plan(("id_name_city", ["id"], "2"), state=state, past=PAST, settings=settings)
+    assert layout(found)[2] == {"id": "bigint", "name": "string"}
+
+
 def test_a_column_that_a_late_statement_renames_stays_under_the_policy_ignore(bench: Bench) -> None:
     settings = TableSettings(schema_policy=SchemaPolicy.IGNORE)
     past, add = [*PAST, ("id_name_city", ["id"], "6")], ("5", ADD_CITY)
