@@ -112,7 +112,7 @@ def _order(row: Row) -> tuple[str, int, int, int]:
 
 
 def _continues(row: Row, state: Image | None, key: object) -> bool:
-    """Whether the change starts from the state that the previous one left.
+    """Whether the change starts from the state that the previous one left, and leads to another one.
 
     An empty state is a deleted row.
     """
@@ -123,6 +123,8 @@ def _continues(row: Row, state: Image | None, key: object) -> bool:
         return state == {}
     if row["before"] is None or not state or _changes_nothing(row):
         return False
+    if row["op"] == Op.UPDATE and not _differs(row, state):
+        return False  # `before` may lack the columns that the first delivery has changed
     return all(state.get(name, value) == value for name, value in row["before"].items())
 
 

@@ -175,6 +175,14 @@ def test_null_and_absent_differ_in_a_before_image() -> None:
     assert kinds([first, update("B", "C", 1), {**first, "offset": 2}]) == ["row", "row", "duplicate"]
 
 
+def test_an_update_whose_before_image_lacks_what_it_changes_is_a_repeat_when_it_comes_again() -> None:
+    first = change("update", {"id": "1"}, at("B"), 0, partial=True)
+    back = change("update", at("B"), {"id": "1", "v": None}, 1, partial=True)
+    again = {**first, "offset": 2}
+    assert kinds([first, again]) == ["row", "duplicate"]
+    assert kinds([first, back, again]) == ["row", "row", "row"]
+
+
 def test_a_table_without_a_key_tells_repeats_by_its_last_row() -> None:
     rows = [change("insert", None, {"v": "A"}, n, keys=None) for n in (0, 1)]
     assert kinds(rows) == ["row", "duplicate"]
