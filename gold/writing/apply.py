@@ -31,7 +31,7 @@ from gold.writing.change_cache import table_changes_of
 from gold.writing.collisions import count_collisions
 from gold.writing.key_bounds import key_bounds
 from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
-from gold.writing.merge_rows import Look, merge_many, rows_to_merge
+from gold.writing.merge_rows import Look, computed_once, merge_many, rows_to_merge
 from gold.writing.notes import notes_of
 
 FEW_CHANGES = 100_000
@@ -271,37 +271,57 @@ def _merge(
         refuse_failing_rows(_gate_rows(new), layout, task.gates, task.name.table)
         append.append(new, truncates, target.replica, layout)
         return Collisions(), False
-    keys = key_names(len(layout.keys))
     everything = table_changes.current_changes(changes.frame, plan)
     policy = policy_of(plan.task, plan.profile)
     if target.history is not None or plan.batch_profile.has_key_changes or is_late(plan):
         everything = table_changes.complete_changes(everything, plan)
         new = everything.where(F.col("batch") > task.state.batch)
-    late = late_keys(new, everything, plan)
     few, place = changes.few_after(task.state.batch), target.replica
-    given, facts = rows_to_merge(new, everything, late, plan, is_watched=few is None)
-    if few is None:
-        merged, look = merge_many(
-            given, plan, lambda rows, bounds: merge.merge_latest(rows, place, layout, policy, bounds), facts
-        )
-    else:
-        look = Look(key_bounds(few, plan) if late is None else None)
-        merged = merge.merge_latest(given, place, layout, policy, look.bounds)
-    met = count_collisions(new, everything, plan, target.replica, added=merged.inserted)
-    crash_point("gold.between_replica_and_history")
-    if target.history is not None:
-        touched = effects(new, layout.key_columns).select(*keys)
-        touched = (touched if late is None else touched.union(late)).distinct()
+
+    def merge_with(late: DataFrame | None) -> tuple[Collisions, bool]:
+        given, facts = rows_to_merge(new, everything, late, plan, is_watched=few is None)
+        if few is None or late is not None:
+            merged, look = merge_many(
+                given,
+                plan,
+                lambda rows, bounds: merge.merge_latest(rows, place, layout, policy, bounds),
+                facts,
+            )
+        else:
+            look = Look(key_bounds(few, plan))
+            merged = merge.merge_latest(given, place, layout, policy, look.bounds)
+        met = count_collisions(new, everything, plan, place, added=merged.inserted)
+        crash_point("gold.between_replica_and_history")
+        if target.history is not None:
+            _merge_history(new, everything, late, plan, target.history)
+        return met, look.all_fit
+
+    late = late_keys(new, everything, plan)
+    return merge_with(None) if late is None else computed_once(late, lambda kept, _: merge_with(kept))
+
+
+def _merge_history(
+    new: DataFrame, everything: DataFrame, late: DataFrame | None, plan: Plan, path: str
+) -> None:
+    """Makes the versions of all keys that the new changes touch anew."""
+    layout, keys = plan.layout, key_names(len(plan.layout.keys))
+    are_few = plan.batch_profile.rows <= FEW_CHANGES and (
+        late is None or not plan.profile.has_partial_key_changes
+    )
+
+    def merge_with(touched: DataFrame) -> None:
         rows = changes_of_keys(everything, layout, touched, keys)
         frame = history.versions(
-            rows, plan.history_layout, plan.profile, _truncate_times(plan), task.settings.track
+            rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.task.settings.track
         )
         frame = with_keys(frame, touched, keys)
-        are_few = plan.batch_profile.rows <= FEW_CHANGES and (
-            late is None or not plan.profile.has_partial_key_changes
-        )
-        history.merge_keys(frame, touched, target.history, plan.history_layout, are_few=are_few)
-    return met, look.all_fit
+        history.merge_keys(frame, touched, path, plan.history_layout, are_few=are_few)
+
+    touched = effects(new, layout.key_columns).select(*keys)
+    if late is None:
+        merge_with(touched.distinct())
+    else:
+        computed_once(touched.union(late).distinct(), lambda kept, _: merge_with(kept))
 
 
 def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:

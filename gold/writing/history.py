@@ -23,6 +23,7 @@ from gold.changes.profile import Profile
 from gold.schema.layout import Layout
 from gold.writing.cells import with_cells
 from gold.writing.merge import merge_versions, replace_table
+from gold.writing.merge_rows import computed_once
 
 
 def versions(
@@ -160,11 +161,15 @@ def merge_keys(frame: DataFrame, touched: DataFrame, path: str, layout: Layout, 
 
     `are_few`: the keys fit into memory.
     """
-    stale = stale_versions(frame, touched, read_table(frame.sparkSession, path), layout, are_few=are_few)
-    rows = frame.withColumn("is_stale", F.lit(False)).unionByName(
-        stale.withColumn("is_stale", F.lit(True)), allowMissingColumns=True
-    )
-    merge_versions(rows, path, layout)
+
+    def merge(there: DataFrame, _: bool) -> None:
+        stale = stale_versions(there, touched, read_table(frame.sparkSession, path), layout, are_few=are_few)
+        rows = there.withColumn("is_stale", F.lit(False)).unionByName(
+            stale.withColumn("is_stale", F.lit(True)), allowMissingColumns=True
+        )
+        computed_once(rows, lambda kept, _: merge_versions(kept, path, layout))
+
+    computed_once(frame, merge)
 
 
 def stale_versions(

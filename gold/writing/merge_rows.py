@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -25,6 +26,7 @@ from gold.writing.key_bounds import key_measures, measured_bounds
 from gold.writing.late_changes import with_keys
 from gold.writing.plain_changes import Facts, are_plain, plain_cells, plain_rows
 
+Result = TypeVar("Result")
 Bounds = Mapping[str, tuple[str, str]]
 """Between which values, as SQL, key columns are, by the column's name."""
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
@@ -95,14 +97,28 @@ def merge_many(
         facts: What is seen of the changes on their way; None where nobody looks.
     """
     look = Look()
+
+    def look_and_merge(there: DataFrame, is_kept: bool) -> tuple[Merged, Look]:
+        nonlocal look
+        look = _look(there, plan, facts) if is_kept else look
+        return merge(there, look.bounds), look
+
+    return computed_once(rows, look_and_merge)
+
+
+def computed_once(rows: DataFrame, use: Callable[[DataFrame, bool], Result]) -> Result:
+    """What `use` makes of these rows, which are computed once however often it reads them.
+
+    It gets the rows, and whether they are kept: Spark Connect keeps none, and rows that an executor kept are
+    lost with it. Then they are computed each time.
+    """
     try:
         with _kept(rows) as there:
-            look = Look() if there is None else _look(there, plan, facts)
-            return merge(rows if there is None else there, look.bounds), look
+            return use(rows if there is None else there, there is not None)
     except Exception as error:  # a lost block comes through py4j with no class of its own
         if _LOST not in str(error):
             raise
-    return merge(rows, look.bounds), look  # an executor was lost, with rows that it kept
+    return use(rows, False)
 
 
 @contextlib.contextmanager

@@ -369,9 +369,9 @@ def configuration(
     epochs: Mapping[str, int],
     keys: Mapping[str, Sequence[str]],
     orders: Mapping[str, str],
-    ways: Mapping[str, Mapping[str, object]],
+    ways: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    """The pipeline of all feeds: some in a later epoch than the first, some tables with other keys or
+    """The pipeline of these feeds: some in a later epoch than the first, some tables with other keys or
     kept in other ways, some sources in another order.
     """
     text = ["pipeline: random", "lakehouse: ./lakehouse", "sources:"]
@@ -387,10 +387,11 @@ def configuration(
                 for c, kind in {**table.kinds, **table.dropped}.items()
                 if (said := feed.rules(c, kind))
             }
+            way = ways.get(table.name, {})
             rule = {
-                "columns": {c: {"type": kind} for c, kind in columns.items()},
                 **({} if feed.names_keys else {"keys": list(keys.get(table.name, table.keys))}),
-                **ways.get(table.name, {}),
+                **way,
+                "columns": {c: {"type": kind} for c, kind in columns.items()} | way.get("columns", {}),
             }
             for name in (*table.former, table.name):
                 match = ".".join(filter(None, (source.database, feed.schema, name)))

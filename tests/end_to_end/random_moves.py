@@ -81,7 +81,7 @@ class Losses:
 
     def lose(self) -> None:
         """Take some parts away and run until all is well."""
-        place = self.draw.choice(self.repairs.tables)
+        place = self.draw.choice(self.repairs.present)
         feed = place[0]
         replica = name_of(place).replace(".", "/")
         lakehouse, backup = self.folder / "lakehouse", self.folder / "backup"
@@ -104,26 +104,37 @@ class Losses:
         print("followed:", *conditions)
 
 
+_TYPES = ("string", "int", "decimal(5,1)", "date")
+
+
 class Detours:
-    """Settings that are others for a while: keys of a table, how it is kept, or a rule that quarantines
-    some changes.
+    """Settings that are others for a while: keys of a table, how and where it is kept, the type of a column,
+    a rule that quarantines some changes, or the sources that are named.
     """
 
     def __init__(self, settings: Settings, repairs: RandomRepairs, seed: str) -> None:
         self.settings, self.repairs, self.draw = settings, repairs, Random(f"{seed} detours")
-        self.way_back: Sequence[Sequence[str]] = ()
+        self.way_back: list[Sequence[str]] = []
 
     def leave(self) -> None:
-        """Set something otherwise from now on."""
+        """Set some things otherwise from now on."""
         unkeyed = [place for place in self.repairs.tables if not place[0].names_keys]
-        moves = [(self._rule, self.repairs.tables), (self._way, self.repairs.tables)]
-        move, tables = self.draw.choice([*moves, (self._keys, unkeyed)] if unkeyed else moves)
-        _, source, table = place = self.draw.choice(tables)
-        first = [f"c{number}_{kind.partition('(')[0]}" for number, kind in enumerate(source.abilities.kinds)]
-        column = self.draw.choice([name for name in first if name in table.kinds] or [table.keys[0]])
-        self.way_back = move(place, column)
+        tables = self.repairs.tables
+        unbroken = [place for place in tables if place[1].life == 0]
+        if len({place[0].format for place in tables}) == 1:  # no table would be left for repairs
+            unbroken = []
+        moves = [(move, tables) for move in (self._rule, self._way, self._place, self._type)]
+        moves += [(self._keys, unkeyed), (self._absence, unbroken)]
+        possible = [(move, tables) for move, tables in moves if tables]
+        for move, tables in self.draw.choices(possible, k=self.draw.choice((1, 3, 6))):
+            _, source, table = place = self.draw.choice(tables)
+            kinds = enumerate(source.abilities.kinds)
+            first = [f"c{number}_{kind.partition('(')[0]}" for number, kind in kinds]
+            column = self.draw.choice([name for name in first if name in table.kinds] or [table.keys[0]])
+            self.way_back += move(place, column)
         self.settings.write()
-        print("set:", self.settings.keys, self.settings.rule, self.settings.other_ways)
+        settings = self.settings
+        print("set:", settings.keys, settings.rule, settings.other_ways, "absent:", settings.absent)
 
     def _rule(self, place: Place, column: str) -> Sequence[Sequence[str]]:
         name = name_of(place)
@@ -134,24 +145,39 @@ class Detours:
     def _way(self, place: Place, column: str) -> Sequence[Sequence[str]]:
         """Gold makes the table anew by itself."""
         ways = [*WAYS, {"schema_policy": "ignore"}, {"history": {"track": [column]}}]
-        self.settings.other_ways = {place[2].name: self.draw.choice(ways)}
+        self.settings.other_ways[place[2].name] = self.draw.choice(ways)
+        return []
+
+    def _place(self, place: Place, column: str) -> Sequence[Sequence[str]]:
+        name = place[2].name
+        self.settings.other_ways[name] = {**self.settings.ways[name], "replica": f"elsewhere.{name}"}
+        return []
+
+    def _type(self, place: Place, column: str) -> Sequence[Sequence[str]]:
+        """A type that most of the values do not have: their cells are null for a while."""
+        name, rule = place[2].name, {"type": self.draw.choice(_TYPES)}
+        self.settings.other_ways[name] = {**self.settings.ways[name], "columns": {column: rule}}
+        return []
+
+    def _absence(self, place: Place, column: str) -> Sequence[Sequence[str]]:
+        self.settings.absent = place[0].format
         return []
 
     def _keys(self, place: Place, column: str) -> Sequence[Sequence[str]]:
         feed, _, table = place
-        self.settings.keys = {
-            table.name: self.draw.choice([[column], [*table.keys, column], [column, *table.keys]])
-        }
+        others = [[column], [*table.keys, column], [column, *table.keys]]
+        self.settings.keys[table.name] = self.draw.choice(others)
         from_bronze = ["--from", "bronze"] if feed.has_halves or self.draw.random() < 0.5 else []
         return [["rebuild", name_of(place), *from_bronze]]
 
     def come_back(self) -> None:
         """Corrects the setting, and returns the commands that repair what it has affected."""
         self.settings.keys, self.settings.rule, self.settings.other_ways = {}, None, {}
+        self.settings.absent = None
         self.settings.write()
         for command in self.way_back:
             self.repairs.twice(*command)
-        self.way_back = ()
+        self.way_back = []
 
 
 class OtherOrders:

@@ -6,7 +6,7 @@ A row that is forgotten is the exception: it is taken out of what is expected.
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from random import Random
 from unittest.mock import patch
@@ -67,10 +67,15 @@ class RandomRepairs:
         ]
         self.forgotten: list[tuple[str, str, Key]] = []
 
+    @property
+    def present(self) -> Sequence[tuple[Feed, RandomSource, RandomTable]]:
+        """The tables of the sources that the configuration names now."""
+        return [place for place in self.tables if place[0].format != self.settings.absent]
+
     def repair(self, times: int, codes: tuple[int, ...] = (0,)) -> None:
         """Some commands that change no table."""
         for _ in range(times):
-            name = name_of(self.draw.choice(self.tables))
+            name = name_of(self.draw.choice(self.present))
             commands = {
                 "rebuild": ("rebuild", name),
                 "rebuild from bronze": ("rebuild", name, "--from", "bronze"),

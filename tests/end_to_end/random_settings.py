@@ -26,15 +26,17 @@ WAYS: Sequence[Mapping[str, object]] = (
 class Settings:
     """The file, and what it is made of.
 
-    `excluded` is a table that is left out, `epochs` those of the sources, `keys` other keys of tables than
-    their own, `orders` other orders of sources, and `rule` one of quality that sends changes to quarantine.
-    `ways` are how tables are kept, `other_ways` those of tables that are kept otherwise for a while.
+    `excluded` is a table that is left out, and `absent` a source that is not named. `epochs` are those of the
+    sources, `keys` other keys of tables than their own, `orders` other orders of sources, and `rule` one of
+    quality that sends changes to quarantine. `ways` are how tables are kept, `other_ways` those of tables
+    that are kept otherwise for a while.
     """
 
     file: Path
     feeds: Mapping[str, tuple[Feed, RandomSource]]
     epochs: dict[str, int] = field(default_factory=dict)
     excluded: str | None = None
+    absent: str | None = None
     keys: dict[str, list[str]] = field(default_factory=dict)
     orders: dict[str, str] = field(default_factory=dict)
     rule: str | None = None
@@ -52,7 +54,8 @@ class Settings:
 
     def write(self) -> None:
         """Write the file as it is to be from now on."""
-        text = configuration(self.feeds, self.epochs, self.keys, self.orders, self.ways | self.other_ways)
+        named = {name: feed for name, feed in self.feeds.items() if name != self.absent}
+        text = configuration(named, self.epochs, self.keys, self.orders, self.ways | self.other_ways)
         if self.excluded is not None:
             text += f"  - {{match: {self.excluded}, exclude: true}}\n"
         if self.rule is not None:

@@ -19,8 +19,9 @@ from framework.lakehouse.lakehouse import sql_name, table_properties
 from framework.lakehouse.merge import Merged
 from framework.pipeline.layer import MaintainedTable, Run
 from gold.operations.forget import erase
-from gold.writing import bad_values, merge
+from gold.writing import bad_values, history, merge
 from tests.gold.silver_builder import ChangeSpec, GoldPipeline, copied, delete, insert, row, update
+from tests.jobs import jobs
 
 PROPERTY = "delta.enableDeletionVectors"
 NOTE = "large: its changed rows are now marked by deletion vectors, which readers must know"
@@ -194,6 +195,41 @@ def test_faults_are_looked_for_once_in_the_rows_of_a_merge(
     applied = gold.apply()["t"]
     assert (applied.faults.count == 0, asked == []) == (is_known, is_known)
     assert gold.rows("t")[-1]["id"] == 2
+
+
+@pytest.mark.slow
+def test_versions_that_an_executor_has_lost_are_computed_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold = GoldPipeline(spark, tmp_path, "  - {match: db.t, history: true}\n")
+    gold.add_batch(insert("t", 1, row(1, name="a")), update("t", 5, row(1), row(1, name="c")))
+    gold.apply()
+    tried: list[str] = []
+    merge_versions = history.merge_versions
+
+    def merge_without_kept_rows(*given: Any) -> None:
+        tried.append("")
+        if len(tried) == 1:
+            for kept in spark.sparkContext._jsc.getPersistentRDDs().values():
+                kept.unpersist(True)
+        merge_versions(*given)
+
+    monkeypatch.setattr(history, "merge_versions", merge_without_kept_rows)
+    gold.add_batch(update("t", 3, row(1), row(1, name="b")), insert("t", 6, row(9, name="d")))
+    assert gold.apply()["t"].late == 1
+    assert len(tried) > 1
+    assert [(one["id"], one["name"]) for one in gold.history("t")] == [(1, "a"), (1, "b"), (1, "c"), (9, "d")]
+
+
+@pytest.mark.slow
+def test_late_versions_are_computed_once(spark: SparkSession, tmp_path: Path) -> None:
+    gold = GoldPipeline(spark, tmp_path, "  - {match: db.t, history: true}\n")
+    gold.add_batch(insert("t", 1, row(1, name="a")), update("t", 5, row(1), row(1, name="c"), partial=True))
+    gold.apply()
+    gold.add_batch(update("t", 3, row(1), row(2, name="b"), partial=True))
+    before = jobs(spark)
+    assert gold.apply()["t"].late == 1
+    assert jobs(spark) - before <= 50
 
 
 @pytest.mark.slow
