@@ -16,7 +16,7 @@ from framework.contracts.ddl_actions import DropColumn, RenameColumn
 from framework.contracts.events import Op, Token
 from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, needed_orders
 from gold.schema.lineage import Lineage
-from gold.schema.type_inference import ColumnEvidence
+from gold.schema.type_inference import ColumnEvidence, is_decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,10 @@ class Measurements(Protocol):
 
 
 def profile_of(
-    changes: Measurements, lineage: Lineage, schemas: Mapping[str, Sequence[SchemaColumn]]
+    changes: Measurements,
+    lineage: Lineage,
+    schemas: Mapping[str, Sequence[SchemaColumn]],
+    earlier: Profile | None = None,
 ) -> Profile:
     """The profile of row changes with the column names of their time.
 
@@ -140,6 +143,7 @@ def profile_of(
         changes: Measurements of the row changes of one table.
         lineage: The table's lineage.
         schemas: The columns of every schema that the changes name.
+        earlier: What earlier changes show; widths are measured of their columns of numbers as well.
     """
     groups = changes.groups()
     if not groups:
@@ -147,7 +151,8 @@ def profile_of(
     column_orders, evidence = _column_orders(
         groups, schemas, _null_throughout(changes, groups, lineage, schemas)
     )
-    evidence = _with_widths(changes, evidence, _untold(groups, schemas))
+    known = set() if earlier is None else numeric_names(earlier) & {name for _, name in evidence}
+    evidence = _with_widths(changes, evidence, _untold(groups, schemas) | known)
     newest = max(groups, key=lambda g: (g.high, g.keys or ()))
     keyed = max((g for g in groups if g.keys), key=lambda g: (g.high, g.keys or ()), default=None)
     has_keys = {g.keys for g in groups if g.keys}
@@ -250,13 +255,30 @@ def _untold(groups: Iterable[ChangeGroup], schemas: Mapping[str, Sequence[Schema
 
 
 def _with_widths(
-    changes: Measurements, evidence: Mapping[tuple[int, str], ColumnEvidence], untold: Set[str]
+    changes: Measurements, evidence: Mapping[tuple[int, str], ColumnEvidence], names: Set[str]
 ) -> dict[tuple[int, str], ColumnEvidence]:
-    numeric = untold | {name for (_, name), shown in evidence.items() if shown.is_numeric}
+    numeric = names | {name for (_, name), shown in evidence.items() if shown.is_numeric}
     widened = dict(evidence)
     for column, shown in changes.widths(numeric).items() if numeric else ():
         widened[column] = widened.get(column, ColumnEvidence()) | shown
     return widened
+
+
+def numeric_names(profile: Profile) -> set[str]:
+    """The names of columns whose type depends on the widths of their numbers."""
+    return {name for (_, name), shown in profile.evidence.items() if shown.is_numeric}
+
+
+def has_unmeasured(earlier: Profile, new: Profile) -> bool:
+    """Whether widths of earlier changes count now that were not measured.
+
+    Those of a column that had only decimals, and now has numbers of no declared type or integers too.
+    """
+    became_numeric = numeric_names(new) - numeric_names(earlier)
+    return any(
+        name in became_numeric and any(map(is_decimal, shown.types))
+        for (_, name), shown in earlier.evidence.items()
+    )
 
 
 def merge_profiles(one: Profile, other: Profile) -> Profile:

@@ -13,7 +13,15 @@ from pyspark.sql import functions as F
 
 from gold.changes.effects import naming_index
 from gold.changes.full_loads import is_of_load
-from gold.changes.profile import NOTHING_APPLIED, ChangeGroup, Profile, Progress, SchemaColumn, profile_of
+from gold.changes.profile import (
+    NOTHING_APPLIED,
+    ChangeGroup,
+    Profile,
+    Progress,
+    SchemaColumn,
+    numeric_names,
+    profile_of,
+)
 from gold.changes.wide_images import WIDE
 from gold.schema.lineage import Lineage
 from gold.schema.type_inference import MAX_DIGITS, ColumnEvidence
@@ -32,7 +40,7 @@ def profile_rows(
     lineage: Lineage,
     schemas: Mapping[str, Sequence[SchemaColumn]],
     applied: Progress = NOTHING_APPLIED,
-    expected: Set[str] = frozenset(),
+    earlier: Profile | None = None,
 ) -> Profile:
     """The profile of row changes with the column names of their time.
 
@@ -42,15 +50,17 @@ def profile_rows(
         lineage: The table's lineage.
         schemas: The columns of every schema that the rows name.
         applied: What is applied already; changes after it are new.
-        expected: Columns that probably have only whole numbers. A wrong guess only costs time.
+        earlier: What earlier changes show. A column of whole numbers probably has such numbers again.
     """
-    return profile_of(_Queries(rows, lineage, applied, expected), lineage, schemas)
+    expected = set() if earlier is None else whole_numbers(earlier)
+    return profile_of(_Queries(rows, lineage, applied, expected), lineage, schemas, earlier)
 
 
 def whole_numbers(profile: Profile) -> set[str]:
     """The columns of which these changes show only whole numbers."""
-    names = {name for (_, name), shown in profile.evidence.items() if shown.is_numeric}
-    return names - {name for (_, name), shown in profile.evidence.items() if shown.scale or shown.has_others}
+    return numeric_names(profile) - {
+        name for (_, name), shown in profile.evidence.items() if shown.scale or shown.has_others
+    }
 
 
 class _Queries:

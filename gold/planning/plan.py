@@ -26,11 +26,12 @@ from gold.changes.profile import (
     Profile,
     Progress,
     SchemaColumn,
+    has_unmeasured,
     merge_profiles,
     namings_for,
     profile_of,
 )
-from gold.changes.profile_queries import profile_rows, whole_numbers
+from gold.changes.profile_queries import profile_rows
 from gold.planning.keys import table_key
 from gold.planning.rebuild import (
     Rebuild,
@@ -123,18 +124,20 @@ def make_plan(
     def measure(lineage: Lineage, since: int, applied: Progress) -> Profile:
         few = changes.few_after(since)
         if few is not None:
-            return profile_of(FewMeasurements(few, applied), lineage, schemas)
+            return profile_of(FewMeasurements(few, applied), lineage, schemas, state.profile)
         recorded = recorded_measurements(task, lineage, since, applied, schemas)
         if recorded is not None:
             with contextlib.suppress(NotMeasured):
-                return profile_of(recorded, lineage, schemas)
+                return profile_of(recorded, lineage, schemas, state.profile)
         new = table_rows(changes.after(since), task.source, lineage)
         if applied.batch == since:  # all rows are new: without the batch, Spark compiles the query only once
             applied = Progress(-1, applied.sequence)
-        return profile_rows(new, lineage, schemas, applied, whole_numbers(state.profile))
+        return profile_rows(new, lineage, schemas, applied, state.profile)
 
     batch_profile = measure(lineage, since, Progress(state.batch, state.sequence))
     profile = batch_profile if fresh else merge_profiles(state.profile, batch_profile)
+    if not fresh and has_unmeasured(state.profile, batch_profile):
+        profile = replace(profile, evidence=measure(lineage, -1, NOTHING_APPLIED).evidence)
     lineage = match_case(lineage, profile.evidence)
     if not profile.rows and not types_from_statements(
         lineage, column_namings(lineage, task.settings.schema_policy, ())

@@ -224,7 +224,9 @@ def rebuild_for_layout(state: TableState, layout: Layout) -> Rebuild | None:
         return Rebuild(RebuildReason.COLUMN_GONE)
     for column in layout.columns:
         before = old.get(column.name, column.type)
-        if before != column.type and not (can_widen(before, column.type) and column.name not in layout.keys):
+        # where cells are null because their values did not fit, the wider type may hold those values
+        is_kept = can_widen(before, column.type) and column.name not in layout.keys and not state.bad_values
+        if before != column.type and not is_kept:
             text = f"{column.name} changes from {before} to {column.type}"
             return Rebuild(RebuildReason.TYPE_CHANGE, text)
     return None

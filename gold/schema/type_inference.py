@@ -89,16 +89,21 @@ def is_plain_number(text: str) -> bool:
     return _PLAIN.fullmatch(text) is not None
 
 
+def is_decimal(kind: str) -> bool:
+    """Whether a canonical type is a decimal."""
+    return _DECIMAL.fullmatch(kind) is not None
+
+
 def infer_type(evidence: ColumnEvidence) -> str:
     """The narrowest canonical type that holds every value of a column without loss."""
-    types = set(evidence.types)
+    types = {_wide_enough(kind, evidence) if kind in INTEGERS else kind for kind in evidence.types}
     tokens = evidence.tokens - {Token.NULL}
     if tokens:
         types.add(_inferred(tokens, evidence))
     common: str | None = None
     for kind in sorted(types):
         common = kind if common is None else common_type(common, kind)
-    return _wide_enough(common, evidence) if common in INTEGERS else common or "string"
+    return common or "string"
 
 
 def _wide_enough(kind: str, evidence: ColumnEvidence) -> str:

@@ -94,9 +94,9 @@ def test_an_insert_shows_its_key_columns_and_widths(spark: SparkSession) -> None
 
 
 @pytest.mark.parametrize("texts", [TEXTS, WHOLE], ids=["any texts", "whole numbers"])
-@pytest.mark.parametrize("expected", [(), ("n",), ("id", "m", "n", "z")], ids=["none", "one", "all"])
+@pytest.mark.parametrize("numbers", [(), ("n",), ("id", "m", "n", "z")], ids=["none", "one", "all"])
 def test_few_changes_have_the_profile_that_spark_measures(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, texts: list[str | None], expected: tuple[str, ...]
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, texts: list[str | None], numbers: tuple[str, ...]
 ) -> None:
     jobs, measured_widths = list[set[str]](), _Queries._measured_widths
 
@@ -105,15 +105,16 @@ def test_few_changes_have_the_profile_that_spark_measures(
         return measured_widths(self, names)
 
     monkeypatch.setattr(_Queries, "_measured_widths", counted)
-    source = random.Random(len(expected))
+    source = random.Random(len(numbers))
     rows = [_change(source, number, texts) for number in range(300)]
     frame = spark.createDataFrame(rows, CHANGES)
     applied = Progress(1, "4")
-    many = profile_rows(table_rows(frame, "feed", LINEAGE), LINEAGE, SCHEMAS, applied, frozenset(expected))
+    earlier = Profile(evidence={(0, name): ColumnEvidence(types=frozenset({"int"})) for name in numbers})
+    many = profile_rows(table_rows(frame, "feed", LINEAGE), LINEAGE, SCHEMAS, applied, earlier)
     few = row_changes(frame.toArrow(), "feed", LINEAGE)
-    assert profile_of(FewMeasurements(few, applied), LINEAGE, SCHEMAS) == many
+    assert profile_of(FewMeasurements(few, applied), LINEAGE, SCHEMAS, earlier) == many
     assert len(few) == many.rows > 20
-    left = {"id", "n"} - (set(expected) if texts is WHOLE else set())
+    left = {"id", "n"} - (set(numbers) if texts is WHOLE else set())
     assert jobs == ([left] if left else [])
 
 

@@ -110,6 +110,12 @@ def test_a_join_is_the_narrowest_type_that_holds_both(one: str, other: str, both
     assert common_type(one, other) == both
 
 
+def test_an_integer_that_its_type_does_not_hold_widens_the_join_with_a_decimal() -> None:
+    types, large = ("int", "decimal(12,2)"), 10**12
+    assert infer_type(declared(*types)) == "decimal(12,2)"
+    assert infer_type(declared(*types, high=large, digits=13)) == "decimal(22,2)"
+
+
 @pytest.mark.parametrize(
     ("kind", "low", "high", "digits", "wide"),
     [

@@ -5,6 +5,7 @@ or counted where there are too many.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import RenameTable, TableName
+from framework.contracts.events import Token
 from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.pipeline.layer import Run
 from gold.layer import LAYER
@@ -184,6 +186,31 @@ def test_cells_are_listed_again_with_the_new_name_of_their_table(spark: SparkSes
     gold.configure("  - {match: db.new, columns: {n: {type: string}}}\n")
     gold.apply()
     assert listed(gold) == both[1:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kinds", "texts", "column"),
+    [
+        (("decimal(4,1)", "decimal(8,3)"), ("1234.5", "2"), "decimal(8,3)"),
+        (("decimal(4,1)", Token.NUMBER), ("12345678901234567890123.5", "2"), "decimal(24,1)"),
+        ((Token.NUMBER, "decimal(4,1)"), ("2", "12345678901234567890123.5"), "decimal(24,1)"),
+        (("int", "decimal(12,2)"), ("99999999999", "0.5"), "decimal(22,2)"),
+    ],
+)
+def test_a_value_that_fits_a_wider_type_is_in_its_cell(
+    spark: SparkSession, tmp_path: Path, kinds: Sequence[str], texts: Sequence[str], column: str
+) -> None:
+    gold = GoldPipeline(spark, tmp_path)
+    for at, (kind, text) in enumerate(zip(kinds, texts, strict=True), 1):
+        gold.add_batch(insert("item", at, image(at, text), types={"price": kind}))
+        gold.apply()
+    kept = [str(one["price"]) for one in gold.rows("item")]
+    assert [float(text) for text in kept] == [float(text) for text in texts]
+    types = {one.name: one.type for one in gold.state("item").columns}
+    assert (types["price"], gold.state("item").bad_values, listed(gold)) == (column, 0, [])
+    gold.rebuild("item")
+    assert [str(one["price"]) for one in gold.rows("item")] == kept
 
 
 @pytest.mark.slow
