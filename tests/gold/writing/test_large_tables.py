@@ -205,7 +205,7 @@ def test_versions_that_an_executor_has_lost_are_computed_again(
     gold.add_batch(insert("t", 1, row(1, name="a")), update("t", 5, row(1), row(1, name="c")))
     gold.apply()
     tried: list[str] = []
-    merge_versions = history.merge_versions
+    merge_versions = merge.merge_versions
 
     def merge_without_kept_rows(*given: Any) -> None:
         tried.append("")
