@@ -150,7 +150,7 @@ MUTATIONS = {
         "gold/writing/key_bounds.py",
         "if text is None or not certainly_fits(text, column.type):",
         "if text is None:",
-        ("tests/gold/writing/test_key_bounds.py::test_a_merge_whose_keys_are_not_sure_names_none",),
+        ("tests/gold/writing/test_key_bounds.py::test_a_merge_names_its_keys_only_where_they_are_sure",),
     ),
 }
 
