@@ -6,7 +6,7 @@ has not decoded the table again since, no statement lies between the changes of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -20,7 +20,7 @@ from gold.changes.profile import ChangeGroup, Progress, SchemaColumn
 from gold.planning.table_state import State, TableId, table_id
 from gold.planning.task import RecordedBatch, Task
 from gold.schema.lineage import Lineage
-from gold.schema.type_inference import ColumnEvidence
+from gold.schema.type_inference import ColumnEvidence, is_decimal
 
 _EPOCH = datetime(1970, 1, 1)
 _RECORDED = Query(
@@ -93,12 +93,14 @@ class RecordedMeasurements:
         """The widths of the numbers in these columns, by naming and name.
 
         Raises:
-            NotMeasured: For a column that has values in a batch that did not measure them.
+            NotMeasured: For a column that has values in a batch that did not measure them. Of a column that
+                some rows declare as a decimal, only the others may be measured.
         """
         found: dict[tuple[int, str], ColumnEvidence] = {}
         for naming, measures in self.batches:
+            decimals = {column.name for column in self._columns(measures) if is_decimal(column.type or "")}
             for name in names:
-                width = measures.widths.get(name)
+                width = None if name in decimals else measures.widths.get(name)
                 if width is not None:
                     shown = ColumnEvidence(
                         digits=width.digits, scale=width.scale, low=width.low, high=width.high,
@@ -110,9 +112,12 @@ class RecordedMeasurements:
         return found
 
     def _may_have_values(self, measures: ChangeMeasures, name: str) -> bool:
-        ids = {group.schema_id or "" for group in measures.groups}
-        shown = [column for one in ids for column in self.schemas.get(one, ()) if column.name == name]
-        return any(column.token != Token.NULL for column in shown)
+        return any(column.name == name and column.token != Token.NULL for column in self._columns(measures))
+
+    def _columns(self, measures: ChangeMeasures) -> Iterator[SchemaColumn]:
+        """The columns of all schemas of the changes."""
+        for schema_id in {group.schema_id or "" for group in measures.groups}:
+            yield from self.schemas.get(schema_id, ())
 
 
 def recorded_measurements(

@@ -40,6 +40,7 @@ SCHEMAS: Mapping[str, tuple[SchemaColumn, ...]] = {
     "undeclared": (SchemaColumn("id", None, None, "number"), SchemaColumn("n", None, None, "null,number")),
     "texts": (SchemaColumn("id", "int", "int(11)", None), SchemaColumn("n", "string", "text", None)),
     "nulls": (SchemaColumn("id", None, None, "number"), SchemaColumn("n", None, None, "null")),
+    "decimal": (SchemaColumn("id", "int", "int(11)", None), SchemaColumn("n", "decimal(4,1)", "n", None)),
 }
 WHOLE = ["0", "5", "12", "-250", "9223372036854775807", "-9223372036854775808", None]
 ANY = ["-0", "007", "0x10", "+5", "1.50", "-0.001", "00.0", "1e5", "12\n", "", "٣", " 7", "9" * 38,
@@ -107,6 +108,16 @@ def test_recorded_measures_give_the_profile_of_the_changes(seed: int, texts: Seq
     few = row_changes(table, "feed", LINEAGE)
     assert len(few) > 50
     assert profile_of(found, LINEAGE, SCHEMAS) == profile_of(FewMeasurements(few, applied), LINEAGE, SCHEMAS)
+
+
+def test_a_column_that_is_a_decimal_in_some_rows_is_measured_by_gold_itself() -> None:
+    """Where these rows came in an Arrow batch of their own, silver has not measured it there."""
+    mixed = batch(0, group(schema="decimal"), group(schema="undeclared"), n=Width(1, 0, 0, 5), id=Width(1))
+    found = recorded_measurements(task(mixed), LINEAGE, -1, Progress(), SCHEMAS)
+    assert found is not None
+    assert list(found.widths({"id"})) == [(0, "id")]
+    with pytest.raises(NotMeasured):
+        found.widths({"n"})
 
 
 def test_keys_whose_names_have_a_separator_are_not_measured() -> None:
