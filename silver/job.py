@@ -26,6 +26,7 @@ from framework.errors import MainstemError, as_raised, cause_of, located
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.scanned_files import scanned_files
+from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
 from framework.text.formatting import quantity
@@ -243,6 +244,7 @@ def replay_silver(
     state, restored = _open_state(spark, lake, config, noted)
     restored = (*begun, *restored)
     resume_sources(spark, state)
+    tune_for_lakehouse(spark, lake)
     is_wanted = "NOT is_resolved" if with_dismissed else dismissals.IS_OPEN
     open_rows = (
         lake.read(spark, QUARANTINE_TABLE).where(is_wanted).where(~F.col("reason").isin(*_WAIT_FOR_PARTNERS))

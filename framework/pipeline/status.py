@@ -19,6 +19,9 @@ def read_status(view: View) -> dict[str, Any]:
 
 def run_checks(run: Run) -> list[Check]:
     """The results of all checks: that of the logs of runs, then those of each layer."""
+    from framework.lakehouse.session_size import tune_for_lakehouse
+
+    tune_for_lakehouse(run.spark, run.lake)
     checks = [lost_logs.verify(run)]
     for layer in installed_layers():
         if layer.verify is not None:

@@ -22,6 +22,7 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.parquet_files import read_parquet
+from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.naming import dotted_name
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
@@ -44,7 +45,7 @@ from silver.batches.run_state import RunState
 from silver.changes.staged_rows import of_first_landing
 from silver.stream import repair_log
 from silver.stream.recovery import finish_repair
-from silver.stream.resume import last_batch_id
+from silver.stream.resume import last_batch_id, materialize
 
 _NAMED = 3
 
@@ -89,6 +90,7 @@ def redecode_tables(
     Raises:
         MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
     """
+    tune_for_lakehouse(spark, state.lake)
     changes = (
         state.lake.read(spark, CHANGES_TABLE)
         .where(F.col("source") == source)
@@ -96,27 +98,47 @@ def redecode_tables(
     )
     bronze = state.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == source)
     mine = rows_of_tables(changes, source, tables)
-    batches = _batches(changes, mine)
-    near = bronze.join(batches.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
-    known = with_landing_id(identify_all(near, state.lake, state.source_epochs(spark)))
-    _check_reach(mine, known, source, list(tables))
-    marked = _with_gone(known.join(batches, list(LANDING_ID), "left_semi"), changes)
-    readable, gone, landed_at = marked.agg(
-        F.count_if(~F.col("is_gone")), F.count_if("is_gone"), F.max("ingested_at")
-    ).first() or (0, 0, None)
-    if not readable:
-        return RedecodeResult(0, gone)
-    messages = (
-        marked.where("NOT is_gone").drop("is_gone").withColumn("relanding", F.expr("nullif(relanding, '')"))
-    )
-    rows = _write_outcomes(messages, batches, state, BatchExtent(readable, landed_at))
-    repair_log.begin(spark, state.lake, source, _tables(changes, rows))
-    crash_point("silver.before_again")
-    _replace(state, rows)
-    crash_point("silver.after_again")
+    with materialize(_batches(changes, mine), state, "again_landings") as batches:
+        near = bronze.join(batches.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
+        known = with_landing_id(identify_all(near, state.lake, state.source_epochs(spark)))
+        marked = _with_gone(known.join(batches, list(LANDING_ID), "left"), changes)
+        with materialize(marked, state, "again_messages") as found:
+            _check_reach(mine, found, source, list(tables))
+            result = _redecode(state, source, found, batches, changes)
     if state.lake.local_root is not None:
         shutil.rmtree(_staging(state), ignore_errors=True)
-    finish_repair(spark, state, source)
+    if result.decoded:
+        finish_repair(spark, state, source)
+    return result
+
+
+def _redecode(
+    state: RunState, source: str, found: DataFrame, batches: DataFrame, changes: DataFrame
+) -> RedecodeResult:
+    """Replace the outcomes of those messages that have a `batch` and are not gone.
+
+    Args:
+        state: The state of the run.
+        source: The source of the messages.
+        found: Messages with LANDING_ID, `batch` and `is_gone`.
+        batches: The landings (LANDING_ID) to decode, with `batch`.
+        changes: The changes of the source, with `relanding`.
+    """
+    wanted = found.where("batch IS NOT NULL").drop("batch")
+    readable, gone, landed_at = wanted.agg(
+        F.count_if(~F.col("is_gone")), F.count_if("is_gone"), F.max("ingested_at")
+    ).first() or (0, 0, None)
+    if readable:
+        messages = (
+            wanted.where("NOT is_gone")
+            .drop("is_gone")
+            .withColumn("relanding", F.expr("nullif(relanding, '')"))
+        )
+        rows = _write_outcomes(messages, batches, state, BatchExtent(readable, landed_at))
+        repair_log.begin(messages.sparkSession, state.lake, source, _tables(changes, rows))
+        crash_point("silver.before_again")
+        _replace(state, rows)
+        crash_point("silver.after_again")
     return RedecodeResult(readable, gone)
 
 

@@ -20,6 +20,7 @@ from framework.contracts.table_names import (
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, QUARANTINE
 from framework.lakehouse.lakehouse import save
 from framework.lakehouse.merge import Merge
+from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.naming import text_literal
 from framework.pipeline.fault_injection import crash_point
 from silver.batches import batch_counts, changes_table, landings, pending, quarantine
@@ -28,6 +29,7 @@ from silver.batches.partition_progress import complete_progress
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
 from silver.stream.checkpoint import counted_from
+from silver.stream.resume import materialize
 
 _ROW_AT = (*MESSAGE_ID, "ordinal")
 _SUMS = ("rows", "merged", "snapshots")
@@ -35,6 +37,7 @@ _SUMS = ("rows", "merged", "snapshots")
 
 def rederive(spark: SparkSession, state: RunState, source: str) -> None:
     """Correct everything that is derived from the changes of a source."""
+    tune_for_lakehouse(spark, state.lake)
     changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("source") == source)
     changes = outcomes_in_epochs(changes, state.source_epochs(spark))
     met = landings.before_halves_of(changes).select(*MESSAGE_ID)
@@ -75,12 +78,13 @@ def _quarantine(
     stamps = {"first_seen_at": F.col("seen"), "last_seen_at": F.col("seen"), "is_resolved": F.lit(False)}
     rows = implied.join(raw, list(MESSAGE_ID), "left").withColumns(stamps)
     rows = rows.select("*", *quarantine.not_dismissed()).select(*QUARANTINE.names)
-    merge = Merge(
-        lake.location(QUARANTINE_TABLE), rows, f"{landings.SAME_MESSAGE} AND t.ordinal <=> s.ordinal"
-    )
-    merge = merge.update(quarantine.REOPENED, "t.is_resolved").insert_all()
-    is_mine = f"t.source = {text_literal(source)} AND NOT t.is_resolved"
-    merge.update_unmatched({"is_resolved": "true", "last_seen_at": "current_timestamp()"}, is_mine).execute()
+    is_row = f"{landings.SAME_MESSAGE} AND t.ordinal <=> s.ordinal"
+    is_open = f"t.source = {text_literal(source)} AND NOT t.is_resolved"
+    resolved = {"is_resolved": "true", "last_seen_at": "current_timestamp()"}
+    with materialize(rows, state, "quarantine_again") as found:  # a merge reads its source twice
+        merge = Merge(lake.location(QUARANTINE_TABLE), found, is_row)
+        merge = merge.update(quarantine.REOPENED, "t.is_resolved").insert_all()
+        merge.update_unmatched(resolved, is_open).execute()
 
 
 def _pending(spark: SparkSession, state: RunState, source: str, changes: DataFrame, met: DataFrame) -> None:
@@ -93,8 +97,10 @@ def _pending(spark: SparkSession, state: RunState, source: str, changes: DataFra
         .join(settled, list(MESSAGE_ID), "left_anti")
         .dropDuplicates(list(MESSAGE_ID))
     )
-    merge = Merge(state.lake.location(PENDING_TABLE), rows.select(*CHANGES.names), landings.SAME_MESSAGE)
-    merge.insert(pending.WAITING_VALUES).delete_unmatched(f"t.source = {text_literal(source)}").execute()
+    with materialize(rows.select(*CHANGES.names), state, "pending_again") as found:
+        merge = Merge(state.lake.location(PENDING_TABLE), found, landings.SAME_MESSAGE)
+        merge = merge.insert(pending.WAITING_VALUES)
+        merge.delete_unmatched(f"t.source = {text_literal(source)}").execute()
 
 
 def _statements(spark: SparkSession, state: RunState, source: str, changes: DataFrame) -> None:

@@ -15,8 +15,8 @@ from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
 from framework.errors import MainstemError, brief
 from framework.lakehouse.parquet_files import read_parquet
+from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.pipeline.fault_injection import crash_point
-from framework.spark.tuning import tune_for_rows
 from silver.batches.decoding import decode
 from silver.batches.landings import find_restarts, identify_all, landings_of, outcomes_in_epochs
 from silver.batches.process import process_batch
@@ -50,7 +50,7 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
             _reconsider(spark, state, stopped)
     history = state.epoch_history(spark)
     for name in history.passed_over(sources):
-        _tune_for_bronze(spark, state)
+        tune_for_lakehouse(spark, state.lake)
         state.raw = _messages(spark, state, name)
         try:
             process_in_portions(without_outcome(state.raw, state), state)
@@ -78,7 +78,7 @@ def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs
         return
     if stopped and (stopped.is_of_older_topic or stopped.is_of_unknown_topic):
         raise stopped.error()
-    _tune_for_bronze(spark, state)
+    tune_for_lakehouse(spark, state.lake)
     before = known[-1] if known else stopped.epoch if stopped else _shown_epoch(spark, state, source.name)
     if before == source.epoch:
         before = None  # a release that did not record epochs began it
@@ -93,7 +93,7 @@ def _reconsider(spark: SparkSession, state: RunState, stopped: epochs.StoppedSou
 
     If they show a reset, record that instead.
     """
-    _tune_for_bronze(spark, state)
+    tune_for_lakehouse(spark, state.lake)
     unread = without_outcome_identified(_messages(spark, state, stopped.source), state)
     with materialize(unread, state, "reconsidered") as new:
         staged = decode(new, state).where("kind <> 'quarantined'")
@@ -254,11 +254,6 @@ def materialize(messages: DataFrame, state: RunState, name: str) -> Iterator[Dat
     finally:
         if state.lake.local_root is not None:
             shutil.rmtree(place, ignore_errors=True)
-
-
-def _tune_for_bronze(spark: SparkSession, state: RunState) -> None:
-    """Tune the session for all of bronze; the log of the table knows its number of messages."""
-    tune_for_rows(spark, state.lake.read(spark, MESSAGES_TABLE).count())
 
 
 def _room(spark: SparkSession, state: RunState) -> int:

@@ -29,6 +29,8 @@ MOST_JOBS = {"bronze": 2, "silver": 5, "gold": 15, "quality": 0}
 """For one source and three tables; each table adds its MERGE (5 jobs) to gold."""
 MOST_OF_SILVER = 40
 """Jobs of silver where halves wait, others come, a message is broken, and servers are named."""
+MOST_OF_REDECODING = 90
+"""Jobs of silver that decodes one table again; many are Delta's, which looks up the files of each scan."""
 
 
 def _changes(number: int) -> Iterator[Change]:
@@ -91,6 +93,24 @@ def test_a_small_batch_with_halves_servers_and_a_broken_message_runs_few_jobs(
         refused = lake.read(session, QUARANTINE_TABLE)
         assert [row["batch"] for row in refused.orderBy("batch").collect()] == [0, 1_000, 2_000]
     assert counted <= MOST_OF_SILVER
+
+
+def test_a_table_is_decoded_again_in_few_jobs(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "pipeline"
+    config = feeds.config(folder, ["datahub_blob"])
+    bronze, silver = list(installed_layers())[:2]
+    with open_pipeline(config, is_exclusive=True) as (lake, session):
+        run = Run(session, lake, config, "run")
+        for number in range(2):
+            _land(folder, number)
+            assert not bronze.run(run).errors
+            assert not silver.run(run).errors
+        assert silver.redecode is not None
+        before = jobs(spark)
+        assert silver.redecode(run, "shop.item").counts["messages"] == 20 + 2 * 20
+        counted = jobs(spark) - before
+    assert counted <= MOST_OF_REDECODING
+    assert not list(Path(lake.checkpoints, "staging").glob("*again*"))
 
 
 @pytest.mark.slow
