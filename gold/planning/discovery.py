@@ -47,10 +47,10 @@ _EXTENTS = Query(
     "AND NOT (`reason` IS NOT DISTINCT FROM {forgotten}) "
     "GROUP BY `source`, `database`, `schema`, `table`, `kind`",
 )
-_EXCLUDED = Query(
+_KEPT_OUT = Query(
     BATCHES_TABLE,
     "SELECT DISTINCT `source`, `database`, `schema`, `table` FROM {rows} "
-    "WHERE `kind` = 'excluded' AND `table` IS NOT NULL",
+    "WHERE `kind` IN ('excluded', 'quarantined') AND `table` IS NOT NULL",
 )
 _STATEMENTS = Query(
     STATEMENTS_TABLE,
@@ -128,22 +128,25 @@ def stale_replicas(tasks: Sequence[Task]) -> tuple[str, ...]:
 
 
 def unmatched_patterns(run: Run, tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Notes on entries of `tables` that match no table which silver knows, excluded ones among them."""
+    """Notes on entries of `tables` that match no table which silver knows.
+
+    It knows tables of which all rows are excluded or in quarantine, too.
+    """
     names = {segment.table for task in tasks for segment in task.lineage.segments}
     names |= {task.name for task in tasks}
     patterns = [rule.match for rule in run.config.tables]
     if not unmatched(patterns, names, "tables"):
         return ()
-    names |= _excluded_names(run)
+    names |= _kept_out(run)
     return unmatched(patterns, names, "tables")
 
 
-def _excluded_names(run: Run) -> set[TableName]:
+def _kept_out(run: Run) -> set[TableName]:
     known = remembered(run)
     counts = None if known is None else kept_rows(run.lake, counts_log(applied_to_any(known.states)))
     if counts is None:
-        return {table_id(row)[1] for row in run.tables.rows(_EXCLUDED)}
-    return {table_id(row)[1] for row in counts if row["kind"] == "excluded"}
+        return {table_id(row)[1] for row in run.tables.rows(_KEPT_OUT)}
+    return {table_id(row)[1] for row in counts if row["kind"] in ("excluded", "quarantined")}
 
 
 def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> list[Task]:

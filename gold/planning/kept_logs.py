@@ -12,7 +12,8 @@ from framework.lakehouse.kept_rows import Log
 from framework.lakehouse.table_reader import Row
 
 _PLACE = ("source", "database", "schema", "table")
-_KINDS = frozenset({"row", "ddl", "truncate", "excluded"})
+_REFUSED = "quarantined"
+_KINDS = frozenset({"row", "ddl", "truncate", "excluded", _REFUSED})
 _STATE = (
     *("revision", *_PLACE, "state", "reason", "replica", "history", "keys", "columns", "lineage", "batch"),
     *("sequence", "event_time", "changes_applied", "late", "bad_values", "profile"),
@@ -79,13 +80,13 @@ def _sum(one: Row, other: Row) -> Row:
 def extents_of(counts: Iterable[Row], applied: int) -> Sequence[Row]:
     """How far silver has come with each table and kind, from rows of `counts_log`.
 
-    Without messages that were forgotten. A row has the last batch, the number of `rows` and the greatest
-    `sequence`, how many rows batches after `applied` have (`new`), the first of these batches, and the last
-    one up to `applied` (`before`).
+    Without messages that are in quarantine or were forgotten. A row has the last batch, the number of `rows`
+    and the greatest `sequence`, how many rows batches after `applied` have (`new`), the first of these
+    batches, and the last one up to `applied` (`before`).
     """
     found: dict[_Group, dict[str, Any]] = {}
     for row in counts:
-        if row["reason"] == FORGOTTEN:
+        if row["reason"] == FORGOTTEN or row["kind"] == _REFUSED:
             continue
         group, batch = _group(row, (*_PLACE, "kind")), row["batch"]
         names = dict(zip((*_PLACE, "kind"), group, strict=True))

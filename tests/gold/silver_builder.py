@@ -80,6 +80,11 @@ def excluded(table: str, at: int) -> ChangeSpec:
     return ChangeSpec(table, at, "insert", kind="excluded")
 
 
+def refused(table: str, at: int) -> ChangeSpec:
+    """A row in quarantine: it lacks the key that the configuration names."""
+    return ChangeSpec(table, at, kind="quarantined")
+
+
 def ddl(table: str, at: int, *actions: Action, **more: Any) -> ChangeSpec:
     return ChangeSpec(table, at, actions=actions, kind="ddl", **more)
 

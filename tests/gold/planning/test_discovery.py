@@ -15,7 +15,7 @@ from gold.planning.discovery import _with_rivals
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
 from gold.schema.lineage import Lineage, Segment
-from tests.gold.silver_builder import GoldPipeline, excluded, insert
+from tests.gold.silver_builder import GoldPipeline, excluded, insert, refused
 
 
 def task(
@@ -97,9 +97,12 @@ def test_keys_that_have_no_effect_are_told(spark: SparkSession, tmp_path: Path) 
 
 
 def test_a_misspelt_exclusion_is_told_and_one_that_works_is_not(spark: SparkSession, tmp_path: Path) -> None:
-    rules = "  - {match: db.t, exclude: true}\n  - {match: db.itm, exclude: true}\n  - {match: 'db.*'}\n"
+    rules = (
+        "  - {match: db.t, exclude: true}\n  - {match: db.itm, exclude: true}\n  - {match: 'db.*'}\n"
+        "  - {match: db.order, keys: [number]}\n"
+    )
     pipeline = GoldPipeline(spark, tmp_path / "p", rules)
-    pipeline.add_batch(excluded("t", 1), insert("item", 2, {"id": "1"}))
+    pipeline.add_batch(excluded("t", 1), insert("item", 2, {"id": "1"}), refused("order", 3))
     found = run_gold(spark, pipeline.lake, pipeline.config, "run")
     assert [a.state.name.table for a in found.tables] == ["item"]
     assert found.notes == ("tables: no table matches 'db.itm' so far; did you mean 'db.item'?",)

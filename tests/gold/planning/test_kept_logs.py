@@ -16,11 +16,11 @@ from framework.lakehouse.kept_rows import Log
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.local_reader import LocalReader
 from framework.lakehouse.table_reader import Row
-from gold.planning.discovery import _EXCLUDED, _EXTENTS, _STATEMENTS
+from gold.planning.discovery import _EXTENTS, _KEPT_OUT, _STATEMENTS
 from gold.planning.kept_logs import STATEMENTS, STATES, counts_log, extents_of
 from gold.planning.table_state import _NEWEST_STATES, table_id
 
-KINDS = ("row", "ddl", "truncate", "excluded", "heartbeat", "duplicate")
+KINDS = ("row", "ddl", "truncate", "excluded", "quarantined", "heartbeat", "duplicate")
 COUNTS = pa.schema(
     [(name, pa.string()) for name in ("source", "database", "schema", "table", "kind", "reason")]
     + [("batch", pa.int64()), ("rows", pa.int64()), ("max_sequence", pa.string())]
@@ -69,8 +69,8 @@ def test_kept_counts_answer_as_all_counts_do(tmp_path: Path) -> None:
         kept = parted(random, rows, *map(counts_log, steps))
         expected = LocalReader(lake).rows(_EXTENTS, applied=applied, forgotten=FORGOTTEN)
         assert _told(extents_of(kept, applied)) == _told(expected), seed
-        excluded = {table_id(row) for row in kept if row["kind"] == "excluded"}
-        assert excluded == {table_id(row) for row in LocalReader(lake).rows(_EXCLUDED)}, seed
+        kept_out = {table_id(row) for row in kept if row["kind"] in ("excluded", "quarantined")}
+        assert kept_out == {table_id(row) for row in LocalReader(lake).rows(_KEPT_OUT)}, seed
 
 
 def _told(rows: Sequence[Row]) -> list[str]:
@@ -79,7 +79,7 @@ def _told(rows: Sequence[Row]) -> list[str]:
 
 def test_counts_that_are_kept_do_not_grow_with_batches() -> None:
     log = counts_log(10**9)
-    young, old = (log.reduce(counts(Random(seed), size)) for seed, size in ((1, 1_000), (2, 4_000)))
+    young, old = (log.reduce(counts(Random(seed), size)) for seed, size in ((1, 2_000), (2, 8_000)))
     assert len(old) == len(young)
 
 
