@@ -24,6 +24,7 @@ from framework.lakehouse.small_files import write_note
 from framework.naming import dotted_name, quoted
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import LayerReport, ResolvedSeed, Run
+from framework.spark.tuning import tune_for_rows
 from framework.text.formatting import quantity
 
 _ONE_PARTITION_ROWS, _PARTITIONS = 100_000, 64
@@ -39,7 +40,6 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
     staging = f"{run.lake.checkpoints}/staging/seed"
     check_dump(path, run.config.sources[resolved.seed.source])
     dump = _stage(run, read_dump(run.spark, path), resolved.seed, staging, path)
-    _check_keys(dump, resolved.seed, path)
     rows, digest = dump.rows.agg(F.count("*"), F.sum(F.xxhash64("value").cast("decimal(38,0)"))).first() or (
         0,
         0,
@@ -51,6 +51,8 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
             where=path,
             action="name a dump that has rows; a CSV file begins with a line of column names",
         )
+    tune_for_rows(run.spark, rows)
+    _check_keys(dump, resolved.seed, path)
     typed_seed = replace(resolved.seed, columns=dump.columns)
     identity = (
         f"{rows}-{uuid.uuid5(uuid.NAMESPACE_OID, f'{header_text(typed_seed)!r} {rows} {digest}').hex[:16]}"

@@ -69,7 +69,7 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_sent_before_and_send
         'id,name,price\n1,"pen, ""blue""",1.0\n2,ink,2.0\n3,cap,3.0\n4,,4.0\n5,"",5.0\n5,twice,5.0\n',
         encoding="utf-8",
     )
-    arguments = ("shop.item", "--from", str(dump), "--position", "10")
+    arguments, tuned_for = ("shop.item", "--from", str(dump), "--position", "10"), list[int]()
     before = versions(shop)
     assert "2 rows with id=5" in refused(shop, capsys, *arguments)
     assert versions(shop) == before
@@ -77,7 +77,9 @@ def test_a_dump_counts_as_of_its_position_whatever_the_feed_sent_before_and_send
     dump.write_text(dump.read_text(encoding="utf-8").replace("5,twice,5.0\n", ""), encoding="utf-8")
     with monkeypatch.context() as patched:
         patched.setattr(bronze.seed, "crash_point", die_behind_the_landing)
+        patched.setattr(bronze.seed, "tune_for_rows", lambda _, rows: tuned_for.append(rows))
         assert "PowerCut" in refused(shop, capsys, *arguments)
+    assert tuned_for == [5]
     code, found = command(shop, capsys, "seed", *arguments)
     assert (code, found["counts"]["seeded"], found["counts"]["changes"]) == (0, 0, 5)
     expected = {
