@@ -6,7 +6,6 @@ Outcomes stay without images, so that a redelivery is still recognized.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable
 
 from pyspark.sql import DataFrame
@@ -18,6 +17,7 @@ from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE, QUARAN
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.merge import Merge
+from framework.lakehouse.staging import clear_staging
 from framework.naming import text_literal
 from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
@@ -55,8 +55,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     _empty(run, erasure, of_places)
     if gone["quarantined"]:
         Merge(run.lake.location(QUARANTINE_TABLE), places, of_places).delete().execute()
-    if run.lake.local_root is not None:  # the files of a killed command may contain the row
-        shutil.rmtree(f"{run.lake.checkpoints}/staging", ignore_errors=True)
+    clear_staging(run.spark, run.lake)
     rederive(run.spark, state, erasure.source)
     for name in (CHANGES_TABLE, QUARANTINE_TABLE, PENDING_TABLE):
         if run.lake.exists(run.spark, name):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import asdict, dataclass
 
 from pyspark.sql import SparkSession
@@ -13,6 +12,7 @@ from framework.cli.terminal import say, say_json, say_note
 from framework.errors import ConfigurationError
 from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.lakehouse.staging import clear_staging
 from framework.pipeline.layer import MaintainedTable, Run, installed_layers
 from framework.pipeline.session import open_pipeline, read_config
 from framework.text.formatting import quantity
@@ -68,7 +68,7 @@ def run(options: Options) -> int:
             results.append(maintain_table(spark, lake, table, options.days))
             progress.end_table(table.name, "FAILED" if results[-1].has_failed else "ok")
             progress.advance("tables")
-        _remove_staging(lake)
+        clear_staging(spark, lake)
     if options.json:
         say_json({"tables": [asdict(result) for result in results]})
     else:
@@ -108,12 +108,6 @@ def _files(spark: SparkSession, lake: Lakehouse, name: str) -> tuple[int, int]:
         .first()
     )
     return (0, 0) if row is None else (int(row[0]), int(row[1]))
-
-
-def _remove_staging(lake: Lakehouse) -> None:
-    """Remove the incomplete files of a killed run; nothing reads them."""
-    if lake.local_root is not None:
-        shutil.rmtree(f"{lake.checkpoints}/staging", ignore_errors=True)
 
 
 def _table(results: list[MaintenanceResult]) -> TextTable:
