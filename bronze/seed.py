@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from framework.errors import ConfigurationError, MainstemError, cause_of, sugges
 from framework.lakehouse.lakehouse import Transaction
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.small_files import write_note
+from framework.lakehouse.staging import discard_staging, staging_folder
 from framework.naming import dotted_name, quoted
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.layer import LayerReport, ResolvedSeed, Run
@@ -28,6 +28,7 @@ from framework.spark.tuning import tune_for_rows
 from framework.text.formatting import quantity
 
 _ONE_PARTITION_ROWS, _PARTITIONS = 100_000, 64
+_STAGING = "seed"
 
 
 def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
@@ -37,7 +38,7 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
         MainstemError: DUMP_UNREADABLE, DUMP_TOO_LARGE, DUMP_EMPTY, KEY_TWICE, or KEY_COLUMN_MISSING (a
             ConfigurationError).
     """
-    staging = f"{run.lake.checkpoints}/staging/seed"
+    staging = staging_folder(run.lake, _STAGING)
     check_dump(path, run.config.sources[resolved.seed.source])
     dump = _stage(run, read_dump(run.spark, path), resolved.seed, staging, path)
     rows, digest = dump.rows.agg(F.count("*"), F.sum(F.xxhash64("value").cast("decimal(38,0)"))).first() or (
@@ -66,8 +67,7 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
     run.lake.append(messages, MESSAGES_TABLE, Transaction(f"{run.config.pipeline}/seed/{identity}", 1))
     is_new = run.lake.version(run.spark, MESSAGES_TABLE) != before
     crash_point("bronze.after_seed")
-    if run.lake.local_root is not None:
-        shutil.rmtree(staging, ignore_errors=True)
+    discard_staging(run.lake, _STAGING)
     notes = [*resolved.notes, *_column_notes(dump.columns, resolved.columns)]
     if not is_new:
         notes = ["this dump has landed for this table and position before; nothing was landed again"]

@@ -27,6 +27,7 @@ from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.scanned_files import scanned_files
 from framework.lakehouse.session_size import tune_for_lakehouse
+from framework.lakehouse.staging import materialize
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
 from framework.text.formatting import quantity
@@ -62,7 +63,6 @@ from silver.stream.recovery import finish_interrupted
 from silver.stream.remote_batches import batches_since, follow
 from silver.stream.resume import (
     last_batch_id,
-    materialize,
     process_in_portions,
     resume_sources,
     without_outcome,
@@ -221,7 +221,7 @@ def _names_of(sources: Iterable[str]) -> str:
 def _only_without_outcome(messages: DataFrame, fresh: DataFrame, state: RunState) -> Iterator[DataFrame]:
     """The fresh messages that have no outcome yet; `messages` are all of the batch."""
     state.raw = messages
-    with materialize(without_outcome(fresh, state), state, "unread") as found:
+    with materialize(without_outcome(fresh, state), state.lake, "unread") as found:
         yield found
 
 

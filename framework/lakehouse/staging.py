@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.parquet_files import read_parquet
+
+
+def staging_folder(lake: Lakehouse, name: str) -> str:
+    """The folder for the files of one kind of work."""
+    return f"{_all(lake)}/{name}"
+
+
+def discard_staging(lake: Lakehouse, name: str) -> None:
+    """Remove the files of finished work. Elsewhere than on this machine, the next such work replaces them."""
+    if lake.local_root is not None:
+        shutil.rmtree(staging_folder(lake, name), ignore_errors=True)
+
+
+@contextmanager
+def materialize(rows: DataFrame, lake: Lakehouse, name: str) -> Iterator[DataFrame]:
+    """Rows in staging files, because they take joins of whole tables and are read more than once."""
+    place = staging_folder(lake, name)
+    rows.write.mode("overwrite").parquet(place)
+    try:
+        yield read_parquet(rows.sparkSession, rows.schema, place)
+    finally:
+        discard_staging(lake, name)
 
 
 def clear_staging(spark: SparkSession, lake: Lakehouse) -> None:
@@ -14,8 +39,11 @@ def clear_staging(spark: SparkSession, lake: Lakehouse) -> None:
 
     Elsewhere than on this machine Spark replaces the folder by an empty table: it has no other way to delete.
     """
-    place = f"{lake.checkpoints}/staging"
     if lake.local_root is not None:
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(_all(lake), ignore_errors=True)
     else:
-        spark.range(0).write.mode("overwrite").parquet(place)
+        spark.range(0).write.mode("overwrite").parquet(_all(lake))
+
+
+def _all(lake: Lakehouse) -> str:
+    return f"{lake.checkpoints}/staging"

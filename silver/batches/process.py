@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,6 +18,7 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, M
 from framework.errors import MainstemError
 from framework.lakehouse.file_commits import Commit
 from framework.lakehouse.small_files import is_there
+from framework.lakehouse.staging import discard_staging, staging_folder
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
 from framework.spark.tuning import SMALL_ROWS, tune_for_rows
@@ -52,6 +52,7 @@ from silver.epochs import resets, starts
 from silver.epochs.event_clock import with_believable_times
 from silver.formats import FORMATS
 
+_STAGING = "silver"
 _OF_HALVES = {Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR, Reason.RULE_BROKEN}
 
 
@@ -97,18 +98,13 @@ def process_batch(
         else identify(state.raw.select(*MESSAGES.names), state.lake, state.source_epochs(spark), looked_at)
     )
     state.note(counts or derive(raw, batch, state, found.landed_at, committed), found.messages)
-    if state.lake.local_root is not None:
-        shutil.rmtree(_staging(state), ignore_errors=True)
+    discard_staging(state.lake, _STAGING)
     return found.messages
 
 
 def messages_at_work(state: RunState) -> int:
     """How many messages of the batch at work are decoded, about; 0 where no task of this machine decodes."""
-    return messages_decoded(_staging(state))
-
-
-def _staging(state: RunState) -> str:
-    return f"{state.lake.checkpoints}/staging/silver"
+    return messages_decoded(staging_folder(state.lake, _STAGING))
 
 
 def _commit(
@@ -117,7 +113,7 @@ def _commit(
     """Decode and commit."""
     spark, lake = messages.sparkSession, state.lake
     crash_point("silver.before_staging")
-    staging = _staging(state)
+    staging = staging_folder(lake, _STAGING)
     staged, contents, shown = decode_batch(staging, messages, state, arrived, batch)
     shown += state.late_definitions(spark, batch)
     if shown:

@@ -7,7 +7,6 @@ silver has of it: its bytes are gone, or, in a second delivery, would bring the 
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +22,7 @@ from framework.errors import ConfigurationError, MainstemError, nearest
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.session_size import tune_for_lakehouse
+from framework.lakehouse.staging import discard_staging, materialize, staging_folder
 from framework.naming import dotted_name
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
@@ -45,9 +45,10 @@ from silver.batches.run_state import RunState
 from silver.changes.staged_rows import of_first_landing
 from silver.stream import repair_log
 from silver.stream.recovery import finish_repair
-from silver.stream.resume import last_batch_id, materialize
+from silver.stream.resume import last_batch_id
 
 _NAMED = 3
+_STAGING = "again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +99,14 @@ def redecode_tables(
     )
     bronze = state.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == source)
     mine = rows_of_tables(changes, source, tables)
-    with materialize(_batches(changes, mine), state, "again_landings") as batches:
+    with materialize(_batches(changes, mine), state.lake, "again_landings") as batches:
         near = bronze.join(batches.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
         known = with_landing_id(identify_all(near, state.lake, state.source_epochs(spark)))
         marked = _with_gone(known.join(batches, list(LANDING_ID), "left"), changes)
-        with materialize(marked, state, "again_messages") as found:
+        with materialize(marked, state.lake, "again_messages") as found:
             _check_reach(mine, found, source, list(tables))
             result = _redecode(state, source, found, batches, changes)
-    if state.lake.local_root is not None:
-        shutil.rmtree(_staging(state), ignore_errors=True)
+    discard_staging(state.lake, _STAGING)
     if result.decoded:
         finish_repair(spark, state, source)
     return result
@@ -198,7 +198,7 @@ def _write_outcomes(
     messages: DataFrame, batches: DataFrame, state: RunState, arrived: BatchExtent
 ) -> DataFrame:
     """The new outcomes of the messages, in files: the rows that they are computed from will be replaced."""
-    spark, staging = messages.sparkSession, _staging(state)
+    spark, staging = messages.sparkSession, staging_folder(state.lake, _STAGING)
     staged, contents, shown = decode_batch(
         f"{staging}/decoded", messages, state, arrived, last_batch_id(spark, state)
     )
@@ -211,10 +211,6 @@ def _write_outcomes(
         rows.withColumn("relanding", relanding_of_outcome()).join(batches, list(LANDING_ID))
     ).write.mode("overwrite").parquet(f"{staging}/outcomes")
     return read_parquet(spark, CHANGES, f"{staging}/outcomes")
-
-
-def _staging(state: RunState) -> str:
-    return f"{state.lake.checkpoints}/staging/again"
 
 
 def _tables(changes: DataFrame, rows: DataFrame) -> list[TableName]:

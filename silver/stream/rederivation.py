@@ -21,6 +21,7 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, Q
 from framework.lakehouse.lakehouse import save
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.session_size import tune_for_lakehouse
+from framework.lakehouse.staging import materialize
 from framework.naming import text_literal
 from framework.pipeline.fault_injection import crash_point
 from silver.batches import batch_counts, changes_table, landings, pending, quarantine
@@ -29,7 +30,6 @@ from silver.batches.partition_progress import complete_progress
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
 from silver.stream.checkpoint import counted_from
-from silver.stream.resume import materialize
 
 _ROW_AT = (*MESSAGE_ID, "ordinal")
 _SUMS = ("rows", "merged", "snapshots")
@@ -81,7 +81,7 @@ def _quarantine(
     is_row = f"{landings.SAME_MESSAGE} AND t.ordinal <=> s.ordinal"
     is_open = f"t.source = {text_literal(source)} AND NOT t.is_resolved"
     resolved = {"is_resolved": "true", "last_seen_at": "current_timestamp()"}
-    with materialize(rows, state, "quarantine_again") as found:  # a merge reads its source twice
+    with materialize(rows, lake, "quarantine_again") as found:  # a merge reads its source twice
         merge = Merge(lake.location(QUARANTINE_TABLE), found, is_row)
         merge = merge.update(quarantine.REOPENED, "t.is_resolved").insert_all()
         merge.update_unmatched(resolved, is_open).execute()
@@ -97,7 +97,7 @@ def _pending(spark: SparkSession, state: RunState, source: str, changes: DataFra
         .join(settled, list(MESSAGE_ID), "left_anti")
         .dropDuplicates(list(MESSAGE_ID))
     )
-    with materialize(rows.select(*CHANGES.names), state, "pending_again") as found:
+    with materialize(rows.select(*CHANGES.names), state.lake, "pending_again") as found:
         merge = Merge(state.lake.location(PENDING_TABLE), found, landings.SAME_MESSAGE)
         merge = merge.insert(pending.WAITING_VALUES)
         merge.delete_unmatched(f"t.source = {text_literal(source)}").execute()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,8 +12,8 @@ from framework.config.model import Source
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
 from framework.errors import MainstemError, brief
-from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.session_size import tune_for_lakehouse
+from framework.lakehouse.staging import materialize
 from framework.pipeline.fault_injection import crash_point
 from silver.batches.decoding import decode
 from silver.batches.landings import find_restarts, identify_all, landings_of, outcomes_in_epochs
@@ -95,7 +93,7 @@ def _reconsider(spark: SparkSession, state: RunState, stopped: epochs.StoppedSou
     """
     tune_for_lakehouse(spark, state.lake)
     unread = without_outcome_identified(_messages(spark, state, stopped.source), state)
-    with materialize(unread, state, "reconsidered") as new:
+    with materialize(unread, state.lake, "reconsidered") as new:
         staged = decode(new, state).where("kind <> 'quarantined'")
         found = starts.with_landings(new, _stops_in(staged, state, stopped.source))
     rows = [
@@ -125,7 +123,8 @@ def _places(
 ) -> list[epochs.PartitionStart]:
     """The first message of the new epoch in each partition of bronze: the first unread one, or the end."""
     messages, at = _messages(spark, state, name), ["topic", "partition"]
-    with materialize(without_outcome_identified(messages, state, {name: before}), state, "begins") as new:
+    unread = without_outcome_identified(messages, state, {name: before})
+    with materialize(unread, state.lake, "begins") as new:
         stops = _first_of(new) if stopped is None else _starts(new, state, stopped)
     known = starts.epoch_starts(messages, stops)
     ends = messages.groupBy(*at).agg(F.try_add(F.max("offset"), F.lit(1)).alias("end")).collect()
@@ -226,7 +225,7 @@ def process_in_portions(messages: DataFrame, state: RunState, *, is_replay: bool
 
     If the run is killed, the next one processes the messages that have no outcome by then.
     """
-    with materialize(messages, state, "taken_up") as found:
+    with materialize(messages, state.lake, "taken_up") as found:
         _take_up(found, state, is_replay=is_replay)
 
 
@@ -242,18 +241,6 @@ def _take_up(messages: DataFrame, state: RunState, *, is_replay: bool) -> None:
         process_batch(
             part, spare_batch_id(spark, state), state, is_replay=is_replay, is_last=number == len(parts)
         )
-
-
-@contextmanager
-def materialize(messages: DataFrame, state: RunState, name: str) -> Iterator[DataFrame]:
-    """The messages in temporary files, because finding them takes joins of whole tables."""
-    spark, place = messages.sparkSession, f"{state.lake.checkpoints}/staging/{name}"
-    messages.write.mode("overwrite").parquet(place)
-    try:
-        yield read_parquet(spark, messages.schema, place)
-    finally:
-        if state.lake.local_root is not None:
-            shutil.rmtree(place, ignore_errors=True)
 
 
 def _room(spark: SparkSession, state: RunState) -> int:

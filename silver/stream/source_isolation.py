@@ -6,12 +6,11 @@ if every source fails: then the cause is no source, but for example a full disk.
 
 from __future__ import annotations
 
-import shutil
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.errors import MainstemError, brief
+from framework.lakehouse.staging import discard_staging, staging_folder
 from silver.batches.arrival import batch_extent
 from silver.batches.changes_table import is_committed
 from silver.batches.decoding import decode_batch
@@ -20,6 +19,8 @@ from silver.batches.partition_progress import order_by_partition
 from silver.batches.process import decide_outcomes, process_batch
 from silver.batches.run_state import RunState
 from silver.epochs import history as epochs
+
+_STAGING = "alone"
 
 
 def process_with_isolation(messages: DataFrame, batch: int, state: RunState) -> list[str]:
@@ -62,7 +63,7 @@ def _failing(messages: DataFrame, state: RunState) -> dict[str, str]:
 
 def _failure(messages: DataFrame, state: RunState) -> str | None:
     """Why the messages of one source cannot be decoded, None if they can; nothing is written."""
-    known, place = state.encodings, f"{state.lake.checkpoints}/staging/alone"
+    known, place = state.encodings, staging_folder(state.lake, _STAGING)
     try:
         found = batch_extent(messages, state.config)
         mine = identify_all(messages, state.lake, state.source_epochs(messages.sparkSession))
@@ -73,8 +74,7 @@ def _failure(messages: DataFrame, state: RunState) -> str | None:
         return brief(error)
     finally:
         state.encodings = known  # what the values show is recorded when the batch is committed
-        if state.lake.local_root is not None:
-            shutil.rmtree(place, ignore_errors=True)
+        discard_staging(state.lake, _STAGING)
     return None
 
 
