@@ -56,15 +56,22 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     """The history of the row with these column values, newest change first.
 
     The `fate` of a change, its outcome, is applied, superseded, late or duplicate. Its `position` is its
-    sequence as people say it.
+    sequence as people say it. `renamed_to` is the newer name of the table, or null. The replica of the older
+    name keeps the rows that it had at the last run before; they may be older than the changes.
 
     Raises:
         ConfigurationError: TABLE_UNKNOWN or COLUMN_UNKNOWN.
     """
     task = named_tasks(all_tasks(run), table, run.config)[0]
+    renamed_to = task.lineage.renamed_to
+    about = {
+        "table": task.name.dotted,
+        "key": dict(key),
+        "renamed_to": None if renamed_to is None else renamed_to.dotted,
+    }
     plan, found = few_rows(run, task) or _rows(run, task, key)
     if plan is None:
-        return {"table": task.name.dotted, "key": dict(key), "row": None, "changes": []}
+        return {**about, "row": None, "changes": []}
     _check_columns(plan, key)
     found = sorted(
         (change for change in found if _has(change["before"], key) or _has(change["after"], key)),
@@ -83,8 +90,7 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     ]
     described += [{**_describe(duplicate, "duplicate", texts, order), "op": None} for duplicate in duplicates]
     return {
-        "table": task.name.dotted,
-        "key": dict(key),
+        **about,
         "row": row,
         "changes": sorted(described, key=lambda c: c["sequence"], reverse=True),
     }

@@ -43,6 +43,7 @@ from tests.end_to_end.random_seeds import Seeds
 from tests.end_to_end.random_settings import Settings
 from tests.end_to_end.random_source import RandomSource
 from tests.end_to_end.random_statements import RandomTable
+from tests.large_batches import arrow_batches_of
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
 SIZE = os.environ.get("MAINSTEM_SIZE") or "small"
@@ -81,7 +82,7 @@ class Pipeline:
         self.orders = OtherOrders(self.settings, self.repairs, seed)
         self.seeds = Seeds(folder, self.repairs, seed)
         self.landed, self.relandings = 0, 0
-        self.sizes = Random(f"{seed} sizes")
+        self.sizes, self.cuts = Random(f"{seed} sizes"), Random(f"{seed} cuts")
 
     @property
     def config(self) -> Config:
@@ -143,8 +144,8 @@ class Pipeline:
 
     def _run(self) -> list[LayerReport]:
         """A run, in which layers work in this process up to a drawn size, and above it in Spark's tasks, and
-        in which tasks share a disk and tables are large, or not. Before it the layers look whether they need
-        a session; where they say that they do not, the run has nothing to write.
+        in which tasks share a disk, tables are large and Arrow batches are long, or not. Before it the layers
+        look whether they need a session; where they say that they do not, the run has nothing to write.
         """
         idle, before = try_idle(self.config), self.versions()
         started = time.monotonic()
@@ -167,7 +168,8 @@ class Pipeline:
             patch.setattr(
                 deletion_vectors, "LARGE_BYTES", self.sizes.choice((0, deletion_vectors.LARGE_BYTES))
             )
-            reports = [layer.run(work) for layer in (BRONZE, SILVER, GOLD)]
+            with arrow_batches_of(self.spark, self.cuts.choice((3, 7, decoding._AT_ONCE))):
+                reports = [layer.run(work) for layer in (BRONZE, SILVER, GOLD)]
         print(f"run: {time.monotonic() - started:.1f} s" + " (nothing to do)" * (idle is not None))
         assert idle is None or self.versions() == before
         return reports

@@ -172,11 +172,13 @@ def test_a_run_with_nothing_new_writes_nothing(pipeline: Pipeline) -> None:
 def test_rows_are_traced_without_a_session_as_with_one(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a table that has had another key need one."""
+    """Those of a table that has had another key need one. A renamed table may leave rows that only changes
+    before a DROP explain.
+    """
     found: list[tuple[str, dict[str, str], dict[str, Any]]] = []
     run = Run(no_session(), pipeline.lake, pipeline.config, "trace")
     for task in all_tasks(run):
-        if task.state.replica is None or not task.state.keys:
+        if task.state.replica is None or not task.state.keys or task.lineage.renamed_to is not None:
             continue
         keys = [F.col(f"`{name}`").cast("string") for name in task.state.keys]
         for row in read_table(pipeline.spark, task.state.replica).select(*keys).limit(3).collect():

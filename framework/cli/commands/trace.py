@@ -27,14 +27,18 @@ def run(options: Options) -> int:
     if options.json:
         say_json(trace)
     else:
-        say(_trace_lines(trace))
+        say(trace_lines(trace))
     return 0 if trace.get("changes") else 1
 
 
-def _trace_lines(trace: Mapping[str, Any]) -> list[str]:
+def trace_lines(trace: Mapping[str, Any]) -> list[str]:
+    """The answer of `gold.operations.trace` for people."""
     where = " ".join(f"{name}={value}" for name, value in trace["key"].items())
     row = trace["row"]
     lines = [f"{trace['table']}  {where}", "  row      " + ("none" if row is None else _row_text(row))]
+    if trace["renamed_to"] is not None:
+        newer = trace["renamed_to"]
+        lines.append(f"  the table is {newer} now; this replica stays as the run before the rename left it")
     for change in trace["changes"]:
         moment = change["event_time"].isoformat() if change["event_time"] else "no time"
         order = f"{moment}  {change['position']}"

@@ -1,11 +1,19 @@
-"""What became of each change of a row: applied, superseded or late."""
+"""What became of each change of a row: applied, superseded or late; and where a table is renamed."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
-from gold.operations.trace import outcomes
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.cli.commands.trace import trace_lines
+from framework.pipeline.layer import Run
+from gold.operations.trace import outcomes, trace
+from tests.end_to_end.test_blob_to_replica import Shop, item, message
+from tests.end_to_end.test_forget_tables import statement
 
 Change = dict[str, Any]
 
@@ -69,3 +77,27 @@ def plain(each: Change, changes: list[Change], applied: str | None) -> str:
     if each["change_id"] == applied or (applied is None and not newer):
         return "applied"
     return "late" if any(other["batch"] < each["batch"] for other in newer) else "superseded"
+
+
+@pytest.mark.slow
+def test_a_renamed_table_says_where_its_changes_went(spark: SparkSession, tmp_path: Path) -> None:
+    """Its replica stays as the run before the rename left it, here with a row of the table before a DROP."""
+    shop = Shop(spark, tmp_path)
+    shop.land([message("INSERT", 1, after=item(1, "pen", 1.0))])
+    shop.run()
+    shop.land(
+        [
+            statement(2, "DROP TABLE item"),
+            statement(3, "CREATE TABLE item (id BIGINT PRIMARY KEY)"),
+            message("INSERT", 4, after=item(2, "ink", 2.0)),
+            statement(5, "RENAME TABLE item TO goods"),
+        ]
+    )
+    shop.run()
+    run = Run(spark, shop.lake, shop.config, "trace")
+    old, new = (trace(run, name, {"id": id}) for name, id in (("shop.item", "1"), ("shop.goods", "2")))
+    assert (old["row"]["id"], old["changes"], old["renamed_to"]) == (1, [], "shop.goods")
+    assert (new["row"]["id"], len(new["changes"]), new["renamed_to"]) == (2, 1, None)
+    texts = ["\n".join(trace_lines(found)) for found in (old, new)]
+    assert ["shop.goods" in line for line in texts[0].splitlines()] == [False, False, True, False]
+    assert "rename" not in texts[1]

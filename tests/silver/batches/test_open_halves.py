@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
 from silver.batches import changes_table, decoding, process
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
-from tests.large_batches import take_for_large
+from tests.large_batches import arrow_batches_of, take_for_large
 
 COUNTED = ("kind", "reason", "rows", "merged", "min_sequence", "max_sequence", "max_event_time")
 AN_HOUR = 3_600
@@ -127,11 +127,6 @@ def test_numbers_of_updates_from_open_halves_make_their_column_wide_enough(
     halves += [message("UPDATE_BEFOR", n, before=row, columns=columns) for n, row in rows.items()]
     shop = Shop(spark, tmp_path)
     shop.land([message("INSERT", 100, after=item(1, "pen", 1.5), tableName="other"), *halves])
-    at_once = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    usual = spark.conf.get(at_once)
-    spark.conf.set(at_once, "2")
-    try:
+    with arrow_batches_of(spark, 2):
         shop.run()
-    finally:
-        spark.conf.set(at_once, usual or "5000")
     assert {n: row["total"] for n, row in shop.rows("shop/item").items()} == totals
