@@ -20,7 +20,7 @@ from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
 from framework.lakehouse.checkpoint_files import check_files
-from framework.lakehouse.lakehouse import table_properties
+from framework.lakehouse.lakehouse import Lakehouse, table_properties
 from framework.lakehouse.small_files import is_local, is_there, read_note, write_note
 
 TABLE_ID = "mainstem.table"
@@ -82,7 +82,7 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
         raise _bronze_replaced(feed)
     with _CREATING:
         feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
-    table = _table_id(spark, feed)
+    table = messages_table(spark, feed.lake) or ""
     if not has_begun:
         return _begin(spark, feed, table, feed.name in landed_sources())
     if not note:
@@ -112,16 +112,25 @@ def has_checkpoint(spark: SparkSession, feed: Feed) -> bool:
     return is_there(spark, offsets)
 
 
-def load_state(spark: SparkSession, feed: Feed) -> str:
+def messages_table(spark: SparkSession, lake: Lakehouse) -> str | None:
+    """The id that `bronze/messages` was created with; None where there is no table."""
+    if not lake.exists(spark, MESSAGES_TABLE):
+        return None
+    return table_properties(spark, lake.location(MESSAGES_TABLE)).get(TABLE_ID, "")
+
+
+def load_state(spark: SparkSession, feed: Feed, table: str | None) -> str:
     """The state that the last `discover` saved.
 
-    Empty unless everything it found has landed and is still there.
+    Empty unless everything it found has landed and is still there: `table` is the present `bronze/messages`
+    (`messages_table`), and the checkpoint belongs to it.
     """
     saved = json.loads(read_note(spark, _state_path(feed)) or "{}")
-    if not saved or not feed.lake.exists(spark, MESSAGES_TABLE) or not has_checkpoint(spark, feed):
+    if not saved or table is None or not has_checkpoint(spark, feed):
         return ""
     note = json.loads(read_note(spark, _generation_path(feed)) or "{}")
-    return str(saved["memory"]) if saved["generation"] == note.get("generation") else ""
+    is_mine = saved["generation"] == note.get("generation") and note.get("table") == table
+    return str(saved["memory"]) if is_mine else ""
 
 
 def save_state(spark: SparkSession, feed: Feed, state: str) -> None:
@@ -183,8 +192,3 @@ def _state_path(feed: Feed) -> str:
 
 def _reset_path(feed: Feed) -> str:
     return f"{feed.checkpoint}.reset"
-
-
-def _table_id(spark: SparkSession, feed: Feed) -> str:
-    """The id that the table was created with; reading its properties is cheaper than DESCRIBE DETAIL."""
-    return table_properties(spark, feed.lake.location(MESSAGES_TABLE)).get(TABLE_ID, "")

@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 
-from bronze.checkpoint import SourcesWithMessages, load_state, save_state, sources_with_messages
+from bronze.checkpoint import (
+    SourcesWithMessages,
+    load_state,
+    messages_table,
+    save_state,
+    sources_with_messages,
+)
 from bronze.landing import count_landed, land, staging
 from bronze.source import Discovery, Feed, SourceKind
 from bronze.sources import KINDS
@@ -74,12 +80,13 @@ def run_bronze(
 def land_sources(spark: SparkSession, feeds: Sequence[Feed], progress: Progress) -> BronzeResult:
     """Lands what is new in these sources of one run, some at a time.
 
-    `bronze/messages` is queried once for all of them.
+    `bronze/messages` is queried once for all of them, before one of them may create it.
     """
+    table = messages_table(spark, feeds[0].lake) if feeds else None
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         landed_sources = pool.submit(sources_with_messages, spark, feeds)
         source_runs = list(
-            pool.map(lambda feed: _land_source(spark, feed, landed_sources.result, progress), feeds)
+            pool.map(lambda feed: _land_source(spark, feed, table, landed_sources.result, progress), feeds)
         )
     counts = {} if all(run.is_idle for run in source_runs) else _read_counts(spark, feeds[0])
     return BronzeResult(
@@ -100,13 +107,17 @@ class _SourceRun:
 
 
 def _land_source(
-    spark: SparkSession, feed: Feed, landed_sources: SourcesWithMessages, progress: Progress
+    spark: SparkSession,
+    feed: Feed,
+    table: str | None,
+    landed_sources: SourcesWithMessages,
+    progress: Progress,
 ) -> _SourceRun:
     discovery = Discovery(is_idle=True)
     try:
         with progress.step("source", feed.name) as facts:
             kind = kind_of(feed.source)
-            state = load_state(spark, feed)
+            state = load_state(spark, feed, table)
             discovery = kind.discover(spark, feed, state)
             facts |= {"files": discovery.files, "bytes": discovery.size}
             if not discovery.is_idle:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze.checkpoint import load_state
+from bronze.checkpoint import load_state, messages_table
 from bronze.job import kind_of, source_error
 from bronze.source import Feed, SourceKind, Waiting
 from framework.contracts.table_names import MESSAGES_TABLE
@@ -61,7 +61,7 @@ def _peek(spark: SparkSession, feed: Feed, scratch: str) -> Waiting:
     place = str(Path(scratch) / "bronze" / feed.name)
     if kind.peek is None:
         return _peek_stream(spark, feed, kind, place)
-    result = kind.peek(spark, feed, load_state(spark, feed))
+    result = kind.peek(spark, feed, load_state(spark, feed, messages_table(spark, feed.lake)))
     if result.messages is None:
         return result
     result.messages.write.parquet(place)

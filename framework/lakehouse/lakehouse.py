@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework.config.model import Catalog, Config
 from framework.contracts.table_comments import description
-from framework.lakehouse.log_files import has_versions, newest_commit, newest_version
+from framework.lakehouse.log_files import has_versions, newest_commit, newest_properties, newest_version
 from framework.naming import catalog_table, quoted
 from framework.spark.local_frame import local_frame
 
@@ -329,7 +329,11 @@ def table_commit(spark: SparkSession, location: str) -> str | None:
 
 
 def table_properties(spark: SparkSession, location: str) -> dict[str, str]:
-    """The properties of the table at a location."""
+    """The properties of the table at a location; without a query where the log of a local one has them."""
+    log = local_log(location)
+    known = None if log is None else newest_properties(log)
+    if known is not None:
+        return dict(known)
     rows = spark.sql(f"SHOW TBLPROPERTIES {sql_name(location)}").collect()
     return {str(row["key"]): str(row["value"]) for row in rows}
 

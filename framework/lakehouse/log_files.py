@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 
@@ -53,6 +54,19 @@ def has_versions(log: Path) -> bool:
             return any(file.name.endswith((".json", ".parquet")) for file in files)
     except (FileNotFoundError, NotADirectoryError):
         return False
+
+
+def newest_properties(log: Path) -> Mapping[str, str] | None:
+    """The properties of a table, by the checksum that Delta writes beside each commit; None without it."""
+    version = newest_version(log)
+    if version is None:
+        return None
+    try:
+        said = json.loads((log / f"{version:020d}.crc").read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # it is optional, and another process may just write it
+        return None
+    known: Mapping[str, str] | None = said.get("metadata", {}).get("configuration")
+    return known
 
 
 def _checkpoint(log: Path) -> int | None:

@@ -129,9 +129,11 @@ def _places(
     known = starts.epoch_starts(messages, stops)
     ends = messages.groupBy(*at).agg(F.try_add(F.max("offset"), F.lit(1)).alias("end")).collect()
     last = messages.agg(F.max(F.unix_micros("ingested_at"))).first()
+    if last is None or last[0] is None:  # bronze was lost: the epoch begins when messages have landed
+        return []
     anew = {place.topic: place.since for place in known if place.landing is not None}
     found = {(place.topic, place.partition): place for place in known}
-    after_all: Landing = (int(last[0]) + 1 if last else 0, "", 0)
+    after_all: Landing = (int(last[0]) + 1, "", 0)
     for topic, partition, end in ends:  # partitions without a message of the new epoch
         place = epochs.PartitionStart(topic, partition, end)
         if topic in anew or end is None:  # None: no offset is behind the highest one

@@ -12,11 +12,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from bronze.checkpoint import Checkpoint, load_state
+from bronze.checkpoint import Checkpoint, load_state, messages_table
 from bronze.files import sections
 from bronze.files.file_log import log_table
 from bronze.files.listing import Clock
-from bronze.job import SourceResult, run_bronze
+from bronze.job import SourceResult, land_sources, run_bronze
 from bronze.landing import batch_lander, count_landed
 from bronze.source import Feed
 from bronze.sources import files
@@ -25,6 +25,7 @@ from framework.config.model import load_config
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError, as_raised
+from framework.pipeline.progress import Progress
 from tests.bronze.conftest import run_source
 
 Drop = Callable[..., Path]
@@ -123,13 +124,17 @@ def test_kcat_lines_land_with_their_own_coordinates(
 def test_run_with_nothing_new_starts_no_job(spark: SparkSession, feed: Feed, drop: Drop) -> None:
     drop("a.txt", b"a")
     run_source(spark, feed)
-    state = load_state(spark, feed)
+    table = messages_table(spark, feed.lake)
+    state = load_state(spark, feed, table)
     before = feed.lake.history(spark, MESSAGES_TABLE).count()
     spark.sparkContext.setJobGroup("idle", "idle")
     result = run_source(spark, feed)
     assert (result.messages, spark.sparkContext.statusTracker().getJobIdsForGroup("idle")) == (0, [])
     spark.sparkContext.setJobGroup("", "")
-    assert (load_state(spark, feed), feed.lake.history(spark, MESSAGES_TABLE).count()) == (state, before)
+    assert (
+        load_state(spark, feed, messages_table(spark, feed.lake)),
+        feed.lake.history(spark, MESSAGES_TABLE).count(),
+    ) == (state, before)
 
 
 def test_growing_file_is_left_for_the_next_run(
@@ -384,6 +389,23 @@ def test_replaced_bronze_is_refused_even_when_nothing_is_new(
     drop("b.txt", b"b\n")
     assert [condition(first), condition(run_source(spark, feed))] == ["BRONZE_REPLACED", "BRONZE_REPLACED"]
     assert condition(run_source(spark, feed)) == "BRONZE_REPLACED"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_source_with_nothing_new_sees_that_another_one_has_created_bronze_again(
+    spark: SparkSession, feed: Feed, drop: Drop, first: int
+) -> None:
+    """Also where that one is read later in the same run."""
+    feeds = [feed, replace(feed, source=feed.source.model_copy(update={"name": "other"}))]
+    drop("a.txt", b"a\n")
+    land_sources(spark, feeds, Progress())
+    shutil.rmtree(feed.lake.location(MESSAGES_TABLE))
+    for lost in (feed.checkpoint, feed.lake.location(log_table(feed.name))):
+        shutil.rmtree(lost)
+
+    runs = [land_sources(spark, feeds[:: 1 - 2 * first], Progress()) for _ in range(2)]
+    told = [{result.source: condition(result) for result in run.sources} for run in runs]
+    assert told == [{feed.name: None, "other": "BRONZE_REPLACED"}] * 2
 
 
 def test_folder_that_only_spark_reaches_lands_the_same(

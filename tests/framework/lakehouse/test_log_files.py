@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from framework.lakehouse import log_files
-from framework.lakehouse.log_files import has_versions, newest_version
+from framework.lakehouse.log_files import has_versions, newest_properties, newest_version
 
 
 @pytest.fixture
@@ -65,3 +65,17 @@ def test_a_table_has_versions_once_a_commit_or_a_checkpoint_is_there(tmp_path: P
     (log / "00000000000000000010.checkpoint.parquet").touch()
     assert has_versions(log)
     assert not has_versions(log / "00000000000000000010.checkpoint.parquet")
+
+
+def test_the_checksum_of_the_newest_commit_has_the_properties(tmp_path: Path) -> None:
+    assert newest_properties(tmp_path) is None
+    _write(tmp_path, 0, 1, 2)
+    assert newest_properties(tmp_path) is None
+    for version, value in enumerate("abc"):
+        said = {"metadata": {"configuration": {"own": value}}}
+        (tmp_path / f"{version:020d}.crc").write_text(json.dumps(said))
+    assert newest_properties(tmp_path) == {"own": "c"}
+    (tmp_path / f"{2:020d}.crc").write_text('{"metadata"')
+    assert newest_properties(tmp_path) is None
+    (tmp_path / f"{2:020d}.crc").unlink()
+    assert newest_properties(tmp_path) is None

@@ -4,6 +4,7 @@ changes.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
+from framework.contracts.table_names import MESSAGES_TABLE
+from framework.contracts.table_schemas import MESSAGES
 from framework.spark.session import is_connect
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_lost_state import set_epoch
@@ -65,3 +68,27 @@ def test_messages_without_an_outcome_are_looked_for_once_a_step(spark: SparkSess
         b"no message",
         b"no message either",
     }
+
+
+@pytest.mark.slow
+def test_an_epoch_may_begin_where_bronze_has_no_message_of_the_source(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Bronze was lost, and nothing has landed again when the configuration begins the epoch."""
+    shop, config = Shop(spark, tmp_path), str(tmp_path / "mainstem.yml")
+    shop.land([message("INSERT", 500, after=item(1, "pen", 1.0))])
+    assert main(["run", "-c", config]) == 0
+    lakehouse = tmp_path / "lakehouse"
+    for lost in ("_mainstem/bronze", "bronze/messages", "ops/files/feed", "_mainstem/silver"):
+        shutil.rmtree(lakehouse / lost)
+    (lakehouse / "_mainstem" / "silver.reset").touch()
+    (tmp_path / "landing" / "part-001.jsonl").unlink()
+    shop.lake.create(spark, MESSAGES_TABLE, MESSAGES)
+    set_epoch(tmp_path, 2)
+    assert main(["run", "-c", config]) == 0
+    shop.land([message("INSERT", 1, after=item(2, "ink", 2.0))])
+    assert main(["run", "-c", config]) == 0
+    assert shop.rows("shop/item") == {1: item(1, "pen", 1.0), 2: item(2, "ink", 2.0)}
+    shop.land([message("INSERT", 2, after=item(1, "cap", 3.0))])
+    assert main(["run", "-c", config]) == 0
+    assert shop.rows("shop/item") == {1: item(1, "cap", 3.0), 2: item(2, "ink", 2.0)}
