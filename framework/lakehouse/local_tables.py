@@ -146,7 +146,9 @@ def read_files(files: Sequence[DataFile], columns: Iterable[str]) -> pa.Table | 
     names, found = list(columns), []
     try:
         for file in files:
-            with parquet.ParquetFile(file.path, coerce_int96_timestamp_unit="us") as opened:
+            with parquet.ParquetFile(
+                file.path, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+            ) as opened:
                 if not set(names) <= set(opened.schema_arrow.names):
                     return None
                 found.append(opened.read(columns=names).select(names))
@@ -172,7 +174,10 @@ def parts_of_files(
     names = list(columns)
     for file in files:
         with parquet.ParquetFile(
-            file.path, read_dictionary=list(repeated), coerce_int96_timestamp_unit="us"
+            file.path,
+            read_dictionary=list(repeated),
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,
         ) as opened:
             lacking = {name.partition(".")[0] for name in names} - set(opened.schema_arrow.names)
             if lacking:

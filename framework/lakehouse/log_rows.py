@@ -63,7 +63,7 @@ def _append_file(
     file = os.path.join(folder, f"{uuid.uuid4().hex}.parquet")
     os.makedirs(folder, exist_ok=True)
     try:
-        parquet.write_table(arrow_rows(rows, schema), file)
+        parquet.write_table(arrow_rows(rows, schema), file, write_page_checksum=True)
         return commit_files(spark, location, schema, [file], Commit(transaction))
     finally:
         with suppress(FileNotFoundError):

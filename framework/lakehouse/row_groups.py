@@ -68,7 +68,9 @@ def read_row_groups(
 ) -> Iterator[pa.RecordBatch]:
     """These columns of row groups, in batches of at most so many rows."""
     for path, own in groupby(groups, attrgetter("path")):
-        with parquet.ParquetFile(path, coerce_int96_timestamp_unit="us") as opened:
+        with parquet.ParquetFile(
+            path, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+        ) as opened:
             for group in own:
                 for batch in opened.iter_batches(rows, [group.number], list(columns)):
                     yield batch.select(list(columns))

@@ -119,7 +119,9 @@ class TaskFile:
             return
         assert self.path is not None
         if self._writer is None:
-            self._writer = parquet.ParquetWriter(self.path, self._schema, use_dictionary=self._dictionaries)
+            self._writer = parquet.ParquetWriter(
+                self.path, self._schema, use_dictionary=self._dictionaries, write_page_checksum=True
+            )
         rows, by = pa.Table.from_batches(self._waiting, self._schema), self._groups.by
         for part in [rows] if by is None or len(self._texts) < 2 else _brought_together(rows, by):
             self._writer.write_table(part, self._groups.rows)

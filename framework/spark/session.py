@@ -253,6 +253,8 @@ def local_settings(name: str, *, cores: int | None = None) -> dict[str, str]:
         OPEN_TABLES: str(_open_tables(memory)),
         # VACUUM lists folders in so many tasks, by default ten thousand, which takes minutes on one machine.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(max(2, 2 * count)),
+        # Each page of a Parquet file has a checksum, which readers only look at where they are told to.
+        "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
         # The default way to rename a file starts a process for each name, a thousand in a small run.
         "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
         "spark.sql.streaming.checkpointFileManagerClass": _checkpoint_files(),
@@ -313,11 +315,24 @@ def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = 
     session = _started(settings, debug)
     if not is_connect(session):
         session.sparkContext.setLogLevel("ERROR")
+        _write_no_checksum_files(session)
     remember_functions(session)
     tune_for_rows(session, 0)
     for name in _NOISY_LOGGERS:
         PySparkLogger.getLogger(name).disabled = not debug
     return session
+
+
+def _write_no_checksum_files(session: SparkSession) -> None:
+    """Let Hadoop write files of this machine without a second file that has their checksums.
+
+    Each access to a Delta table lists its log, and asks a local disk for the size and the time of each file.
+    Of four files for each commit, two would be such checksums. The pages of Parquet files have their own.
+    """
+    if not is_connect(session):
+        jvm: Any = session._jvm
+        files = jvm.org.apache.hadoop.fs.FileSystem.getLocal(session._jsc.hadoopConfiguration())
+        files.setWriteChecksum(False)
 
 
 def _private_warehouse() -> str:
