@@ -48,9 +48,8 @@ def test_damaged_state_is_named_and_repaired_as_the_error_says(
     shop.land([insert(1)])
     check(shop, capsys, 1)
 
-    for file in ("0", ".0.crc"):  # the last commit gone: its batch is run again
-        (of_silver / "commits" / file).unlink()
-        (of_bronze / "commits" / file).unlink()
+    for place in (of_silver, of_bronze):  # the last commit gone: its batch is run again
+        (place / "commits" / "0").unlink()
     shop.land([insert(2)])
     check(shop, capsys, 2)
 
