@@ -92,6 +92,8 @@ def peek(spark: SparkSession, feed: Feed, state: str, clock: Clock | None = None
     if scan is None:
         return Waiting(skipped=folder.skipped)
     logged = [entry.listed for entry in scan.log.values() if entry.sequence > scan.landed]
+    there = {file.file: file for file in scan.listing.complete}
+    logged = [there.get(file.file, file) for file in logged]
     landed = files_with_messages(spark, feed, [file.file for file in logged])
     files = [file for file in logged if file.file not in landed and file not in scan.new] + scan.new
     reading = _reading(feed, clock.now())
@@ -168,7 +170,8 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
         missing = [file for file in files if file.file not in landed]
         if missing and (is_reset or len(missing) == len(files)):
             _check_there(missing, there, feed.name)
-            yield _part(spark, feed, number, missing, reading)
+            # they are where the folder is now; the log has where it was when they were found
+            yield _part(spark, feed, number, [there[file.file] for file in missing], reading)
 
 
 def _part(

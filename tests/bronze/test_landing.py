@@ -20,7 +20,7 @@ from bronze.job import SourceResult, land_sources, run_bronze
 from bronze.landing import batch_lander, count_landed
 from bronze.source import Feed
 from bronze.sources import files
-from bronze.sources.files import KIND, discover, parts
+from bronze.sources.files import KIND, discover, parts, peek
 from framework.config.model import load_config
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
@@ -360,6 +360,28 @@ def test_a_reset_holds_until_the_stream_has_begun(
         assert condition(run_source(spark, feed)) is None
         assert not reset.exists()
     assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b")]
+
+
+def test_a_file_that_was_found_before_the_folder_moved_lands(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop("a.txt", b"a\n")
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bronze.landing.batch_lander", dies)
+        with pytest.raises(KeyboardInterrupt):
+            run_source(spark, feed)
+    elsewhere = f"{feed.source.files}-moved"
+    shutil.move(str(feed.source.files), elsewhere)
+    moved = replace(feed, source=feed.source.model_copy(update={"files": elsewhere}))
+    waiting = peek(spark, moved, "").messages
+    assert waiting is not None
+    assert [row["value"] for row in waiting.collect()] == [b"a"]
+    assert condition(run_source(spark, moved)) is None
+    assert landed(moved) == [("a.txt", 1, b"a")]
 
 
 def test_lost_log_is_refused_and_begun_anew_on_request(
