@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from framework.lakehouse.lakehouse import local_log
+from framework.lakehouse.log_files import is_newest_commit
 from framework.spark.session import is_connect
 
 if TYPE_CHECKING:
@@ -63,9 +64,13 @@ class Commit:
 
 
 def takes_files(spark: SparkSession, location: str, schema: StructType) -> bool:
-    """Whether files with these columns can become files of a table, which exists, without a copy."""
-    attempt = _transaction_of(spark, location)
-    return attempt is not None and _takes_plain_files(attempt.metadata(), schema)
+    """Whether files with these columns can become files of a table, which exists, without a copy.
+
+    It asks the version of the table that Delta has at hand, which costs no look at the log: `commit_files`
+    asks the newest one.
+    """
+    log = _log_of(spark, location)
+    return log is not None and _takes_plain_files(log.unsafeVolatileSnapshot().metadata(), schema)
 
 
 def commit_files(
@@ -141,15 +146,29 @@ def _names(listed: str | None) -> tuple[str, ...]:
 
 
 def _transaction_of(spark: SparkSession, location: str) -> Any:
-    """A transaction of Delta's on the newest version of a table; None for one of another machine."""
+    """A transaction of Delta's on the newest version of a table; None for one of another machine.
+
+    Delta finds the newest version by listing the log, which has the commits of thirty days. It need not where
+    the version at hand is the newest one: its commit is there, as Delta knows it, and no commit follows it.
+    """
+    log = _log_of(spark, location)
+    if log is None or is_connect(spark):
+        return None
+    options = cast(Any, spark)._jvm.scala.Option
+    snapshot = log.unsafeVolatileSnapshot()
+    changed_at = int(snapshot.logSegment().lastCommitFileModificationTimestamp())
+    is_newest = is_newest_commit(Path(location, "_delta_log"), int(snapshot.version()), changed_at)
+    return log.startTransaction(options.empty(), options.apply(snapshot) if is_newest else options.empty())
+
+
+def _log_of(spark: SparkSession, location: str) -> Any:
+    """Delta's access to a table's log, which it keeps open; None for a table of another machine."""
     if is_connect(spark) or local_log(location) is None:
         return None
     jvm: Any = spark._jvm
     # Delta reads a checkpoint with the session of the thread, which a new thread does not have
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
-    none = jvm.scala.Option.empty()
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
-    return log.startTransaction(none, none)
+    return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
 
 
 def _newest_version(attempt: Any, app_id: str) -> int:

@@ -38,6 +38,18 @@ def newest_commit(log: Path) -> str | None:
         return None
 
 
+def is_newest_commit(log: Path, version: int, changed_at: int) -> bool:
+    """Whether a version is the newest of a table, and its commit was written at a time in milliseconds.
+
+    The time tells it from a commit of the same number in a table that was made anew.
+    """
+    try:
+        found = _commit(log, version).stat()
+    except OSError:
+        return False
+    return found.st_mtime_ns // 1_000_000 == changed_at and not _commit(log, version + 1).exists()
+
+
 def commit_file(log: Path, version: int) -> str:
     """A text that identifies the file of a commit, also from one of the same number in a restored table.
 

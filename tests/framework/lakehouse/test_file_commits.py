@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,52 @@ def test_the_versions_of_many_applications_are_told_apart(
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     attempts = [_transaction_of(spark, lake.location(NAME)) for _ in range(4)]
     assert [_newest_version(attempt, f"app{n}") for n, attempt in enumerate(attempts)] == [0, 1, 2, -1]
+
+
+def listed_at(spark: SparkSession, lake: Lakehouse) -> int:
+    """When Delta has last looked for new commits of the table, in milliseconds."""
+    jvm: Any = spark._jvm
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, lake.location(NAME))
+    return int(log.getCapturedSnapshot().updateTimestamp())
+
+
+def test_the_log_is_not_listed_where_the_version_at_hand_is_the_newest(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path
+) -> None:
+    for version in range(12):  # the tenth has a checkpoint
+        assert commit(spark, lake, written(tmp_path, (version, None)), version=version)
+        before = listed_at(spark, lake)
+        time.sleep(0.01)
+        attempt = _transaction_of(spark, lake.location(NAME))
+        assert attempt.readVersion() == version + 1
+        assert listed_at(spark, lake) == before, version
+    newest = Path(lake.location(NAME), "_delta_log", f"{12:020d}.json")
+    shutil.copy(newest, newest.with_name(f"{13:020d}.json"))  # as another process does
+    time.sleep(0.01)
+    assert _transaction_of(spark, lake.location(NAME)).readVersion() == 13
+    assert listed_at(spark, lake) > before
+
+
+def test_files_go_to_the_table_that_is_there_now(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path
+) -> None:
+    location = Path(lake.location(NAME))
+    shutil.copytree(location, tmp_path / "backup")
+    for version in (1, 2):
+        assert commit(spark, lake, written(tmp_path, (version, "lost")), version=version)
+    shutil.rmtree(location)
+    shutil.copytree(tmp_path / "backup", location)
+    assert commit(spark, lake, written(tmp_path, (1, "again")), version=1)
+    assert rows_of(spark, lake) == [(1, "again")]
+    assert commit(spark, lake, written(tmp_path, (2, "lost, too")), version=2)
+    log, newest = location / "_delta_log", f"{2:020d}.json"
+    shutil.rmtree(location)
+    lake.create(spark, NAME, SCHEMA, {"delta.dataSkippingStatsColumns": "number,text,at"})
+    for version in (1, 2):  # by another process, which has its own view of the log
+        (log / f"{version:020d}.json").write_text('{"commitInfo":{"timestamp":0,"operation":"WRITE"}}\n')
+    assert (log / newest).is_file()
+    assert commit(spark, lake, written(tmp_path, (3, "anew")), version=1)
+    assert rows_of(spark, lake) == [(3, "anew")]
 
 
 def test_the_statistics_are_bounds_that_skip_no_row(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -8,7 +9,7 @@ from unittest import mock
 import pytest
 
 from framework.lakehouse import log_files
-from framework.lakehouse.log_files import has_versions, newest_properties, newest_version
+from framework.lakehouse.log_files import has_versions, is_newest_commit, newest_properties, newest_version
 
 
 @pytest.fixture
@@ -79,3 +80,14 @@ def test_the_checksum_of_the_newest_commit_has_the_properties(tmp_path: Path) ->
     assert newest_properties(tmp_path) is None
     (tmp_path / f"{2:020d}.crc").unlink()
     assert newest_properties(tmp_path) is None
+
+
+def test_a_commit_is_the_newest_one_if_no_other_follows_it_and_none_took_its_place(tmp_path: Path) -> None:
+    first, second = (tmp_path / f"{version:020d}.json" for version in (0, 1))
+    assert not is_newest_commit(tmp_path, 0, 0)
+    first.write_text("{}")
+    os.utime(first, ns=(0, 1_700_000_000_123_456_789))
+    assert is_newest_commit(tmp_path, 0, 1_700_000_000_123)
+    assert not is_newest_commit(tmp_path, 0, 1_700_000_000_124)
+    second.write_text("{}")
+    assert not is_newest_commit(tmp_path, 0, 1_700_000_000_123)
