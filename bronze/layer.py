@@ -5,11 +5,20 @@ Each function imports what it needs, so that commands which run nothing do not w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from framework.contracts.table_names import MESSAGES_TABLE
-from framework.pipeline.layer import LANDED, Layer, LayerReport, Preview, ResolvedSeed, Run, View
+from framework.pipeline.layer import (
+    LANDED,
+    Layer,
+    LayerReport,
+    MaintainedTable,
+    Preview,
+    ResolvedSeed,
+    Run,
+    View,
+)
 from framework.text.formatting import one_line
 
 if TYPE_CHECKING:
@@ -84,6 +93,12 @@ def _plan(run: Run) -> Preview:
     return preview(run)
 
 
+def _tables_to_maintain(run: Run) -> Iterable[MaintainedTable]:
+    from bronze.operations.maintain import tables_to_maintain
+
+    return tables_to_maintain(run)
+
+
 def _erase(run: Run, erasure: Erasure) -> Mapping[str, int]:
     from bronze.operations.forget import erase
 
@@ -110,6 +125,7 @@ LAYER = Layer(
     read_messages=_read_messages,
     read_topics=_read_topics,
     plan=_plan,
+    tables_to_maintain=_tables_to_maintain,
     erase=_erase,
     seed=_seed,
     expectations=_expectations,

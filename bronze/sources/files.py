@@ -136,13 +136,12 @@ def _scan_folder(
 def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
     """The log as a stream.
 
-    It begins with the log's first commit where that still exists: an initial snapshot would cost four more
-    jobs.
+    It begins with the log's first commit where there is no other one: an initial snapshot would cost four
+    more jobs. The files of earlier commits may be gone, because `maintain` compacts them.
     """
     name = log_table(feed.name)
-    return feed.lake.read_stream(
-        spark, name, {"startingVersion": "0"} if feed.lake.has_first_version(name) else None
-    )
+    is_young = feed.lake.local_root is not None and feed.lake.version(spark, name) == 0
+    return feed.lake.read_stream(spark, name, {"startingVersion": "0"} if is_young else None)
 
 
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:

@@ -8,10 +8,14 @@ from pathlib import Path
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from framework.errors import MainstemError
+from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
 from framework.lakehouse.small_files import is_local, read_note, without_glob
 
+_STILL = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "REORG")
+"""Operations that add no row: a stream that has not read them needs none of their files."""
 _READ_AT_START = 2
 """The number of the newest files of a log that Spark reads when a stream starts."""
 
@@ -42,6 +46,33 @@ def newest_offsets(spark: SparkSession, checkpoint: str) -> tuple[str | None, st
     """
     committed, planned = (_newest_number(spark, f"{checkpoint}/{log}") for log in ("commits", "offsets"))
     return _offsets(spark, checkpoint, committed), _offsets(spark, checkpoint, planned)
+
+
+def is_read_to_end(spark: SparkSession, lake: Lakehouse, name: str, checkpoint: str) -> bool:
+    """Whether the stream over a table has read the last commit that added rows; False if that is unknown."""
+    version = _next_version(checkpoint)
+    if version is None:
+        return False
+    later = lake.history(spark, name, ALL_COMMITS).where(
+        (F.col("version") >= version) & ~F.col("operation").isin(*_STILL)
+    )
+    return later.isEmpty()
+
+
+def _next_version(checkpoint: str) -> int | None:
+    """The version of the table that the stream would read next, from the newest batch that has ended."""
+    offsets, commits = os.path.join(checkpoint, "offsets"), os.path.join(checkpoint, "commits")
+    if not is_local(checkpoint) or not os.path.isdir(offsets) or not os.path.isdir(commits):
+        return None
+    ended = sorted(int(name) for name in os.listdir(commits) if name.isdigit())
+    if not ended:
+        return None
+    try:
+        with open(os.path.join(offsets, str(ended[-1])), encoding="utf-8") as file:
+            offset = json.loads(file.read().splitlines()[-1])
+        return int(offset["reservoirVersion"]) if offset["index"] == -1 else None
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None
 
 
 def _offsets(spark: SparkSession, checkpoint: str, number: int | None) -> str | None:

@@ -133,11 +133,6 @@ class Lakehouse:
         """A text that identifies the newest commit of the table; None where there is no table."""
         return table_commit(spark, self.location(name))
 
-    def has_first_version(self, name: str) -> bool:
-        """Whether the table's log still has its first commit; False where only Spark can read the log."""
-        log = local_log(self.location(name))
-        return log is not None and (log / f"{0:020d}.json").is_file()
-
     def create(
         self,
         spark: SparkSession,

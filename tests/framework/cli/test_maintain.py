@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 from framework.cli import main
 from framework.cli.commands.maintain import maintain_table
 from framework.config.model import load_config
+from framework.lakehouse.checkpoint_files import is_read_to_end
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.pipeline.layer import MaintainedTable, Run
 from framework.quality.layer import LAYER as QUALITY
 from silver.layer import LAYER as SILVER
-from silver.operations.maintain import is_read_to_end
 
 
 @pytest.fixture
@@ -72,18 +72,18 @@ def test_a_table_that_cannot_be_maintained_is_reported_and_stops_no_other(
 def test_bronze_is_read_to_its_end_when_no_commit_with_messages_is_ahead(
     spark: SparkSession, lake: Lakehouse
 ) -> None:
-    assert not is_read_to_end(spark, lake)
+    assert not is_read_to_end(spark, lake, "bronze/messages", f"{lake.checkpoints}/silver")
     checkpoint(
         lake,
         'v1\n{}\n{"sourceVersion":1,"reservoirId":"x","reservoirVersion":1,"index":-1,"isStartingVersion":false}',
     )
-    assert is_read_to_end(spark, lake)
+    assert is_read_to_end(spark, lake, "bronze/messages", f"{lake.checkpoints}/silver")
     spark.sql(f"OPTIMIZE {sql_name(lake.location('bronze/messages'))}")
-    assert is_read_to_end(spark, lake)
+    assert is_read_to_end(spark, lake, "bronze/messages", f"{lake.checkpoints}/silver")
     lake.append(spark.range(1).selectExpr("id", "'new' as text"), "bronze/messages")
-    assert not is_read_to_end(spark, lake)
+    assert not is_read_to_end(spark, lake, "bronze/messages", f"{lake.checkpoints}/silver")
     checkpoint(lake, "cut sho")
-    assert not is_read_to_end(spark, lake)
+    assert not is_read_to_end(spark, lake, "bronze/messages", f"{lake.checkpoints}/silver")
 
 
 def test_files_of_less_than_a_week_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
