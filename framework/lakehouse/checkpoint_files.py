@@ -1,4 +1,4 @@
-"""Checks the files of a stream's checkpoint before Spark reads them, and names a damaged one."""
+"""Checks the files of a stream's checkpoint before Spark reads them; tells how far the stream has read."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def newest_offsets(spark: SparkSession, checkpoint: str) -> tuple[str | None, st
 
 def is_read_to_end(spark: SparkSession, lake: Lakehouse, name: str, checkpoint: str) -> bool:
     """Whether the stream over a table has read the last commit that added rows; False if that is unknown."""
-    version = _next_version(checkpoint)
+    version = _next_version(spark, checkpoint)
     if version is None:
         return False
     later = lake.history(spark, name, ALL_COMMITS).where(
@@ -59,19 +59,12 @@ def is_read_to_end(spark: SparkSession, lake: Lakehouse, name: str, checkpoint: 
     return later.isEmpty()
 
 
-def _next_version(checkpoint: str) -> int | None:
+def _next_version(spark: SparkSession, checkpoint: str) -> int | None:
     """The version of the table that the stream would read next, from the newest batch that has ended."""
-    offsets, commits = os.path.join(checkpoint, "offsets"), os.path.join(checkpoint, "commits")
-    if not is_local(checkpoint) or not os.path.isdir(offsets) or not os.path.isdir(commits):
-        return None
-    ended = sorted(int(name) for name in os.listdir(commits) if name.isdigit())
-    if not ended:
-        return None
     try:
-        with open(os.path.join(offsets, str(ended[-1])), encoding="utf-8") as file:
-            offset = json.loads(file.read().splitlines()[-1])
+        offset = json.loads(newest_offsets(spark, checkpoint)[0] or "null")
         return int(offset["reservoirVersion"]) if offset["index"] == -1 else None
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 

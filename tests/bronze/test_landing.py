@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -339,8 +340,16 @@ def test_lost_checkpoint_is_refused_and_begun_anew_on_request(
     assert not Path(f"{feed.checkpoint}.reset").exists()
 
 
+def run_killed_before_landing(spark: SparkSession, feed: Feed) -> None:
+    """A run that has logged its files and dies before the first of them lands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bronze.landing.batch_lander", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run_source(spark, feed)
+
+
 def test_a_reset_holds_until_the_stream_has_begun(
-    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
 ) -> None:
     drop("a.txt", b"a\n")
     run_source(spark, feed)
@@ -348,13 +357,7 @@ def test_a_reset_holds_until_the_stream_has_begun(
     reset = Path(f"{feed.checkpoint}.reset")
     reset.touch()
 
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("bronze.landing.batch_lander", dies)
-        with pytest.raises(KeyboardInterrupt):
-            run_source(spark, feed)
+    run_killed_before_landing(spark, feed)
     drop("b.txt", b"b\n")
     for _ in range(2):
         assert condition(run_source(spark, feed)) is None
@@ -363,17 +366,11 @@ def test_a_reset_holds_until_the_stream_has_begun(
 
 
 def test_a_file_that_was_found_before_the_folder_moved_lands(
-    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
 ) -> None:
     drop("a.txt", b"a\n")
 
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("bronze.landing.batch_lander", dies)
-        with pytest.raises(KeyboardInterrupt):
-            run_source(spark, feed)
+    run_killed_before_landing(spark, feed)
     elsewhere = f"{feed.source.files}-moved"
     shutil.move(str(feed.source.files), elsewhere)
     moved = replace(feed, source=feed.source.model_copy(update={"files": elsewhere}))
