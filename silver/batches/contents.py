@@ -26,11 +26,11 @@ from silver.changes.staged_rows import STAGED
 
 pc: Any = pyarrow.compute
 _ADDED = (
-    "rows", "merged", "snapshots", "messages", "halves", "servers", "ambiguous_positions", "in_partitions",
+    "rows", "merged", "snapshots", "messages", "halves", "ambiguous_positions", "in_partitions",
 )  # fmt: skip
 _ENDS: Mapping[str, Callable[..., Any]] = {
     "min_sequence": min, "max_sequence": max, "min_event_time": min, "max_event_time": max,
-    "min_place": min, "server_sequence": max,
+    "min_place": min, "min_server": min, "max_server": max, "server_sequence": max,
 }  # fmt: skip
 _LISTS = ("schemas", "evidence")
 _TIMES = ("min_event_time", "max_event_time")
@@ -59,7 +59,8 @@ class Summary:
     """What a decoded batch holds of one source.
 
     `min_sequence` has no tie-breakers, because a redelivery has other ones, and counts other deliveries that
-    a change can have had (`earliest`): no possible duplicate is below it.
+    a change can have had (`earliest`): no possible duplicate is below it. `servers` are the first and last by
+    name of those that wrote its rows.
     """
 
     source: str
@@ -68,7 +69,7 @@ class Summary:
     min_sequence: str | None
     min_event_time: datetime | None
     max_event_time: datetime | None
-    servers: int
+    servers: frozenset[str]
     ambiguous_positions: int
     in_partitions: int
 
@@ -322,7 +323,9 @@ def _sources(rows: Iterable[Row]) -> Iterable[Summary]:
             max_event_time=max(
                 (row["max_event_time"] for row in mine if row["max_event_time"] is not None), default=None
             ),
-            servers=sum(row["servers"] for row in mine),
+            servers=frozenset(
+                row[end] for row in mine for end in ("min_server", "max_server") if row[end] is not None
+            ),
             ambiguous_positions=sum(row["ambiguous_positions"] for row in mine),
             in_partitions=sum(row["in_partitions"] for row in mine),
         )

@@ -281,7 +281,7 @@ def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents
 def _find_stops(
     whole: DataFrame, state: RunState, contents: Contents, shown: Mapping[str, Progress]
 ) -> list[resets.StopPoint]:
-    waits = {}
+    waits, suspects = {}, set()
     for summary in contents.sources:
         if summary.source in state.in_order:
             continue
@@ -289,12 +289,16 @@ def _find_stops(
         span = (summary.min_event_time, summary.max_event_time)
         is_behind = _is_behind(summary, shown)
         wait, fall = source.pairing_timeout, contents.falls.get(summary.source)
-        is_in_order = not is_behind and not summary.servers and fall is not None and fall <= wait
+        written_by = summary.servers | shown.get(summary.source, Progress()).servers
+        # where all changes have a certain time, one server shows nothing that times and positions do not
+        is_of_others = bool(summary.servers) and (fall is None or len(written_by) > 1)
+        is_in_order = not is_behind and not is_of_others and fall is not None and fall <= wait
         if not is_in_order and resets.may_show_reset(
-            FORMATS[source.format], span, wait, is_behind, summary.servers
+            FORMATS[source.format], span, wait, is_behind, bool(summary.servers)
         ):
             waits[summary.source] = wait
-    suspects = {s.source for s in contents.sources if s.servers and s.source in waits}
+            if is_of_others:
+                suspects.add(summary.source)
     quiet = {source: wait for source, wait in waits.items() if source not in suspects}
     if quiet:
         suspects |= resets.suspect_sources(whole, state.extents(whole.sparkSession, quiet), quiet)

@@ -40,7 +40,8 @@ _GROUP_FIELDS: list[Any] = [
     pa.field("messages", _COUNT),
     pa.field("halves", _COUNT),
     pa.field("min_place", _TEXT),
-    pa.field("servers", _COUNT),
+    pa.field("min_server", _TEXT),
+    pa.field("max_server", _TEXT),
     pa.field("ambiguous_positions", _COUNT),
     pa.field("in_partitions", _COUNT),
     pa.field("schemas", pa.list_(_TEXT)),
@@ -51,15 +52,14 @@ GROUPS = pa.schema(_GROUP_FIELDS)
 """The rows of one table, kind and reason; open halves are of the kind OPEN_HALF.
 
 `merged` counts updates merged from halves, `snapshots` rows of a full load without a position, `halves`
-halves of updates, `servers` rows that name a server, `ambiguous_positions` rows whose position does not
-identify their change, `in_partitions` rows ordered by their partition, and `messages` the messages that the
-rows stand for. `min_sequence` is the lowest sequence of rows and statements, `max_event_time` the newest
-believable time, `server` that of the row with the highest sequence among those with a server. No possible
-duplicate of a row is below `min_place`; it is null where only the coordinates identify the rows. `schemas`
-are the ids of the
-schemas whose columns stand in a row, `evidence` is what the values show of their encodings, and `measures` of
-row changes is what gold needs to plan (`framework/contracts/change_measures.py`), empty where that is not
-measured, and null of other kinds.
+halves of updates, `ambiguous_positions` rows whose position does not identify their change, `in_partitions`
+rows ordered by their partition, and `messages` the messages that the rows stand for. `min_sequence` is the
+lowest sequence of rows and statements, `max_event_time` the newest believable time, `server` that of the row
+with the highest sequence among those with a server; `min_server` and `max_server` are the first and the last
+by name of all servers. No possible duplicate of a row is below `min_place`; it is null where only the
+coordinates identify the rows. `schemas` are the ids of the schemas whose columns stand in a row, `evidence`
+is what the values show of their encodings, and `measures` of row changes is what gold needs to plan
+(`framework/contracts/change_measures.py`), empty where that is not measured, and null of other kinds.
 """
 _EXTENT_FIELDS: list[Any] = [
     pa.field("source", _TEXT),
@@ -91,8 +91,9 @@ SUMMARY_DDL = (
     "summary struct<groups:array<struct<source:string,database:string,schema:string,`table`:string,"
     "kind:string,reason:string,rows:bigint,merged:bigint,snapshots:bigint,min_sequence:string,"
     "max_sequence:string,min_event_time:timestamp,max_event_time:timestamp,server:string,"
-    "server_sequence:string,messages:bigint,halves:bigint,min_place:string,servers:bigint,"
-    "ambiguous_positions:bigint,in_partitions:bigint,schemas:array<string>,evidence:array<string>,measures:string>>,"
+    "server_sequence:string,messages:bigint,halves:bigint,min_place:string,min_server:string,"
+    "max_server:string,ambiguous_positions:bigint,in_partitions:bigint,schemas:array<string>,"
+    "evidence:array<string>,measures:string>>,"
     "extents:array<struct<source:string,low:string,high:string,may_repeat:boolean,"
     "first:string,last:string,oldest:bigint,newest:bigint,fall:bigint>>>"
 )
@@ -189,7 +190,8 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
         "messages": pc.add(_number(pc.equal(column["ordinal"], 0)), _number(merged)),
         "halves": _number(pc.invert(is_whole)),
         "min_place": place,
-        "servers": _number(pc.is_valid(column["server"])),
+        "min_server": column["server"],
+        "max_server": column["server"],
         "ambiguous_positions": _number(pc.and_(pc.and_(is_row, is_whole), pc.invert(is_certain))),
         "in_partitions": _number(is_placed),
     }

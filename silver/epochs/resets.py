@@ -348,13 +348,18 @@ def drop_behind_stops(rows: DataFrame, stops: Sequence[StopPoint]) -> DataFrame:
 
 
 def may_show_reset(
-    fmt: Format, span: tuple[datetime | None, datetime | None], wait: timedelta, is_behind: bool, servers: int
+    fmt: Format,
+    span: tuple[datetime | None, datetime | None],
+    wait: timedelta,
+    is_behind: bool,
+    names_servers: bool,
 ) -> bool:
     """Whether a batch of a source could show a reset, by its extents alone.
 
-    `span` are its oldest and newest event times; `is_behind` says that it has positions below earlier ones.
+    `span` are its oldest and newest event times; `is_behind` says that it has positions below earlier ones,
+    `names_servers` that its changes name the servers that wrote them.
     """
-    if servers:
+    if names_servers:
         return True
     oldest, newest = span
     if not fmt.positions_are_unique or oldest is None or newest is None:

@@ -59,7 +59,7 @@ def test_rows_are_grouped_by_table_kind_and_reason() -> None:
         ("orders", "quarantined"): (1, 0, None),
     }
     (source,) = found.sources
-    assert (source.messages, source.min_sequence, source.servers) == (5, row(7)["sequence"], 2)
+    assert (source.messages, source.min_sequence, source.servers) == (5, row(7)["sequence"], {"a", "b"})
     assert (found.schemas, found.may_hold_repeats) == ({"s"}, False)
 
 
@@ -167,7 +167,8 @@ def counted_by_spark(spark: SparkSession, rows: list[Row]) -> Contents:
         F.sum(F.expr("int(ordinal = 0) + int(paired_with IS NOT NULL)")).alias("messages"),
         F.count("half").alias("halves"),
         F.min(place).alias("min_place"),
-        F.count("server").alias("servers"),
+        F.min("server").alias("min_server"),
+        F.max("server").alias("max_server"),
         F.count_if(has_ambiguous_position()).alias("ambiguous_positions"),
         F.count("block").alias("in_partitions"),
         F.collect_set(F.when(F.col("columns").isNotNull(), F.col("schema_id"))).alias("schemas"),
@@ -268,6 +269,7 @@ def test_a_look_for_resets_finds_nothing_where_times_fall_less_than_the_wait(
                 table=source.choice(["orders", "items"]),
                 kind=source.choice(["row"] * 4 + ["excluded", "heartbeat"]),
                 op=source.choice(["insert"] * 6 + ["read"]),
+                server=source.choice([None, "one"]),
             )
             for number in range(10, 40)
         ]
@@ -277,8 +279,8 @@ def test_a_look_for_resets_finds_nothing_where_times_fall_less_than_the_wait(
         parts = [staged_batch(rows[start : start + size]) for start in range(0, len(rows), size)]
         fall = contents_of(parts, None).falls.get("feed")
         whole = spark.createDataFrame(staged_table(rows), STAGED_DDL)
-        found = resets.suspect_sources(whole, nothing, {"feed": WAIT})
-        said.append((fall is not None and fall <= WAIT, bool(found)))
+        stops = resets.find_stop_points(whole, nothing, {"feed": WAIT})
+        said.append((fall is not None and fall <= WAIT, bool(stops)))
         changes = [
             (found["sequence"], found["event_time"])
             for found in rows

@@ -231,23 +231,20 @@ def test_what_is_not_suspected_has_no_reset(spark: SparkSession) -> None:
     for number in range(120):
         source, top = f"feed{number}", 100
         waits[source] = timedelta(seconds=draw.choice((0, 1, 600, 601)))
+        server = draw.choice((None, "one"))
         for offset in range(draw.randint(1, 5)):
             minutes = draw.choice((0, 1, 9, 10, 11, 20, 60))
             committed = draw.choice((None, None, f"011.03{draw.randint(top - 3, top + 3)}"))
             row = change(offset, f"011.03{draw.randint(top - 3, top + 3)}", minutes, committed=committed)
-            row = tuple(
-                source if name == "source" else value for name, value in zip(STAGED.names, row, strict=True)
-            )
+            drawn = {"source": source, "server": draw.choice((server, server, None))}
             if draw.random() < 0.2:
-                row = tuple(
-                    None if name == "event_time" else value
-                    for name, value in zip(STAGED.names, row, strict=True)
-                )
-            rows.append(row)
+                drawn["event_time"] = None
+            rows.append(tuple(drawn.get(name, value) for name, value in zip(STAGED.names, row, strict=True)))
         if draw.random() < 0.5:
             newest = draw.choice((None, NOON, NOON + timedelta(minutes=draw.choice((1, 5, 30)))))
+            reached = f"011.03{draw.randint(top - 3, top + 3)}"
             extents.append(
-                (source, "shop", None, "item", f"011.03{draw.randint(top - 3, top + 3)}", newest, None, [])
+                (source, "shop", None, "item", reached, newest, server, [server] if server else [])
             )
     batch, shown = spark.createDataFrame(rows, STAGED_DDL), spark.createDataFrame(extents, EXTENTS)
     resets, suspected = (
