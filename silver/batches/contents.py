@@ -20,7 +20,7 @@ from pyspark.sql.types import TimestampType
 from framework.contracts.change_measures import joined_texts, measures_of_text
 from silver.batches import batch_counts
 from silver.batches.encodings import WAITING_REASONS
-from silver.changes.batch_summary import GROUPED_BY, OPEN_HALF, summary_of
+from silver.changes.batch_summary import GROUPED_BY, OPEN_HALF, summary_of, without_halves
 from silver.changes.change_measures import MEASURED_BY, Measured
 from silver.changes.staged_rows import STAGED
 
@@ -74,6 +74,21 @@ class Summary:
     in_partitions: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FewRows:
+    """Decoded rows that this process holds.
+
+    Attributes:
+        frame: The rows, for Spark.
+        rows: The same rows (STAGED).
+        messages: What they are decoded from, with the columns of `landings.identify`.
+    """
+
+    frame: DataFrame
+    rows: pa.Table
+    messages: pa.Table
+
+
 @dataclass(frozen=True, slots=True)
 class Contents:
     """What a decoded batch holds.
@@ -84,7 +99,7 @@ class Contents:
     by source, by how much at most a row change is older than one with a lower sequence, without the sources
     of which this is unknown. `files` are Parquet files in the columns of `silver/changes`, where tasks have
     written them: with all rows but open halves, which are in `half_files`. `refused_files` have the
-    quarantined messages with their bytes.
+    quarantined messages with their bytes. `few` are the rows, where this process holds them.
     """
 
     counts: tuple[Row, ...]
@@ -96,6 +111,7 @@ class Contents:
     files: tuple[str, ...] = ()
     half_files: tuple[str, ...] = ()
     refused_files: tuple[str, ...] = ()
+    few: FewRows | None = None
 
     @property
     def measured(self) -> Measured:
@@ -125,6 +141,10 @@ class Contents:
     def in_partitions(self) -> int:
         """How many rows are ordered by their partition."""
         return sum(summary.in_partitions for summary in self.sources)
+
+    def rows_here(self, decoded: DataFrame) -> pa.Table | None:
+        """The rows (STAGED) of a frame; None where this process does not hold them."""
+        return self.few.rows if self.few is not None and self.few.frame is decoded else None
 
     def counts_in(self, batch: int, outcomes: Contents | None = None) -> list[Row]:
         """The rows of `ops/batches` for these rows, if the batch commits them as they are.
@@ -218,18 +238,21 @@ def _joined(texts: Sequence[str]) -> str | None:
     return joined_texts(texts) or None
 
 
-def contents_of(rows: Iterable[pa.RecordBatch], believable: int | None) -> Contents:
+def contents_of(
+    rows: Iterable[pa.RecordBatch], believable: int | None, *, are_decided: bool = False
+) -> Contents:
     """The contents of decoded rows (STAGED) in this process: few, so that gold measures them itself.
 
     Args:
         rows: The rows, as one batch or several.
         believable: The newest event time that counts, in microseconds since the Unix epoch; None if all do.
+        are_decided: Whether it is decided what becomes of halves of updates: then each counts as its kind.
     """
     table = pa.Table.from_batches(rows, schema=STAGED).combine_chunks()
     if not table.num_rows:
         return _contents((), ())
     (batch,) = table.to_batches()
-    groups, extents = summary_of(batch, believable)
+    groups, extents = summary_of(without_halves(batch) if are_decided else batch, believable)
     return _contents(_group_rows(groups), [Extent(**row) for row in extents.to_pylist()])
 
 

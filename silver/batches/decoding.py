@@ -24,10 +24,11 @@ from framework.lakehouse.task_files import counted, is_shared, local_cores
 from framework.spark.local_frame import arrow_frame, local_frame
 from silver.batches import encodings
 from silver.batches.arrival import BatchExtent, message_bytes
-from silver.batches.contents import Contents, contents_of, contents_of_summaries, read_contents
+from silver.batches.contents import Contents, FewRows, contents_of, contents_of_summaries, read_contents
+from silver.batches.few_outcomes import are_few
 from silver.batches.run_state import RunState
 from silver.batches.seed_plans import plans_with_seeds
-from silver.batches.staged_files import FILES, ArrowFunction, into_parquet, read_staged
+from silver.batches.staged_files import FILES, ArrowFunction, into_parquet, read_staged, write_few
 from silver.changes.batch_summary import SUMMARY_DDL, with_summaries
 from silver.changes.decode import arrow_decoder
 from silver.changes.staged_rows import STAGED, STAGED_DDL
@@ -234,6 +235,23 @@ def file_outcomes(
     return _file_rows(place, outcomes, into_parquet(same, _rows(place), batch, of_messages=False))
 
 
+def file_few(place: str, few: FewRows, outcomes: pa.Table, arrived: BatchExtent, batch: int) -> Contents:
+    """Write outcomes (STAGED) of a batch that this process holds into files, as tasks do.
+
+    Args:
+        place: A folder for the files; tasks need not see it.
+        few: The decoded rows that the outcomes are of.
+        outcomes: The outcomes.
+        arrived: The extent of the batch.
+        batch: The number of the batch.
+    """
+    shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(_rows(place))
+    decided = contents_of(outcomes.to_batches(), newest_believable(arrived.landed_at), are_decided=True)
+    files, refused_files = write_few(outcomes, few.messages, _rows(place), batch)
+    return replace(decided, files=files, refused_files=refused_files)
+
+
 def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode | None:
     """Decoding in this process; None if the messages are too many or too large for it."""
     if arrived.messages > FEW_MESSAGES:
@@ -256,6 +274,8 @@ def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode
         plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
         rows = list(arrow_decoder(plans)(few.to_batches()))
         table = pa.Table.from_batches(rows, schema=STAGED)
-        return arrow_frame(messages.sparkSession, table, STAGED_DDL), contents_of(rows, believable)
+        frame, contents = arrow_frame(messages.sparkSession, table, STAGED_DDL), contents_of(rows, believable)
+        held = FewRows(frame, table, few) if are_few(table) else None
+        return frame, replace(contents, few=held)
 
     return decode_now

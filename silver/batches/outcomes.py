@@ -1,6 +1,6 @@
 """From decoded rows to outcomes: which rows are duplicates, and which halves form one update.
 
-All functions take and return DataFrames; none reads or writes tables. `silver/batches/process.py` decides
+All functions take and return DataFrames; none reads or writes tables. `silver/batches/decisions.py` decides
 from a summary which of these steps a batch needs.
 """
 

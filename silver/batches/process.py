@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
-from framework.config.quality import OnChange
 from framework.contracts.quarantine_reasons import Reason
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PENDING_TABLE
-from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES
-from framework.errors import MainstemError
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGES
 from framework.lakehouse.file_commits import Commit
-from framework.lakehouse.small_files import is_there
 from framework.lakehouse.staging import discard_staging, staging_folder
+from framework.lakehouse.task_files import is_shared
 from framework.pipeline.fault_injection import crash_point
-from framework.spark.local_frame import local_frame
 from framework.spark.tuning import SMALL_ROWS, tune_for_rows
-from framework.text.formatting import quantity
 from silver.batches import (
     arrival,
     batch_counts,
@@ -30,13 +26,13 @@ from silver.batches import (
     encodings,
     outcomes,
     pending,
-    quality_rules,
     quarantine,
 )
 from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
 from silver.batches.changes_table import is_committed
-from silver.batches.contents import NOTHING_KNOWN, Committed, Contents, Summary
-from silver.batches.decoding import decode_batch, file_outcomes, messages_decoded
+from silver.batches.contents import NOTHING_KNOWN, Committed, Contents
+from silver.batches.decisions import Decided, decide_outcomes, newest_times
+from silver.batches.decoding import decode_batch, file_few, file_outcomes, messages_decoded
 from silver.batches.landings import (
     find_restarts,
     identify,
@@ -45,11 +41,9 @@ from silver.batches.landings import (
     repeatable_sources,
 )
 from silver.batches.partition_progress import order_by_partition
-from silver.batches.run_state import BATCH_ID_STEP, Progress, RunState, later
-from silver.changes.batch_summary import IDENTIFIED
+from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.epochs import history as epochs
-from silver.epochs import resets, starts
-from silver.epochs.event_clock import with_believable_times
+from silver.epochs import starts
 from silver.formats import FORMATS
 
 _STAGING = "silver"
@@ -140,198 +134,41 @@ def _commit(
         rows = outcomes.drop_already_decoded(rows.where("kind <> 'quarantined'"), outcomes_before, messages)
     user_metadata = json.dumps({"batch": batch, "messages": arrived.messages})
     once = state.transaction("changes", batch)
-    counts: list[Row] = []
-    is_filed, is_as_decoded = False, decided.are_as_decoded and ordered is staged and not is_replay
-    if is_as_decoded and once and contents.files and arrived.messages >= SMALL_ROWS:
-        files, counts = _files_of(f"{staging}/outcomes", decided, contents, arrived, batch)
-        is_filed = changes_table.append_files(spark, lake, files, Commit(once, user_metadata))
-    if not is_filed:
-        changes = changes_table.changes_of(rows.withColumn("batch", F.lit(batch).cast("long")))
-        if arrived.messages < SMALL_ROWS:
-            changes = changes.coalesce(1)
-        # tables of older releases lack `epoch`
-        note = {"userMetadata": user_metadata, "mergeSchema": "true"}
-        lake.append(changes, CHANGES_TABLE, once, changes_table.CHANGES_PROPERTIES | note)
+    decided = replace(decided, are_as_decoded=decided.are_as_decoded and ordered is staged and not is_replay)
+    if once and not is_replay:
+        files, filed = _files_of(f"{staging}/outcomes", decided, contents, arrived, batch)
+        if files and changes_table.append_files(spark, lake, files, Commit(once, user_metadata)):
+            crash_point("silver.after_changes")
+            return filed
+    changes = changes_table.changes_of(rows.withColumn("batch", F.lit(batch).cast("long")))
+    if arrived.messages < SMALL_ROWS:
+        changes = changes.coalesce(1)
+    # tables of older releases lack `epoch`
+    note = {"userMetadata": user_metadata, "mergeSchema": "true"}
+    lake.append(changes, CHANGES_TABLE, once, changes_table.CHANGES_PROPERTIES | note)
     crash_point("silver.after_changes")
-    if is_filed:
-        return Committed(counts, contents.refused_files)
-    return Committed(contents.counts_in(batch) if is_as_decoded and decided.of_halves is None else ())
+    is_counted = decided.are_as_decoded and decided.of_halves is None
+    return Committed(contents.counts_in(batch)) if is_counted else NOTHING_KNOWN
 
 
 def _files_of(
     place: str, decided: Decided, contents: Contents, arrived: BatchExtent, batch: int
-) -> tuple[list[str], list[Row]]:
-    """The files with all outcomes of a batch, of which only those of halves are written, and their counts."""
+) -> tuple[Sequence[str], Committed]:
+    """Files with all outcomes of a batch, and what is known of them; no files where Spark must write them.
+
+    Of a large batch only the outcomes of halves are written: the tasks that decoded it have written the rest.
+    """
+    if decided.few is not None and contents.few is not None and is_shared(decided.rows.sparkSession, place):
+        few = file_few(place, contents.few, decided.few, arrived, batch)
+        return few.files, Committed(few.counts_in(batch), few.refused_files)
+    if not decided.are_as_decoded or not contents.files or arrived.messages < SMALL_ROWS:
+        return (), NOTHING_KNOWN
     if decided.of_halves is None:
-        return list(contents.files), contents.counts_in(batch)
+        return contents.files, Committed(contents.counts_in(batch), contents.refused_files)
     others = file_outcomes(place, decided.of_halves, contents, arrived, batch)
     # what is released or refused is no open half any more
     files = [*contents.files, *others.files, *others.half_files]
-    return files, contents.counts_in(batch, others)
-
-
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """The outcomes of decoded rows.
-
-    Attributes:
-        rows: The outcomes (STAGED).
-        stops: Where sources stop; rows behind a stop have no outcome yet.
-        of_halves: Those of the rows that come from halves of updates; None where there are none.
-        are_as_decoded: Whether all other outcomes are the decoded rows as they are.
-    """
-
-    rows: DataFrame
-    stops: Sequence[resets.StopPoint]
-    of_halves: DataFrame | None = None
-    are_as_decoded: bool = False
-
-
-def decide_outcomes(
-    staged: DataFrame,
-    state: RunState,
-    arrived: BatchExtent,
-    contents: Contents,
-    again: DataFrame | None = None,
-) -> Decided:
-    """Decide the outcome of each decoded row.
-
-    Args:
-        staged: Decoded rows.
-        state: The state of the run.
-        arrived: The extent of the batch.
-        contents: The summary of the decoded rows.
-        again: The messages (MESSAGE_ID), if they are decoded again: their old outcomes are then ignored, and
-            no source stops.
-
-    """
-    decided = _pair_and_deduplicate(staged, state, arrived, contents, again)
-    spark, lake = staged.sparkSession, state.lake
-    if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
-        rows = outcomes.exclude_forgotten(decided.rows, lake.rows(spark, CHANGES_TABLE, CHANGES))
-        decided = Decided(rows, decided.stops)
-    rules = quality_rules.change_rules(state.config.quality, OnChange.QUARANTINE)
-    return Decided(quality_rules.quarantine_broken(decided.rows, rules), decided.stops) if rules else decided
-
-
-def _pair_and_deduplicate(
-    staged: DataFrame, state: RunState, arrived: BatchExtent, contents: Contents, again: DataFrame | None
-) -> Decided:
-    """Mark duplicates, pair the halves of updates, and leave out what is behind a stop."""
-    summaries = contents.sources
-    decoded = sum(s.messages for s in summaries)
-    if decoded != arrived.messages:
-        raise MainstemError(
-            "MESSAGES_UNACCOUNTED",
-            found=f"{quantity(arrived.messages, 'message')} in a batch, {quantity(decoded, 'outcome')}",
-            where="silver",
-            action="report this: nothing was written, bronze keeps every message",
-        )
-    spark = staged.sparkSession
-    shown = state.source_progress(spark)
-    history = _history(spark, state, summaries, shown)
-    if history is not None and again is not None:
-        history = (
-            outcomes_in_epochs(history, state.source_epochs(spark))
-            .join(again, list(MESSAGE_ID), "left_anti")
-            .select(*history.columns)
-        )
-    whole = _whole_rows(staged, history, contents)
-    are_as_decoded = history is None and not contents.may_hold_repeats
-    stops = (
-        [
-            *arrived.stops,
-            *_find_stops(with_believable_times(whole, arrived.landed_at), state, contents, shown),
-        ]
-        if again is None
-        else []
-    )
-    if stops:
-        extents = state.extents(spark, [stop.source for stop in stops])
-        stops = resets.spread_stop_points(with_believable_times(staged, arrived.landed_at), stops, extents)
-        staged = resets.drop_behind_stops(staged, stops)
-        # a row that repeats a dropped change is no duplicate
-        whole = _whole_rows(staged, history, contents)
-        are_as_decoded = False
-    if not any(FORMATS[state.config.sources[s.source].format].halves for s in summaries):
-        return Decided(whole, stops, None, are_as_decoded)
-    if not contents.halves and (again is not None or not state.has_pending(spark)):
-        return Decided(whole, stops, None, are_as_decoded)
-    waiting = (
-        local_frame(spark, [], CHANGES)
-        if again is not None
-        else state.lake.rows(spark, PENDING_TABLE, CHANGES)
-    )
-    overdue = pending.deadlines(_newest_times(shown, summaries), state.config) if arrived.is_last else {}
-    known = state.known_encodings(spark)
-    paired = outcomes.pair_halves(staged, waiting, history, overdue, known.shared)
-    return Decided(whole.unionByName(paired), stops, paired, are_as_decoded)
-
-
-def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents) -> DataFrame:
-    """The rows that are not halves, with duplicates marked."""
-    whole = staged.where("half is null") if contents.halves else staged
-    if history is None and not contents.may_hold_repeats:
-        return whole
-    return outcomes.resolve_duplicates(
-        whole, outcomes.duplicate_ids(staged, history), history, contents.ambiguous_positions
-    )
-
-
-def _find_stops(
-    whole: DataFrame, state: RunState, contents: Contents, shown: Mapping[str, Progress]
-) -> list[resets.StopPoint]:
-    waits, suspects = {}, set()
-    for summary in contents.sources:
-        if summary.source in state.in_order:
-            continue
-        source = state.config.sources[summary.source]
-        span = (summary.min_event_time, summary.max_event_time)
-        is_behind = _is_behind(summary, shown)
-        wait, fall = source.pairing_timeout, contents.falls.get(summary.source)
-        written_by = summary.servers | shown.get(summary.source, Progress()).servers
-        # where all changes have a certain time, one server shows nothing that times and positions do not
-        is_of_others = bool(summary.servers) and (fall is None or len(written_by) > 1)
-        is_in_order = not is_behind and not is_of_others and fall is not None and fall <= wait
-        if not is_in_order and resets.may_show_reset(
-            FORMATS[source.format], span, wait, is_behind, bool(summary.servers)
-        ):
-            waits[summary.source] = wait
-            if is_of_others:
-                suspects.add(summary.source)
-    quiet = {source: wait for source, wait in waits.items() if source not in suspects}
-    if quiet:
-        suspects |= resets.suspect_sources(whole, state.extents(whole.sparkSession, quiet), quiet)
-    waits = {source: wait for source, wait in waits.items() if source in suspects}
-    return state.stop_points(whole, waits) if waits else []
-
-
-def _is_behind(summary: Summary, shown: Mapping[str, Progress]) -> bool:
-    top = shown[summary.source].sequence if summary.source in shown else None
-    return summary.min_sequence is not None and top is not None and summary.min_sequence <= top
-
-
-def _history(
-    spark: SparkSession, state: RunState, summaries: Sequence[Summary], shown: Mapping[str, Progress]
-) -> DataFrame | None:
-    """Earlier changes that this batch could duplicate; None if all its positions are higher."""
-    lowest = {
-        summary.source: summary.min_sequence or "" for summary in summaries if _is_behind(summary, shown)
-    }
-    if not lowest or not state.lake.exists(spark, CHANGES_TABLE):  # counts remain where changes are lost
-        return None
-    changes = state.lake.read(spark, CHANGES_TABLE).where(outcomes.is_from(lowest))
-    return changes.where(F.col("kind").isin(*IDENTIFIED) | F.expr(outcomes.UNPAIRED))
-
-
-def _newest_times(
-    shown: Mapping[str, Progress], batch: Iterable[Summary | Row]
-) -> dict[str, datetime | None]:
-    """The newest event time of each source, with those of a batch (its summaries, or its counts)."""
-    newest = {source: extent.event_time for source, extent in shown.items()}
-    for part in batch:
-        newest[part.source] = later(newest.get(part.source), part.max_event_time)
-    return newest
+    return files, Committed(contents.counts_in(batch, others), contents.refused_files)
 
 
 def derive(
@@ -373,7 +210,7 @@ def derive(
         quarantine.resolve_unpaired(lake, committed)
     crash_point("silver.after_quarantine")
     if _has_waiting(counts, state.config) or state.has_pending(spark):
-        times = _newest_times(state.source_progress(spark), counts)
+        times = newest_times(state.source_progress(spark), counts)
         pending.merge_pending(lake, committed, landed_at, times)
         state.has_waiting = None
     crash_point("silver.after_pending")

@@ -105,6 +105,31 @@ def into_parquet(
     return write
 
 
+def write_few(
+    outcomes: pa.Table, messages: pa.Table, folder: str, number: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Write the outcomes of a batch in this process, each of which is decided.
+
+    Args:
+        outcomes: The outcomes (STAGED).
+        messages: The messages of the batch, from `landings.identify`.
+        folder: The folder, which exists.
+        number: The number of the batch.
+
+    Returns:
+        The file with the outcomes, and the file with the messages that are quarantined (REFUSED); each
+        without a name where it has no row.
+    """
+    whole = TaskFile(folder, _FILED, _DICTIONARIES, _GROUPS)
+    refused = TaskFile(folder, REFUSED, _DICTIONARIES, _REFUSED_GROUPS)
+    given = messages.combine_chunks().to_batches()
+    with whole, refused:
+        for rows in outcomes.combine_chunks().to_batches():
+            whole.write(_filed(rows, number))
+            refused.write(_refused(rows, given[0], number))
+    return tuple([whole.path] if whole.path else ()), tuple([refused.path] if refused.path else ())
+
+
 def _made_of(
     batches: Iterable[pa.RecordBatch], decode: ArrowFunction, counted: TaskCounter
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:

@@ -121,7 +121,7 @@ def with_summaries(
         for batch in decode(batches):
             if not batch.num_rows:
                 continue
-            counted = _without_halves(batch) if are_decided else batch
+            counted = without_halves(batch) if are_decided else batch
             groups, extents = summary_of(counted, believable)
             groups = _with_measures(groups, counted, measured)
             first = pa.StructArray.from_arrays([_one_list(groups), _one_list(extents)], fields=_LISTS)
@@ -133,7 +133,7 @@ def with_summaries(
     return decode_and_summarize
 
 
-def _without_halves(batch: pa.RecordBatch) -> pa.RecordBatch:
+def without_halves(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows as if none of them was a half of an update."""
     at = batch.schema.get_field_index("half")
     return batch.set_column(at, batch.schema.field(at), pa.nulls(batch.num_rows, batch.schema.field(at).type))

@@ -22,26 +22,27 @@ def decide_groups(batches: Batches, settle: Decide, undecided: Collection[str]) 
         undecided: The origins of rows that have no outcome yet. If `settle` raises, these rows of the group
             are quarantined.
     """
-
-    def outcomes_of(place: list[Row]) -> Iterable[Row]:
-        try:
-            return list(settle(place))
-        except Exception as error:
-            return [
-                as_refused(row, Reason.DECODER_ERROR, type(error).__name__)
-                for row in place
-                if row["origin"] in undecided
-            ]
-
     here: list[Row] = []
     for batch in batches:
         outcomes: list[Row] = []
         for row in plain_rows(pa.Table.from_batches([batch])):
             if here and here[0]["_group"] != row["_group"]:
-                outcomes.extend(outcomes_of(here))
+                outcomes.extend(decide_group(here, settle, undecided))
                 here = []
             here.append(row)
         if outcomes:
             yield from staged_batches(outcomes)
     if here:
-        yield from staged_batches(list(outcomes_of(here)))
+        yield from staged_batches(decide_group(here, settle, undecided))
+
+
+def decide_group(rows: list[Row], settle: Decide, undecided: Collection[str]) -> list[Row]:
+    """The outcomes of one group; if `settle` raises, its rows of these origins are quarantined."""
+    try:
+        return list(settle(rows))
+    except Exception as error:
+        return [
+            as_refused(row, Reason.DECODER_ERROR, type(error).__name__)
+            for row in rows
+            if row["origin"] in undecided
+        ]

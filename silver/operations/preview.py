@@ -27,10 +27,10 @@ from framework.spark.tuning import tune_for_rows
 from silver.batches import batch_counts, changes_table
 from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
 from silver.batches.changes_table import changes_of
+from silver.batches.decisions import decide_outcomes
 from silver.batches.decoding import decode_batch
 from silver.batches.landings import find_restarts, identify
 from silver.batches.partition_progress import order_by_partition
-from silver.batches.process import decide_outcomes
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
 from silver.epochs.history import advice

@@ -30,6 +30,7 @@ from framework.text.formatting import quantity
 from silver.batches import changes_table, encodings, landings
 from silver.batches.arrival import BatchExtent
 from silver.batches.changes_table import changes_of
+from silver.batches.decisions import decide_outcomes
 from silver.batches.decoding import decode_batch
 from silver.batches.landings import (
     LANDING_ID,
@@ -40,7 +41,6 @@ from silver.batches.landings import (
     with_landing_id,
 )
 from silver.batches.partition_progress import order_by_partition
-from silver.batches.process import decide_outcomes
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import of_first_landing
 from silver.stream import repair_log

@@ -13,10 +13,11 @@ from framework.errors import MainstemError, brief
 from framework.lakehouse.staging import discard_staging, staging_folder
 from silver.batches.arrival import batch_extent
 from silver.batches.changes_table import is_committed
+from silver.batches.decisions import decide_outcomes
 from silver.batches.decoding import decode_batch
 from silver.batches.landings import identify_all
 from silver.batches.partition_progress import order_by_partition
-from silver.batches.process import decide_outcomes, process_batch
+from silver.batches.process import process_batch
 from silver.batches.run_state import RunState
 from silver.epochs import history as epochs
 

@@ -17,7 +17,7 @@ from framework.contracts.table_schemas import MESSAGES
 from framework.errors import place_of
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.spark.session import is_connect
-from silver.batches import process as batches
+from silver.batches import decisions as batches
 from silver.job import run_silver
 from silver.layer import LAYER
 from tests.end_to_end.test_blob_to_replica import item, message

@@ -1,0 +1,219 @@
+"""What becomes of decoded rows: which repeat a change, which halves meet, where a source stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from framework.config.quality import OnChange
+from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
+from framework.errors import MainstemError
+from framework.lakehouse.small_files import is_there
+from framework.spark.local_frame import arrow_frame, local_frame
+from framework.text.formatting import quantity
+from silver.batches import few_outcomes, outcomes, pending, quality_rules
+from silver.batches.arrival import BatchExtent
+from silver.batches.contents import Contents, Summary
+from silver.batches.landings import outcomes_in_epochs
+from silver.batches.run_state import Progress, RunState, later
+from silver.changes.batch_summary import IDENTIFIED
+from silver.changes.staged_rows import STAGED_DDL
+from silver.epochs import resets
+from silver.epochs.event_clock import with_believable_times
+from silver.formats import FORMATS
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The outcomes of decoded rows.
+
+    Attributes:
+        rows: The outcomes (STAGED).
+        stops: Where sources stop; rows behind a stop have no outcome yet.
+        of_halves: Those of the rows that come from halves of updates; None where there are none.
+        are_as_decoded: Whether all other outcomes are the decoded rows as they are.
+        few: All outcomes (STAGED), where this process holds them.
+    """
+
+    rows: DataFrame
+    stops: Sequence[resets.StopPoint]
+    of_halves: DataFrame | None = None
+    are_as_decoded: bool = False
+    few: pa.Table | None = None
+
+
+def decide_outcomes(
+    staged: DataFrame,
+    state: RunState,
+    arrived: BatchExtent,
+    contents: Contents,
+    again: DataFrame | None = None,
+) -> Decided:
+    """Decide the outcome of each decoded row.
+
+    Args:
+        staged: Decoded rows.
+        state: The state of the run.
+        arrived: The extent of the batch.
+        contents: The summary of the decoded rows.
+        again: The messages (MESSAGE_ID), if they are decoded again: their old outcomes are then ignored, and
+            no source stops.
+
+    """
+    decided = _pair_and_deduplicate(staged, state, arrived, contents, again)
+    spark, lake = staged.sparkSession, state.lake
+    if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
+        rows = outcomes.exclude_forgotten(decided.rows, lake.rows(spark, CHANGES_TABLE, CHANGES))
+        decided = Decided(rows, decided.stops)
+    rules = quality_rules.change_rules(state.config.quality, OnChange.QUARANTINE)
+    return Decided(quality_rules.quarantine_broken(decided.rows, rules), decided.stops) if rules else decided
+
+
+def _pair_and_deduplicate(
+    staged: DataFrame, state: RunState, arrived: BatchExtent, contents: Contents, again: DataFrame | None
+) -> Decided:
+    """Mark duplicates, pair the halves of updates, and leave out what is behind a stop."""
+    summaries = contents.sources
+    decoded = sum(s.messages for s in summaries)
+    if decoded != arrived.messages:
+        raise MainstemError(
+            "MESSAGES_UNACCOUNTED",
+            found=f"{quantity(arrived.messages, 'message')} in a batch, {quantity(decoded, 'outcome')}",
+            where="silver",
+            action="report this: nothing was written, bronze keeps every message",
+        )
+    spark = staged.sparkSession
+    shown = state.source_progress(spark)
+    history = _history(spark, state, summaries, shown)
+    if history is not None and again is not None:
+        history = (
+            outcomes_in_epochs(history, state.source_epochs(spark))
+            .join(again, list(MESSAGE_ID), "left_anti")
+            .select(*history.columns)
+        )
+    few = contents.rows_here(staged) if again is None else None
+    few_whole = None if few is None else _few_whole_rows(few, history, contents)
+    whole = _whole_rows(staged, history, contents) if few_whole is None else _frame_of(few_whole, few, staged)
+    are_as_decoded = history is None and not contents.may_hold_repeats
+    stops = (
+        [
+            *arrived.stops,
+            *_find_stops(with_believable_times(whole, arrived.landed_at), state, contents, shown),
+        ]
+        if again is None
+        else []
+    )
+    if stops:
+        extents = state.extents(spark, [stop.source for stop in stops])
+        stops = resets.spread_stop_points(with_believable_times(staged, arrived.landed_at), stops, extents)
+        staged = resets.drop_behind_stops(staged, stops)
+        # a row that repeats a dropped change is no duplicate
+        whole = _whole_rows(staged, history, contents)
+        are_as_decoded, few, few_whole = False, None, None
+    if not any(FORMATS[state.config.sources[s.source].format].halves for s in summaries):
+        return Decided(whole, stops, None, are_as_decoded, few_whole)
+    if not contents.halves and (again is not None or not state.has_pending(spark)):
+        return Decided(whole, stops, None, are_as_decoded, few_whole)
+    overdue = pending.deadlines(newest_times(shown, summaries), state.config) if arrived.is_last else {}
+    known = state.known_encodings(spark)
+    if few is not None and few_whole is not None:
+        waiting_here = few_outcomes.waiting_halves(spark, state.lake)
+        paired_here = (
+            None
+            if waiting_here is None
+            else few_outcomes.pair_halves(few, waiting_here, history, overdue, known.shared)
+        )
+        if paired_here is not None:
+            every = pa.concat_tables([few_whole, paired_here])
+            return Decided(arrow_frame(spark, every, STAGED_DDL), stops, few=every)
+    waiting = (
+        local_frame(spark, [], CHANGES)
+        if again is not None
+        else state.lake.rows(spark, PENDING_TABLE, CHANGES)
+    )
+    paired = outcomes.pair_halves(staged, waiting, history, overdue, known.shared)
+    return Decided(whole.unionByName(paired), stops, paired, are_as_decoded)
+
+
+def _frame_of(rows: pa.Table, decoded: pa.Table | None, staged: DataFrame) -> DataFrame:
+    """Rows of this process for Spark; `staged` where they are the decoded rows."""
+    return staged if rows is decoded else arrow_frame(staged.sparkSession, rows, STAGED_DDL)
+
+
+def _few_whole_rows(few: pa.Table, history: DataFrame | None, contents: Contents) -> pa.Table | None:
+    """What `_whole_rows` gives, in this process; None where Spark must decide."""
+    whole = few.filter(pc.is_null(few.column("half"))) if contents.halves else few
+    if history is None and not contents.may_hold_repeats:
+        return whole
+    return few_outcomes.mark_duplicates(whole, history)
+
+
+def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents) -> DataFrame:
+    """The rows that are not halves, with duplicates marked."""
+    whole = staged.where("half is null") if contents.halves else staged
+    if history is None and not contents.may_hold_repeats:
+        return whole
+    return outcomes.resolve_duplicates(
+        whole, outcomes.duplicate_ids(staged, history), history, contents.ambiguous_positions
+    )
+
+
+def _find_stops(
+    whole: DataFrame, state: RunState, contents: Contents, shown: Mapping[str, Progress]
+) -> list[resets.StopPoint]:
+    waits, suspects = {}, set()
+    for summary in contents.sources:
+        if summary.source in state.in_order:
+            continue
+        source = state.config.sources[summary.source]
+        span = (summary.min_event_time, summary.max_event_time)
+        is_behind = _is_behind(summary, shown)
+        wait, fall = source.pairing_timeout, contents.falls.get(summary.source)
+        written_by = summary.servers | shown.get(summary.source, Progress()).servers
+        # where all changes have a certain time, one server shows nothing that times and positions do not
+        is_of_others = bool(summary.servers) and (fall is None or len(written_by) > 1)
+        is_in_order = not is_behind and not is_of_others and fall is not None and fall <= wait
+        if not is_in_order and resets.may_show_reset(
+            FORMATS[source.format], span, wait, is_behind, bool(summary.servers)
+        ):
+            waits[summary.source] = wait
+            if is_of_others:
+                suspects.add(summary.source)
+    quiet = {source: wait for source, wait in waits.items() if source not in suspects}
+    if quiet:
+        suspects |= resets.suspect_sources(whole, state.extents(whole.sparkSession, quiet), quiet)
+    waits = {source: wait for source, wait in waits.items() if source in suspects}
+    return state.stop_points(whole, waits) if waits else []
+
+
+def _is_behind(summary: Summary, shown: Mapping[str, Progress]) -> bool:
+    top = shown[summary.source].sequence if summary.source in shown else None
+    return summary.min_sequence is not None and top is not None and summary.min_sequence <= top
+
+
+def _history(
+    spark: SparkSession, state: RunState, summaries: Sequence[Summary], shown: Mapping[str, Progress]
+) -> DataFrame | None:
+    """Earlier changes that this batch could duplicate; None if all its positions are higher."""
+    lowest = {
+        summary.source: summary.min_sequence or "" for summary in summaries if _is_behind(summary, shown)
+    }
+    if not lowest or not state.lake.exists(spark, CHANGES_TABLE):  # counts remain where changes are lost
+        return None
+    changes = state.lake.read(spark, CHANGES_TABLE).where(outcomes.is_from(lowest))
+    return changes.where(F.col("kind").isin(*IDENTIFIED) | F.expr(outcomes.UNPAIRED))
+
+
+def newest_times(shown: Mapping[str, Progress], batch: Iterable[Summary | Row]) -> dict[str, datetime | None]:
+    """The newest event time of each source, with those of a batch (its summaries, or its counts)."""
+    newest = {source: extent.event_time for source, extent in shown.items()}
+    for part in batch:
+        newest[part.source] = later(newest.get(part.source), part.max_event_time)
+    return newest
