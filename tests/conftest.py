@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out slow tests when the time is up that CI has for them (`MAINSTEM_SLOW_UNTIL`)."""
+    until = os.environ.get("MAINSTEM_SLOW_UNTIL")
+    if until and time.time() > float(until) and item.get_closest_marker("slow"):
+        pytest.skip("the time for slow tests is up: run `make test-slow`")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,7 +124,19 @@ def test_continuous_integration_runs_what_a_contributor_runs_and_may_only_read()
     assert [use for use in uses if not re.fullmatch(r"actions/[a-z-]+@v\d+", use)] == []
     called = re.search(r"for target in (.*); do", (ROOT / ".ci/run").read_text(encoding="utf-8"))
     assert called is not None
-    assert called[1].split() == ["lint", "docs", "test", "test-slow", "test-kafka", "demo"]
+    assert called[1].split() == ["lint", "docs", "test", "test-kafka", "demo", "test-slow"]
+
+
+def test_slow_tests_that_have_not_begun_when_their_time_is_up_are_listed_as_skipped() -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    until = {"MAINSTEM_SLOW_UNTIL": "1"}
+    done = subprocess.run(
+        [*command, "tests/framework/sql/test_query.py", "-m", "slow"],
+        cwd=ROOT, env=os.environ | until, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^SKIPPED \[\d+\].*: the time for slow tests is up", done.stdout, re.MULTILINE)
+    assert "passed" not in done.stdout
 
 
 def test_the_hooks_before_a_commit_have_the_versions_of_the_lock() -> None:

@@ -130,7 +130,19 @@ MUTATIONS = {
         "silver/batches/outcomes.py",
         'marked = counted.join(earlier, "change_id", "left").where(F.col("n").__gt__(1) | F.col("is_known"))',
         'marked = counted.join(earlier, "change_id", "left").where("n > 1")',
+        ("tests/silver/batches/test_few_outcomes.py::test_repeats_are_marked_as_spark_marks_them",),
+    ),
+    "repeats of earlier changes in a small batch": Mutation(
+        "silver/batches/few_outcomes.py",
+        "found[change_id not in known :]",
+        "found[1:]",
         (f"{TO_REPLICA}::test_late_changes_repeats_deletes_and_truncate_end_as_in_order",),
+    ),
+    "earlier changes at the positions of a small batch's halves": Mutation(
+        "silver/batches/few_outcomes.py",
+        'members += _with_origin([row for row in found if row["kind"] == "row"], KNOWN)',
+        "",
+        ("tests/silver/batches/test_few_outcomes.py::test_halves_are_paired_as_spark_pairs_them",),
     ),
     "a change twice in Arrow batches that do not follow each other": Mutation(
         "silver/batches/contents.py",
