@@ -77,11 +77,14 @@ def _remove_unused(archive: Path) -> None:
 
 
 def _take_finished(archive: Path) -> None:
-    """Give the archive its name once the process that wrote it has ended."""
+    """Give the archive its name once the process that wrote it has ended; remove what others have written."""
     for draft in archive.parent.glob(f"{archive.name}.*"):
         owner = draft.suffix[1:]
-        if owner.isdigit() and not _is_alive(int(owner)) and not archive.exists():
-            draft.replace(archive)
+        if owner.isdigit() and not _is_alive(int(owner)):
+            if archive.exists():
+                draft.unlink()
+            else:
+                draft.replace(archive)
 
 
 def _is_alive(process: int) -> bool:
