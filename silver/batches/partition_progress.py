@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -24,6 +26,7 @@ from framework.contracts.table_names import CHANGES_TABLE, PARTITIONS_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.spark.local_frame import local_frame
+from silver.changes.batch_summary import epoch_parts
 from silver.changes.staged_rows import STAGED
 from silver.values.sequence import epoch_part_sql, tie_sql, without_tie_sql
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from silver.batches.contents import Contents
     from silver.batches.run_state import RunState
 
+pc: Any = pyarrow.compute
 _PARTITIONS_SCHEMA = (
     "batch bigint, source string, topic string, `partition` int, epoch string, last_offset bigint, top string"
 )
@@ -116,6 +120,17 @@ def blocks_of(staged: DataFrame) -> list[RowBlock]:
         RowBlock((r[0], r[1], r[2], r[3]), *r[4:])
         for r in rows.groupBy(*_PARTITION, "block").agg(*extents).collect()
     ]
+
+
+def blocks_in(few: pa.Table) -> list[RowBlock]:
+    """The same of decoded rows (STAGED) that this process holds."""
+    rows = few.filter(pc.is_valid(few.column("block")))
+    by = [*_PARTITION, "block"]
+    ends: Any = [(name, end) for name in ("offset", "position") for end in ("min", "max")]
+    columns: dict[str, Any] = {name: rows.column(name) for name in (*by, "offset", "position")}
+    keyed = pa.table({**columns, "epoch": epoch_parts(columns["position"])})
+    found = keyed.group_by(by, use_threads=False).aggregate(ends).select([*by, *map("_".join, ends)])
+    return [RowBlock(tuple(r[:4]), *r[4:]) for r in zip(*(c.to_pylist() for c in found.columns), strict=True)]
 
 
 def apply_plan(staged: DataFrame, plan: Plan, committed: DataFrame) -> DataFrame:
@@ -317,7 +332,8 @@ def order_by_partition(staged: DataFrame, state: RunState, contents: Contents) -
     if not contents.in_partitions:
         return staged
     spark = staged.sparkSession
-    blocks = blocks_of(staged)
+    few = contents.rows_here(staged)
+    blocks = blocks_of(staged) if few is None else blocks_in(few)
     plan = plan_of(blocks, state.partition_progress(spark, {block.partition for block in blocks}))
     state.reached = plan.progress
     return apply_plan(staged, plan, state.lake.rows(spark, CHANGES_TABLE, CHANGES))

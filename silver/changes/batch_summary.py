@@ -172,7 +172,7 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
     merged = pc.is_valid(column["paired_with"])
     # only its offset identifies a row of a partition without a time
     is_timeless = pc.and_(is_placed, pc.is_null(time))
-    place = pc.coalesce(column["earliest"], column["position"], _epochs(sequence))
+    place = pc.coalesce(column["earliest"], column["position"], epoch_parts(sequence))
     place = pc.if_else(is_timeless, _NO_TEXT, place)
     is_certain = pc.or_(_are_same(sequence, column["position"]), pc.is_valid(column["earliest"]))
     is_row = pc.equal(kind, "row")
@@ -353,7 +353,7 @@ def _places(groups: pa.Table) -> list[_Place]:
     return list(zip(*(groups.column(name).to_pylist() for name in GROUPED_BY), strict=True))
 
 
-def _epochs(sequence: Any) -> Any:
+def epoch_parts(sequence: Any) -> Any:
     """The epoch of each sequence, as the sequence writes it."""
     return pc.struct_field(pc.extract_regex(sequence, FIRST_PART), "part")
 

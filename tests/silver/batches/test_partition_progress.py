@@ -15,9 +15,16 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from framework.contracts.table_schemas import CHANGES
-from silver.batches.partition_progress import PartitionProgress, RowBlock, apply_plan, blocks_of, plan_of
+from silver.batches.partition_progress import (
+    PartitionProgress,
+    RowBlock,
+    apply_plan,
+    blocks_in,
+    blocks_of,
+    plan_of,
+)
 from silver.changes.decode import SourcePlan, decode_batch
-from silver.changes.staged_rows import STAGED_DDL, Row, plain_rows
+from silver.changes.staged_rows import STAGED_DDL, Row, plain_rows, staged_table
 from silver.decoding.format import Context, Options
 from silver.formats import FORMATS
 from tests.silver.changes.test_decode import MESSAGES
@@ -135,7 +142,9 @@ class Silver:
             rows += decoded(left[:size])
             left = left[size:]
         staged = _frame(self.spark, rows)
-        plan = plan_of(blocks_of(staged), self.tops)
+        blocks = blocks_of(staged)
+        assert sorted(blocks_in(staged_table(rows)), key=repr) == sorted(blocks, key=repr)
+        plan = plan_of(blocks, self.tops)
         self.tops.update(plan.progress)
         found = [row.asDict() for row in apply_plan(staged, plan, self._changes()).collect()]
         assert len(found) == len(messages)
