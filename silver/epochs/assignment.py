@@ -16,7 +16,7 @@ from silver.epochs.resets import Landing
 
 _STARTS = (
     "source string, topic string, `partition` int, starts map<int,struct<low:bigint,"
-    "landing:struct<at:bigint,file:string,line:bigint>,since:struct<offset:bigint,time:bigint,earlier:bigint>>>"
+    "landing:struct<at:bigint,file:string,line:bigint>,since:struct<offset:bigint,time:bigint,earlier:bigint,reached:bigint>>>"
 )
 
 
@@ -90,7 +90,10 @@ def _has_begun(start: PartitionStart | None, message: LandedMessage) -> bool:
     since, sent = start.since, message.sent
     if since is None or sent is None or sent >= since.time:
         return True
-    return message.offset < since.offset and (since.earlier is None or sent > since.earlier)
+    is_below = message.offset < since.offset or message.offset <= (
+        -1 if since.reached is None else since.reached
+    )
+    return is_below and (since.earlier is None or sent > since.earlier)
 
 
 def landing_order() -> Column:
@@ -119,9 +122,11 @@ def _highest(epochs: Sequence[int], own: Column, sent: Column) -> Column:
         start = F.try_element_at("starts", epoch)
         since = start["since"]
         is_landed = F.coalesce(own >= start["landing"], F.lit(True))
+        is_above = (F.col("offset") >= since["offset"]) & (
+            F.col("offset") > F.coalesce(since["reached"], F.lit(-1))
+        )
         is_of_former = F.coalesce(
-            (sent < since["time"]) & ((F.col("offset") >= since["offset"]) | (sent <= since["earlier"])),
-            F.lit(False),
+            (sent < since["time"]) & (is_above | (sent <= since["earlier"])), F.lit(False)
         )
         return F.coalesce((F.col("offset") >= start["low"]) & is_landed & ~is_of_former, F.lit(True))
 

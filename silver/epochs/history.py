@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ROW = (
     "source string, epoch int, state string, topic string, `partition` int, offset bigint, "
     "reason string, detail string, batch bigint, landed_at bigint, file string, line bigint, "
-    "first_offset bigint, first_time bigint, earlier_time bigint"
+    "first_offset bigint, first_time bigint, earlier_time bigint, earlier_offset bigint"
 )
 _TIMES = ("landed_at", "first_time", "earlier_time")
 _ROWS = Query(
@@ -43,6 +43,7 @@ _ROWS = Query(
         "first_offset": "bigint",
         "first_time": "timestamp",
         "earlier_time": "timestamp",
+        "earlier_offset": "bigint",
     },
 )
 _STOPPED, _BEGUN, _RESUMED, _LEFT_OUT = "stopped", "begun", "resumed", "left_out"
@@ -55,12 +56,15 @@ class TopicStart(NamedTuple):
 
     `offset` is the lowest one that had landed of the topic when its epoch began, and `time` the time of the
     first of these messages, in microseconds. A message that is older than that is one of the former topic if
-    its offset is not lower, or if it is not newer than `earlier`, the newest message of the former topic.
+    it is not newer than `earlier`, the newest message of the former topic that had landed; or if its offset
+    is not lower than `offset`, and above `reached`, the highest one of the former topic that had landed in
+    its partition (null: unknown, as in rows of older releases).
     """
 
     offset: int
     time: int
     earlier: int | None
+    reached: int | None = None
 
 
 class PartitionStart(NamedTuple):
@@ -92,6 +96,7 @@ class EpochRow:
     first_offset: int | None = None
     first_time: int | None = None
     earlier_time: int | None = None
+    earlier_offset: int | None = None
 
     @property
     def landing(self) -> Landing | None:
@@ -103,7 +108,9 @@ class EpochRow:
         """The start that the row records."""
         since = None
         if self.first_time is not None:
-            since = TopicStart(self.first_offset or 0, self.first_time, self.earlier_time)
+            since = TopicStart(
+                self.first_offset or 0, self.first_time, self.earlier_time, self.earlier_offset
+            )
         return PartitionStart(self.topic or "", self.partition or 0, self.offset or 0, self.landing, since)
 
 
@@ -321,8 +328,8 @@ def _started_row(beginning: EpochStart, place: PartitionStart) -> EpochRow:
     row = replace(row, landed_at=landed_at, file=file, line=line)
     if place.since is None:
         return row
-    first, time, earlier = place.since
-    return replace(row, first_offset=first, first_time=time, earlier_time=earlier)
+    first, time, earlier, reached = place.since
+    return replace(row, first_offset=first, first_time=time, earlier_time=earlier, earlier_offset=reached)
 
 
 def resumed_row(source: str, epoch: int, batch: int) -> EpochRow:

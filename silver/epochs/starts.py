@@ -109,10 +109,12 @@ def _topic_starts(messages: DataFrame, frame: DataFrame, firsts: DataFrame) -> d
     topics = frame.groupBy("source", "topic").agg(F.min("since").alias("since"))
     before = messages.join(F.broadcast(topics), ["source", "topic"]).where(landing_order() < F.col("since"))
     newest = before.groupBy("source", "topic").agg(F.max("timestamp").alias("newest"))
+    reached = before.groupBy(*_PARTITION).agg(F.max("offset").alias("reached"))
     joined = frame.join(firsts, "number").join(newest, ["source", "topic"], "left")
+    joined = joined.join(reached, list(_PARTITION), "left")
     times = (F.unix_micros("first_time").alias("time"), F.unix_micros("newest").alias("earlier"))
-    found = joined.where("first_time IS NOT NULL").select("number", "first_offset", *times).collect()
-    return {row["number"]: TopicStart(row["first_offset"], row["time"], row["earlier"]) for row in found}
+    found = joined.where("first_time IS NOT NULL").select("number", "first_offset", *times, "reached")
+    return {number: TopicStart(*start) for number, *start in found.collect()}
 
 
 def _restart() -> Column:

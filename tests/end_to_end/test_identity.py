@@ -265,6 +265,23 @@ def test_a_dump_of_an_older_topic_that_lands_first_of_all_behind_the_newer_one_i
 
 
 @pytest.mark.slow
+def test_a_message_of_a_new_topic_may_be_older_than_those_that_landed_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Clocks of producers differ: offset 4 is older than the messages around it, and in a later dump."""
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    topics.land("feed", [mysql(offset, item(offset)) for offset in range(10)])
+    assert topics.command("run")[0] == 0
+    topics.set_epoch(2)
+    topics.land("feed", [mysql(offset, item(20 + offset), hours=2) for offset in (2, 5, 6)])
+    topics.land("feed", [mysql(4, item(24), hours=1.999)])
+    assert topics.command("run")[0] == 0
+    assert {row["epoch"] for row in topics.silver("changes") if row["event_time"].hour != 22} == {2}
+    topics.status()
+    assert sorted(row["id"] for row in topics.rows("shop/item")) == [*range(10), 22, 24, 25, 26]
+
+
+@pytest.mark.slow
 def test_an_epoch_begins_also_behind_an_offset_that_has_none_behind_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,18 +162,23 @@ def test_a_topic_that_was_created_anew_is_recognized_by_its_landing(spark: Spark
     assert [row["epoch"] for row in with_recorded_epochs(one_row, log, {"feed": 4}).collect()] == [1]
 
 
-def test_a_late_dump_of_a_former_topic_is_recognized_by_the_times_of_the_broker(spark: SparkSession) -> None:
-    """The former topic was read up to time 500.
+@pytest.mark.parametrize("reached", [8, 2, None])
+def test_a_late_dump_of_a_former_topic_is_recognized_by_the_times_of_the_broker(
+    spark: SparkSession, reached: int | None
+) -> None:
+    """The former topic was read up to time 500, and to an offset that releases before did not record.
 
     Of the new topic, the messages from offset 3, time 900, had landed when its epoch began.
     """
     at: Landing = (1_000, "b.jsonl", 1)
-    start = PartitionStart("orders", 0, 0, at, TopicStart(3, 900, 500))
+    start = PartitionStart("orders", 0, 0, at, TopicStart(3, 900, 500, reached))
     log = history(*started_rows(EpochStart("feed", 2, 1, [start]), History()))
     places = {
         (0, 500, 2_000): 1,
         (9, 880, 2_000): 1,
         (9, None, 2_000): 2,
+        (8, 880, 2_000): 2 if reached == 8 else 1,
+        (8, 500, 2_000): 1,
         (2, 880, 2_000): 2,
         (3, 900, 1_000): 2,
         (4, 901, 2_000): 2,
@@ -247,7 +252,7 @@ def test_the_rows_of_a_local_lakehouse_are_those_that_spark_reads(
 ) -> None:
     lake = Lakehouse(str(tmp_path))
     assert epochs.read_history(spark, lake) == History()
-    place = PartitionStart("orders", 0, 0, (1_700_000_000_000_001, "b.jsonl", 7), TopicStart(3, 900, None))
+    place = PartitionStart("orders", 0, 0, (1_700_000_000_000_001, "b.jsonl", 7), TopicStart(3, 900, None, 8))
     for rows in ([stopped_row(STOP, 1, 5000)], started_rows(EpochStart("feed", 2, 1, [place]), History())):
         epochs.append_rows(spark, lake, rows)
     found = epochs.read_history(spark, lake)
