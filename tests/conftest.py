@@ -37,7 +37,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Leave out slow tests when the time is up that CI has for them (`MAINSTEM_SLOW_UNTIL`)."""
     until = os.environ.get("MAINSTEM_SLOW_UNTIL")
     if until and time.time() > float(until) and item.get_closest_marker("slow"):
-        pytest.skip("the time for slow tests is up: run `make test-slow`")
+        pytest.skip(f"the time for slow tests is up, before {item.nodeid}: run `make test-slow`")
 
 
 @pytest.fixture(scope="session")
