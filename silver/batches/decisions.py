@@ -124,14 +124,11 @@ def _pair_and_deduplicate(
     overdue = pending.deadlines(newest_times(shown, summaries), state.config) if arrived.is_last else {}
     known = state.known_encodings(spark)
     if few is not None and few_whole is not None:
-        waiting_here = few_outcomes.waiting_halves(spark, state.lake)
-        paired_here = (
-            None
-            if waiting_here is None
-            else few_outcomes.pair_halves(few, waiting_here, history, overdue, known.shared)
+        few_paired = few_outcomes.pair_halves(
+            few, few_outcomes.waiting_halves(spark, state.lake), history, overdue, known.shared
         )
-        if paired_here is not None:
-            every = pa.concat_tables([few_whole, paired_here])
+        if few_paired is not None:
+            every = pa.concat_tables([few_whole, few_paired])
             return Decided(arrow_frame(spark, every, STAGED_DDL), stops, few=every)
     waiting = (
         local_frame(spark, [], CHANGES)

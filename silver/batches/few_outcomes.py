@@ -63,13 +63,15 @@ def mark_duplicates(whole: pa.Table, history: DataFrame | None) -> pa.Table | No
         for change_id, found in places.items()
         if len(found) > 1 or change_id in known
     }
-    if any(_is_ambiguous(row) for row in _rows_at(whole, [at for found in doubles.values() for at in found])):
+    members = [at for found in doubles.values() for at in found]
+    rows = dict(zip(members, _rows_at(whole, members), strict=True))
+    if any(map(_is_ambiguous, rows.values())):
         return None
     again = [at for change_id, found in doubles.items() for at in found[change_id not in known :]]
     if not again:
         return whole
     is_again = pc.is_in(pa.array(range(whole.num_rows)), value_set=pa.array(again))
-    duplicates = staged_table(as_duplicate(row) for row in _rows_at(whole, again))
+    duplicates = staged_table(as_duplicate(rows[at]) for at in again)
     return pa.concat_tables([whole.filter(pc.invert(is_again)), duplicates])
 
 
@@ -98,7 +100,7 @@ def waiting_halves(spark: SparkSession, lake: Lakehouse) -> pa.Table | None:
 
 def pair_halves(
     rows: pa.Table,
-    waiting: pa.Table,
+    waiting: pa.Table | None,
     history: DataFrame | None,
     deadlines: Mapping[str, datetime | None],
     shared: Collection[str],
@@ -107,14 +109,16 @@ def pair_halves(
 
     Args:
         rows: Decoded rows (STAGED).
-        waiting: The halves that wait (CHANGES).
+        waiting: The halves that wait (CHANGES); None if they are many.
         history: Earlier changes that may have their positions, or None.
         deadlines: By source, the time before which halves are overdue.
         shared: Sources whose earlier batches have shown that several updates can have one position.
 
     Returns:
-        The outcomes; None where too many earlier changes have the positions of open halves.
+        The outcomes; None where many halves wait, or many earlier changes have the positions of open halves.
     """
+    if waiting is None:
+        return None
     to_micros = TimestampType().toInternal
     overdue = {source: to_micros(moment) for source, moment in deadlines.items() if moment is not None}
     halves = rows.filter(pc.is_valid(rows.column("half")))

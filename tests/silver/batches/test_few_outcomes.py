@@ -77,7 +77,9 @@ def drawn_halves(draw: Random, feed: str) -> tuple[list[Row], list[Row], list[Ro
     ]
     released = [row for row in halves(40, 2) if row["half"] == "after"]
     earlier = [*updates(60, 2), *late, *released, {**update(JOE, ANN, 90), "op": "insert", "half": None}]
-    return tuple([{**row, "source": feed} for row in rows] for rows in (batch, waiting, earlier))  # type: ignore[return-value]
+    for row in (*batch, *waiting, *earlier):
+        row["source"] = feed
+    return batch, waiting, earlier
 
 
 @pytest.mark.parametrize("has_history", [False, True])
