@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from framework.lakehouse.lakehouse import local_log
-from framework.lakehouse.log_files import is_newest_commit
+from framework.lakehouse.log_files import is_newest_commit, newest_checkpoint
 from framework.spark.session import is_connect
 
 if TYPE_CHECKING:
@@ -150,14 +150,19 @@ def _transaction_of(spark: SparkSession, location: str) -> Any:
 
     Delta finds the newest version by listing the log, which has the commits of thirty days. It need not where
     the version at hand is the newest one: its commit is there, as Delta knows it, and no commit follows it.
+    It must where there is a newer checkpoint than this version knows: Delta would read all commits behind
+    the older one again, and some may be gone.
     """
     log = _log_of(spark, location)
     if log is None or is_connect(spark):
         return None
-    options = cast(Any, spark)._jvm.scala.Option
+    options, folder = cast(Any, spark)._jvm.scala.Option, Path(location, "_delta_log")
     snapshot = log.unsafeVolatileSnapshot()
-    changed_at = int(snapshot.logSegment().lastCommitFileModificationTimestamp())
-    is_newest = is_newest_commit(Path(location, "_delta_log"), int(snapshot.version()), changed_at)
+    segment = snapshot.logSegment()
+    changed_at, checkpoint = int(segment.lastCommitFileModificationTimestamp()), newest_checkpoint(folder)
+    is_newest = is_newest_commit(folder, int(snapshot.version()), changed_at) and (
+        checkpoint is None or checkpoint <= int(segment.checkpointProvider().version())
+    )
     return log.startTransaction(options.empty(), options.apply(snapshot) if is_newest else options.empty())
 
 

@@ -18,7 +18,7 @@ def newest_version(log: Path) -> int | None:
     Versions have consecutive numbers, so the search begins at the last checkpoint. The folder is listed where
     there is no checkpoint, as in a young table, or where its commit is gone.
     """
-    version = _checkpoint(log)
+    version = newest_checkpoint(log)
     if version is None or not _commit(log, version).is_file():
         return _newest_listed(log)
     while _commit(log, version + 1).is_file():
@@ -35,6 +35,14 @@ def newest_commit(log: Path) -> str | None:
     try:
         return None if version is None else f"{version} {commit_file(log, version)}"
     except FileNotFoundError:  # the newest commit is one of another process
+        return None
+
+
+def newest_checkpoint(log: Path) -> int | None:
+    """The version of the last checkpoint; None where there is none."""
+    try:
+        return int(json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))["version"])
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -79,14 +87,6 @@ def newest_properties(log: Path) -> Mapping[str, str] | None:
         return None
     known: Mapping[str, str] | None = said.get("metadata", {}).get("configuration")
     return known
-
-
-def _checkpoint(log: Path) -> int | None:
-    """The version of the last checkpoint; None where there is none."""
-    try:
-        return int(json.loads((log / "_last_checkpoint").read_text(encoding="utf-8"))["version"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _commit(log: Path, version: int) -> Path:
