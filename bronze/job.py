@@ -21,6 +21,8 @@ from bronze.sources import KINDS
 from framework.config.model import Config
 from framework.config.sources import Source
 from framework.errors import MainstemError, cause_of
+from framework.lakehouse.expired_logs import CODE as EXPIRED
+from framework.lakehouse.expired_logs import begin_again
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.task_files import counted
 from framework.pipeline.progress import Progress
@@ -39,6 +41,7 @@ class SourceResult:
         waiting: Files that are not complete yet.
         error: Why the source stopped; None where it did not.
         skipped: Entries of the folder that are not read, each with the reason.
+        read_again: Why the whole log of files was read again; None where it was not.
     """
 
     source: str
@@ -47,6 +50,7 @@ class SourceResult:
     waiting: tuple[str, ...] = ()
     error: MainstemError | None = None
     skipped: tuple[str, ...] = ()
+    read_again: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ def _land_source(
     landed_sources: SourcesWithMessages,
     progress: Progress,
 ) -> _SourceRun:
-    discovery = Discovery(is_idle=True)
+    discovery, read_again = Discovery(is_idle=True), None
     try:
         with progress.step("source", feed.name) as facts:
             kind = kind_of(feed.source)
@@ -125,7 +129,13 @@ def _land_source(
                     progress.expect("files", discovery.files)
                     progress.expect("bytes", discovery.size)
                     progress.watch("bytes", lambda: (counted(staging(feed)), 0))
-                topics = land(spark, feed, kind, landed_sources, progress)
+                try:
+                    topics = land(spark, feed, kind, landed_sources, progress)
+                except Exception as error:
+                    read_again = _begin_again(error, feed)
+                    if read_again is None:
+                        raise
+                    topics = land(spark, feed, kind, lambda: frozenset({feed.name}), progress)
                 facts |= {"topics": ", ".join(topics)} if topics else {}
             if discovery.state != state:
                 save_state(spark, feed, discovery.state)
@@ -137,9 +147,21 @@ def _land_source(
             skipped=discovery.skipped,
         )
         return _SourceRun(stopped, discovery.is_idle)
-    return _SourceRun(
-        SourceResult(feed.name, waiting=discovery.waiting, skipped=discovery.skipped), discovery.is_idle
+    landed = SourceResult(
+        feed.name, waiting=discovery.waiting, skipped=discovery.skipped, read_again=read_again
     )
+    return _SourceRun(landed, discovery.is_idle)
+
+
+def _begin_again(error: Exception, feed: Feed) -> str | None:
+    """Let a source of files read all of its log again, where commits are gone from it; returns the reason.
+
+    None for other errors. The rows of another job's table may have changed since they landed: there people
+    decide.
+    """
+    expired = source_error(error, feed)
+    is_possible = expired.condition == EXPIRED and feed.source.files is not None
+    return expired.found if is_possible and begin_again(feed.checkpoint) else None
 
 
 def _located(spark: SparkSession, error: MainstemError, feed: Feed) -> MainstemError:

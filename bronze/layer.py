@@ -52,6 +52,8 @@ def notes_of(
     """Notes about the sources of a run; `is_empty` says that bronze has no message of any source."""
     for result in results:
         source = sources[result.source]
+        if result.read_again:
+            yield f"source {source.name}: all files were looked up again: {result.read_again}"
         if result.skipped:
             yield f"source {source.name}: not read: {one_line(result.skipped[0])}{_and_more(result.skipped)}"
         if result.waiting:

@@ -23,6 +23,8 @@ from framework.contracts.table_names import (
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
 from framework.errors import MainstemError, as_raised, cause_of, located
+from framework.lakehouse.expired_logs import CODE as EXPIRED
+from framework.lakehouse.expired_logs import begin_again, log_expired
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.scanned_files import scanned_files
@@ -98,7 +100,20 @@ class SilverResult:
 def run_silver(
     spark: SparkSession, lake: Lakehouse, config: Config, progress: Progress | None = None
 ) -> SilverResult:
-    """Decode all messages that bronze holds and silver has not read yet, and report each batch."""
+    """Decode all messages that bronze holds and silver has not read yet, and report each batch.
+
+    Where bronze has lost the commits of some from its log, all messages are read again.
+    """
+    try:
+        return _run(spark, lake, config, progress)
+    except MainstemError as error:
+        if error.condition != EXPIRED or not begin_again(f"{lake.checkpoints}/silver"):
+            raise
+        result = _run(spark, lake, config, progress)
+        return replace(result, restored=(f"all messages were read again: {error.found}", *result.restored))
+
+
+def _run(spark: SparkSession, lake: Lakehouse, config: Config, progress: Progress | None) -> SilverResult:
     if not lake.exists(spark, MESSAGES_TABLE):
         is_lost = lake.exists(spark, CHANGES_TABLE)
         return SilverResult(0, errors=(bronze_replaced(spark, lake),) if is_lost else ())
@@ -364,6 +379,9 @@ def _gone_file(text: str) -> str:
 def _stream_failed(spark: SparkSession, error: Exception, lake: Lakehouse, checkpoint: str) -> MainstemError:
     if _OTHER_TABLE in str(error):
         return bronze_replaced(spark, lake)
+    expired = log_expired(error, MESSAGES_TABLE, checkpoint, "messages that have an outcome")
+    if expired is not None:
+        return expired
     if _is_of_gone_files(error):
         return MainstemError(
             "BRONZE_INCOMPLETE",

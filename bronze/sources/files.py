@@ -43,6 +43,8 @@ from bronze.files.message_files import write_messages
 from bronze.files.sections import Section, sections_of
 from bronze.source import COMMITS_PER_BATCH, Discovery, Feed, Part, SourceKind, Waiting
 from framework.contracts.table_schemas import MESSAGES
+from framework.errors import MainstemError
+from framework.lakehouse.expired_logs import log_expired
 from framework.lakehouse.small_files import is_local, without_glob
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.no_session import require_session
@@ -363,4 +365,11 @@ def _read_remote(spark: SparkSession, files: Sequence[ListedFile], reading: Read
     return columns.mapInArrow(content_reader(reading, {file.path: file for file in files}), MESSAGES)
 
 
-KIND = SourceKind(name="files", discover=discover, read_stream=read_stream, parts=parts, peek=peek)
+def explain(error: Exception, feed: Feed) -> MainstemError | None:
+    """The error where the log of files has lost commits before they were read; None for another one."""
+    return log_expired(error, log_table(feed.name), feed.checkpoint, "messages that have landed")
+
+
+KIND = SourceKind(
+    name="files", discover=discover, read_stream=read_stream, parts=parts, explain=explain, peek=peek
+)

@@ -28,6 +28,7 @@ from bronze.source import Discovery, Feed, Part, SourceKind
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.errors import MainstemError, nearest
+from framework.lakehouse.expired_logs import log_expired
 
 NEEDED = ("value", "topic", "partition", "offset")
 OPTIONAL = ("key", "timestamp", "headers")
@@ -100,4 +101,9 @@ def _column_names(feed: Feed) -> dict[str, str]:
     return {str(column): name for column, name in feed.source.columns.items()}
 
 
-KIND = SourceKind(name="table", discover=discover, read_stream=read_stream, parts=parts)
+def explain(error: Exception, feed: Feed) -> MainstemError | None:
+    """The error where the table has lost commits of its log before they were read; None for another one."""
+    return log_expired(error, str(feed.source.table), feed.checkpoint, "messages that have landed")
+
+
+KIND = SourceKind(name="table", discover=discover, read_stream=read_stream, parts=parts, explain=explain)

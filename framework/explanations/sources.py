@@ -190,6 +190,17 @@ EXPLANATIONS = (
         "Do: `chmod a+rx landing/orders`.",
     ),
     Explanation(
+        "LOG_EXPIRED",
+        "A table has removed commits from its log before they were read.",
+        "Delta keeps the log of a table for 30 days, unless `delta.logRetentionDuration` says otherwise, and "
+        "the pipeline, or this part of it, has not read the table for longer. No row is lost by that. On a "
+        "local file system a run reads files and messages again by itself; a table of messages that another "
+        "job writes may have changed meanwhile.",
+        "Delete the checkpoint that the error names, create the empty file `<checkpoint>.reset` and run "
+        "again: the whole table is read again, and what has landed, or has an outcome, is left out.",
+        "Do: `rm -r CHECKPOINT && touch CHECKPOINT.reset && mainstem run`, with the path from the error.",
+    ),
+    Explanation(
         "PLAN_OUT_OF_REACH",
         "`mainstem plan` cannot copy a checkpoint to this machine.",
         "The checkpoint is in a store that this machine cannot read as files.",

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from random import Random
 from unittest.mock import patch
 
+from pyspark.sql import SparkSession
+
 from framework.cli import main
 from framework.pipeline.fault_injection import crash_point
 from tests.end_to_end.random_feeds import Feed
@@ -18,8 +20,10 @@ from tests.end_to_end.random_settings import Settings, name_of
 from tests.end_to_end.random_source import Key, RandomSource
 from tests.end_to_end.random_statements import RandomTable
 from tests.framework.demo.story import Change, Marker
+from tests.logs import expire_logs
 
-_REPAIRS = ("replay", "rebuild", "rebuild from bronze", "maintain", "run one table")
+_EXPIRE = "expire the logs"
+_REPAIRS = ("replay", "rebuild", "rebuild from bronze", "maintain", "run one table", _EXPIRE)
 _LAST_VISIT = 12
 
 
@@ -82,7 +86,15 @@ class RandomRepairs:
                 "run one table": ("run", "--through", "gold", "--table", name),
             }
             kind = self.draw.choice(_REPAIRS)
+            if kind == _EXPIRE:
+                self._expire_logs(codes)
+                continue
             self._do(*commands.get(kind, (kind,)), is_cut=self.draw.random() < 0.33, codes=codes)
+
+    def _expire_logs(self, codes: tuple[int, ...]) -> None:
+        """A month passes, in which the logs of all tables lose what every stream has read."""
+        self._do("run", codes=codes)
+        expire_logs(SparkSession.active(), self.settings.file.parent)
 
     def exclude(self, sources: Container[str]) -> None:
         """Leave a table of one of these sources out from now on, if they have one."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from framework.cli.options import Options
@@ -21,6 +23,10 @@ from framework.text.tables import TextTable
 SHORTEST_DAYS = 7
 SMALL_BYTES = 32 * 1024 * 1024
 FEW_FILES = 8
+_VACUUM_COMMITS = "spark.databricks.delta.vacuum.logging.enabled"
+"""Else each VACUUM adds two commits, also to a table that nobody writes. The log then loses the commits before
+them after a month, while streams wait behind these.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,8 @@ def maintain_table(
             spark.sql(f"OPTIMIZE {name}")
         is_purged = purge_marked_rows(spark, lake.location(table.name))
         if table.in_use is None:
+            with suppress(PySparkException):  # where the platform does not allow that, it goes on without
+                spark.conf.set(_VACUUM_COMMITS, "false")
             spark.sql(f"VACUUM {name} RETAIN {24 * days} HOURS")
     except Exception as error:
         note = f"failed: {str(error).partition(chr(10))[0][:300]}"

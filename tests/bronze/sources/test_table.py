@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from tests.bronze.conftest import NoOptions, run_source
+from tests.logs import expire_log
 
 
 @pytest.mark.parametrize("missing", ["value", "topic", "partition", "offset"])
@@ -84,4 +86,35 @@ def test_a_growing_table_lands_once(spark: SparkSession, tmp_path: Path) -> None
     landed = feed.lake.read(spark, MESSAGES_TABLE).orderBy("offset").collect()
     assert [(row["offset"], bytes(row["value"])) for row in landed] == [
         (n, f"v{n}".encode()) for n in range(4)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_table_whose_log_has_lost_commits_is_read_again_as_the_error_says(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = tmp_path / "raw"
+    source = Source(name="crm", format="debezium", table=str(table), options=NoOptions())
+    feed = Feed("shop", Lakehouse(str(tmp_path / "lake")), source, "run-1")
+
+    def append(number: int) -> None:
+        rows = spark.createDataFrame([(f"v{number}", "t", 0, number)], "value string, topic string, "
+        "partition int, offset bigint")  # fmt: skip
+        rows.write.format("delta").mode("append").save(str(table))
+
+    append(0)
+    assert run_source(spark, feed).error is None
+    append(1)
+    append(2)
+    expire_log(spark, table)
+    error = run_source(spark, feed).error
+    assert error is not None
+    assert (error.condition, str(table) in error.found) == ("LOG_EXPIRED", True)
+    shutil.rmtree(feed.checkpoint)
+    Path(f"{feed.checkpoint}.reset").touch()
+    assert run_source(spark, feed).error is None
+    landed = feed.lake.read(spark, MESSAGES_TABLE).orderBy("offset").collect()
+    assert [(row["offset"], bytes(row["value"])) for row in landed] == [
+        (n, f"v{n}".encode()) for n in range(3)
     ]
