@@ -24,8 +24,8 @@ SHORTEST_DAYS = 7
 SMALL_BYTES = 32 * 1024 * 1024
 FEW_FILES = 8
 _VACUUM_COMMITS = "spark.databricks.delta.vacuum.logging.enabled"
-"""Else each VACUUM adds two commits, also to a table that nobody writes. The log then loses the commits before
-them after a month, while streams wait behind these.
+"""Else each VACUUM adds two commits, also to a table that nobody writes. After a month its log then loses
+those that streams read next.
 """
 
 
