@@ -227,8 +227,13 @@ def write_high_offsets(
 
 def overlaps_in_batch(spark: SparkSession, state: RunState, found: BatchExtent) -> list[OffsetRange]:
     """The ranges of a batch in which coordinates may repeat earlier ones."""
+    reached = reached_offsets(spark, state)
+    state.high_offsets = highest_offsets(found.offset_ranges, reached)
+    return overlapping_ranges(found.offset_ranges, reached)
+
+
+def reached_offsets(spark: SparkSession, state: RunState) -> Mapping[Partition, int]:
+    """The highest offset of each partition in the batches before the one at work, read once a run."""
     if state.high_offsets is None:
         state.high_offsets = read_high_offsets(spark, state.lake, state.config, state.newest)
-    looked_at = overlapping_ranges(found.offset_ranges, state.high_offsets)
-    state.high_offsets = highest_offsets(found.offset_ranges, state.high_offsets)
-    return looked_at
+    return state.high_offsets

@@ -15,8 +15,16 @@ from framework.errors import MainstemError, brief
 from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.lakehouse.staging import materialize
 from framework.pipeline.fault_injection import crash_point
+from silver.batches.arrival import reached_offsets
 from silver.batches.decoding import decode
-from silver.batches.landings import find_restarts, identify_all, landings_of, outcomes_in_epochs
+from silver.batches.landings import (
+    find_restarts,
+    identify,
+    landings_of,
+    offset_ranges,
+    outcomes_in_epochs,
+    overlapping_ranges,
+)
 from silver.batches.process import process_batch
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.epochs import history as epochs
@@ -206,15 +214,17 @@ def without_outcome_identified(
     """The messages that have no outcome yet, with the columns that `identify` adds.
 
     Args:
-        messages: Rows of `bronze/messages`: all of their sources, or rows whose coordinates no message before
-            them can have.
+        messages: Rows of `bronze/messages`.
         state: The run.
         newest: The last epochs of sources that begin another one.
     """
     changes = state.lake.rows(messages.sparkSession, CHANGES_TABLE, CHANGES)
     recorded = state.source_epochs(messages.sparkSession)
     outcomes = landings_of(outcomes_in_epochs(changes, recorded))
-    known = identify_all(messages, state.lake, replace(recorded, newest=newest or {}))
+    ranges = offset_ranges(messages, state.config)
+    # a message of another topic at the coordinates of an outcome has none, and a dump may hold messages again
+    overlaps = overlapping_ranges(ranges, reached_offsets(messages.sparkSession, state))
+    known = identify(messages, state.lake, replace(recorded, newest=newest or {}), overlaps)
     decided = outcomes.withColumnRenamed("relanding", "relanding_id").withColumn("has_outcome", F.lit(True))
     marked = known.withColumn("relanding_id", F.coalesce("relanding", F.lit(""))).join(
         decided, [*MESSAGE_ID, "relanding_id"], "left"

@@ -404,3 +404,41 @@ def test_overlapping_dumps_hold_each_message_once(
     assert topics.command("rebuild", "crm.public.note", "--from", "bronze")[0] == 0
     assert topics.status()["messages"] == found["messages"]
     assert len(topics.rows("crm.public/note")) == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("past", ["reset", "left out"])
+def test_a_topic_that_is_created_anew_is_noticed_after_silver_has_begun_again(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], past: str
+) -> None:
+    """Messages that have an outcome are left out then: those of another topic, and dumps again, are not."""
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium", "other": "format: debezium"})
+    first = [mysql(n, item(n)) for n in range(4)]
+    topics.land("feed", first)
+    if past == "reset":
+        assert topics.command("run")[0] == 0
+        checkpoint = tmp_path / "lakehouse/_mainstem/silver"
+        shutil.rmtree(checkpoint)
+        checkpoint.with_name("silver.reset").touch()
+    else:  # messages of a source that the configuration does not name have landed
+        topics.land("other", [mysql(0, item(100)).replace("item", "other")])
+        file = tmp_path / "mainstem.yml"
+        whole = file.read_text()
+        assert topics.command("run", "--through", "bronze")[0] == 0
+        file.write_text("".join(line for line in whole.splitlines(True) if "other:" not in line))
+        assert topics.command("run")[0] == 0
+        file.write_text(whole)
+    assert topics.command("run")[0] == 0
+    topics.land("feed", first[1:2])
+    assert topics.command("run")[0] == 0
+    outcomes = Counter((row["kind"], row["reason"]) for row in topics.silver("changes"))
+    assert outcomes["duplicate", "landed_again"] == 1
+    topics.land("feed", [mysql(n, item(10 + n), server=2, hours=5) for n in range(3)])
+    code, stopped = topics.command("run")
+    assert code == 1
+    assert "SOURCE_RESET" in json.dumps(stopped)
+    topics.set_epoch(2)
+    assert topics.command("run")[0] == 0
+    found = sorted(row["id"] for row in topics.rows("shop/item") if row["id"] < 100)
+    assert found == [*range(4), *range(10, 13)]
+    topics.status()
