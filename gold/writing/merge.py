@@ -22,6 +22,8 @@ from gold.writing.administration import SOURCE_TYPE, STATISTICS, administration_
 
 _MANY_CHANGES = 50_000
 """A table that has had fewer changes than this is not large."""
+_TIMES_WITHOUT_ZONE = "delta.feature.timestampNtz"
+"""What a table must support that has such a column; only a new table supports it by itself."""
 _NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -58,6 +60,8 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
         properties |= {"delta.enableChangeDataFeed": "false"}
     if is_mapped:
         properties |= {"delta.columnMapping.mode": "name"}
+    if kept.exists and "timestamp_ntz" in {column.type for column in layout.columns}:
+        properties |= {_TIMES_WITHOUT_ZONE: "supported"}
     if kept.has_mapping:
         _set_change_feed(spark, path, "false")
     writer = frame.writeTo(sql_name(path)).using("delta")
@@ -145,9 +149,7 @@ def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[st
     names = layout.gold_names
     kinds = {c.name: c for c in layout.columns}
     if any(kinds[n].type == "timestamp_ntz" for n in new):
-        spark.sql(
-            f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')"
-        )
+        spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('{_TIMES_WITHOUT_ZONE}' = 'supported')")
     if any(_NEEDS_MAPPING.search(names[n]) for n in new):
         spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')")
     if not has_change_feed(names[n] for n in new):

@@ -206,6 +206,8 @@ def test_a_rebuild_changes_no_table_and_no_history(pipeline: Pipeline) -> None:
             entry = entries[table.name]
             places = [entry["replica"], *([entry["history"]] if pipeline.has_history(table) else [])]
             rebuild = partial(_rebuild, pipeline, name_of((feed, source, table)))
+            if table.name in {name for _, name, _ in pipeline.repairs.forgotten}:
+                rebuild()  # the type of a column may have followed from the values of the row alone
             if changed := changed_by(rebuild, pipeline.spark, places):
                 wrong += [f"{table.name}, {dict(pipeline.settings.ways[table.name])}", *changed]
     assert not wrong, f"MAINSTEM_SEED={pipeline.seed}\n" + "\n".join(wrong[:40])

@@ -44,6 +44,20 @@ def test_keys_of_every_type_are_written_and_merged(spark: SparkSession, tmp_path
     assert [(bytes(row[0]), row[1], row[2]) for row in rows] == [(b"\xff", False, 3)]
 
 
+def test_a_rebuild_may_make_a_column_a_time_without_a_zone(spark: SparkSession, tmp_path: Path) -> None:
+    """A table that has never had one says in its protocol that no reader needs to know them."""
+    path, kinds = str(tmp_path / "t"), ("string", "timestamp_ntz", "timestamp_ntz")
+    for name, kind in zip(("at", "at", "since"), kinds, strict=True):
+        columns = (TableColumn("id", "int", None), TableColumn(name, kind, None))
+        rows = spark.sql(
+            f"SELECT 1 AS c0, CAST('2024-03-01 09:00:00' AS {kind}) AS c1, '1' AS _cdc_sequence,"
+            " CAST(null AS timestamp) AS _cdc_event_time, 'a' AS _cdc_change_id"
+        )
+        replace_table(rows, path, Layout(columns, ("id",), dict(SYSTEM_COLUMNS)))
+    found = spark.read.format("delta").load(path)
+    assert [row["since"].isoformat() for row in found.collect()] == ["2024-03-01T09:00:00"]
+
+
 def test_a_type_that_is_more_than_a_type_is_no_part_of_a_statement(
     spark: SparkSession, tmp_path: Path
 ) -> None:
