@@ -1,4 +1,4 @@
-"""Adds complete Parquet files to a Delta table, in one commit and without another copy of their rows.
+"""Makes complete Parquet files part of a Delta table, in one commit and without another copy of their rows.
 
 Spark's writers can only write rows. Delta's own transaction, which those writers use, also takes files; it is
 reached through the JVM, on one machine. Where that is not possible, nothing happens and the caller writes the
@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 from framework.lakehouse.lakehouse import local_log
+from framework.lakehouse.local_tables import DataFile, local_table
 from framework.lakehouse.log_files import is_newest_commit, newest_checkpoint
 from framework.spark.session import is_connect
 
@@ -102,18 +105,54 @@ def commit_files(
     if once is not None and _newest_version(attempt, once.app_id) >= once.version:
         return True
     actions = [] if once is None else [_once(once)]
+    _commit(spark, attempt, [*actions, *_moved(files, attempt, location, schema)], "Append", commit.note)
+    return True
+
+
+def replace_files(spark: SparkSession, location: str, schema: StructType, file: str | None) -> bool:
+    """Let one Parquet file, or none, take the place of all rows of a small table.
+
+    Args:
+        spark: The session.
+        location: The path of the table, which exists.
+        schema: The columns that the file has, with the names and types of the table.
+        file: The path of the file, on the disk of the table; None leaves the table empty.
+
+    Returns:
+        Whether the table has only the rows of the file now. If not, nothing has happened.
+    """
+    attempt = None if is_connect(spark) else _transaction_of(spark, location)
+    if attempt is None or (file is not None and os.stat(file).st_dev != Path(location).stat().st_dev):
+        return False
+    former = local_table(location, int(attempt.readVersion()))
+    if former is None or former.files is None or not _takes_plain_files(attempt.metadata(), schema):
+        return False
+    attempt.readWholeTable()  # a commit of another process between the two would be lost
+    removed = [_remove(each, location) for each in former.files]
+    added = _moved([] if file is None else [file], attempt, location, schema)
+    _commit(spark, attempt, [*removed, *added], "Overwrite", None)
+    return True
+
+
+def _moved(files: Iterable[str], attempt: Any, location: str, schema: StructType) -> list[dict[str, Any]]:
+    """Move files into the table's folder; returns the actions that add them."""
     listed = attempt.metadata().configuration().get(STATISTICS)
     statistics = _names(listed.get()) if listed.isDefined() else schema.names[:_INDEXED]
+    actions = []
     for file in files:
-        own = folder / f"part-{uuid.uuid4().hex}.parquet"
+        own = Path(location) / f"part-{uuid.uuid4().hex}.parquet"
         os.replace(file, own)
         actions.append(_add(own, statistics))
+    return actions
+
+
+def _commit(
+    spark: SparkSession, attempt: Any, actions: Iterable[dict[str, Any]], mode: str, note: str | None
+) -> None:
     jvm: Any = spark._jvm
     parsed = [jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(each)) for each in actions]
-    loader = attempt.getClass().getClassLoader()
     as_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
-    attempt.commit(as_seq(parsed).toSeq(), _operation(jvm, loader, commit.note))
-    return True
+    attempt.commit(as_seq(parsed).toSeq(), _operation(jvm, attempt, mode, note))
 
 
 def _takes_plain_files(metadata: Any, schema: StructType) -> bool:
@@ -257,11 +296,26 @@ def _bounds(lows: Sequence[Any], highs: Sequence[Any]) -> tuple[int, int] | tupl
     return first.replace("+00:00", "Z"), last.replace("+00:00", "Z")
 
 
-def _operation(jvm: Any, loader: Any, note: str | None) -> Any:
-    """The operation of a commit that appends, as Delta's log names it; releases add parameters at its end."""
+def _remove(file: DataFile, location: str) -> dict[str, Any]:
+    """The action of Delta's protocol that takes a file out of a table."""
+    return {
+        "remove": {
+            "path": quote(file.path.relative_to(location).as_posix()),
+            "deletionTimestamp": time.time_ns() // 1_000_000,
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": {},
+            "size": file.size,
+        }
+    }
+
+
+def _operation(jvm: Any, attempt: Any, mode: str, note: str | None) -> Any:
+    """The operation of a commit that writes, as Delta's log names it; releases add parameters at its end."""
+    loader = attempt.getClass().getClassLoader()
     (build,) = loader.loadClass(f"{_DELTA}.DeltaOperations$Write").getConstructors()
     none = jvm.scala.Option.empty()
     said = none if note is None else jvm.scala.Option.apply(note)
-    given = [jvm.org.apache.spark.sql.SaveMode.Append, none, none, said]
+    given = [jvm.org.apache.spark.sql.SaveMode.valueOf(mode), none, none, said]
     rest = [none] * (build.getParameterCount() - len(given))
     return jvm.org.apache.spark.sql.delta.DeltaOperations.Write(*given, *rest)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from framework.lakehouse.lakehouse import Lakehouse, Transaction, local_log
 from framework.spark.local_frame import arrow_rows, local_frame, parsed
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
@@ -51,20 +52,30 @@ def _append_file(
     transaction: Transaction | None,
 ) -> bool:
     """Append the rows as a file that this process writes; returns whether that was possible."""
-    from pyarrow import parquet
-
     from framework.lakehouse.file_commits import Commit, commit_files
 
     lake, name = table
     location = lake.location(name)
     if lake.added or local_log(location) is None or not lake.exists(spark, name):
         return False
+    with file_of(lake, arrow_rows(rows, schema)) as file:
+        return commit_files(spark, location, schema, [file], Commit(transaction))
+
+
+@contextmanager
+def file_of(lake: Lakehouse, rows: pa.Table) -> Iterator[str]:
+    """A Parquet file with these rows, on the disk of the lakehouse, which may become a file of a table.
+
+    It is removed in the end if it is still there.
+    """
+    from pyarrow import parquet
+
     folder = f"{lake.checkpoints}/staging/rows"
     file = os.path.join(folder, f"{uuid.uuid4().hex}.parquet")
     os.makedirs(folder, exist_ok=True)
     try:
-        parquet.write_table(arrow_rows(rows, schema), file, write_page_checksum=True)
-        return commit_files(spark, location, schema, [file], Commit(transaction))
+        parquet.write_table(rows, file, write_page_checksum=True)
+        yield file
     finally:
         with suppress(FileNotFoundError):
             os.remove(file)

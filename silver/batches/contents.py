@@ -166,10 +166,12 @@ class Committed:
     Attributes:
         counts: Its counts; empty where they are not known.
         refused_files: Files with its quarantined messages, where all of them are there.
+        outcomes: Its rows in `silver/changes`, where this process holds them.
     """
 
     counts: Sequence[Row] = ()
     refused_files: tuple[str, ...] = ()
+    outcomes: pa.Table | None = None
 
 
 NOTHING_KNOWN = Committed()

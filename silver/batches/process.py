@@ -33,6 +33,7 @@ from silver.batches.changes_table import is_committed
 from silver.batches.contents import NOTHING_KNOWN, Committed, Contents
 from silver.batches.decisions import Decided, decide_outcomes, newest_times
 from silver.batches.decoding import decode_batch, file_few, file_outcomes, messages_decoded
+from silver.batches.few_pending import replace_pending
 from silver.batches.landings import (
     find_restarts,
     identify,
@@ -42,6 +43,7 @@ from silver.batches.landings import (
 )
 from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import BATCH_ID_STEP, RunState
+from silver.batches.staged_files import rows_of_batch
 from silver.epochs import history as epochs
 from silver.epochs import starts
 from silver.formats import FORMATS
@@ -160,7 +162,8 @@ def _files_of(
     """
     if decided.few is not None and contents.few is not None and is_shared(decided.rows.sparkSession, place):
         few = file_few(place, contents.few, decided.few, arrived, batch)
-        return few.files, Committed(few.counts_in(batch), few.refused_files)
+        rows = rows_of_batch(decided.few, batch)
+        return few.files, Committed(few.counts_in(batch), few.refused_files, rows)
     if not decided.are_as_decoded or not contents.files or arrived.messages < SMALL_ROWS:
         return (), NOTHING_KNOWN
     if decided.of_halves is None:
@@ -211,7 +214,9 @@ def derive(
     crash_point("silver.after_quarantine")
     if _has_waiting(counts, state.config) or state.has_pending(spark):
         times = newest_times(state.source_progress(spark), counts)
-        pending.merge_pending(lake, committed, landed_at, times)
+        few = known.outcomes
+        if few is None or not replace_pending(spark, lake, few, landed_at, times):
+            pending.merge_pending(lake, committed, landed_at, times)
         state.has_waiting = None
     crash_point("silver.after_pending")
     if kinds & {"ddl", "truncate"}:

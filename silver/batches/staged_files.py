@@ -130,6 +130,12 @@ def write_few(
     return tuple([whole.path] if whole.path else ()), tuple([refused.path] if refused.path else ())
 
 
+def rows_of_batch(outcomes: pa.Table, number: int) -> pa.Table:
+    """Outcomes (STAGED) of a batch as rows of `silver/changes`."""
+    parts = [_filed(rows, number) for rows in outcomes.combine_chunks().to_batches()]
+    return pa.Table.from_batches(parts, schema=_FILED).select(CHANGES.names)
+
+
 def _made_of(
     batches: Iterable[pa.RecordBatch], decode: ArrowFunction, counted: TaskCounter
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:

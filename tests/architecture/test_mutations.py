@@ -144,6 +144,20 @@ MUTATIONS = {
         "",
         ("tests/silver/batches/test_few_outcomes.py::test_halves_are_paired_as_spark_pairs_them",),
     ),
+    "halves that a small batch refuses do not wait any more": Mutation(
+        "silver/batches/few_pending.py",
+        "if kind in _SETTLED or",
+        'if kind == "row" or',
+        ("tests/silver/batches/test_few_pending.py::test_the_halves_that_wait_are_those_that_spark_leaves",),
+    ),
+    "the newest checkpoint of a log": Mutation(
+        "framework/lakehouse/file_commits.py",
+        "checkpoint is None or checkpoint <=",
+        "True or checkpoint <=",
+        (
+            "tests/framework/lakehouse/test_file_commits.py::test_a_version_at_hand_knows_the_newest_checkpoint",
+        ),
+    ),
     "a change twice in Arrow batches that do not follow each other": Mutation(
         "silver/batches/contents.py",
         "if top and low <= top:",

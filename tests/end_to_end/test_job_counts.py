@@ -27,7 +27,7 @@ from tests.jobs import jobs
 
 MOST_JOBS = {"bronze": 2, "silver": 0, "gold": 15, "quality": 0}
 """For one source and three tables; each table adds its MERGE (5 jobs) to gold."""
-MOST_OF_SILVER = 14
+MOST_OF_SILVER = 7
 """Jobs of silver where halves wait, others come, a message is broken, and servers are named."""
 MOST_OF_REDECODING = 90
 """Jobs of silver that decodes one table again; many are Delta's, which looks up the files of each scan."""

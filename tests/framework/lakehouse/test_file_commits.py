@@ -16,8 +16,15 @@ from pyspark.sql import types as T
 
 from framework.lakehouse import file_commits
 from framework.lakehouse.commits import newest_commits
-from framework.lakehouse.file_commits import Commit, _newest_version, _transaction_of, commit_files
+from framework.lakehouse.file_commits import (
+    Commit,
+    _newest_version,
+    _transaction_of,
+    commit_files,
+    replace_files,
+)
 from framework.lakehouse.lakehouse import Lakehouse, Transaction, sql_name
+from framework.lakehouse.local_tables import DataFile
 from framework.spark.session import is_connect
 
 NAME = "silver/changes"
@@ -129,6 +136,30 @@ def test_a_transaction_that_another_process_commits_meanwhile_is_not_committed_t
             commit(spark, lake, written(tmp_path, (1, "mine")))
     assert commit(spark, lake, written(tmp_path, (1, "mine")))
     assert rows_of(spark, lake) == [(0, "first"), (1, "other")]
+
+
+def test_a_file_takes_the_place_of_all_rows(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = lake.location(NAME)
+    spark.range(3).selectExpr("id AS number", "'old' AS text", "now() AS at").repartition(2).write.format(
+        "delta"
+    ).mode("append").save(location)
+    assert commit(spark, lake, written(tmp_path, (7, "old")), version=1)
+    for rows in ([(1, "a"), (2, "b")], [], [(3, "c")]):
+        assert replace_files(spark, location, SCHEMA, written(tmp_path, *rows) if rows else None)
+        assert rows_of(spark, lake) == rows
+    takes = file_commits._remove
+
+    def another_process_commits(file: DataFile, place: str) -> dict[str, Any]:
+        monkeypatch.setattr(file_commits, "_remove", takes)
+        assert commit(spark, lake, written(tmp_path, (8, "meanwhile"), name="other"), version=2)
+        return takes(file, place)
+
+    monkeypatch.setattr(file_commits, "_remove", another_process_commits)
+    with pytest.raises(Exception, match="DELTA_CONCURRENT_APPEND"):
+        replace_files(spark, location, SCHEMA, written(tmp_path, (4, "d")))
+    assert rows_of(spark, lake) == [(3, "c"), (8, "meanwhile")]
 
 
 @pytest.mark.parametrize("has_checksums", [True, False])
