@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,14 +21,13 @@ from framework.contracts.table_names import (
     QUARANTINE_TABLE,
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
-from framework.errors import MainstemError, as_raised, cause_of, located
+from framework.errors import MainstemError, as_raised, located
 from framework.lakehouse.expired_logs import CODE as EXPIRED
-from framework.lakehouse.expired_logs import begin_again, log_expired
+from framework.lakehouse.expired_logs import begin_again
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.scanned_files import scanned_files
 from framework.lakehouse.session_size import tune_for_lakehouse
-from framework.lakehouse.staging import materialize
 from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
 from framework.text.formatting import quantity
@@ -50,6 +48,8 @@ from silver.operations.redecode import redecode
 from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
 from silver.stream.checkpoint import Checkpoint, bronze_replaced, counted_from, end_reset, open_checkpoint
+from silver.stream.failures import is_of_gone_files, stream_failed
+from silver.stream.gaps import decoded_outside, landed_since, only_without_outcome
 from silver.stream.known_progress import has_read, remember, stream_end
 from silver.stream.lost_logs import restore_logs, restore_repairs
 from silver.stream.lost_tables import (
@@ -67,7 +67,6 @@ from silver.stream.resume import (
     last_batch_id,
     process_in_portions,
     resume_sources,
-    without_outcome,
 )
 from silver.stream.source_isolation import errors_of, process_with_isolation
 from silver.values.batch_ids import BATCH_ID_STEP
@@ -163,8 +162,7 @@ def _read_stream(
         told.watch("messages", lambda: (messages_at_work(state), 0))
     stopped = _resume(spark, state)
     newest = last_batch_id(spark, state) if is_connect(spark) else -1
-    # the stream may come to messages that were decoded before, outside of it
-    has_gaps = checkpoint.is_reset or state.epoch_history(spark).has_gaps
+    until = decoded_outside(checkpoint, state.epoch_history(spark))
     failures: list[Exception] = []
 
     def process(messages: DataFrame, stream_batch: int) -> None:
@@ -173,8 +171,12 @@ def _read_stream(
         try:
             batch, before = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP, state.messages
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
-            only_new = _only_without_outcome(messages, fresh, state) if has_gaps else nullcontext(fresh)
-            are_all = fresh is messages and not has_gaps
+            may_have_outcomes = until is not None and landed_since(messages) <= until
+            state.raw = None
+            only_new = (
+                only_without_outcome(messages, fresh, state) if may_have_outcomes else nullcontext(fresh)
+            )
+            are_all = fresh is messages and not may_have_outcomes
             state.files = scanned_files(lake, MESSAGES_TABLE, messages) if are_all else None
             step = (told or Progress()).step("batch", str(batch))
             with step as facts, only_new as new, located(f"batch {batch} ({_names_of(state.plans)})"):
@@ -212,9 +214,9 @@ def _read_stream(
             query.awaitTermination()
     except Exception as error:
         first = failures[0] if failures else as_raised(error) or error
-        if isinstance(first, MainstemError) or (failures and not _is_of_gone_files(first)):
+        if isinstance(first, MainstemError) or (failures and not is_of_gone_files(first)):
             raise first from None
-        raise rewrite_in(first, lake, MESSAGES_TABLE) or _stream_failed(
+        raise rewrite_in(first, lake, MESSAGES_TABLE) or stream_failed(
             spark, first, lake, checkpoint.path
         ) from None
     finally:
@@ -230,14 +232,6 @@ def _names_of(sources: Iterable[str]) -> str:
     names = sorted(sources)
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return f"{'source' if len(names) == 1 else 'sources'} {', '.join(names[:5])}{more}"
-
-
-@contextmanager
-def _only_without_outcome(messages: DataFrame, fresh: DataFrame, state: RunState) -> Iterator[DataFrame]:
-    """The fresh messages that have no outcome yet; `messages` are all of the batch."""
-    state.raw = messages
-    with materialize(without_outcome(fresh, state), state.lake, "unread") as found:
-        yield found
 
 
 def _counts_since(spark: SparkSession, lake: Lakehouse, batch: int) -> list[Row]:
@@ -352,49 +346,3 @@ def _without_stopped(messages: DataFrame, stopped: Sequence[str]) -> DataFrame:
     A stop in this very batch is found again when the batch is repeated.
     """
     return messages.where(~F.col("source").isin(*stopped)) if stopped else messages
-
-
-_GONE = (
-    "FAILED_READ_FILE",
-    "FileNotFoundException",
-    "DELTA_FILE_NOT_FOUND",
-    "DELTA_LOG_FILE_NOT_FOUND",
-    "DELTA_VERSIONS_NOT_CONTIGUOUS",
-)
-
-
-_OTHER_TABLE = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
-
-
-def _is_of_gone_files(error: Exception) -> bool:
-    return not isinstance(error, MainstemError) and any(sign in str(error) for sign in _GONE)
-
-
-def _gone_file(text: str) -> str:
-    """The file that an error names: not `o12.parquet` in "while calling o12.parquet", which is no file."""
-    found = re.search(r"(?<!\S)(?<!calling )\S+\.(?:parquet|json)\b", text)
-    return found[0] if found else "which, the table's log tells"
-
-
-def _stream_failed(spark: SparkSession, error: Exception, lake: Lakehouse, checkpoint: str) -> MainstemError:
-    if _OTHER_TABLE in str(error):
-        return bronze_replaced(spark, lake)
-    expired = log_expired(error, MESSAGES_TABLE, checkpoint, "messages that have an outcome")
-    if expired is not None:
-        return expired
-    if _is_of_gone_files(error):
-        return MainstemError(
-            "BRONZE_INCOMPLETE",
-            found=f"files of {MESSAGES_TABLE} that silver has not read are gone: {_gone_file(str(error))}",
-            where=f"the stream over {MESSAGES_TABLE}, checkpoint {checkpoint}",
-            action="restore the files, or the table at an earlier version; nothing was passed over."
-            f" If they are lost: set aside {MESSAGES_TABLE} and the checkpoints of bronze,"
-            " and land the messages again",
-        )
-    return MainstemError(
-        "SILVER_FAILED",
-        found=cause_of(error),
-        where=f"the stream over {MESSAGES_TABLE}, checkpoint {checkpoint}",
-        action="run again; if files of the checkpoint are damaged, delete it and create the empty file"
-        f" {checkpoint}.reset",
-    )

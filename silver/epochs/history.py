@@ -178,9 +178,10 @@ class StoppedSource:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The rows of `ops/epochs`."""
+    """The rows of `ops/epochs`; `recorded_at` is the time of the newest, in microseconds, None if unknown."""
 
     rows: tuple[EpochRow, ...] = ()
+    recorded_at: int | None = field(default=None, compare=False)
 
     @property
     def has_gaps(self) -> bool:
@@ -279,8 +280,11 @@ def read_history(spark: SparkSession, lake: Lakehouse) -> History:
 
 def history_of(tables: TableReader) -> History:
     """The rows of `ops/epochs`, read with any reader."""
+    rows = tables.rows(_ROWS)
+    times = [_plain(row["recorded_at"]) for row in rows]
     return History(
-        tuple(EpochRow(*(_plain(row[name]) for name in EpochRow.__slots__)) for row in tables.rows(_ROWS))
+        tuple(EpochRow(*(_plain(row[name]) for name in EpochRow.__slots__)) for row in rows),
+        None if None in times else max(times, default=None),
     )
 
 

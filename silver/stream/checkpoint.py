@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,13 +48,15 @@ class Checkpoint:
     """The stream's checkpoint. Its batches count from 0, those of silver from `first_batch`.
 
     `is_reset` says that silver had changes when the checkpoint began: messages with an outcome are left out.
-    `is_new` says that its stream has not started a batch.
+    `is_new` says that its stream has not started a batch. `began` is when it began, in microseconds; None
+    where a release has begun it that did not note that.
     """
 
     path: str
     first_batch: int
     is_reset: bool
     is_new: bool = False
+    began: int | None = None
 
 
 def open_checkpoint(spark: SparkSession, lake: Lakehouse, noted: Collection[str] = ()) -> Checkpoint:
@@ -73,7 +76,7 @@ def open_checkpoint(spark: SparkSession, lake: Lakehouse, noted: Collection[str]
         if not has_changes and (CHANGES_TABLE in noted or _has_finished(spark, path)):
             raise _gone(lake, path)
         end_reset(spark, lake)
-        return Checkpoint(path, note["first_batch"], note["is_reset"])
+        return Checkpoint(path, note["first_batch"], note["is_reset"], began=note.get("began"))
     if has_changes and not is_there(spark, f"{path}.reset"):
         raise _lost(path)
     first = _next_batch(spark, lake)
@@ -85,14 +88,16 @@ def open_checkpoint(spark: SparkSession, lake: Lakehouse, noted: Collection[str]
     if not has_changes:
         _forget_derived(spark, lake)
     begun_at = lake.version(spark, MESSAGES_TABLE)
+    began = time.time_ns() // 1_000
     note = {
         "first_batch": first,
+        "began": began,
         "is_reset": has_changes,
         "counted_from": counted,
         "begun_at": -1 if begun_at is None else begun_at,
     }
     write_note(spark, f"{path}.generation", json.dumps(note))
-    return Checkpoint(path, first, has_changes, is_new=True)
+    return Checkpoint(path, first, has_changes, is_new=True, began=began)
 
 
 def end_reset(spark: SparkSession, lake: Lakehouse) -> None:

@@ -17,8 +17,9 @@ from silver.batches.process import process_batch
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
-from silver.job import _gone_file, run_silver
+from silver.job import run_silver
 from silver.layer import LAYER
+from silver.stream.failures import _gone_file
 
 
 def test_a_run_that_finds_nothing_landed_does_not_stand_in_the_way_of_the_next(

@@ -1,0 +1,46 @@
+"""Until when the stream compares messages with the outcomes that there are."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+import pytest
+from pyspark.sql import SparkSession
+
+from silver.epochs.history import EpochRow, History
+from silver.stream.checkpoint import Checkpoint
+from silver.stream.gaps import decoded_outside, landed_since
+
+DAY = 86_400_000_000
+STOPPED = (EpochRow("feed", 1, "stopped"), EpochRow("feed", 2, "begun"))
+
+
+def checkpoint(began: int | None, *, is_reset: bool) -> Checkpoint:
+    return Checkpoint("/lake/_mainstem/silver", 0, is_reset, began=began)
+
+
+@pytest.mark.parametrize(
+    ("begun", "history", "expected"),
+    [
+        (checkpoint(5, is_reset=False), History(), None),
+        (checkpoint(5, is_reset=True), History(), 5 + DAY),
+        (checkpoint(None, is_reset=True), History(), math.inf),
+        (checkpoint(None, is_reset=False), History(STOPPED[1:], 7), None),
+        (checkpoint(None, is_reset=False), History(STOPPED, 7), 7 + DAY),
+        (checkpoint(5, is_reset=True), History(STOPPED, 7), 7 + DAY),
+        (checkpoint(9, is_reset=True), History(STOPPED, 7), 9 + DAY),
+        (checkpoint(9, is_reset=True), History(STOPPED), math.inf),
+    ],
+)
+def test_the_last_event_counts_and_one_without_a_time_for_ever(
+    begun: Checkpoint, history: History, expected: float | None
+) -> None:
+    assert decoded_outside(begun, history) == expected
+
+
+def test_a_message_that_does_not_tell_when_it_landed_may_be_as_old_as_any(spark: SparkSession) -> None:
+    at = datetime(1970, 1, 2)
+    rows = spark.createDataFrame([(at,), (datetime(1970, 1, 3),)], "ingested_at timestamp")
+    assert landed_since(rows) == DAY
+    assert landed_since(rows.unionByName(spark.createDataFrame([(None,)], "ingested_at timestamp"))) == 0
