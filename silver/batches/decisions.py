@@ -70,8 +70,10 @@ def decide_outcomes(
     decided = _pair_and_deduplicate(staged, state, arrived, contents, again)
     spark, lake = staged.sparkSession, state.lake
     if is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
-        rows = outcomes.exclude_forgotten(decided.rows, lake.rows(spark, CHANGES_TABLE, CHANGES))
-        decided = Decided(rows, decided.stops)
+        emptied = outcomes.forgotten_ids(lake.rows(spark, CHANGES_TABLE, CHANGES))
+        whole = decided.rows.where("kind = 'row'").select("change_id")
+        if not whole.join(emptied, "change_id", "left_semi").isEmpty():
+            decided = Decided(outcomes.exclude_forgotten(decided.rows, emptied), decided.stops)
     rules = quality_rules.change_rules(state.config.quality, OnChange.QUARANTINE)
     return Decided(quality_rules.quarantine_broken(decided.rows, rules), decided.stops) if rules else decided
 

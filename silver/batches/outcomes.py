@@ -117,14 +117,14 @@ def drop_already_decoded(rows: DataFrame, outcomes: DataFrame, messages: DataFra
     return rows.join(decoded, [*at, "ordinal"], "left_anti").select(*(F.col(f"`{n}`") for n in rows.columns))
 
 
-def exclude_forgotten(rows: DataFrame, changes: DataFrame) -> DataFrame:
-    """Exclude new deliveries of changes that `forget` has emptied; `changes` are all of `silver/changes`."""
-    emptied = (
-        changes.where(F.col("reason") == FORGOTTEN)
-        .select("change_id")
-        .distinct()
-        .withColumn("_is_emptied", F.lit(True))
-    )
+def forgotten_ids(changes: DataFrame) -> DataFrame:
+    """The ids of the changes that `forget` has emptied; `changes` are all of `silver/changes`."""
+    return changes.where((F.col("kind") == "excluded") & (F.col("reason") == FORGOTTEN)).select("change_id")
+
+
+def exclude_forgotten(rows: DataFrame, emptied: DataFrame) -> DataFrame:
+    """Exclude new deliveries of changes that `forget` has emptied, from `forgotten_ids`."""
+    emptied = emptied.distinct().withColumn("_is_emptied", F.lit(True))
     joined = rows.join(emptied, "change_id", "left")
     is_again = F.coalesce(F.col("_is_emptied"), F.lit(False)) & (F.col("kind") == "row")
     changed = {

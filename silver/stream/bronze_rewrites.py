@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from framework.contracts.erasure import ERASED, FORGOTTEN
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
-from framework.lakehouse.small_files import is_there, read_note
+from framework.lakehouse.small_files import is_there, read_note, write_note
 
 _HARMLESS = frozenset(
     {
@@ -34,6 +35,10 @@ _HARMLESS = frozenset(
 )
 """Delta operations that leave all messages unchanged; any other operation is refused."""
 
+_NOTE = "silver.passed"
+"""Beside the checkpoints: how far the commits of bronze were looked at. A checkpoint has its own note."""
+_MEANWHILE = 100
+"""So many commits may come while the log is read."""
 _REFUSALS = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 """What Delta's stream says of a commit that changed or deleted rows."""
 
@@ -49,23 +54,47 @@ def past_erasures(spark: SparkSession, lake: Lakehouse, messages: str) -> dict[s
     """
     if not is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
         return {}
-    begun_at = json.loads(read_note(spark, f"{lake.checkpoints}/silver.generation") or "{}").get(
-        "begun_at", -1
-    )
-    history = lake.history(spark, messages, ALL_COMMITS).where(f"version > {int(begun_at)}")
-    commits = (
-        history.select("version", "operation", "operationParameters", "userMetadata")
-        .orderBy("version")
-        .collect()
-    )
-    is_announced = False
-    for version, operation, found, note in commits:
+    generation = read_note(spark, f"{lake.checkpoints}/silver.generation") or "{}"
+    seen = _seen(spark, lake, generation, lake.version(spark, messages) or 0)
+    last = seen
+    for version, operation, found, note in _commits_since(spark, lake, messages, seen.version):
         parameters = dict(found or {})
-        is_erasure = is_announced and operation == "MERGE"
+        is_erasure = last.is_announced and operation == "MERGE"
         if not is_erasure and is_rewrite(operation, parameters, note):
             raise rewritten(lake, messages, version)
-        is_announced = announces_erasure(operation, parameters)
+        last = _Seen(version, announces_erasure(operation, parameters))
+    if last != seen:
+        text = json.dumps({"of": generation, "version": last.version, "is_announced": last.is_announced})
+        write_note(spark, f"{lake.checkpoints}/{_NOTE}", text)
     return {"skipChangeCommits": "true"}
+
+
+class _Seen(NamedTuple):
+    """The last commit that was looked at, and whether it announces an erasure."""
+
+    version: int
+    is_announced: bool = False
+
+
+def _seen(spark: SparkSession, lake: Lakehouse, generation: str, newest: int) -> _Seen:
+    """How far earlier runs with this checkpoint have looked, or else where the checkpoint begins."""
+    noted = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
+    if noted and noted["of"] == generation and noted["version"] <= newest:
+        return _Seen(noted["version"], noted["is_announced"])
+    return _Seen(int(json.loads(generation).get("begun_at", -1)))
+
+
+def _commits_since(spark: SparkSession, lake: Lakehouse, messages: str, seen: int) -> list[Row]:
+    """The commits of the table after a version; without a job where there is none."""
+    newest = lake.version(spark, messages)
+    if newest is None or newest <= seen:
+        return []
+    for limit in (newest - seen + _MEANWHILE, ALL_COMMITS):
+        rows = lake.history(spark, messages, limit).where(f"version > {seen}")
+        found = rows.select("version", "operation", "operationParameters", "userMetadata").collect()
+        if len(found) < limit:
+            break
+    return sorted(found, key=lambda row: int(row[0]))
 
 
 def announces_erasure(operation: str, parameters: Mapping[str, str]) -> bool:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from framework.cli import main
+from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.pipeline.layer import Run, installed_layers
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_repair import command
+from tests.jobs import jobs
 
 SECRET = "Ada Lovelace"
+MOST_JOBS = 5
+"""Jobs of silver in a small batch once a row was forgotten: the log of bronze, and the forgotten changes."""
 
 
 @pytest.mark.slow
@@ -84,3 +89,43 @@ def holding(shop: Shop, text: str) -> list[str]:
         if any(text in line for line in shown):
             found.append(str(log.parent))
     return found
+
+
+@pytest.mark.slow
+def test_later_batches_cost_little_more_and_a_forgotten_row_that_comes_again_stays_forgotten(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Shop(spark, tmp_path)
+    first = [message("INSERT", number, after=item(number, "pen", 1.5)) for number in (1, 2)]
+    shop.land(first)
+    shop.run()
+    assert command(shop, capsys, "forget", "shop.item", "id=2")[0] == 0
+    shop.land([message("INSERT", 3, after=item(3, "pen", 1.5))])
+    shop.run()
+    asked: list[int] = []
+    history = Lakehouse.history
+
+    def told(lake: Lakehouse, session: SparkSession, name: str, limit: int = 1_000) -> DataFrame:
+        asked.append(limit)
+        return history(lake, session, name, limit)
+
+    monkeypatch.setattr(Lakehouse, "history", told)
+    bronze, silver = list(installed_layers())[:2]
+    for number in (4, 5):
+        shop.land([message("INSERT", number, after=item(number, "pen", 1.5))])
+        work = Run(spark, shop.lake, shop.config, f"run-{number}")
+        assert not bronze.run(work).errors
+        before = jobs(spark)
+        assert not silver.run(work).errors
+        counted = jobs(spark) - before
+    assert max(asked) < 1_000  # of the commits of bronze only the new ones
+    assert counted <= MOST_JOBS
+    shop.land(first[1:])
+    shop.run()
+    assert sorted(shop.rows("shop/item")) == [1, 3, 4, 5]
+    assert shop.status()["excluded"] == 2
+    table = sql_name(shop.lake.location("bronze/messages"))
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+    spark.sql(f"DELETE FROM {table} WHERE line = 1")
+    assert main(["run", "-c", str(shop.folder / "mainstem.yml")]) == 1
+    assert "BRONZE_REWRITTEN" in capsys.readouterr().err
