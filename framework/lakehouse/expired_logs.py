@@ -29,7 +29,7 @@ def log_expired(error: Exception, table: str, checkpoint: str, left_out: str) ->
     if isinstance(error, MainstemError) or not any(sign in str(error) for sign in _EXPIRED):
         return None
     return MainstemError(
-        CODE,
+        "LOG_EXPIRED",
         found=f"the log of {table} has lost commits before they were read, because it keeps them for a"
         " limited time",
         where=f"the stream over {table}, checkpoint {checkpoint}",

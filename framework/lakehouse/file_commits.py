@@ -105,7 +105,8 @@ def commit_files(
     if once is not None and _newest_version(attempt, once.app_id) >= once.version:
         return True
     actions = [] if once is None else [_once(once)]
-    _commit(spark, attempt, [*actions, *_moved(files, attempt, location, schema)], "Append", commit.note)
+    jvm: Any = spark._jvm
+    _commit(jvm, attempt, [*actions, *_moved(files, attempt, location, schema)], "Append", commit.note)
     return True
 
 
@@ -130,7 +131,8 @@ def replace_files(spark: SparkSession, location: str, schema: StructType, file: 
     attempt.readWholeTable()  # a commit of another process between the two would be lost
     removed = [_remove(each, location) for each in former.files]
     added = _moved([] if file is None else [file], attempt, location, schema)
-    _commit(spark, attempt, [*removed, *added], "Overwrite", None)
+    jvm: Any = spark._jvm
+    _commit(jvm, attempt, [*removed, *added], "Overwrite", None)
     return True
 
 
@@ -146,10 +148,7 @@ def _moved(files: Iterable[str], attempt: Any, location: str, schema: StructType
     return actions
 
 
-def _commit(
-    spark: SparkSession, attempt: Any, actions: Iterable[dict[str, Any]], mode: str, note: str | None
-) -> None:
-    jvm: Any = spark._jvm
+def _commit(jvm: Any, attempt: Any, actions: Iterable[dict[str, Any]], mode: str, note: str | None) -> None:
     parsed = [jvm.org.apache.spark.sql.delta.actions.Action.fromJson(json.dumps(each)) for each in actions]
     as_seq = jvm.org.apache.spark.api.python.PythonUtils.toSeq
     attempt.commit(as_seq(parsed).toSeq(), _operation(jvm, attempt, mode, note))
