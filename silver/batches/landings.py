@@ -159,11 +159,8 @@ def identify(
         .select(*(F.col(f"`{n}`") for n in MESSAGES.names))
         .join(ranges, list(_PARTITION))
     )
-    bronze = (
-        bronze.where(F.col("offset").between(F.col("low"), F.col("high")))
-        .drop("low", "high")
-        .withColumn("landing", landing_order())
-    )
+    above = bronze.where(F.col("offset") >= F.col("low")).withColumn("landing", landing_order())
+    bronze = above.where(F.col("offset") <= F.col("high")).drop("low", "high")
     several = bronze.groupBy(*MESSAGE_AT).agg(F.count("*").alias("n")).where("n > 1")
     here = mine.select(*MESSAGE_AT, landing_order().alias("landing"))
     others = (
@@ -172,9 +169,8 @@ def identify(
         .drop("landing")
     )
     others = with_epochs(others, history, configured).withColumn("is_mine", F.lit(False))
-    weighed = _with_restarts(_compare_landings(mine.unionByName(others)).where("is_mine")).select(
-        *plain.columns
-    )
+    compared = _compare_landings(mine.unionByName(others)).where("is_mine")
+    weighed = _with_restarts(compared, _reached(above, here)).select(*plain.columns)
     return plain.join(ranges, list(_PARTITION), "left_anti").select(*plain.columns).unionByName(weighed)
 
 
@@ -218,12 +214,21 @@ def _compare_landings(messages: DataFrame) -> DataFrame:
     return rows.withColumn("relanding", F.when(F.col("nth") > 1, again))
 
 
-def _with_restarts(messages: DataFrame) -> DataFrame:
+def _reached(bronze: DataFrame, here: DataFrame) -> DataFrame:
+    """How far the messages of bronze but those here have come in their partitions: `reached`, `newest`."""
+    others = bronze.join(here, [*MESSAGE_AT, "landing"], "left_anti")
+    return others.groupBy(*_PARTITION).agg(
+        F.max("offset").alias("reached"), F.max("timestamp").alias("newest")
+    )
+
+
+def _with_restarts(messages: DataFrame, reached: DataFrame) -> DataFrame:
     """Add `restart`: it rises where offsets fall and a message that follows has reused coordinates.
 
     In whatever order they land, messages of the partition that are not older than the first of these belong
     to the restart too. Older ones are a late dump of the topic before, unless their dump has newer messages
-    than those before them. If offsets fall and none is reused, dumps have only landed in another order.
+    than those before them, or they are newer than all of that topic at an offset that it had reached. If
+    offsets fall and none is reused, dumps have only landed in another order.
     """
     order, in_epoch = F.struct(landing_order(), F.col("offset")), (*_PARTITION, "epoch")
     in_partition = Window.partitionBy(*in_epoch).orderBy(order)
@@ -240,8 +245,16 @@ def _with_restarts(messages: DataFrame) -> DataFrame:
     is_first = (F.col("restart") == 1) & F.col("is_anew") & F.col("relanding").isNull()
     since = F.min(F.when(is_first, F.col("timestamp"))).over(Window.partitionBy(*in_epoch))
     is_own = F.col("relanding").isNull()
+    rows = rows.join(F.broadcast(reached), list(_PARTITION), "left")
+    is_former, of_epoch = F.col("restart") == 0, Window.partitionBy(*in_epoch)
+    newest, highest = (
+        F.greatest(F.col(known), F.max(F.when(is_former, F.col(name))).over(of_epoch))
+        for known, name in (("newest", "timestamp"), ("reached", "offset"))
+    )
+    is_later = F.coalesce((F.col("timestamp") > newest) & (F.col("offset") <= highest), F.lit(False))
+    is_late = ~F.col("is_reused") & ~is_new & ~is_later & (F.col("timestamp") < since)
     restart = (
-        F.when(is_own & ~F.col("is_reused") & ~is_new & (F.col("timestamp") < since), F.lit(0))
+        F.when(is_own & is_late, F.lit(0))
         .when(is_own & (F.col("timestamp") >= since), F.greatest("restart", F.lit(1)))
         .otherwise(F.col("restart"))
     )

@@ -284,6 +284,29 @@ def test_a_message_of_a_new_topic_may_be_older_than_those_that_landed_first(
 
 
 @pytest.mark.slow
+def test_a_message_of_a_new_topic_that_is_older_than_its_first_waits_for_the_epoch_with_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Offset 7 has not landed before, and comes behind one that lands twice: time and offset tell it."""
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    topics.land("feed", [mysql(offset, item(offset)) for offset in range(10) if offset != 7])
+    assert topics.command("run")[0] == 0
+    new = [mysql(offset, item(20 + offset), hours=2) for offset in (2, 5, 6, 6)]
+    topics.land("feed", [*new, mysql(7, item(27), hours=1.999)])
+    code, stopped = topics.command("run")
+    assert code == 1
+    assert "SOURCE_RESET" in json.dumps(stopped)
+    topics.set_epoch(2)
+    assert topics.command("run")[0] == 0
+    epochs = {row["after"] and dict(row["after"])["id"]: row["epoch"] for row in topics.silver("changes")}
+    assert {id: epoch for id, epoch in epochs.items() if id and int(id) > 9} == dict.fromkeys(
+        ("22", "25", "26", "27"), 2
+    )
+    topics.status()
+    assert sorted(row["id"] for row in topics.rows("shop/item")) == [*range(7), 8, 9, 22, 25, 26, 27]
+
+
+@pytest.mark.slow
 def test_an_epoch_begins_also_behind_an_offset_that_has_none_behind_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
