@@ -31,7 +31,7 @@ help:
 	@echo "make setup    the environment from the lock"
 	@echo "make demo     the sample feeds through bronze, silver and gold into ./$(DEMO)"
 	@echo "make check    lint, and the tests that need no Spark: two minutes"
-	@echo "make test     the tests, in WORKERS=$(WORKERS) processes at once, but for those of test-slow and test-long: about ten minutes"
+	@echo "make test     the tests, in WORKERS=$(WORKERS) processes at once, but for those of test-slow and test-long: ten to fifteen minutes on two cores"
 	@echo "make test-slow the tests that take more than some five seconds each: half an hour"
 	@echo "make test-all both of them, as CI runs them"
 	@echo "make test-long the tests that take minutes each"

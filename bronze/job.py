@@ -21,7 +21,6 @@ from bronze.sources import KINDS
 from framework.config.model import Config
 from framework.config.sources import Source
 from framework.errors import MainstemError, cause_of
-from framework.lakehouse.expired_logs import CODE as EXPIRED
 from framework.lakehouse.expired_logs import begin_again
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.task_files import counted
@@ -129,13 +128,7 @@ def _land_source(
                     progress.expect("files", discovery.files)
                     progress.expect("bytes", discovery.size)
                     progress.watch("bytes", lambda: (counted(staging(feed)), 0))
-                try:
-                    topics = land(spark, feed, kind, landed_sources, progress)
-                except Exception as error:
-                    read_again = _begin_again(error, feed)
-                    if read_again is None:
-                        raise
-                    topics = land(spark, feed, kind, lambda: frozenset({feed.name}), progress)
+                topics, read_again = _land(spark, feed, kind, landed_sources, progress)
                 facts |= {"topics": ", ".join(topics)} if topics else {}
             if discovery.state != state:
                 save_state(spark, feed, discovery.state)
@@ -153,15 +146,25 @@ def _land_source(
     return _SourceRun(landed, discovery.is_idle)
 
 
-def _begin_again(error: Exception, feed: Feed) -> str | None:
-    """Let a source of files read all of its log again, where commits are gone from it; returns the reason.
+def _land(
+    spark: SparkSession,
+    feed: Feed,
+    kind: SourceKind,
+    landed_sources: SourcesWithMessages,
+    progress: Progress,
+) -> tuple[tuple[str, ...], str | None]:
+    """The topics that were read, and why all files were looked up again; None where they were not.
 
-    None for other errors. The rows of another job's table may have changed since they landed: there people
-    decide.
+    They are where commits are gone from their log. The rows of another job's table may have changed since
+    they landed: there people decide.
     """
-    expired = source_error(error, feed)
-    is_possible = expired.condition == EXPIRED and feed.source.files is not None
-    return expired.found if is_possible and begin_again(feed.checkpoint) else None
+    try:
+        return land(spark, feed, kind, landed_sources, progress), None
+    except Exception as error:  # Spark and Delta raise many kinds; `source_error` tells them apart
+        expired = source_error(error, feed)
+        if feed.source.files is None or not begin_again(expired, feed.checkpoint):
+            raise
+    return land(spark, feed, kind, lambda: frozenset({feed.name}), progress), expired.found
 
 
 def _located(spark: SparkSession, error: MainstemError, feed: Feed) -> MainstemError:

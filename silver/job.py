@@ -22,7 +22,6 @@ from framework.contracts.table_names import (
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
 from framework.errors import MainstemError, as_raised, located
-from framework.lakehouse.expired_logs import CODE as EXPIRED
 from framework.lakehouse.expired_logs import begin_again
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
@@ -106,7 +105,7 @@ def run_silver(
     try:
         return _run(spark, lake, config, progress)
     except MainstemError as error:
-        if error.condition != EXPIRED or not begin_again(f"{lake.checkpoints}/silver"):
+        if not begin_again(error, f"{lake.checkpoints}/silver"):
             raise
         result = _run(spark, lake, config, progress)
         return replace(result, restored=(f"all messages were read again: {error.found}", *result.restored))

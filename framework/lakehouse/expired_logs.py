@@ -13,7 +13,6 @@ from pathlib import Path
 from framework.errors import MainstemError
 from framework.lakehouse.small_files import is_local
 
-CODE = "LOG_EXPIRED"
 _EXPIRED = ("DELTA_LOG_FILE_NOT_FOUND_FOR_STREAMING_SOURCE", "DELTA_MISSING_FILES_UNEXPECTED_VERSION")
 
 
@@ -38,12 +37,12 @@ def log_expired(error: Exception, table: str, checkpoint: str, left_out: str) ->
     )
 
 
-def begin_again(checkpoint: str) -> bool:
-    """Do what the error advises; returns whether that is possible: Python must reach the checkpoint.
+def begin_again(error: MainstemError, checkpoint: str) -> bool:
+    """Do what this error advises; False for other errors, and where Python does not reach the checkpoint.
 
     Whatever a process that dies leaves, the next one comes here again, or begins anew.
     """
-    if not is_local(checkpoint):
+    if error.condition != "LOG_EXPIRED" or not is_local(checkpoint):
         return False
     aside = f"{checkpoint}.expired"
     shutil.rmtree(aside, ignore_errors=True)

@@ -166,7 +166,7 @@ class Committed:
     Attributes:
         counts: Its counts; empty where they are not known.
         refused_files: Files with its quarantined messages, where all of them are there.
-        outcomes: Its rows in `silver/changes`, where this process holds them.
+        outcomes: Its outcomes (STAGED), where this process holds them.
     """
 
     counts: Sequence[Row] = ()

@@ -25,7 +25,15 @@ from silver.batches.outcomes import UNPAIRED, staged_columns
 from silver.changes.batch_summary import IDENTIFIED
 from silver.changes.grouping import decide_group
 from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, pair
-from silver.changes.staged_rows import STAGED, Row, as_duplicate, plain_rows, staged_batches, staged_table
+from silver.changes.staged_rows import (
+    STAGED,
+    Row,
+    as_duplicate,
+    column_values,
+    plain_rows,
+    staged_batches,
+    staged_table,
+)
 
 MOST_ROWS, MOST_BYTES = 20_000, 16 * 1024 * 1024
 """Up to so many rows, and bytes in them, are few."""
@@ -53,7 +61,7 @@ def mark_duplicates(whole: pa.Table, history: DataFrame | None) -> pa.Table | No
     """
     named = ("change_id", "kind", "restart", *_ORDER)
     places: dict[str, list[tuple[Any, ...]]] = {}
-    for at, (change_id, kind, restart, *order) in enumerate(_values(whole, *named)):
+    for at, (change_id, kind, restart, *order) in enumerate(column_values(whole, *named)):
         if kind in IDENTIFIED:
             first_nulls = tuple((value is not None, value) for value in order)
             places.setdefault(change_id, []).append((restart or 0, first_nulls, at))
@@ -126,7 +134,7 @@ def pair_halves(
         pc.equal(rows.column("kind"), pa.scalar("row")), pc.equal(rows.column("op"), pa.scalar("update"))
     )
     updates = rows.filter(pc.and_(pc.is_null(rows.column("half")), is_update))
-    touched = {*_values(halves, *_PLACE), *_values(updates, *_PLACE)}
+    touched = {*column_values(halves, *_PLACE), *column_values(updates, *_PLACE)}
     met = [
         row
         for row in _plain(waiting)
@@ -134,7 +142,7 @@ def pair_halves(
     ]
     members = [*_with_origin(plain_rows(halves), NEW), *_with_origin(met, PENDING)]
     places = {_place(row) for row in members}
-    here = [at for at, place in enumerate(_values(updates, *_PLACE)) if place in places]
+    here = [at for at, place in enumerate(column_values(updates, *_PLACE)) if place in places]
     members += _with_origin(_rows_at(updates, here), KNOWN)
     ids = [*_ids(halves), *_ids(updates), *_ids(waiting)]
     if history is not None:
@@ -181,7 +189,7 @@ def _sources_with_shared_positions(updates: Iterable[tuple[_Place, str | None, s
 
 
 def _ids(rows: pa.Table) -> Iterator[tuple[_Place, str | None, str]]:
-    for *place, half, change_id in _values(rows, *_PLACE, "half", "change_id"):
+    for *place, half, change_id in column_values(rows, *_PLACE, "half", "change_id"):
         yield tuple(place), half, change_id
 
 
@@ -205,8 +213,3 @@ def _plain(rows: pa.Table) -> list[Row]:
 
 def _rows_at(rows: pa.Table, places: Collection[int]) -> list[Row]:
     return plain_rows(rows.take(pa.array(places, pa.int64())))
-
-
-def _values(rows: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    """The values of these columns, row by row."""
-    return zip(*(rows.column(name).to_pylist() for name in names), strict=True)

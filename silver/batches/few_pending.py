@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.log_rows import file_of
 from silver.batches.few_outcomes import waiting_halves
 from silver.changes.pairing import OWN_TIME
-from silver.changes.staged_rows import DuplicateReason, plain_rows
+from silver.changes.staged_rows import DuplicateReason, column_values, plain_rows
 from silver.epochs.event_clock import newest_believable
 
 _COLUMNS = to_arrow_schema(CHANGES)
@@ -80,7 +80,7 @@ def after_batch(
 def _settled(outcomes: pa.Table) -> Iterator[_Message]:
     """The messages whose halves do not wait any more: of settled outcomes, and those paired with them."""
     names = ("kind", "reason", "paired_with", *MESSAGE_ID)
-    for kind, reason, partner, *message in _values(outcomes, names):
+    for kind, reason, partner, *message in column_values(outcomes, *names):
         if kind in _SETTLED or (kind == "duplicate" and reason == DuplicateReason.UPDATE_COMPLETE):
             yield tuple(message)
             if partner is not None:
@@ -105,9 +105,4 @@ def _since(halves: pa.Table, landed_at: datetime | None, times: Mapping[str, dat
 
 def _messages(rows: pa.Table) -> Iterator[_Message]:
     """The messages (MESSAGE_ID) of rows."""
-    return _values(rows, MESSAGE_ID)
-
-
-def _values(rows: pa.Table, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    """The values of these columns, row by row."""
-    return zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+    return column_values(rows, *MESSAGE_ID)

@@ -162,8 +162,7 @@ def _files_of(
     """
     if decided.few is not None and contents.few is not None and is_shared(decided.rows.sparkSession, place):
         few = file_few(place, contents.few, decided.few, arrived, batch)
-        rows = rows_of_batch(decided.few, batch)
-        return few.files, Committed(few.counts_in(batch), few.refused_files, rows)
+        return few.files, Committed(few.counts_in(batch), few.refused_files, decided.few)
     if not decided.are_as_decoded or not contents.files or arrived.messages < SMALL_ROWS:
         return (), NOTHING_KNOWN
     if decided.of_halves is None:
@@ -214,7 +213,7 @@ def derive(
     crash_point("silver.after_quarantine")
     if _has_waiting(counts, state.config) or state.has_pending(spark):
         times = newest_times(state.source_progress(spark), counts)
-        few = known.outcomes
+        few = None if known.outcomes is None else rows_of_batch(known.outcomes, batch)
         if few is None or not replace_pending(spark, lake, few, landed_at, times):
             pending.merge_pending(lake, committed, landed_at, times)
         state.has_waiting = None

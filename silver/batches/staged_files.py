@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.task_files import RowGroups, TaskCounter, TaskFile
-from silver.changes.staged_rows import STAGED
+from silver.changes.staged_rows import STAGED, column_values
 
 _OWN = {
     "position": T.StringType(),
@@ -174,9 +174,9 @@ def _refused(batch: pa.RecordBatch, messages: pa.RecordBatch, number: int) -> pa
         return pa.RecordBatch.from_pylist([], REFUSED)
     first = messages.filter(pc.is_null(messages.column("relanding")))
     found: dict[tuple[Any, ...], list[int]] = {}
-    for at, place in enumerate(_places(first)):
+    for at, place in enumerate(column_values(first, *_MESSAGE)):
         found.setdefault(place, []).append(at)
-    origins = [found.get(place, []) for place in _places(rows)]
+    origins = [found.get(place, []) for place in column_values(rows, *_MESSAGE)]
     rows = rows.filter(pa.array([len(places) == 1 for places in origins]))
     taken = pa.array([places[0] for places in origins if len(places) == 1], pa.int64())
     of_message = first.select(["key", "value", "ingested_at"]).take(taken)
@@ -194,11 +194,6 @@ def _refused(batch: pa.RecordBatch, messages: pa.RecordBatch, number: int) -> pa
         ],
         schema=REFUSED,
     )
-
-
-def _places(rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """The coordinates of messages."""
-    return zip(*(rows.column(name).to_pylist() for name in _MESSAGE), strict=True)
 
 
 def read_refused(spark: SparkSession, files: Sequence[str]) -> DataFrame:

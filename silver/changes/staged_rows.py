@@ -182,6 +182,11 @@ def plain_rows(table: pa.Table) -> list[Row]:
     return rows
 
 
+def column_values(rows: pa.Table | pa.RecordBatch, *names: str) -> Iterator[tuple[Any, ...]]:
+    """The values of these columns, row by row."""
+    return zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+
+
 def staged_table(rows: Iterable[Row]) -> pa.Table:
     """Rows as an Arrow table with the columns of STAGED."""
     return pa.Table.from_batches([staged_batch(list(rows))], schema=STAGED)

@@ -55,9 +55,9 @@ def past_erasures(spark: SparkSession, lake: Lakehouse, messages: str) -> dict[s
     if not is_there(spark, f"{lake.checkpoints}/silver.forgotten"):
         return {}
     generation = read_note(spark, f"{lake.checkpoints}/silver.generation") or "{}"
-    seen = _seen(spark, lake, generation, lake.version(spark, messages) or 0)
-    last = seen
-    for version, operation, found, note in _commits_since(spark, lake, messages, seen.version):
+    newest = lake.version(spark, messages) or 0
+    last = seen = _seen(spark, lake, generation, newest)
+    for version, operation, found, note in _commits_since(spark, lake, messages, seen.version, newest):
         parameters = dict(found or {})
         is_erasure = last.is_announced and operation == "MERGE"
         if not is_erasure and is_rewrite(operation, parameters, note):
@@ -84,10 +84,9 @@ def _seen(spark: SparkSession, lake: Lakehouse, generation: str, newest: int) ->
     return _Seen(int(json.loads(generation).get("begun_at", -1)))
 
 
-def _commits_since(spark: SparkSession, lake: Lakehouse, messages: str, seen: int) -> list[Row]:
-    """The commits of the table after a version; without a job where there is none."""
-    newest = lake.version(spark, messages)
-    if newest is None or newest <= seen:
+def _commits_since(spark: SparkSession, lake: Lakehouse, messages: str, seen: int, newest: int) -> list[Row]:
+    """The commits of the table after a version; without a job where the newest one is not later."""
+    if newest <= seen:
         return []
     for limit in (newest - seen + _MEANWHILE, ALL_COMMITS):
         rows = lake.history(spark, messages, limit).where(f"version > {seen}")

@@ -22,6 +22,15 @@ from tests.end_to_end.test_repair import command
 from tests.logs import expire_log, expire_logs
 
 
+@pytest.fixture
+def shop(spark: SparkSession, tmp_path: Path) -> Shop:
+    """A pipeline that has read one message."""
+    found = Shop(spark, tmp_path)
+    land(found, 1)
+    found.run()
+    return found
+
+
 def land(shop: Shop, number: int) -> None:
     shop.land([message("INSERT", number, after=item(number, "pen", 1.5))])
 
@@ -39,10 +48,10 @@ def check(shop: Shop, capsys: pytest.CaptureFixture[str], rows: int) -> None:
 
 @pytest.mark.slow
 def test_a_lakehouse_without_its_old_commits_goes_on(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop = Shop(spark, tmp_path)
-    for number in range(1, 5):
+    expire_logs(spark, Path(shop.lake.root))
+    for number in range(2, 5):
         land(shop, number)
         shop.run()
         expire_logs(spark, Path(shop.lake.root))
@@ -59,11 +68,8 @@ def test_a_lakehouse_without_its_old_commits_goes_on(
 
 @pytest.mark.slow
 def test_messages_are_read_again_where_bronze_has_lost_the_commits_that_silver_waits_for(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop = Shop(spark, tmp_path)
-    land(shop, 1)
-    shop.run()
     for waiting in (3, 2):  # Delta has an error of its own where one commit is missing
         for _ in range(waiting):
             land(shop, shop.files + 1)
@@ -79,11 +85,8 @@ def test_messages_are_read_again_where_bronze_has_lost_the_commits_that_silver_w
 
 @pytest.mark.slow
 def test_a_checkpoint_out_of_reach_is_left_to_people(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = Shop(spark, tmp_path)
-    land(shop, 1)
-    shop.run()
     for _ in range(2):
         land(shop, shop.files + 1)
         bronze(shop)
@@ -103,11 +106,8 @@ def test_a_checkpoint_out_of_reach_is_left_to_people(
 
 @pytest.mark.slow
 def test_files_are_looked_up_again_where_their_log_has_lost_the_commits_that_bronze_waits_for(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shop = Shop(spark, tmp_path)
-    land(shop, 1)
-    shop.run()
     feed = Feed("shop", shop.lake, shop.config.sources["feed"], "died")
     for _ in range(3):
         land(shop, shop.files + 1)
