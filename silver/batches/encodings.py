@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import ENCODINGS_TABLE
-from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.spark.local_frame import local_frame
 from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.changes.decode import SourcePlan
@@ -181,11 +181,9 @@ def read_encodings(spark: SparkSession, lake: Lakehouse) -> Encodings:
     return Encodings(tuple(EncodingRow(*row) for row in rows))
 
 
-def append_rows(
-    spark: SparkSession, lake: Lakehouse, rows: Iterable[EncodingRow], transaction: Transaction | None = None
-) -> None:
-    """Append rows to `ops/encodings`; with a transaction, only once."""
+def append_rows(spark: SparkSession, lake: Lakehouse, rows: Iterable[EncodingRow]) -> None:
+    """Append rows to `ops/encodings`. Rows that a repeated batch appends again change nothing."""
     frame = local_frame(spark, [astuple(row) for row in rows], _ROW).withColumn(
         "recorded_at", F.current_timestamp()
     )
-    lake.append(frame.coalesce(1), ENCODINGS_TABLE, transaction)
+    lake.append(frame.coalesce(1), ENCODINGS_TABLE)

@@ -66,8 +66,7 @@ def process_batch(
         *(F.col(f"`{n}`") for n in MESSAGES.names)
     )
     if found.others:
-        rows = [epochs.left_out_row(source, batch) for source in found.others]
-        state.append_epochs(spark, rows, state.transaction("left_out", batch))
+        state.append_epochs(spark, [epochs.left_out_row(source, batch) for source in found.others])
     if not found.messages:  # once the stream has batches, the table must exist
         state.lake.create(spark, CHANGES_TABLE, CHANGES, changes_table.CHANGES_PROPERTIES)
         return 0
@@ -113,7 +112,7 @@ def _commit(
     staged, contents, shown = decode_batch(staging, messages, state, arrived, batch)
     shown += state.late_definitions(spark, batch)
     if shown:
-        encodings.append_rows(spark, lake, shown, state.transaction("encodings", batch))
+        encodings.append_rows(spark, lake, shown)
     ordered = order_by_partition(staged, state, contents)
     decided = decide_outcomes(ordered, state, arrived, contents)
     rows, stops = decided.rows, decided.stops
@@ -123,7 +122,7 @@ def _commit(
         already_stopped = [
             epochs.stopped_row(stop, state.config.sources[stop.source].epoch, batch) for stop in stops
         ]
-        state.append_epochs(spark, already_stopped, state.transaction("epochs", batch))
+        state.append_epochs(spark, already_stopped)
     state.append_schemas(staged, contents.schemas, batch)
     if repeatable_sources(state.config):
         arrival.write_high_offsets(spark, lake, batch, state.high_offsets or {})

@@ -126,12 +126,16 @@ class RunState:
         """The epochs of the sources, by the table and the configuration."""
         return SourceEpochs(self.config, self.epoch_history(spark))
 
-    def append_epochs(
-        self, spark: SparkSession, rows: Iterable[epochs.EpochRow], transaction: Transaction | None = None
-    ) -> None:
-        """Append rows to `ops/epochs`; with a transaction, only once."""
-        self.history = None  # before the write: an error may come after its commit
-        epochs.append_rows(spark, self.lake, rows, transaction)
+    def append_epochs(self, spark: SparkSession, rows: Iterable[epochs.EpochRow]) -> None:
+        """Append those of the rows to `ops/epochs` that it does not hold.
+
+        A batch that is repeated appends nothing, unless its rows differ: the configuration may have changed.
+        """
+        known = set(self.epoch_history(spark).rows)
+        new = [row for row in dict.fromkeys(rows) if row not in known]
+        if new:
+            self.history = None  # before the write: an error may come after its commit
+            epochs.append_rows(spark, self.lake, new)
 
     def new_schemas(self, spark: SparkSession, ids: Collection[str]) -> set[str]:
         """Those of the ids that `silver/schemas` does not hold."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from framework.contracts.table_names import EPOCHS_TABLE
 from framework.errors import ConfigurationError, MainstemError
-from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, TableReader
 from framework.spark.local_frame import local_frame
@@ -293,19 +293,16 @@ def _plain(value: Any) -> Any:
     return micros_of(value) if isinstance(value, datetime) else value
 
 
-def append_rows(
-    spark: SparkSession, lake: Lakehouse, rows: Iterable[EpochRow], transaction: Transaction | None = None
-) -> None:
-    """Append rows to `ops/epochs`; with a transaction, only once."""
+def append_rows(spark: SparkSession, lake: Lakehouse, rows: Iterable[EpochRow]) -> None:
+    """Append rows to `ops/epochs`."""
     from pyspark.sql import functions as F
 
     frame = local_frame(spark, [astuple(row) for row in rows], _ROW).withColumns(
         {t: F.timestamp_micros(t) for t in _TIMES}
     )
     frame = frame.withColumn("recorded_at", F.current_timestamp())
-    lake.append(
-        frame.coalesce(1), EPOCHS_TABLE, transaction, {"mergeSchema": "true"}
-    )  # tables of earlier releases lack the landing and the times
+    # tables of earlier releases lack the landing and the times
+    lake.append(frame.coalesce(1), EPOCHS_TABLE, None, {"mergeSchema": "true"})
 
 
 def stopped_row(stop: StopPoint, epoch: int, batch: int) -> EpochRow:

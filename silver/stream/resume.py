@@ -15,6 +15,7 @@ from framework.errors import MainstemError, brief
 from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.lakehouse.staging import materialize
 from framework.pipeline.fault_injection import crash_point
+from silver.batches import batch_counts
 from silver.batches.arrival import reached_offsets
 from silver.batches.decoding import decode
 from silver.batches.landings import (
@@ -61,9 +62,11 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
         try:
             process_in_portions(without_outcome(state.raw, state), state)
         except Exception as error:
-            if len(sources) == 1:
+            newest = last_batch_id(spark, state)
+            is_derived = newest < 0 or batch_counts.counts_of(spark, state.lake, newest)
+            if len(sources) == 1 or not is_derived:  # the next run repeats what follows from the last batch
                 raise
-            last = max(last_batch_id(spark, state), history.last_batch(name))
+            last = max(newest, history.last_batch(name))
             state.append_epochs(spark, [epochs.failed_row(name, last, brief(error))])
             continue
         finally:

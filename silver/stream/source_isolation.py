@@ -37,7 +37,7 @@ def process_with_isolation(messages: DataFrame, batch: int, state: RunState) -> 
         if not failed:
             raise
         rows = [epochs.failed_row(source, batch, reason) for source, reason in failed.items()]
-        state.append_epochs(messages.sparkSession, rows, state.transaction("failed", batch))
+        state.append_epochs(messages.sparkSession, rows)
         state.high_offsets = None  # the first attempt has changed them
         state.files = None
         try:

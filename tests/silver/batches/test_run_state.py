@@ -22,7 +22,7 @@ def test_the_epochs_are_read_once_and_again_after_the_run_has_appended(
         reads.append(len(table))
         return History(tuple(table))
 
-    def append(_spark: object, _lake: object, rows: list[EpochRow], _transaction: object) -> None:
+    def append(_spark: object, _lake: object, rows: list[EpochRow]) -> None:
         table.extend(rows)
         raise OSError("the commit is there, its answer is lost")
 
@@ -35,3 +35,5 @@ def test_the_epochs_are_read_once_and_again_after_the_run_has_appended(
         state.append_epochs(nothing, [EpochRow("feed", 2, "begun")])
     assert [state.epoch_history(nothing).epochs("feed") for _ in range(3)] == [[2], [2], [2]]
     assert reads == [0, 1]
+    state.append_epochs(nothing, [EpochRow("feed", 2, "begun")])
+    assert len(table) == 1

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.config.model import load_config
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PARTITIONS_TABLE
+from framework.config.model import Config, load_config
+from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE, PARTITIONS_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import place_of
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.spark.session import is_connect
+from silver.batches import batch_counts, process
 from silver.batches import decisions as batches
 from silver.job import run_silver
 from silver.layer import LAYER
@@ -49,10 +50,10 @@ def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
 
     stops = batches._find_stops
 
-    def fails(whole: Any, state: Any, contents: Any, shown: Any) -> Any:
-        if any(summary.source == "sick" for summary in contents.sources):
+    def fails(*given: Any) -> Any:
+        if any(summary.source == "sick" for summary in given[-2].sources):
             raise RecursionError("an expression that is too deep")
-        return stops(whole, state, contents, shown)
+        return stops(*given)
 
     monkeypatch.setattr(batches, "_find_stops", fails)
     for number in (1, 2):
@@ -102,10 +103,10 @@ def test_messages_of_a_batch_that_failed_do_not_move_their_partition(
     lake.append(spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
     stops = batches._find_stops
 
-    def fails(whole: Any, state: Any, contents: Any, shown: Any) -> Any:
-        if any(summary.source in failing for summary in contents.sources):
+    def fails(*given: Any) -> Any:
+        if any(summary.source in failing for summary in given[-2].sources):
             raise RecursionError("an expression that is too deep")
-        return stops(whole, state, contents, shown)
+        return stops(*given)
 
     def partitions() -> list[tuple[str, int]]:
         rows = lake.rows(spark, PARTITIONS_TABLE, "source string, last_offset bigint")
@@ -125,3 +126,89 @@ def test_messages_of_a_batch_that_failed_do_not_move_their_partition(
     found = lake.read(spark, CHANGES_TABLE).select("source", "offset", "sequence").collect()
     by_source = {name: {(r[1], r[2]) for r in found if r[0] == name} for name in ("healthy", "sick")}
     assert by_source["sick"] == by_source["healthy"]
+
+
+class _Feeds:
+    """Sources of DataHub Blob in bronze, of which a configuration names some."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.lake = Lakehouse(self.config("x").root)
+
+    def config(self, *names: str) -> Config:
+        sources = "".join(f"  {name}: {{format: datahub_blob, files: ./{name}}}\n" for name in names)
+        file = self.folder / "mainstem.yml"
+        file.write_text(f"pipeline: p\nlakehouse: ./lakehouse\nsources:\n{sources}")
+        return load_config(file, formats=LAYER.options())
+
+    def land(self, number: int, *names: str) -> None:
+        text = json.dumps(message("INSERT", number, after=item(number, "pen", 1.0))).encode()
+        at = datetime(2024, 3, number, tzinfo=UTC)
+        rows = [(name, "t", 0, number, None, None, text, None, None, None, at) for name in names]
+        self.lake.append(self.spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
+
+    def run(self, *names: str) -> tuple[str, ...]:
+        """Runs silver with these sources; returns the codes of its errors."""
+        errors = run_silver(self.spark, self.lake, self.config(*names)).errors
+        return tuple(error.condition for error in errors)
+
+    def outcomes(self, table: str = CHANGES_TABLE) -> dict[str, int]:
+        counted = self.lake.read(self.spark, table).where("kind = 'row'").groupBy("source")
+        total = counted.sum("rows") if table == BATCHES_TABLE else counted.count()
+        return {row[0]: row[1] for row in total.collect()}
+
+
+@pytest.mark.slow
+def test_a_batch_that_is_repeated_with_other_sources_tells_which_it_left_out(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first try left out x; the second one, after a crash, leaves out y."""
+    if is_connect(spark):
+        pytest.skip("the batches run in another process")
+    feeds = _Feeds(spark, tmp_path)
+    feeds.land(1, "x", "y", "z")
+    assert feeds.run("x", "y", "z") == ()
+    feeds.land(2, "x", "y", "z")
+
+    def dies(place: str) -> None:
+        if place == "silver.before_staging":
+            raise RuntimeError("the run dies here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(process, "crash_point", dies)
+        with pytest.raises(Exception, match="dies here"):
+            feeds.run("y", "z")
+    assert feeds.run("x", "z") == ()
+    assert feeds.outcomes() == {"x": 2, "y": 1, "z": 2}
+    assert feeds.run("x", "y", "z") == ()
+    assert feeds.outcomes() == {"x": 2, "y": 2, "z": 2}
+
+
+@pytest.mark.slow
+def test_what_follows_from_messages_that_were_taken_up_is_not_passed_over(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The changes are committed and their counts fail, by which gold would find them."""
+    if is_connect(spark):
+        pytest.skip("the batches run in another process")
+    feeds = _Feeds(spark, tmp_path)
+    feeds.land(1, "x", "y")
+    assert feeds.run("x", "y") == ()
+    feeds.land(2, "x", "y")
+    assert feeds.run("y") == ()
+    feeds.land(3, "y")
+
+    append = batch_counts.append_counts
+
+    def fails(*given: Any) -> None:
+        if given[-1] is None:  # a batch between those of the stream
+            raise OSError("no space is left")
+        append(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batch_counts, "append_counts", fails)
+        with pytest.raises(Exception, match="no space"):
+            feeds.run("x", "y")
+    assert feeds.outcomes() == {"x": 2, "y": 2}
+    assert feeds.run("x", "y") == ()
+    assert feeds.outcomes() == feeds.outcomes(BATCHES_TABLE) == {"x": 2, "y": 3}
