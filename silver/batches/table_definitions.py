@@ -7,7 +7,6 @@ values at first; `silver/operations/late_definitions.py` decodes it again.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -20,7 +19,7 @@ from framework.contracts.table_schemas import CHANGES, SCHEMAS
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import (
-    DeclaredColumns,
+    DefinitionsInEpoch,
     EpochPosition,
     TableDefinition,
     TableDefinitions,
@@ -90,13 +89,13 @@ def _in_batch(
         return {}
     mine = candidates.where(F.col("value").cast("string").contains(_MARK))
     found: dict[str, list[TableDefinition]] = {}
-    for row in mine.select("source", "topic", "partition", "offset", "key", "value").collect():
+    for row in mine.select("source", "topic", "partition", "offset", "key", "value", "epoch").collect():
         plan = plans[row["source"]]
         coordinates = (row["source"], row["topic"], row["partition"], row["offset"])
         key, value = (None if cell is None else bytes(cell) for cell in (row["key"], row["value"]))
         try:
             structures = definitions_in(
-                plan.format.decode(RawMessage(*coordinates, None, key, value), plan.context), plan.epoch
+                plan.format.decode(RawMessage(*coordinates, None, key, value), plan.context), row["epoch"]
             )
         except Exception:  # it is quarantined when it is decoded with the others
             continue
@@ -106,15 +105,5 @@ def _in_batch(
 
 def _with(plan: SourcePlan, structures: TableDefinitions) -> SourcePlan:
     return replace(
-        plan,
-        context=replace(plan.context, definition_at=functools.partial(_declared, structures, plan.epoch)),
+        plan, context=replace(plan.context, definition_at=DefinitionsInEpoch(structures, plan.epoch))
     )
-
-
-def _declared(
-    structures: TableDefinitions,
-    epoch: int,
-    table: tuple[str | None, str | None, str],
-    position: tuple[int, ...] | None,
-) -> DeclaredColumns:
-    return structures.columns(table, (epoch, *(position or ())))

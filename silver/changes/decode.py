@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +43,7 @@ from silver.changes.staged_rows import (
 )
 from silver.ddl.row_values import without_row_values
 from silver.decoding.format import Context, Format
+from silver.decoding.table_definitions import DefinitionsInEpoch
 from silver.values.canonical import event_time_or_none
 from silver.values.sequence import sequence_of, tied
 
@@ -64,6 +65,13 @@ class SourcePlan:
     max_bytes: int
     seeds: Mapping[tuple[object, ...], Mapping[str, Column]] = field(default_factory=dict)
     by_partition: bool = False
+
+    def in_epoch(self, epoch: int) -> SourcePlan:
+        """The plan for messages of an epoch: a definition holds in its own epoch."""
+        definitions = self.context.definition_at
+        if epoch == self.epoch or not isinstance(definitions, DefinitionsInEpoch):
+            return self
+        return replace(self, context=replace(self.context, definition_at=replace(definitions, epoch=epoch)))
 
 
 def arrow_decoder(
@@ -164,12 +172,16 @@ class ArrowBatchDecoder:
         self.waiting: dict[tuple[Any, ...], list[int]] = {}
         self.exclusions: dict[tuple[str | None, ...], bool] = {}
         self.repeated = 0
+        self.of_epochs: dict[tuple[str, int], SourcePlan] = {}
 
     def take(self, message: RawMessage, landing: _Landing) -> None:
         """Decode one message and keep its rows."""
         plan = self.plans[message.source]
         epoch, restart, again = landing
-        epoch = plan.epoch if epoch is None else epoch
+        if epoch is None:
+            epoch = plan.epoch
+        elif epoch != plan.epoch:
+            plan = self._plan_in(epoch, plan)
         for row in self._rows_of(message, plan, epoch):
             row["epoch"], row["restart"] = epoch, restart
             if restart:  # after a restart the message waits for its epoch and orders no other rows
@@ -180,6 +192,12 @@ class ArrowBatchDecoder:
                 self._take_half(row)
             else:
                 self.rows.append(row)
+
+    def _plan_in(self, epoch: int, plan: SourcePlan) -> SourcePlan:
+        place = (plan.context.source, epoch)
+        if place not in self.of_epochs:
+            self.of_epochs[place] = plan.in_epoch(epoch)
+        return self.of_epochs[place]
 
     def _refused(self, message: RawMessage, error: Malformed, plan: SourcePlan, epoch: int) -> Row:
         row = as_quarantined(message, plan.format.name, error, epoch=epoch)

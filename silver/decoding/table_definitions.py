@@ -63,6 +63,18 @@ class TableDefinitions:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class DefinitionsInEpoch:
+    """Gives the columns of a table at a position of one epoch, as decoders ask for them."""
+
+    definitions: TableDefinitions
+    epoch: int
+
+    def __call__(self, table: TableKey, position: tuple[int, ...] | None) -> DeclaredColumns:
+        """The columns of a table at a position; a null position is before all others."""
+        return self.definitions.columns(table, (self.epoch, *(position or ())))
+
+
 def definitions_by_table(found: Iterable[TableDefinition]) -> TableDefinitions:
     """The definitions by table, each table's in the order of their positions."""
     tables: dict[TableKey, list[TableDefinition]] = {}

@@ -124,8 +124,8 @@ def differs(row: Row, plan: SourcePlan) -> bool:
     """Whether a change is not what its message says now, or its message is gone.
 
     Args:
-        row: Coordinates, `ordinal`, `before`, `after`, `declared` (the columns of its schema), and of the
-            message `key`, `value`, `headers` and `stamp`.
+        row: Coordinates, `epoch`, `ordinal`, `before`, `after`, `declared` (the columns of its schema), and
+            of the message `key`, `value`, `headers` and `stamp`.
         plan: The plan of its source.
     """
     headers = tuple((h["key"] or "", h["value"]) for h in row["headers"] or ())
@@ -133,7 +133,7 @@ def differs(row: Row, plan: SourcePlan) -> bool:
     message = RawMessage(
         row["source"], row["topic"], row["partition"], row["offset"], row["stamp"], key, value, headers
     )
-    events = read_events(message, plan)
+    events = read_events(message, plan.in_epoch(row["epoch"]))
     event = events[row["ordinal"]] if row["ordinal"] < len(events) else None
     if not isinstance(event, RowChange):
         return True

@@ -47,7 +47,7 @@ def _columns(columns: DeclaredColumns, *_: object) -> DeclaredColumns:
 def kept(value: bytes, columns: DeclaredColumns) -> Row:
     """The row as silver holds it, decoded with these columns, with its message."""
     (found,) = normalized([value], given(columns))
-    names = ("source", "topic", "partition", "offset", "ordinal", "before", "after")
+    names = ("source", "topic", "partition", "offset", "epoch", "ordinal", "before", "after")
     row: Staged = {name: found[name] for name in names}
     declared = [Row(name=c[0], type=c[1], declared=c[2]) for c in json.loads(found["columns"])]
     return Row(**row, declared=declared, key=None, value=value, headers=None, stamp=None)
