@@ -75,7 +75,7 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     _check_columns(plan, key)
     found = sorted(
         (change for change in found if _has(change["before"], key) or _has(change["after"], key)),
-        key=lambda change: (change["sequence"], change["batch"]),
+        key=_in_order_of_source,
         reverse=True,
     )
     row = _replica_row(run, task, plan, key)
@@ -151,7 +151,14 @@ def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> di
 def _duplicates(tables: TableReader, ids: Sequence[str]) -> list[_Change]:
     """The duplicates of changes with these ids."""
     rows = [row for some in portions(ids) for row in tables.rows(_DUPLICATES, ids=some)]
+    rows.sort(key=_in_order_of_source, reverse=True)
     return [{**row, "event_time": in_utc(row["event_time"])} for row in rows]
+
+
+def _in_order_of_source(change: _Change) -> tuple[Any, ...]:
+    """What changes are sorted by; duplicates of one change are in the order in which they landed."""
+    place = (change["topic"] or "", change["partition"] or 0, change["offset"] or 0)
+    return (change["sequence"] or "", change["batch"], *place, change["change_id"])
 
 
 def outcomes(changes: Sequence[Any], applied: str | None) -> list[str]:

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from framework.cli.commands.trace import trace_lines
 from framework.pipeline.layer import Run
-from gold.operations.trace import outcomes, trace
+from gold.operations.trace import _duplicates, outcomes, trace
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_forget_tables import statement
 
@@ -34,6 +34,24 @@ def test_without_a_row_the_newest_changes_are_the_applied_ones() -> None:
         "superseded",
     ]
     assert outcomes([], None) == []
+
+
+class _Repeats:
+    """A reader whose rows come as a file system, or Spark, may order them."""
+
+    def rows(self, *_: object, ids: list[str]) -> list[Change]:
+        place = {"sequence": "011.011.015", "change_id": ids[0], "event_time": None, "topic": "t"}
+        found = [
+            {**place, "batch": batch, "partition": 0, "offset": offset}
+            for batch, offset in ((1, 5), (3, 2), (2, 9), (3, 4))
+        ]
+        return [*found, {**found[0], "sequence": None, "batch": 9}]
+
+
+def test_repeats_of_a_change_come_in_the_order_of_their_landing_the_newest_first() -> None:
+    tables: Any = _Repeats()
+    found = _duplicates(tables, ["c1"])
+    assert [(row["batch"], row["offset"]) for row in found] == [(3, 4), (3, 2), (2, 9), (1, 5), (9, 5)]
 
 
 class Counted(str):
