@@ -8,8 +8,7 @@ from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row
 
 from framework.config.quality import OnChange
 from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE
@@ -21,9 +20,10 @@ from framework.text.formatting import quantity
 from silver.batches import few_outcomes, outcomes, pending, quality_rules
 from silver.batches.arrival import BatchExtent
 from silver.batches.contents import Contents, Summary
+from silver.batches.earlier_changes import earlier_changes, is_behind
+from silver.batches.few_suspects import suspects_among
 from silver.batches.landings import outcomes_in_epochs
 from silver.batches.run_state import Progress, RunState, later
-from silver.changes.batch_summary import IDENTIFIED
 from silver.changes.staged_rows import STAGED_DDL
 from silver.epochs import resets
 from silver.epochs.event_clock import with_believable_times
@@ -93,7 +93,8 @@ def _pair_and_deduplicate(
         )
     spark = staged.sparkSession
     shown = state.source_progress(spark)
-    history = _history(spark, state, summaries, shown)
+    earlier = earlier_changes(spark, state, summaries, shown)
+    history = None if earlier is None else earlier.frame
     if history is not None and again is not None:
         history = (
             outcomes_in_epochs(history, state.source_epochs(spark))
@@ -101,13 +102,15 @@ def _pair_and_deduplicate(
             .select(*history.columns)
         )
     few = contents.rows_here(staged) if again is None else None
-    few_whole = None if few is None else _few_whole_rows(few, history, contents)
+    few_earlier = history if few is None or earlier is None else earlier.read_few(state)
+    few_earlier = history if few_earlier is None else few_earlier
+    few_whole = None if few is None else _few_whole_rows(few, few_earlier, contents)
     whole = _whole_rows(staged, history, contents) if few_whole is None else _frame_of(few_whole, few, staged)
     are_as_decoded = history is None and not contents.may_hold_repeats
     stops = (
         [
             *arrived.stops,
-            *_find_stops(with_believable_times(whole, arrived.landed_at), state, contents, shown),
+            *_find_stops((whole, few_whole), arrived.landed_at, state, contents, shown),
         ]
         if again is None
         else []
@@ -127,7 +130,7 @@ def _pair_and_deduplicate(
     known = state.known_encodings(spark)
     if few is not None and few_whole is not None:
         few_paired = few_outcomes.pair_halves(
-            few, few_outcomes.waiting_halves(spark, state.lake), history, overdue, known.shared
+            few, few_outcomes.waiting_halves(spark, state.lake), few_earlier, overdue, known.shared
         )
         if few_paired is not None:
             every = pa.concat_tables([few_whole, few_paired])
@@ -146,7 +149,9 @@ def _frame_of(rows: pa.Table, decoded: pa.Table | None, staged: DataFrame) -> Da
     return staged if rows is decoded else arrow_frame(staged.sparkSession, rows, STAGED_DDL)
 
 
-def _few_whole_rows(few: pa.Table, history: DataFrame | None, contents: Contents) -> pa.Table | None:
+def _few_whole_rows(
+    few: pa.Table, history: pa.Table | DataFrame | None, contents: Contents
+) -> pa.Table | None:
     """What `_whole_rows` gives, in this process; None where Spark must decide."""
     whole = few.filter(pc.is_null(few.column("half"))) if contents.halves else few
     if history is None and not contents.may_hold_repeats:
@@ -165,49 +170,39 @@ def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents
 
 
 def _find_stops(
-    whole: DataFrame, state: RunState, contents: Contents, shown: Mapping[str, Progress]
+    rows: tuple[DataFrame, pa.Table | None],
+    landed_at: datetime | None,
+    state: RunState,
+    contents: Contents,
+    shown: Mapping[str, Progress],
 ) -> list[resets.StopPoint]:
+    """The stops among outcomes that are not halves: a frame, and its rows where this process has them."""
+    whole, few = with_believable_times(rows[0], landed_at), rows[1]
     waits, suspects = {}, set()
     for summary in contents.sources:
         if summary.source in state.in_order:
             continue
         source = state.config.sources[summary.source]
         span = (summary.min_event_time, summary.max_event_time)
-        is_behind = _is_behind(summary, shown)
+        is_below = is_behind(summary, shown)
         wait, fall = source.pairing_timeout, contents.falls.get(summary.source)
         written_by = summary.servers | shown.get(summary.source, Progress()).servers
         # where all changes have a certain time, one server shows nothing that times and positions do not
         is_of_others = bool(summary.servers) and (fall is None or len(written_by) > 1)
-        is_in_order = not is_behind and not is_of_others and fall is not None and fall <= wait
+        is_in_order = not is_below and not is_of_others and fall is not None and fall <= wait
         if not is_in_order and resets.may_show_reset(
-            FORMATS[source.format], span, wait, is_behind, bool(summary.servers)
+            FORMATS[source.format], span, wait, is_below, bool(summary.servers)
         ):
             waits[summary.source] = wait
             if is_of_others:
                 suspects.add(summary.source)
     quiet = {source: wait for source, wait in waits.items() if source not in suspects}
-    if quiet:
+    if quiet and few is not None:
+        suspects |= suspects_among(few, landed_at, state.extent_rows(whole.sparkSession, quiet), quiet)
+    elif quiet:
         suspects |= resets.suspect_sources(whole, state.extents(whole.sparkSession, quiet), quiet)
     waits = {source: wait for source, wait in waits.items() if source in suspects}
     return state.stop_points(whole, waits) if waits else []
-
-
-def _is_behind(summary: Summary, shown: Mapping[str, Progress]) -> bool:
-    top = shown[summary.source].sequence if summary.source in shown else None
-    return summary.min_sequence is not None and top is not None and summary.min_sequence <= top
-
-
-def _history(
-    spark: SparkSession, state: RunState, summaries: Sequence[Summary], shown: Mapping[str, Progress]
-) -> DataFrame | None:
-    """Earlier changes that this batch could duplicate; None if all its positions are higher."""
-    lowest = {
-        summary.source: summary.min_sequence or "" for summary in summaries if _is_behind(summary, shown)
-    }
-    if not lowest or not state.lake.exists(spark, CHANGES_TABLE):  # counts remain where changes are lost
-        return None
-    changes = state.lake.read(spark, CHANGES_TABLE).where(outcomes.is_from(lowest))
-    return changes.where(F.col("kind").isin(*IDENTIFIED) | F.expr(outcomes.UNPAIRED))
 
 
 def newest_times(shown: Mapping[str, Progress], batch: Iterable[Summary | Row]) -> dict[str, datetime | None]:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
+from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import PENDING_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
@@ -39,6 +40,8 @@ MOST_ROWS, MOST_BYTES = 20_000, 16 * 1024 * 1024
 """Up to so many rows, and bytes in them, are few."""
 MOST_EARLIER = 1_000
 """Up to so many waiting halves, and changes at the positions of open halves, are read into this process."""
+IS_UNPAIRED = (pc.field("kind") == "quarantined") & (pc.field("reason") == str(Reason.UNPAIRED_BEFORE_IMAGE))
+"""BEFORE halves that were refused (`outcomes.UNPAIRED`), for Arrow."""
 _PLACE = ("source", "database", "schema", "table", "sequence")
 _ORDER = ("topic", "partition", "offset", "ordinal")
 _Place = tuple[str | None, ...]
@@ -49,12 +52,12 @@ def are_few(rows: pa.Table) -> bool:
     return rows.num_rows <= MOST_ROWS and rows.nbytes <= MOST_BYTES
 
 
-def mark_duplicates(whole: pa.Table, history: DataFrame | None) -> pa.Table | None:
+def mark_duplicates(whole: pa.Table, history: pa.Table | DataFrame | None) -> pa.Table | None:
     """Give rows that duplicate an earlier change the kind `duplicate`, without images.
 
     Args:
         whole: Decoded rows (STAGED) that are not halves.
-        history: Earlier changes that may have the same ids, or None.
+        history: Earlier changes that may have the same ids (CHANGES), of this process or Spark, or None.
 
     Returns:
         All of the rows; None where a row has a double and a position that does not identify its change.
@@ -83,8 +86,11 @@ def mark_duplicates(whole: pa.Table, history: DataFrame | None) -> pa.Table | No
     return pa.concat_tables([whole.filter(pc.invert(is_again)), duplicates])
 
 
-def _known_ids(history: DataFrame, ids: Iterable[str]) -> frozenset[str]:
+def _known_ids(history: pa.Table | DataFrame, ids: Iterable[str]) -> frozenset[str]:
     """Those of the ids that earlier whole changes have."""
+    if isinstance(history, pa.Table):
+        of_whole = history.filter(pc.is_null(history.column("half"))).column("change_id")
+        return frozenset(ids).intersection(of_whole.to_pylist())
     wanted = arrow_frame(
         history.sparkSession, pa.table({"change_id": pa.array(ids, pa.string())}), "change_id string"
     )
@@ -109,7 +115,7 @@ def waiting_halves(spark: SparkSession, lake: Lakehouse) -> pa.Table | None:
 def pair_halves(
     rows: pa.Table,
     waiting: pa.Table | None,
-    history: DataFrame | None,
+    history: pa.Table | DataFrame | None,
     deadlines: Mapping[str, datetime | None],
     shared: Collection[str],
 ) -> pa.Table | None:
@@ -118,7 +124,7 @@ def pair_halves(
     Args:
         rows: Decoded rows (STAGED).
         waiting: The halves that wait (CHANGES); None if they are many.
-        history: Earlier changes that may have their positions, or None.
+        history: Earlier changes that may have their positions (CHANGES), of this process or Spark, or None.
         deadlines: By source, the time before which halves are overdue.
         shared: Sources whose earlier batches have shown that several updates can have one position.
 
@@ -166,8 +172,12 @@ def pair_halves(
     return pa.Table.from_batches(staged_batches(outcomes), schema=STAGED)
 
 
-def _at_positions(history: DataFrame, sequences: Collection[str | None]) -> pa.Table | None:
+def _at_positions(history: pa.Table | DataFrame, sequences: Collection[str | None]) -> pa.Table | None:
     """The row changes, and the BEFORE halves that came alone, with these sequences; None if they are many."""
+    if isinstance(history, pa.Table):
+        named = sorted(sequence for sequence in sequences if sequence is not None)
+        here = history.filter(((pc.field("kind") == "row") | IS_UNPAIRED) & pc.field("sequence").isin(named))
+        return here if here.num_rows <= MOST_EARLIER else None
     wanted = pa.table({"sequence": pa.array(sequences, pa.string())})
     near = history.where(f"kind = 'row' OR ({UNPAIRED})").join(
         F.broadcast(arrow_frame(history.sparkSession, wanted, "sequence string")), "sequence", "left_semi"

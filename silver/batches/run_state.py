@@ -29,6 +29,7 @@ from silver.batches.partition_progress import (
     progress_in,
     read_progress,
 )
+from silver.batches.source_tops import SourceTops
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
 from silver.decoding.table_definitions import EpochPosition, TableDefinitions, TableKey
@@ -80,7 +81,8 @@ def later(one: _Moment | None, other: _Moment | None) -> _Moment | None:
 class RunState:
     """The state of one run of silver.
 
-    `tables`, `definitions`, `encodings` and `history` are None until they are first read. `redefined` are
+    `tables`, `definitions`, `encodings` and `history` are None until they are first read. `tops` are read
+    with `tables`: how far each source has come, batch by batch. `redefined` are
     the tables, by source, that definitions of the present batch change, with the position from which on.
     `servers` are those that wrote a source's changes, where they were looked up. `reached` is how far the
     present batch brings its partitions, None where only its commit can say that. `counted_from` is the
@@ -95,6 +97,7 @@ class RunState:
     plans: Mapping[str, SourcePlan]
     schemas: set[str] = field(default_factory=set)
     tables: dict[_Table, Progress] | None = None
+    tops: dict[str, SourceTops] = field(default_factory=dict)
     definitions: dict[str, TableDefinitions] | None = None
     servers: dict[str, frozenset[str]] = field(default_factory=dict)
     redefined: dict[tuple[str, TableKey], EpochPosition] = field(default_factory=dict)
@@ -208,6 +211,7 @@ class RunState:
                 )
                 for row in rows
             }
+            self.tops = tops_before(self.tables)
         return self.tables
 
     def source_progress(self, spark: SparkSession) -> dict[str, Progress]:
@@ -245,15 +249,25 @@ class RunState:
         for partition in reached.keys() & self.partitions.keys():
             self.partitions[partition] |= reached[partition]
 
+    def first_batch_from(self, lowest: Mapping[str, str]) -> int:
+        """The first batch that can have a change of these sources at or above their sequence."""
+        found = [
+            self.tops[name].first_from(low) if name in self.tops else None for name, low in lowest.items()
+        ]
+        return min((first or 0 for first in found), default=0)
+
     def extents(self, spark: SparkSession, sources: Collection[str]) -> DataFrame:
         """The progress of the tables of these sources (EXTENTS)."""
+        return local_frame(spark, cast(Any, self.extent_rows(spark, sources)), resets.EXTENTS)
+
+    def extent_rows(self, spark: SparkSession, sources: Collection[str]) -> list[tuple[Any, ...]]:
+        """The rows of `extents`."""
         looked_up = {source: self.servers.get(source, frozenset()) for source in sources}
-        rows = [
+        return [
             (*table, s.streamed, s.event_time, s.server, sorted(s.servers | looked_up[table[0]]))
             for table, s in self.table_progress(spark).items()
             if table[0] in sources
         ]
-        return local_frame(spark, cast(Any, rows), resets.EXTENTS)
 
     def stop_points(self, rows: DataFrame, waits: Mapping[str, timedelta]) -> list[resets.StopPoint]:
         """The stops in a batch of outcomes that are not halves.
@@ -291,3 +305,14 @@ class RunState:
             servers = frozenset({server} if server else ())
             new = Progress(row["max_sequence"], row["max_event_time"], server, is_unpaired, streamed, servers)
             self.tables[table] = self.tables.get(table, Progress()) | new
+            if row["max_sequence"] is not None:
+                self.tops.setdefault(row["source"], SourceTops()).note(row["batch"], row["max_sequence"])
+
+
+def tops_before(tables: Mapping[_Table, Progress]) -> dict[str, SourceTops]:
+    """How far sources have come in batches that are not known one by one, by the progress of their tables."""
+    found: dict[str, SourceTops] = {}
+    for (source, *_), shown in tables.items():
+        tops = found.setdefault(source, SourceTops())
+        tops.before = max(tops.before, shown.sequence or "")
+    return found

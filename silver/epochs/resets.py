@@ -55,10 +55,11 @@ __all__ = [
     "suspect_sources",
 ]
 
-_SHORTEST = timedelta(seconds=1)
+SHORTEST = timedelta(seconds=1)
+"""A source that waits a shorter time than this may always show a reset."""
 _TABLE = ("source", "database", "schema", "table")
 _PARTITION = ("source", "topic", "partition")
-_NO_TIME = -(2**62)
+NO_TIME = -(2**62)
 """The slot of changes without a time: it is before all others."""
 EXTENTS = (
     "source string, database string, schema string, `table` string, top string, newest timestamp, "
@@ -76,7 +77,7 @@ def suspect_sources(rows: DataFrame, extents: DataFrame, waits: Mapping[str, tim
     is below it. So changes are counted into slots of time shorter than the wait: two such changes are never
     in one slot, and a slot needs no order inside it.
     """
-    short = {source for source, wait in waits.items() if wait < _SHORTEST}
+    short = {source for source, wait in waits.items() if wait < SHORTEST}
     rest = {source: wait for source, wait in waits.items() if source not in short}
     if not rest:
         return short
@@ -100,11 +101,11 @@ def suspect_sources(rows: DataFrame, extents: DataFrame, waits: Mapping[str, tim
         now.groupBy(*by)
         .agg(lowest, highest)
         .unionByName(reached)
-        .withColumn("slot", F.coalesce("slot", F.lit(_NO_TIME)))
+        .withColumn("slot", F.coalesce("slot", F.lit(NO_TIME)))
     )
     earlier = Window.partitionBy(*_TABLE, "epoch").orderBy("slot").rangeBetween(Window.unboundedPreceding, -1)
     falls = slots.withColumn("before", F.max("highest").over(earlier)).where(
-        (F.col("slot") > _NO_TIME) & (F.col("lowest") < F.col("before"))
+        (F.col("slot") > NO_TIME) & (F.col("lowest") < F.col("before"))
     )
     return short | {str(row[0]) for row in falls.select("source").distinct().collect()}
 

@@ -27,7 +27,8 @@ from framework.contracts.table_names import (
 )
 from framework.lakehouse.small_files import read_note, write_note
 from framework.spark.session import is_connect
-from silver.batches.run_state import Progress, RunState
+from silver.batches.run_state import Progress, RunState, tops_before
+from silver.batches.source_tops import SourceTops
 from silver.stream.checkpoint import Checkpoint
 
 _NOTE = "silver.progress"
@@ -73,6 +74,10 @@ def recall(spark: SparkSession, state: RunState) -> bool:
         state.newest = note["newest"]
     if BATCHES_TABLE in same and note["tables"] is not None and note["counted_from"] == state.counted_from:
         state.tables = {tuple(table): _progress(cells) for table, cells in note["tables"]}
+        kept = note.get("tops")  # notes of older releases lack them
+        state.tops = (
+            tops_before(state.tables) if kept is None else {name: _tops(*of) for name, of in kept.items()}
+        )
     if PENDING_TABLE in same:
         state.has_waiting = note["has_waiting"]
     if SCHEMAS_TABLE in same:
@@ -94,6 +99,7 @@ def remember(spark: SparkSession, state: RunState, end: StreamEnd) -> None:
         "newest": state.newest,
         "counted_from": state.counted_from,
         "tables": None if tables is None else [[table, _cells(shown)] for table, shown in tables.items()],
+        "tops": {name: [tops.before, tops.batches] for name, tops in state.tops.items()},
         "has_waiting": state.has_waiting,
         "schemas": sorted(state.schemas) if len(state.schemas) <= MOST_SCHEMAS else [],
     }
@@ -120,6 +126,10 @@ def _progress(cells: list[Any]) -> Progress:
     sequence, time, server, has_unpaired, streamed, servers = cells
     moment = None if time is None else TimestampType().fromInternal(time)
     return Progress(sequence, moment, server, has_unpaired, streamed, frozenset(servers))
+
+
+def _tops(before: str, batches: list[list[Any]]) -> SourceTops:
+    return SourceTops(before, [(batch, top) for batch, top in batches])
 
 
 def _micros(moment: datetime | None) -> int | None:

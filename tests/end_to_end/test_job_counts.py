@@ -21,13 +21,13 @@ from framework.quality import memory, runner
 from framework.quality.job import judge
 from framework.spark.session import is_connect
 from tests.benchmarks import feeds
-from tests.end_to_end.random_wires import blob, maxwell
+from tests.end_to_end.random_wires import blob, canal, maxwell
 from tests.framework.demo.story import Change
 from tests.jobs import jobs
 
 MOST_JOBS = {"bronze": 2, "silver": 0, "gold": 15, "quality": 0}
 """For one source and three tables; each table adds its MERGE (5 jobs) to gold."""
-MOST_OF_SILVER = 7
+MOST_OF_SILVER = 0
 """Jobs of silver where halves wait, others come, a message is broken, and servers are named."""
 MOST_OF_REDECODING = 90
 """Jobs of silver that decodes one table again; many are Delta's, which looks up the files of each scan."""
@@ -93,6 +93,35 @@ def test_a_small_batch_with_halves_servers_and_a_broken_message_runs_few_jobs(
         refused = lake.read(session, QUARANTINE_TABLE)
         assert [row["batch"] for row in refused.orderBy("batch").collect()] == [0, 1_000, 2_000]
     assert counted <= MOST_OF_SILVER
+
+
+def test_late_and_repeated_messages_of_a_small_batch_run_no_job_of_silver(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Partitions that are read side by side are seldom equally far."""
+    folder = tmp_path / "pipeline"
+    wires = {"datahub_blob": blob, "maxwell": maxwell, "canal": canal}
+    config = feeds.config(folder, list(wires))
+    late: list[Change] = []
+    again: list[Change] = []
+    with open_pipeline(config, is_exclusive=True) as (lake, session):
+        for number in range(4):
+            changes = list(_changes(number))
+            for source, wire in wires.items():
+                repeats = [] if source == "canal" else again  # its positions do not tell a repeat
+                landed = [*late, *repeats, *changes[:30], *changes[32:]]
+                _write(folder, source, number, (line for change in landed for line in wire(change)))
+            late, again = changes[30:32], changes[3:5]
+            run = Run(session, lake, config, f"run-{number}")
+            bronze, silver = list(installed_layers())[:2]
+            assert not bronze.run(run).errors
+            before = jobs(spark)
+            report = silver.run(run)
+            assert not report.errors
+            counted = jobs(spark) - before
+            assert report.counts["changes"] == 3 * (60 if number else 58)
+        assert report.counts["duplicates"] == 2 * 2
+    assert counted == MOST_JOBS["silver"]
 
 
 def test_a_table_is_decoded_again_in_few_jobs(spark: SparkSession, tmp_path: Path) -> None:

@@ -102,6 +102,9 @@ def test_halves_are_paired_as_spark_pairs_them(spark: SparkSession, has_history:
     found = pair_halves(staged, changes(waiting), history, deadlines, shared)
     assert found is not None
     assert comparable(found) == comparable(by_spark.toArrow())
+    here = pair_halves(staged, changes(waiting), changes(earlier) if has_history else None, deadlines, shared)
+    assert here is not None
+    assert comparable(here) == comparable(found)
     kinds = {(row["kind"], row["reason"]) for row in plain_rows(found)}
     assert {("row", None), ("half", None), ("quarantined", "ambiguous_pair")} < kinds
 
@@ -109,13 +112,11 @@ def test_halves_are_paired_as_spark_pairs_them(spark: SparkSession, has_history:
 def test_many_earlier_changes_at_the_positions_are_left_to_spark(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    staged, history = (
-        staged_table([half("before", JOE, 9)]),
-        frame(spark, [update(JOE, ANN, n) for n in (2, 4)]),
-    )
-    assert pair_halves(staged, changes([]), history, {}, ()) is not None
+    staged, earlier = staged_table([half("before", JOE, 9)]), [update(JOE, ANN, n) for n in (2, 4)]
+    both = (frame(spark, earlier), changes(earlier))
+    assert None not in [pair_halves(staged, changes([]), history, {}, ()) for history in both]
     monkeypatch.setattr(few_outcomes, "MOST_EARLIER", 1)
-    assert pair_halves(staged, changes([]), history, {}, ()) is None
+    assert [pair_halves(staged, changes([]), history, {}, ()) for history in both] == [None, None]
 
 
 def whole(offset: int, change_id: str, **cells: object) -> Row:
@@ -149,6 +150,9 @@ def test_repeats_are_marked_as_spark_marks_them(spark: SparkSession, has_history
         found = mark_duplicates(staged, history)
         assert found is not None
         assert comparable(found) == comparable(by_spark.toArrow())
+        here = mark_duplicates(staged, changes(earlier) if has_history else None)
+        assert here is not None
+        assert comparable(here) == comparable(found)
         assert 10 < sum(row["kind"] == "duplicate" for row in plain_rows(found)) < 60
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from silver.batches.few_suspects import suspects_among
 from silver.changes.staged_rows import STAGED, STAGED_DDL, Row
+from silver.epochs.event_clock import AHEAD, with_believable_times
 from silver.epochs.resets import (
     EXTENTS,
     FOLLOWS,
@@ -254,3 +256,8 @@ def test_what_is_not_suspected_has_no_reset(spark: SparkSession) -> None:
     assert resets
     assert resets <= suspected
     assert len(suspected) < 100
+    few = batch.toArrow().select(STAGED.names).cast(STAGED)
+    for landed_at in (None, NOON + timedelta(minutes=5) - AHEAD):
+        of_spark = suspect_sources(with_believable_times(batch, landed_at), shown, waits)
+        assert suspects_among(few, landed_at, extents, waits) == of_spark
+        assert (of_spark == suspected) is (landed_at is None)

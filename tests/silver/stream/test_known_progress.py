@@ -39,6 +39,9 @@ def check_note(shop: Shop) -> RunState:
     assert recall(shop.spark, noted)
     assert noted.newest == last_batch_id(shop.spark, state)
     assert noted.tables == state.table_progress(shop.spark)
+    for source, tops in state.tops.items():
+        kept = noted.tops[source]
+        assert max([kept.before, *(top for _, top in kept.batches)]) == tops.before
     assert noted.has_waiting in (None, state.has_pending(shop.spark))
     stored = shop.lake.rows(shop.spark, SCHEMAS_TABLE, SCHEMAS).select("schema_id").collect()
     assert noted.schemas <= {row[0] for row in stored}

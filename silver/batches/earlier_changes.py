@@ -1,0 +1,74 @@
+"""The earlier changes that a batch may repeat, or whose halves it may complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.table_names import CHANGES_TABLE
+from framework.contracts.table_schemas import CHANGES
+from framework.lakehouse.recent_rows import rows_above
+from silver.batches.contents import Summary
+from silver.batches.few_outcomes import IS_UNPAIRED, MOST_BYTES, MOST_ROWS
+from silver.batches.outcomes import UNPAIRED, is_from
+from silver.batches.run_state import Progress, RunState
+from silver.changes.batch_summary import IDENTIFIED
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierChanges:
+    """Changes of earlier batches, from a position of each source on.
+
+    Attributes:
+        frame: The changes (CHANGES), and the BEFORE halves that came alone.
+        lowest: The sources, with the lowest sequence that counts.
+        since: The first batch that can have such changes.
+    """
+
+    frame: DataFrame
+    lowest: Mapping[str, str]
+    since: int
+
+    def read_few(self, state: RunState) -> pa.Table | None:
+        """The changes in this process; None where they may be many, or only Spark reads the table."""
+        rows = rows_above(
+            state.lake, CHANGES_TABLE, ("batch", self.since - 1), CHANGES, (MOST_ROWS, MOST_BYTES)
+        )
+        if rows is None or rows.nbytes > MOST_BYTES:
+            return None
+        is_near = pc.scalar(False)
+        for source, lowest in self.lowest.items():
+            is_near = is_near | ((pc.field("source") == source) & (pc.field("sequence") >= lowest))
+        return rows.filter((pc.field("kind").isin(sorted(IDENTIFIED)) | IS_UNPAIRED) & is_near)
+
+
+def is_behind(summary: Summary, shown: Mapping[str, Progress]) -> bool:
+    """Whether a batch has a position of the source that is not above those of earlier batches."""
+    top = shown[summary.source].sequence if summary.source in shown else None
+    return summary.min_sequence is not None and top is not None and summary.min_sequence <= top
+
+
+def earlier_changes(
+    spark: SparkSession, state: RunState, summaries: Sequence[Summary], shown: Mapping[str, Progress]
+) -> EarlierChanges | None:
+    """The earlier changes that matter to a batch; None if all its positions are higher.
+
+    Args:
+        spark: The session.
+        state: The state of the run.
+        summaries: What the batch has of each source.
+        shown: How far each source has come in the earlier batches.
+    """
+    lowest = {each.source: each.min_sequence or "" for each in summaries if is_behind(each, shown)}
+    if not lowest or not state.lake.exists(spark, CHANGES_TABLE):  # counts remain where changes are lost
+        return None
+    changes = state.lake.read(spark, CHANGES_TABLE).where(is_from(lowest))
+    since = state.first_batch_from(lowest)
+    if since:
+        changes = changes.where(F.col("batch") >= since)
+    return EarlierChanges(changes.where(F.col("kind").isin(*IDENTIFIED) | F.expr(UNPAIRED)), lowest, since)
