@@ -107,13 +107,13 @@ def decode_safely(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan]) -> Ite
 
 def _unreadable(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan], error: Exception) -> Row:
     """The outcome of the only message of a batch that cannot be decoded."""
-    source, topic, partition, offset = (
-        batch.column(batch.schema.get_field_index(name))[0].as_py() for name in _COORDINATES
-    )
+    source, topic, partition, offset = (_cell(batch, name, 0) for name in _COORDINATES)
     message = RawMessage(source, topic, partition, offset, None, None, None)
-    return as_quarantined(
-        message, plans[source].format.name, Malformed(Reason.DECODER_ERROR, type(error).__name__)
-    )
+    plan, (epoch, restart, again) = plans[source], next(iter(_landings(batch)))
+    reason = Malformed(Reason.DECODER_ERROR, type(error).__name__)
+    row = as_quarantined(message, plan.format.name, reason, epoch=plan.epoch if epoch is None else epoch)
+    row["restart"] = restart
+    return row if again is None else as_landed_again(row, again)
 
 
 def decode_batch(batch: pa.RecordBatch, plans: Mapping[str, SourcePlan]) -> pa.RecordBatch:

@@ -331,6 +331,17 @@ def test_what_one_message_does_to_a_batch_is_its_own_quarantine(harm: str) -> No
     ]
 
 
+@pytest.mark.parametrize(("again", "kind"), [(None, "quarantined"), ("landed_again a:1", "duplicate")])
+def test_a_message_that_cannot_be_decoded_keeps_its_epoch_and_landing(again: str | None, kind: str) -> None:
+    messages = batch([message("INSERT", 1, after={"id": 1})], key=b"bad")
+    landing = {"epoch": (2, pa.int32()), "restart": (1, pa.int32()), "relanding": (again, pa.string())}
+    for name, (value, column) in landing.items():
+        messages = messages.append_column(name, pa.array([value], column))
+    decode = arrow_decoder({"feed": shaky({b"bad": HARM["a lone surrogate in a value"]})})
+    (row,) = [row for part in decode([messages]) for row in plain_rows(pa.Table.from_batches([part]))]
+    assert (row["epoch"], row["restart"], row["kind"]) == (2, 1, kind)
+
+
 def test_halves_that_a_bad_message_parts_are_left_for_pairing() -> None:
     values = [
         message("UPDATE_BEFOR", 5, before=JOE),
