@@ -24,6 +24,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -58,6 +59,11 @@ _AFTER_A_LOSS = (
     + _AFTER_A_RECREATION
     + "; or set `failOnDataLoss: false` for one run, which continues after the gap,"
     " and load what is missing with a new snapshot under a higher `epoch`"
+)
+_DELETED = re.compile(r"Partitions (?:\w+\()?(.*?)\)? have been deleted")
+_AFTER_LEAVING_OUT = (
+    "name the topic again; or delete {checkpoint}, create the empty file {checkpoint}.reset and run:"
+    " the other topics go on, and what has landed stays"
 )
 _UNREADABLE = "KAFKA_TIMESTAMP_UNREADABLE"
 _OVERFLOW = re.compile(r"ArithmeticException\)?:? long overflow")
@@ -237,6 +243,15 @@ def explain(error: Exception, feed: Feed) -> MainstemError | None:
     topics = ", ".join(_kafka(feed).topics or (_kafka(feed).topic_pattern or "",))
     where = f"source {feed.name}, kafka {topics}"
     loss = _DATA_LOSS.search(text)
+    left_out = _left_out(text, _kafka(feed)) if loss is not None else ()
+    if left_out:
+        return MainstemError(
+            "KAFKA_TOPIC_LEFT_OUT",
+            found=f"`{'topics' if _kafka(feed).topics else 'topic_pattern'}` does not name"
+            f" {', '.join(left_out)} any more, which the source has read",
+            where=where,
+            action=_AFTER_LEAVING_OUT.format(checkpoint=feed.checkpoint),
+        )
     if loss is not None:
         return MainstemError(
             "KAFKA_OFFSETS_LOST",
@@ -252,6 +267,19 @@ def explain(error: Exception, feed: Feed) -> MainstemError | None:
             action=_AFTER_AN_UNREADABLE_TIME,
         )
     return explained(error, where)
+
+
+def _left_out(text: str, kafka: Kafka) -> Sequence[str]:
+    """The topics that Spark misses because they are not configured any more; none where others are gone."""
+    gone = _DELETED.search(text)
+    topics = sorted({name.rpartition("-")[0] for name in gone[1].split(", ")}) if gone is not None else []
+    return () if any(map(partial(_is_named, kafka), topics)) else topics
+
+
+def _is_named(kafka: Kafka, topic: str) -> bool:
+    if kafka.topics is not None:
+        return topic in kafka.topics
+    return re.fullmatch(kafka.topic_pattern or "", topic) is not None
 
 
 def explained(error: Exception, where: str) -> MainstemError | None:

@@ -147,6 +147,15 @@ EXPLANATIONS = (
         "Do: set `message.timestamp.type=LogAppendTime` for the topic, so that it does not happen again.",
     ),
     Explanation(
+        "KAFKA_TOPIC_LEFT_OUT",
+        "A source of Kafka has read a topic that its configuration does not name any more.",
+        "Its checkpoint has a place in each topic, and Spark cannot tell a topic that was left out from one "
+        "that the broker has lost.",
+        "Name the topic again. Or let the source begin a new checkpoint: it reads the other topics from their"
+        " first message, and leaves out what has landed.",
+        "Do: `rm -r lakehouse/_mainstem/bronze/orders`, `touch lakehouse/_mainstem/bronze/orders.reset`.",
+    ),
+    Explanation(
         "KAFKA_TOPIC_RECREATED",
         "The topic has other messages than those that landed from the same offsets.",
         "The topic was deleted and created again.",

@@ -126,6 +126,36 @@ def test_topics_land_as_they_are_and_late_topics_and_partitions_too(
     assert landed(spark, tmp_path) == broker_messages(broker, ["land.one", "land.two"])
 
 
+def test_topics_land_on_where_another_one_is_left_out(
+    broker: Broker, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for topic in ("left.one", "left.two"):
+        broker.create(topic, 2)
+        broker.produce(topic, messages(0, 6, 2))
+    config = config_file(tmp_path, broker, topics=["left.one", "left.two"])
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
+    both = broker_messages(broker, ["left.one", "left.two"])
+    assert landed(spark, tmp_path) == both
+    for topic in ("left.one", "left.two"):
+        broker.produce(topic, messages(10, 2, 2))
+    config = config_file(tmp_path, broker, topics=["left.one"])
+    capsys.readouterr()
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 1
+    said = capsys.readouterr().err
+    assert "KAFKA_TOPIC_LEFT_OUT" in said
+    assert "left.two" in said
+    shutil.rmtree(tmp_path / "lakehouse" / "_mainstem" / "bronze" / "feed")
+    (tmp_path / "lakehouse" / "_mainstem" / "bronze" / "feed.reset").touch()
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
+    one = broker_messages(broker, ["left.one"])
+    assert landed(spark, tmp_path) == sorted(
+        one + [m for m in both if m[0] == "left.two"], key=lambda m: m[:3]
+    )
+    config = config_file(tmp_path, broker, topics=["left.one", "left.two"])
+    assert main(["run", "--through", "bronze", "-c", str(config)]) == 0
+    assert landed(spark, tmp_path) == broker_messages(broker, ["left.one", "left.two"])
+
+
 def test_detect_and_init_read_topics_as_they_read_files(
     broker: Broker, tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:

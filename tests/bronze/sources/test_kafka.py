@@ -229,6 +229,24 @@ def test_lost_offsets_name_the_range_and_nothing_is_skipped(stream: Feed) -> Non
 
 
 @pytest.mark.parametrize(
+    ("partitions", "condition"),
+    [
+        ("Set(old.t-1-0, old.t-1-1)", "KAFKA_TOPIC_LEFT_OUT"),
+        ("HashSet(old-0)", "KAFKA_TOPIC_LEFT_OUT"),
+        ("Set(old-0, crm.orders-0)", "KAFKA_OFFSETS_LOST"),
+        ("Set(crm.orders-0)", "KAFKA_OFFSETS_LOST"),
+    ],
+)
+def test_a_topic_that_is_not_configured_any_more_is_not_lost(
+    stream: Feed, partitions: str, condition: str
+) -> None:
+    text = LOSS.replace("Could not read", f"Partitions {partitions} have been deleted.\nCould not read")
+    found = explain(RuntimeError(text), stream)
+    assert found is not None
+    assert found.condition == condition
+
+
+@pytest.mark.parametrize(
     ("text", "condition"),
     [
         (
