@@ -40,7 +40,7 @@ class Checkpoint:
 
     Attributes:
         generation: Part of each transaction id, because a new checkpoint counts its batches from 0 again.
-        is_reset: Whether bronze already had messages of the source when the checkpoint began.
+        is_reset: Whether an earlier checkpoint of the source has landed messages, or may have passed some.
     """
 
     generation: str
@@ -159,12 +159,13 @@ def checkpoint_lost(feed: Feed, found: str) -> MainstemError:
 
 
 def _begin(spark: SparkSession, feed: Feed, table: str, has_messages: bool) -> Checkpoint:
-    if has_messages and not is_there(spark, _reset_path(feed)):
+    is_allowed = is_there(spark, _reset_path(feed))
+    if has_messages and not is_allowed:
         clear_state(spark, feed)
         raise checkpoint_lost(
             feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone"
         )
-    checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages)
+    checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages or is_allowed)
     if is_local(feed.checkpoint):
         shutil.rmtree(feed.checkpoint, ignore_errors=True)
     note = {"generation": checkpoint.generation, "is_reset": checkpoint.is_reset, "table": table}

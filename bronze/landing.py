@@ -53,7 +53,7 @@ def land(
     report = None if progress is None or is_connect(spark) else progress
     checkpoint = open_checkpoint(spark, feed, landed_sources)
     writer = (
-        kind.read_stream(spark, feed)
+        kind.read_stream(spark, feed, checkpoint.is_reset)
         .writeStream.option("checkpointLocation", feed.checkpoint)
         .queryName(f"bronze {feed.name}")
     )

@@ -118,7 +118,8 @@ class SourceKind:
         name: Its key in `mainstem.yml`.
         discover: Finds and records what is new; lands nothing. Its last argument is the state that the last
             call returned, empty where there is none.
-        read_stream: Opens the stream whose batches `parts` turns into rows.
+        read_stream: Opens the stream whose batches `parts` turns into rows. With `is_reset` a new checkpoint
+            must reach back to the first message that the source still has.
         parts: Gives the same numbers and rows for the same batch whenever it is called, but may leave out
             what has landed. With `is_reset` it must leave that out, because the checkpoint has begun again.
         explain: Explains an error of the source's software; None where it does not know the error.
@@ -130,7 +131,7 @@ class SourceKind:
 
     name: str
     discover: Callable[[SparkSession, Feed, str], Discovery]
-    read_stream: Callable[[SparkSession, Feed], DataFrame]
+    read_stream: Callable[[SparkSession, Feed, bool], DataFrame]
     parts: Callable[[DataFrame, Feed, bool], Iterator[Part]]
     explain: Callable[[Exception, Feed], MainstemError | None] = _explain_nothing
     locate: Callable[[SparkSession, MainstemError, Feed], str | None] = _locate_nothing

@@ -84,6 +84,6 @@ def _peek_stream(spark: SparkSession, feed: Feed, kind: SourceKind, place: str) 
         for part in kind.parts(batch, feed, False):
             part.rows.write.mode("append").parquet(place)
 
-    writer = kind.read_stream(spark, feed).writeStream.option("checkpointLocation", checkpoint)
+    writer = kind.read_stream(spark, feed, False).writeStream.option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).foreachBatch(write).start().awaitTermination()
     return Waiting(read_parquet(spark, MESSAGES, place)) if os.path.isdir(place) else Waiting()

@@ -135,7 +135,7 @@ def _scan_folder(
     return _Scan(listing, log, new, landed)
 
 
-def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
+def read_stream(spark: SparkSession, feed: Feed, is_reset: bool) -> DataFrame:
     """The log as a stream.
 
     It begins with the log's first commit where there is no other one: an initial snapshot would cost four

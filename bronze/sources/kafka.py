@@ -6,6 +6,10 @@ Other keys of `kafka:` are passed to Spark's reader unchanged: its own options (
 commit has at most a million messages, and lost offsets stop the source. The options are those of
 https://spark.apache.org/docs/latest/streaming/structured-streaming-kafka-integration.html
 
+A checkpoint that begins again begins at the earliest offset, whatever is configured: the configured offsets
+belong to the first start. They say nothing of the messages that came since, and may be those of a topic that
+was deleted.
+
 `topic_pattern` must match the whole name of a topic; Spark alone also reads topics that match in part.
 
 A topic that was deleted and created again counts its offsets from 0. Once it has more messages than the old
@@ -47,6 +51,8 @@ DEFAULTS: Mapping[str, str] = {
     "failOnDataLoss": "true",
     "maxOffsetsPerTrigger": "1000000",
 }
+
+_STARTS = ("startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp")
 
 _DATA_LOSS = re.compile(r"Some data may have been lost.*?Reason:\s*([^\n]+)", re.DOTALL)
 _AFTER_A_RECREATION = (
@@ -116,11 +122,15 @@ _FAILURES = (
 )
 
 
-def reader_options(kafka: Kafka) -> dict[str, str]:
-    """The options of Spark's reader; configured options override the defaults, whatever their case."""
-    configured = {key.lower() for key in kafka.options}
-    options = {key: value for key, value in DEFAULTS.items() if key.lower() not in configured}
-    options |= {key: value for key, value in kafka.options.items() if key.lower() != "includeheaders"}
+def reader_options(kafka: Kafka, *, is_reset: bool) -> dict[str, str]:
+    """The options of Spark's reader; configured options override the defaults, whatever their case.
+
+    With `is_reset` all topics are read from their first message.
+    """
+    ignored = {"includeheaders", *(_STARTS if is_reset else ())}
+    own = {key: value for key, value in kafka.options.items() if key.lower() not in ignored}
+    configured = {key.lower() for key in own}
+    options = {key: value for key, value in DEFAULTS.items() if key.lower() not in configured} | own
     topics = (
         {"subscribe": ",".join(kafka.topics)}
         if kafka.topics is not None
@@ -147,9 +157,10 @@ def discover(spark: SparkSession, feed: Feed, state: str) -> Discovery:
     return Discovery(is_idle=False)
 
 
-def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
+def read_stream(spark: SparkSession, feed: Feed, is_reset: bool) -> DataFrame:
     """The topics as a stream."""
-    return spark.readStream.format("kafka").options(**reader_options(_kafka(feed))).load()
+    options = reader_options(_kafka(feed), is_reset=is_reset)
+    return spark.readStream.format("kafka").options(**options).load()
 
 
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:

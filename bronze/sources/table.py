@@ -39,7 +39,7 @@ def discover(spark: SparkSession, feed: Feed, state: str) -> Discovery:
     return Discovery(is_idle=False)
 
 
-def read_stream(spark: SparkSession, feed: Feed) -> DataFrame:
+def read_stream(spark: SparkSession, feed: Feed, is_reset: bool) -> DataFrame:
     """The table as a stream; raises MainstemError where it lacks a column."""
     table = feed.source.table or ""
     reader = spark.readStream.format("delta")

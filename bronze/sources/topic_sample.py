@@ -68,7 +68,11 @@ def sample_topics(spark: SparkSession, kafka: Kafka, sample: Sample) -> Iterator
 def _batch_options(kafka: Kafka) -> dict[str, str]:
     """The options of the reader, without those that only a stream has."""
     stream = ("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "startingoffsets")
-    options = {key: value for key, value in reader_options(kafka).items() if key.lower() not in stream}
+    options = {
+        key: value
+        for key, value in reader_options(kafka, is_reset=False).items()
+        if key.lower() not in stream
+    }
     return {**_IMPATIENT, **options, "startingOffsets": "earliest", "failOnDataLoss": "false"}
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from bronze.deduplication import drop_landed, offsets_with_other_messages
 from bronze.job import source_error
+from bronze.landing import land
 from bronze.source import Feed
 from bronze.sources import KINDS
 from bronze.sources.kafka import KIND, as_messages, explain, reader_options
@@ -43,8 +44,9 @@ def records(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame(list(rows), RECORD).withColumn("headers", F.lit(None).cast(HEADERS))
 
 
-def options(**keys: Any) -> dict[str, str]:
-    return reader_options(Kafka(**{"bootstrap_servers": "one:9092,two:9092", "topics": ("a", "b"), **keys}))
+def options(*, is_reset: bool = False, **keys: Any) -> dict[str, str]:
+    kafka = Kafka(**{"bootstrap_servers": "one:9092,two:9092", "topics": ("a", "b"), **keys})
+    return reader_options(kafka, is_reset=is_reset)
 
 
 def test_topics_and_defaults_of_the_reader() -> None:
@@ -81,6 +83,43 @@ def test_a_default_steps_back_in_any_spelling_and_headers_stay() -> None:
     found = options(startingoffsets="latest", includeHeaders=False)
     assert "startingOffsets" not in found
     assert (found["startingoffsets"], found["includeHeaders"]) == ("latest", "true")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        {"startingOffsets": "latest"},
+        {"startingoffsets": '{"a": {"0": 3}}'},
+        {"startingOffsetsByTimestamp": '{"a": {"0": 1700000000000}}'},
+        {"startingTimestamp": 1_700_000_000_000},
+    ],
+)
+def test_a_checkpoint_that_begins_again_begins_at_the_first_message(start: dict[str, Any]) -> None:
+    assert options(is_reset=True, maxOffsetsPerTrigger=5, **start) == {
+        **options(),
+        "maxOffsetsPerTrigger": "5",
+    }
+
+
+def test_a_stream_knows_that_its_checkpoint_begins_again(
+    spark: SparkSession, stream: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the source has no message yet: what came since its first run must not be skipped."""
+    asked: list[bool] = []
+
+    class NoBrokerError(Exception):
+        pass
+
+    def read_stream(spark: SparkSession, feed: Feed, is_reset: bool) -> DataFrame:
+        asked.append(is_reset)
+        raise NoBrokerError
+
+    Path(stream.checkpoint).parent.mkdir(parents=True)
+    for _ in range(2):
+        with pytest.raises(NoBrokerError):
+            land(spark, stream, replace(KIND, read_stream=read_stream), frozenset)
+        Path(f"{stream.checkpoint}.reset").touch()
+    assert asked == [False, True]
 
 
 def test_kinds_are_named_as_the_configuration_names_them() -> None:
