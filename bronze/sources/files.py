@@ -158,6 +158,7 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     left_out = superseded_sequences(spark, feed, entries)
     wanted = [entry.listed for entry in entries if entry.sequence not in left_out]
     there = {file.file: file for file in _list_wanted(spark, feed, wanted)}
+    wanted = [file for file in wanted if file.size or file.file in there]  # of others, nothing is missing
     is_intact = all(_is_same(file, there) for file in wanted)
     landed = (
         files_with_messages(spark, feed, [file.file for file in wanted])
@@ -166,8 +167,9 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     )
     places = {entry.listed.file: place for place, entry in enumerate(entries)}
     reading = replace(_reading(feed, max(entry.discovered_at for entry in entries)), places=places)
+    read = frozenset(file.file for file in wanted)
     for number, portion in enumerate(_portions(entries)):
-        files = [entry.listed for entry in portion if entry.sequence not in left_out]
+        files = [e.listed for e in portion if e.sequence not in left_out and e.listed.file in read]
         missing = [file for file in files if file.file not in landed]
         if missing and (is_reset or len(missing) == len(files)):
             _check_there(missing, there, feed.name)

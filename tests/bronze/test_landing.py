@@ -340,6 +340,31 @@ def test_lost_checkpoint_is_refused_and_begun_anew_on_request(
     assert not Path(f"{feed.checkpoint}.reset").exists()
 
 
+def test_an_empty_file_that_was_deleted_does_not_stop_a_reset(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    drop("a.txt", b"a\n")
+    empty = drop("e.txt", b"")
+    run_source(spark, feed)
+    empty.unlink()
+    shutil.rmtree(feed.checkpoint)
+    Path(f"{feed.checkpoint}.reset").touch()
+    drop("b.txt", b"b\n")
+    assert run_source(spark, feed).error is None
+    assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b")]
+
+
+def test_an_empty_file_that_was_deleted_before_it_was_read_is_passed_over(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    drop("a.txt", b"a\n")
+    empty = drop("e.txt", b"")
+    run_killed_before_landing(spark, feed)
+    empty.unlink()
+    assert run_source(spark, feed).error is None
+    assert landed(feed) == [("a.txt", 1, b"a")]
+
+
 def run_killed_before_landing(spark: SparkSession, feed: Feed) -> None:
     """A run that has logged its files and dies before the first of them lands."""
     with pytest.MonkeyPatch.context() as patch:
