@@ -8,6 +8,10 @@ from framework.text.formatting import noun_for, quantity
 
 _REPLACE = "replace it by the complete file, or by an empty one if its content is lost, and run again"
 
+_RENAME = (
+    "delete a file if all its messages have landed, or rename it to read it as a new one; then run again"
+)
+
 
 def file_vanished(file: ListedFile, source: str, more: int = 0) -> MainstemError:
     """A file was deleted after it was listed and before it was read; so were `more` others."""
@@ -50,11 +54,20 @@ def file_rewritten(file: ListedFile, source: str, others: int = 0, *, has_size: 
         )
     else:
         text = f"{files} that {have} another size or modification time than when the messages landed"
-        action = (
-            "delete a file if all its messages have landed, or rename it to read it as a new one;"
-            " then run again"
-        )
+        action = _RENAME
     return _error("FILE_CHANGED", text, file, source, action)
+
+
+def file_relined(file: ListedFile, source: str, others: int = 0) -> MainstemError:
+    """Files have other lines than have landed, `file` and `others` more; the log of their sizes was lost."""
+    files, have = quantity(others + 1, "file"), noun_for(others + 1, "has", "have")
+    return _error(
+        "FILE_CHANGED",
+        f"{files} that {have} another number of lines than when the messages landed",
+        file,
+        source,
+        _RENAME,
+    )
 
 
 def file_unreadable(file: ListedFile, source: str, reason: str) -> MainstemError:

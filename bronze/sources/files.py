@@ -27,7 +27,13 @@ from bronze.checkpoint import checkpoint_lost, has_checkpoint
 from bronze.files import sections
 from bronze.files.arrow_reader import Reading, content_reader, path_reader
 from bronze.files.auto_loader import has_auto_loader, list_with_auto_loader
-from bronze.files.errors import file_changing, file_rewritten, file_too_large, file_vanished
+from bronze.files.errors import (
+    file_changing,
+    file_relined,
+    file_rewritten,
+    file_too_large,
+    file_vanished,
+)
 from bronze.files.file_log import (
     LoggedFile,
     append_log,
@@ -39,6 +45,7 @@ from bronze.files.file_log import (
 )
 from bronze.files.listing import Clock, ListedFile, Listing, digest, list_complete, list_existing, list_remote
 from bronze.files.local_files import SkippedEntry, list_local
+from bronze.files.lost_logs import last_lines, with_other_lines
 from bronze.files.message_files import write_messages
 from bronze.files.sections import Section, sections_of
 from bronze.source import COMMITS_PER_BATCH, Discovery, Feed, Part, SourceKind, Waiting
@@ -167,6 +174,9 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     )
     places = {entry.listed.file: place for place, entry in enumerate(entries)}
     reading = replace(_reading(feed, max(entry.discovered_at for entry in entries)), places=places)
+    if is_reset:
+        left = [entry for entry in entries if entry.listed.file in landed and entry.sequence not in left_out]
+        _check_lines(spark, feed, [entry for entry in left if _is_same(entry.listed, there)])
     read = frozenset(file.file for file in wanted)
     for number, portion in enumerate(_portions(entries)):
         files = [e.listed for e in portion if e.sequence not in left_out and e.listed.file in read]
@@ -348,6 +358,18 @@ def _check_there(files: Sequence[ListedFile], there: Mapping[str, ListedFile], s
             raise file_vanished(file, source)
         if not _is_same(file, there):
             raise file_changing(file, source)
+
+
+def _check_lines(spark: SparkSession, feed: Feed, landed: Sequence[LoggedFile]) -> None:
+    """Raises FILE_CHANGED where a file has other lines than have landed, and the log that said so is gone."""
+    last = last_lines(spark, feed, landed)
+    if not last:
+        return
+    files = {entry.listed.file: entry.listed for entry in landed if entry.listed.file in last}
+    messages = read_messages(spark, _place(feed), list(files.values()), _reading(feed, 0))
+    changed = with_other_lines(messages, last)
+    if changed:
+        raise file_relined(files[changed[0]], feed.name, len(changed) - 1)
 
 
 def _is_same(file: ListedFile, others: Mapping[str, ListedFile]) -> bool:

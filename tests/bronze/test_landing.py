@@ -422,6 +422,32 @@ def test_lost_log_is_refused_and_begun_anew_on_request(
     assert landed(feed) == [("a.txt", 1, b"a")]
 
 
+@pytest.mark.parametrize("content", [b"1\n\n\n4\nlate\n", b"1\n", b"\n\n"])
+def test_a_file_that_changed_while_its_log_was_lost_is_refused(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, content: bytes
+) -> None:
+    drop("same.txt", b"s\n\n")
+    gone = drop("gone.txt", b"g\n")
+    drop("same.txt.gz", gzip.compress(b"z1\r\n\nz3"))
+    changed = drop("a.txt", b"1\n\n\n4\n")
+    run_source(spark, feed)
+    gone.unlink()
+    shutil.rmtree(feed.lake.location(log_table(feed.name)))
+    drop("a.txt", content, modified=7)
+    shutil.rmtree(feed.checkpoint)
+    Path(f"{feed.checkpoint}.reset").touch()
+
+    for _ in range(2):
+        refused = run_source(spark, feed).error
+        assert refused is not None
+        assert (refused.condition, str(changed) in refused.where) == ("FILE_CHANGED", True)
+        assert "1 file that has another number of lines" in refused.found
+    changed.rename(changed.with_name("new.txt"))
+    assert run_source(spark, feed).error is None
+    new = [("new.txt", at, line) for at, line in enumerate(content.splitlines(), 1) if line]
+    assert [row for row in landed(feed) if row[0] == "new.txt"] == new
+
+
 def test_replaced_bronze_is_refused_even_when_nothing_is_new(
     spark: SparkSession, feed: Feed, drop: Drop
 ) -> None:
