@@ -67,13 +67,13 @@ def declared_fields(
 ) -> Mapping[str, Field]:
     """The fields of columns by their declarations; columns whose type is not known here are left out.
 
-    Other databases have types of the same names with other meanings (DATETIME, TIMESTAMP, BIT). A DATE of
-    Oracle has a time of day, in milliseconds; its FLOAT is a NUMBER.
+    Other databases have types of the same names with other meanings (DATETIME, TIMESTAMP, BIT), and their
+    FLOAT has 64 bits. A DATE of Oracle has a time of day, in milliseconds; its FLOAT is a NUMBER.
     """
     found = {name: field for name, declared in columns if (field := _field(declared)) is not None}
     if is_mysql:
         return found
-    common = {name: field for name, field in found.items() if _is_common(field)}
+    common = {name: _of_others(field) for name, field in found.items() if _is_common(field)}
     if not is_oracle:
         return common
     return {name: _of_oracle(field) for name, field in common.items() if not _is_float(field)}
@@ -82,6 +82,10 @@ def declared_fields(
 def _is_common(field: Field) -> bool:
     """Whether the type has the same meaning in every database but Oracle."""
     return field.type != "boolean" and field.name in (None, OPEN_DECIMAL, OPEN_BYTES, _TIME + "Date")
+
+
+def _of_others(field: Field) -> Field:
+    return Field(type="double") if field.type == "float" else field
 
 
 def _is_float(field: Field) -> bool:

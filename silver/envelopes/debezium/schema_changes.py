@@ -71,6 +71,7 @@ _WITH_LENGTH = frozenset(
         "bit",
     }
 )
+_FLOAT_BITS = 53
 
 
 class _Column(msgspec.Struct):
@@ -251,7 +252,7 @@ def _columns(found: _Change | None, dialect: str) -> dict[str, Column]:
         return {}
     columns = {}
     for column in found.table.columns or ():
-        declared = _declared(column)
+        declared = _declared(column, dialect)
         kind = type_of_declaration(declared, dialect) if declared else None
         columns[column.name] = Column(
             type=kind, declared=declared, token=Token.NULL if kind is None else None
@@ -259,9 +260,14 @@ def _columns(found: _Change | None, dialect: str) -> dict[str, Column]:
     return columns
 
 
-def _declared(column: _Column) -> str | None:
-    """The type as the source would write it: the expression with its length and scale, if it has them."""
+def _declared(column: _Column, dialect: str) -> str | None:
+    """The type as the source would write it: the expression with its length and scale, if it has them.
+
+    SQL Server and DB2 call a number of 32 bits `real`. The length of a `float` is in decimal digits there.
+    """
     name = (column.typeExpression or column.typeName or "").strip()
+    if dialect in ("tsql", "db2") and name.lower() == "float":
+        return f"{name}({_FLOAT_BITS})"
     if name.upper() in ("ENUM", "SET") and column.enumValues:
         return f"{name}({','.join(column.enumValues)})"
     if not name or "(" in name or column.length is None or column.length < 0:
