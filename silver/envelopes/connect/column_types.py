@@ -87,6 +87,8 @@ TEXT_DECIMAL, HEX_BYTES, BASE64URL_BYTES = (
     "bytes as base64url",
 )
 """Names that no connector writes, for fields of messages without a schema block."""
+MAY_BE_BOOLEAN = "number that may be a boolean"
+"""A parameter that no connector writes: the column is one that a converter may write as a boolean."""
 _WRITTEN = {TEXT_DECIMAL: _DECIMAL, HEX_BYTES: "bytes", BASE64URL_BYTES: "bytes"}
 _PARAMETER_DIGITS = 4
 _MOST_BYTES, _MOST_SCALE = 1_024, _UNSIGNED_SCALE
@@ -133,6 +135,8 @@ def value_of(field: Field, token: Token, text: str | None, numbers_as_text: bool
     if text is None:
         return None
     name = field.name or ""
+    if token is Token.BOOLEAN and MAY_BE_BOOLEAN in (field.parameters or {}):
+        return "1" if text == "true" else "0"
     if name == _DECIMAL:
         return _decimal(field, token, text, numbers_as_text)
     if name == TEXT_DECIMAL:
@@ -255,7 +259,7 @@ def _decimal(field: Field, token: Token, text: str, numbers_as_text: bool) -> st
     if token is Token.TEXT and not numbers_as_text:
         return _scaled_text(field, text)
     plain = declared_text("decimal", token, text) or text
-    if token is Token.NUMBER or (
+    if token in (Token.NUMBER, Token.BOOLEAN) or (
         numbers_as_text and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", text.strip())
     ):
         return plain

@@ -13,6 +13,7 @@ how, the mode is left open here, and `silver/envelopes/debezium/encoding_modes.p
     BIT(n)                             base64, little-endian; BIT(1) a boolean      decimal(20,0)
     BINARY, VARBINARY, BLOB            in the mode of `binary`                      binary
     YEAR, integers, FLOAT, DOUBLE      numbers                                      as with a schema block
+    TINYINT                            the same; a boolean by a converter           smallint, 1 or 0
     text, ENUM, SET, JSON, others      text                                         string
 """
 
@@ -23,7 +24,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from silver.decoding.table_definitions import DeclaredColumns
-from silver.envelopes.connect.column_types import Field
+from silver.envelopes.connect.column_types import MAY_BE_BOOLEAN, Field
 from silver.envelopes.debezium.encoding_modes import OPEN_BYTES, OPEN_DECIMAL, OPEN_TIME, OPEN_WALL
 
 _DECLARED = re.compile(
@@ -113,7 +114,8 @@ def _field(declared: str) -> Field | None:
     if name in _INTEGERS:
         if name == "bigint" and is_unsigned:
             return Field(type="int64", parameters={"__debezium.source.column.type": "BIGINT UNSIGNED"})
-        return Field(type=_WIDER.get(name, _INTEGERS[name]) if is_unsigned else _INTEGERS[name])
+        kind = _WIDER.get(name, _INTEGERS[name]) if is_unsigned else _INTEGERS[name]
+        return Field(type=kind, parameters={MAY_BE_BOOLEAN: ""} if name == "tinyint" else None)
     if name == "bit":
         return (
             Field(type="boolean")

@@ -92,6 +92,10 @@ def test_decimal_of_a_feed_that_writes_text_is_not_taken_for_base64() -> None:
     assert value_of(decimal("2", "12"), Token.NUMBER, "1234") == "1234"
 
 
+def test_a_boolean_in_a_column_of_decimals_is_not_taken_for_base64() -> None:
+    assert value_of(decimal("0", "1"), Token.BOOLEAN, "true") == "true"
+
+
 def test_decimal_with_its_own_scale_is_undeclared() -> None:
     field = Field(type="struct", name=DATA + "VariableScaleDecimal")
     assert column_of(field) == Column(declared=DATA + "VariableScaleDecimal", token=Token.NUMBER)

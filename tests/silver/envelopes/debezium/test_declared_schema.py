@@ -12,6 +12,14 @@ from silver.decoding.table_definitions import DeclaredColumns, declared_columns
 from silver.formats.debezium import FORMAT, DebeziumOptions
 
 TIME = 1709200800000
+MYSQL = {
+    "connector": "mysql",
+    "db": "shop",
+    "table": "orders",
+    "file": "bin.000003",
+    "pos": 484,
+    "ts_ms": TIME,
+}
 SQL_SERVER = {
     "connector": "sqlserver",
     "db": "shop",
@@ -66,3 +74,9 @@ def test_a_float_of_sql_server_has_64_bits_whatever_its_length() -> None:
 @pytest.mark.parametrize("source", [SQL_SERVER, {**SQL_SERVER, "connector": "informix"}])
 def test_a_float_with_few_digits_has_32_bits_in_mysql_alone(source: dict[str, Any]) -> None:
     assert row(source, {"f": 0.5}, (("f", "float(15)"),)).columns["f"].type == "double"
+
+
+def test_a_tinyint_that_the_connector_converts_to_a_boolean_stays_a_number() -> None:
+    found = row(MYSQL, {"yes": True, "no": False}, (("yes", "TINYINT(1)"), ("no", "TINYINT(1) UNSIGNED")))
+    assert found.after == {"yes": "1", "no": "0"}
+    assert [column.type for column in found.columns.values()] == ["smallint", "smallint"]
