@@ -258,6 +258,8 @@ def _is_wide(field: Field) -> bool:
 def _decimal(field: Field, token: Token, text: str, numbers_as_text: bool) -> str:
     if token is Token.TEXT and not numbers_as_text:
         return _scaled_text(field, text)
+    if token is Token.JSON:
+        return _variable_decimal(token, text)
     plain = declared_text("decimal", token, text) or text
     if token in (Token.NUMBER, Token.BOOLEAN) or (
         numbers_as_text and re.fullmatch(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", text.strip())

@@ -5,6 +5,8 @@ how, the mode is left open here, and `silver/envelopes/debezium/encoding_modes.p
 
     column of the structure            written as                                   read as
     DECIMAL(p,s), NUMERIC(p,s)         in the mode of `decimals`                    decimal; a number as it is
+    NUMBER(p,s) of Oracle, money       the same                                     decimal
+    NUMBER of Oracle, negative scales  {"scale": ..., "value": base64}, or numbers  as the row shows it
     BIGINT UNSIGNED                    negative from 2^63 on, or base64             decimal(20,0)
     DATE                               days since the epoch, or text                date (Oracle: wall time)
     TIME                               in the mode of `times`                       time of day
@@ -58,19 +60,26 @@ _TEXTS = frozenset(
         "uuid",
     }
 )
+_MONEY = {"money": "money(19,4)", "smallmoney": "smallmoney(10,4)"}
 _TIME = "io.debezium.time."
 _NAMED = {"date": _TIME + "Date", "timestamp": _TIME + "ZonedTimestamp", "year": _TIME + "Year"}
 
 
 @lru_cache(maxsize=4096)
 def declared_fields(
-    columns: DeclaredColumns, *, is_mysql: bool = True, is_oracle: bool = False
+    columns: DeclaredColumns,
+    *,
+    is_mysql: bool = True,
+    is_oracle: bool = False,
+    is_sql_server: bool = False,
 ) -> Mapping[str, Field]:
     """The fields of columns by their declarations; columns whose type is not known here are left out.
 
     Other databases have types of the same names with other meanings (DATETIME, TIMESTAMP, BIT), and their
     FLOAT has 64 bits. A DATE of Oracle has a time of day, in milliseconds; its FLOAT is a NUMBER.
     """
+    if is_sql_server:
+        columns = tuple((name, _MONEY.get(declared.lower(), declared)) for name, declared in columns)
     found = {name: field for name, declared in columns if (field := _field(declared)) is not None}
     if is_mysql:
         return found
@@ -108,9 +117,9 @@ def _field(declared: str) -> Field | None:
     name, is_unsigned = words[0], "unsigned" in words[1:] or "unsigned" in (found[4] or "").lower()
     length, scale = int(found[2] or 0), int(found[3] or 0)
     if name in ("decimal", "numeric", "dec", "fixed"):
-        return _semantic_field(
-            "bytes", OPEN_DECIMAL, {"connect.decimal.precision": str(length or 10), "scale": str(scale)}
-        )
+        return _scaled(length or 10, scale)
+    if name in ("number", "money", "smallmoney"):
+        return _scaled(length, scale) if length and found[3] else None
     if name in _INTEGERS:
         if name == "bigint" and is_unsigned:
             return Field(type="int64", parameters={"__debezium.source.column.type": "BIGINT UNSIGNED"})
@@ -137,6 +146,14 @@ def _field(declared: str) -> Field | None:
         if name in _TEXTS
         else None
     )
+
+
+def _scaled(precision: int, scale: int) -> Field:
+    """A decimal that Oracle's connector may write as a boolean, by a converter, if it has one digit."""
+    parameters = {"connect.decimal.precision": str(precision), "scale": str(scale)}
+    if (precision, scale) == (1, 0):
+        parameters[MAY_BE_BOOLEAN] = ""
+    return _semantic_field("bytes", OPEN_DECIMAL, parameters)
 
 
 def _semantic_field(kind: str, name: str, parameters: dict[str, str] | None = None) -> Field:

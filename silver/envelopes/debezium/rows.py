@@ -105,6 +105,7 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
             context.definition_at(row.names, position),
             is_mysql=_is_mysql(row),
             is_oracle=row.connector == "oracle" or "scn" in row.source.members,
+            is_sql_server=row.connector == "sqlserver",
         ),
         keys,
     )

@@ -69,9 +69,13 @@ _WITH_LENGTH = frozenset(
         "time",
         "float",
         "bit",
+        "money",
+        "smallmoney",
     }
 )
 _FLOAT_BITS = 53
+_LEAST_SCALE = -84
+"""Of a NUMBER of Oracle."""
 
 
 class _Column(msgspec.Struct):
@@ -264,6 +268,7 @@ def _declared(column: _Column, dialect: str) -> str | None:
     """The type as the source would write it: the expression with its length and scale, if it has them.
 
     SQL Server and DB2 call a number of 32 bits `real`. The length of a `float` is in decimal digits there.
+    A NUMBER of Oracle without a scale has any scale; some connectors write -127 then.
     """
     name = (column.typeExpression or column.typeName or "").strip()
     if dialect in ("tsql", "db2") and name.lower() == "float":
@@ -275,6 +280,9 @@ def _declared(column: _Column, dialect: str) -> str | None:
     head, _, rest = name.partition(" ")
     if head.lower() not in _WITH_LENGTH:
         return name
+    if head.lower() == "number":
+        is_open = not column.length or column.scale is None or column.scale < _LEAST_SCALE
+        return name if is_open else f"{name}({column.length},{column.scale})"
     digits = (
         f"({column.length})"
         if column.scale is None or column.scale < 0
