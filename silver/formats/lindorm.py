@@ -108,10 +108,11 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
     namespace = required(source.namespace or None, Reason.MISSING_TABLE, "source.namespace")
     codecs = context.codecs_for(namespace, None, table)
     before_cells, after_cells = _cells(payload.before), _cells(payload.after)
+    is_hbase = _is_hbase((before_cells, after_cells))  # as they were sent: image_of changes them
     before, before_columns = image_of(before_cells, fields)
     after, after_columns = image_of(after_cells, fields)
     key, key_columns = _key(message.key, before, after)
-    is_hbase = _is_hbase((before_cells, after_cells)) if before or after else _is_row_key(key_columns)
+    is_hbase = is_hbase or (not before and not after and _is_row_key(key_columns))
     columns = joined_columns(columns_of(fields), after_columns, before_columns, key_columns)
     if is_hbase:
         columns = {name: Column(type="binary") for name in columns}

@@ -18,6 +18,14 @@ DECODED = Context("feed", Options(), "UTC", lambda *names: None, lambda *names: 
 def decode(
     op: str, *, key: bytes | None = None, context: Context = CONTEXT, schema: Any = None, **images: Any
 ) -> RowChange:
+    (event,) = FORMAT.decode(
+        RawMessage("feed", "customers", 0, 0, None, key, message(op, schema, images)), context
+    )
+    assert isinstance(event, RowChange)
+    return event
+
+
+def message(op: str, schema: Any, images: dict[str, Any]) -> bytes:
     source = {
         "version": "v1.0",
         "db": "ld-xxxx",
@@ -25,10 +33,7 @@ def decode(
         "table": "customers",
         "ts_ms": 1465491411807,
     }
-    value = json.dumps({"schema": schema or {}, "payload": {"op": op, "source": source, **images}}).encode()
-    (event,) = FORMAT.decode(RawMessage("feed", "customers", 0, 0, None, key, value), context)
-    assert isinstance(event, RowChange)
-    return event
+    return json.dumps({"schema": schema or {}, "payload": {"op": op, "source": source, **images}}).encode()
 
 
 def test_insert_with_before_null_is_the_whole_row() -> None:
@@ -74,6 +79,15 @@ def test_hbase_columns_are_binary_and_the_key_is_row() -> None:
     assert row.keys == ("ROW",)
     assert row.columns == {"ROW": Column(type="binary"), "f_last_name": Column(type="binary")}
     assert row.partial
+
+
+def test_spaces_in_a_message_do_not_make_numbers_cells_of_hbase() -> None:
+    spaced = message("c", None, {"ts_ms": 1, "before": None, "after": {"ROW": 5, "f_name": 7}})
+    for value in (spaced, spaced.replace(b" ", b"")):
+        (row,) = FORMAT.decode(RawMessage("feed", "customers", 0, 0, None, None, value), CONTEXT)
+        assert isinstance(row, RowChange)
+        assert row.keys is None
+        assert row.columns == {"ROW": Column(token=Token.NUMBER), "f_name": Column(token=Token.NUMBER)}
 
 
 def test_codec_makes_a_cell_text_in_both_images() -> None:
