@@ -35,6 +35,7 @@ from gold.planning.discovery import (
 from gold.planning.gates import GateFailed
 from gold.planning.kept_logs import STATEMENTS, STATES, counts_log
 from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
+from gold.planning.places import displaced_states
 from gold.planning.rebuild import FAILED_REBUILD
 from gold.planning.recorded_measures import with_recorded
 from gold.planning.stored_schemas import StoredSchemas
@@ -94,6 +95,12 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     tasks = choose(every)
     # an object store is asked only where there is something to do: each request costs
     if (tasks or lake.local_root is not None) and _mark_unlisted(spark, lake, states, run_id):
+        states = read_states(spark, lake)
+        every = all_tasks(run, states)
+        tasks = choose(every)
+    displaced = displaced_states(lake, every, tasks, states)
+    if displaced:
+        append_states(spark, lake, displaced, run_id)
         states = read_states(spark, lake)
         every = all_tasks(run, states)
         tasks = choose(every)

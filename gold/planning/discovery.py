@@ -27,6 +27,7 @@ from framework.pipeline.named_table import is_excluded, table_excluded
 from framework.quality.rules import configured, rule_of, unique_by_name
 from gold.planning.kept_logs import STATEMENTS, counts_log, extents_of
 from gold.planning.knowledge import remembered
+from gold.planning.places import with_rivals
 from gold.planning.rebuild import is_behind
 from gold.planning.table_state import State, TableId, TableState, applied_to_any, read_states, table_id
 from gold.planning.task import Task, folder_of
@@ -162,7 +163,7 @@ def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> li
     repairs = _repairs(tables)
     _add_statements(run, extents)
     top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
-    return _with_rivals(
+    return with_rivals(
         [
             task
             for source, extent in sorted(extents.items())
@@ -187,21 +188,6 @@ def _with_repairs(tasks: Iterable[Task], repairs: Mapping[TableId, tuple[int, st
         names = {task.name, *(segment.table for segment in task.lineage.segments)}
         mine = [repairs[table] for name in names if (table := (task.source, name)) in repairs]
         yield replace(task, repair=max(mine)[1]) if mine else task
-
-
-def _with_rivals(tasks: Sequence[Task]) -> list[Task]:
-    """Adds its rival to each task whose place in gold another table has; case alone makes no other place."""
-    owners: dict[str, Task] = {}
-    for task in sorted(tasks, key=lambda t: t.state.replica is None):
-        if task.has_place:
-            owners.setdefault(folder_of(task).casefold(), task)
-    found = []
-    for task in tasks:
-        owner = owners.get(folder_of(task).casefold(), task) if task.has_place else task
-        found.append(
-            task if owner is task else replace(task, rival=f"{owner.name.dotted} of source {owner.source}")
-        )
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,7 +198,7 @@ def policy_of(task: Task, profile: Profile) -> MergePolicy:
 def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:
     """The empty plan of a table that was created again and has no row since; None without a replica."""
     state, created = task.state, task.lineage.created
-    if fresh is None or state.replica is None or task.lineage.is_dropped:
+    if fresh is None or task.lineage.is_dropped or (state.replica is None and not state.is_displaced):
         return None
     columns = tuple(TableColumn(c.name, c.type or "string", c.declared) for c in created) or state.columns
     declared = task.lineage.keys[-1][1] if task.lineage.keys else state.keys

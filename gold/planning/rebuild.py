@@ -36,6 +36,7 @@ class RebuildReason(StrEnum):
     REPLICA_GONE = "its replica is gone"
     HISTORY_GONE = "its history is gone"
     OTHER_FOLDER = "another place"
+    PLACE_TAKEN = "another table was written in its place"
     HISTORY_ADDED = "its history is to be made"
     OTHER_SETTINGS = "other settings"
     REQUESTED = "asked for"
@@ -74,14 +75,15 @@ class Piece:
 def is_behind(task: Task) -> bool:
     """Whether the table has something to do.
 
-    It has new changes, was parked or repaired, lost its listed bad values, or has other settings than it
-    was built with.
+    It has new changes, was parked or repaired, lost its listed bad values or its replica, or has other
+    settings than it was built with.
     """
     state = task.state
     if task.newest > state.batch or state.state is State.PARKED or task.is_repaired or state.is_unlisted:
         return True
-    has_replica = task.has_place and state.replica is not None and state.state is not State.DROPPED
-    return has_replica and settings_mismatch(task) is not None
+    if not task.has_place or state.state is State.DROPPED:
+        return False
+    return state.is_displaced or (state.replica is not None and settings_mismatch(task) is not None)
 
 
 def settings_mismatch(task: Task) -> RebuildReason | None:
@@ -152,6 +154,8 @@ def _reason_before_reading(
     state, lineage = task.state, task.lineage
     if state.replica is None and not state.revision and _has_replica(spark, lake, task):
         return RebuildReason.UNKNOWN_PROGRESS
+    if state.is_displaced and state.state is not State.DROPPED:
+        return RebuildReason.PLACE_TAKEN
     if state.replica is None or (state.state is State.DROPPED and not lineage.is_dropped):
         return RebuildReason.NEW_TABLE
     if not state.profile.rows and state.columns:

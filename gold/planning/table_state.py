@@ -115,7 +115,8 @@ class TableState:
         revision: The number of this state; the highest one of a table counts.
         reason: Why the table is parked or dropped.
         gate_keys: Of a table that is parked by a gate: keys of rows that break it. None for other reasons.
-        replica: A path that a Delta reader opens; None where there is no replica yet.
+        replica: A path that a Delta reader opens; None where there is no replica yet, or no longer, because
+            another table has taken its place.
         history: The path of the history; None where there is none.
         keys: The key columns, by their source names.
         columns: The columns of the replica.
@@ -157,6 +158,11 @@ class TableState:
     collisions: Collisions = Collisions()
     is_unlisted: bool = False
     comment: str | None = None
+
+    @property
+    def is_displaced(self) -> bool:
+        """Whether the table had a replica whose place another table has taken."""
+        return self.replica is None and bool(self.columns)
 
 
 def read_states(spark: SparkSession, lake: Lakehouse) -> dict[TableId, TableState]:

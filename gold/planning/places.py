@@ -1,0 +1,78 @@
+"""Which table a place in gold belongs to: no two tables share a replica."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from framework.lakehouse.lakehouse import Lakehouse, is_called
+from gold.planning.table_state import RENAMED, State, TableId, TableState
+from gold.planning.task import Task, folder_of
+
+
+def with_rivals(tasks: Sequence[Task]) -> list[Task]:
+    """Adds its rival to each task whose place in gold another table has; case alone makes no other place.
+
+    An excluded table has no place, but a requested rebuild would write it: it has a rival, too.
+    """
+    owners: dict[str, Task] = {}
+    for task in sorted(tasks, key=_rank):
+        if task.has_place:
+            owners.setdefault(_place(task), task)
+    found = []
+    for task in tasks:
+        owner = task if task.lineage.renamed_to is not None else owners.get(_place(task), task)
+        found.append(
+            task if owner is task else replace(task, rival=f"{owner.name.dotted} of source {owner.source}")
+        )
+    return found
+
+
+def _place(task: Task) -> str:
+    return folder_of(task).casefold()
+
+
+def _rank(task: Task) -> int:
+    """The table whose replica is in the folder comes first: before it is dropped (0), and then (1)."""
+    state = task.state
+    if not _is_in_place(task) or (state.state is State.DROPPED and state.reason == RENAMED):
+        return 2
+    return 1 if state.state is State.DROPPED else 0
+
+
+def _is_in_place(task: Task) -> bool:
+    replica = task.state.replica
+    return replica is not None and is_called(replica, "gold/" + folder_of(task))
+
+
+def displaced_states(
+    lake: Lakehouse, tasks: Iterable[Task], chosen: Iterable[Task], states: Mapping[TableId, TableState]
+) -> list[TableState]:
+    """The states of tables whose replicas other tables overwrite, from now on without replica and history.
+
+    Such a table is excluded, has another place now, was renamed, or is of a source that is not configured.
+    The states must be written before the replicas: once it has its place again, the table is rebuilt.
+
+    Args:
+        lake: The lakehouse.
+        tasks: Every table.
+        chosen: The tables that the run updates.
+        states: The newest states, also those of other sources.
+    """
+    updated = {(task.source, task.name) for task in chosen}
+    writers = {
+        lake.location("gold/" + folder_of(task)).casefold(): (task.source, task.name)
+        for task in tasks
+        if task.rival is None
+        and task.lineage.renamed_to is None
+        and ((task.source, task.name) in updated or (task.has_place and _is_in_place(task)))
+    }
+    return list(_without_replicas(writers, states))
+
+
+def _without_replicas(
+    writers: Mapping[str, TableId], states: Mapping[TableId, TableState]
+) -> Iterator[TableState]:
+    for table, state in states.items():
+        if state.replica is not None and writers.get(state.replica.casefold(), table) != table:
+            yield replace(state, replica=None, history=None)
