@@ -266,15 +266,18 @@ def _source_tasks(
 ) -> list[Task]:
     statements, times = _read_statements(extent.statements)
     lineages = trace_tables(statements, extent.newest_rows)
-    stated: dict[TableName, int] = {}
+    stated: dict[TableName, dict[str, int]] = {}
     for statement in statements:
-        stated[statement.table] = max(statement.batch, stated.get(statement.table, -1))
+        batches = stated.setdefault(statement.table, {})
+        batches[statement.sequence] = max(statement.batch, batches.get(statement.sequence, -1))
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
         settings = config.settings(name.database, name.schema, name.table)
         state = states.get((source, name), TableState(source, name, State.ACTIVE))
         newest = max((extent.batches.get(segment.table, -1) for segment in lineage.segments), default=-1)
-        newest = max(newest, stated.get(name, -1))
+        newest = max(newest, *stated.get(name, {}).values(), -1)
+        names = {segment.table for segment in lineage.segments}
+        told = sorted((batch, at) for other in names for at, batch in stated.get(other, {}).items())
         mine = {sequence: times[change_id] for sequence, change_id in lineage.truncates if change_id in times}
         rows = sum(extent.rows.get(segment.table, 0) for segment in lineage.segments)
         missed = sum(extent.excluded.get(segment.table, 0) for segment in lineage.segments)
@@ -295,6 +298,7 @@ def _source_tasks(
                 gates=_gates(config, name),
                 new_rows=news.rows if is_known else rows,
                 first_new=news.first if is_known else state.batch + 1,
+                statement_batches={at: batch for batch, at in told},
             )
         )
     return tasks

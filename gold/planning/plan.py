@@ -303,9 +303,18 @@ def refuse_rival(task: Task) -> None:
 
 
 def refuse_statements(task: Task) -> None:
-    """Parks a table with an erasure of unknown rows; for the policy `fail`, with any schema change."""
-    unclear = [reason for _, reason in task.lineage.not_understood]
-    is_strict = str(task.settings.schema_policy) == "fail"
-    lost = [reason for reason in unclear if is_strict or reason == ERASE_WITHOUT_STATEMENT]
-    if lost or (is_strict and task.lineage.column_changes):
+    """Parks a table with an erasure of unknown rows; for the policy `fail`, with a new schema change.
+
+    That is a statement which the stored replica has not applied: statements from before it was first built,
+    and those that another policy has allowed, are part of it.
+    """
+    unclear = task.lineage.not_understood
+    lost = [reason for _, reason in unclear if reason == ERASE_WITHOUT_STATEMENT]
+    has_changed = False
+    if task.settings.schema_policy is SchemaPolicy.FAIL and task.state.columns:
+        new = {at for at, batch in task.statement_batches.items() if batch > task.state.batch}
+        lost += [reason for at, reason in unclear if at in new]
+        changes = task.lineage.column_changes
+        has_changed = len(changes) > applied_column_changes(task.state) or any(at in new for at, _ in changes)
+    if lost or has_changed:
         raise _refused(task, lost[0] if lost else "a schema change, under schema_policy fail")

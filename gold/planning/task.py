@@ -49,6 +49,7 @@ class Task:
         first_new: No change of the table after the applied batch is in an earlier batch than this; None
             where no change is new.
         recorded: The batches with changes that the table has not applied; empty where nobody has looked.
+        statement_batches: The newest batch of the statements about the table at each position.
     """
 
     source: str
@@ -67,6 +68,7 @@ class Task:
     new_rows: int = 0
     first_new: int | None = None
     recorded: tuple[RecordedBatch, ...] = ()
+    statement_batches: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> TableName:

@@ -19,10 +19,10 @@ from gold.changes.few_changes import TableChanges
 from gold.changes.profile import Profile, Progress, SchemaColumn
 from gold.changes.profile_queries import profile_rows
 from gold.planning.plan import Plan, make_plan, refuse_statements
-from gold.planning.rebuild import FAILED_REBUILD, settings_fingerprint
+from gold.planning.rebuild import FAILED_REBUILD, lineage_digest, settings_fingerprint
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task, folder_of
-from gold.schema.columns import ColumnOrder
+from gold.schema.columns import ColumnOrder, TableColumn
 from gold.schema.lineage import ColumnAction, Lineage, Segment
 from gold.schema.type_inference import ColumnEvidence
 
@@ -456,13 +456,36 @@ def test_statements_are_refused_as_the_policy_says(
 ) -> None:
     reasons = (("9", unclear),) if unclear else ()
     lineage = Lineage(ORDERS, (Segment(ORDERS, "", None),), tuple(steps), not_understood=reasons)
-    task = task_of(lineage, TableSettings(schema_policy=policy))
+    state = TableState("feed", ORDERS, State.ACTIVE, columns=(TableColumn("id", "int", None),), batch=1)
+    told = {"1": 2, "9": 2}
+    task = task_of(lineage, TableSettings(schema_policy=policy), state=state, statement_batches=told)
     if policy not in refusing:
         refuse_statements(task)
         return
     with pytest.raises(MainstemError) as caught:
         refuse_statements(task)
     assert caught.value.condition == "SCHEMA_CHANGE_REFUSED"
+
+
+def test_the_policy_fail_refuses_only_what_the_replica_has_not_applied() -> None:
+    lineage = Lineage(
+        ORDERS, (Segment(ORDERS, "", None),), (("1", ADD_CITY),), not_understood=(("", "has no position"),)
+    )
+    columns = (TableColumn("id", "int", None),)
+
+    def refuses(batch: int, digest: str, columns: tuple[TableColumn, ...] = columns) -> bool:
+        state = TableState("feed", ORDERS, State.ACTIVE, columns=columns, lineage=digest, batch=batch)
+        settings = TableSettings(schema_policy=SchemaPolicy.FAIL)
+        try:
+            refuse_statements(task_of(lineage, settings, state=state, statement_batches={"": 2, "1": 1}))
+        except MainstemError:
+            return True
+        return False
+
+    assert not refuses(-1, "", columns=())
+    assert not refuses(2, lineage_digest(lineage))
+    assert refuses(1, lineage_digest(lineage))
+    assert refuses(2, lineage_digest(replace(lineage, column_changes=())))
 
 
 def test_a_dropped_column_stays_and_goes_only_under_evolve(first: tuple[Bench, TableState]) -> None:

@@ -1,0 +1,28 @@
+"""Changes of columns in whole runs: what a policy refuses or leaves out, and what a rebuild agrees with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from framework.contracts.ddl_actions import AddColumn
+from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
+
+
+def test_the_policy_fail_stays_usable_after_a_statement_that_was_allowed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The first statement is older than the table's first row: the replica is built with it."""
+    fail = "  - {match: db.t, schema_policy: fail}\n"
+    pipeline = GoldPipeline(spark, tmp_path / "p", fail)
+    pipeline.add_batch(ddl("t", 1, AddColumn("b", "int", "int")), insert("t", 2, row(1)))
+    assert pipeline.apply()["t"].state.reason is None
+    pipeline.add_batch(ddl("t", 3, AddColumn("c", "int", "int")))
+    assert "SCHEMA_CHANGE_REFUSED" in (pipeline.apply()["t"].state.reason or "")
+    pipeline.configure("")
+    pipeline.apply()
+    pipeline.configure(fail)
+    pipeline.add_batch(insert("t", 4, row(2, c="1"), types={"c": "int"}))
+    assert pipeline.apply()["t"].state.reason is None
+    assert pipeline.rows("t") == [{"id": 1}, {"id": 2, "c": 1}]
