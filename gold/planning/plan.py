@@ -237,12 +237,13 @@ def _freeze(
     """The columns that the stored replica has, with their types there, under current names.
 
     A type that the configuration names is no change of the source: it applies here too. All of `columns`
-    are returned for a new table. Where a statement came late, the naming of the stored columns is not
-    known: a column stays if it has the name of a stored one in any naming up to there.
+    are returned for a new table, as one that was created again is, and before the first rows. Where a
+    statement came late, the naming of the stored columns is not known: a column stays if it has the name of
+    a stored one in any naming up to there.
     """
     state = task.state
     known = applied_column_changes(state)
-    if not state.columns or known >= len(namings):
+    if not state.columns or not _has_same_life(task) or known >= len(namings):
         return columns
     first = known if begins_as_applied(state, task.lineage) else 0
     frozen = {
@@ -257,6 +258,12 @@ def _freeze(
         for column in columns
         if column.name in frozen
     )
+
+
+def _has_same_life(task: Task) -> bool:
+    """Whether the stored replica has rows, all of them from after the table's newest creation."""
+    first = task.state.profile.min_sequence
+    return first is not None and first >= task.lineage.segments[0].start
 
 
 def _refuse_growth(task: Task, layout: Layout) -> None:

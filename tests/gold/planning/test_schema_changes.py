@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from framework.contracts.ddl_actions import AddColumn
+from framework.contracts.ddl_actions import AddColumn, CreateTable, DropTable
 from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
 
 
@@ -26,3 +26,18 @@ def test_the_policy_fail_stays_usable_after_a_statement_that_was_allowed(
     pipeline.add_batch(insert("t", 4, row(2, c="1"), types={"c": "int"}))
     assert pipeline.apply()["t"].state.reason is None
     assert pipeline.rows("t") == [{"id": 1}, {"id": 2, "c": 1}]
+
+
+def test_the_policy_ignore_does_not_freeze_a_table_that_is_created_again_to_its_former_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = GoldPipeline(spark, tmp_path / "p", "  - {match: 'db.*', schema_policy: ignore}\n")
+    again = (DropTable(), CreateTable())
+    pipeline.add_batch(insert("t", 1, row(1, a="x")), insert("empty", 1, row(1, a="x")))
+    pipeline.apply()
+    pipeline.add_batch(ddl("t", 2, *again), insert("t", 4, row(1, b="y")), ddl("empty", 2, *again))
+    pipeline.apply()
+    pipeline.add_batch(insert("t", 5, row(2, c="z")), insert("empty", 4, row(1, b="y")))
+    pipeline.apply()
+    assert pipeline.rows("t") == [{"id": 1, "b": "y"}, {"id": 2}]
+    assert pipeline.rows("empty") == [{"id": 1, "b": "y"}]
