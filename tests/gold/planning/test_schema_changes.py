@@ -41,3 +41,14 @@ def test_the_policy_ignore_does_not_freeze_a_table_that_is_created_again_to_its_
     pipeline.apply()
     assert pipeline.rows("t") == [{"id": 1, "b": "y"}, {"id": 2}]
     assert pipeline.rows("empty") == [{"id": 1, "b": "y"}]
+
+
+def test_a_float_that_becomes_a_double_has_the_value_of_the_source(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = GoldPipeline(spark, tmp_path / "p")
+    pipeline.add_batch(insert("t", 1, row(1, d="0.1"), types={"d": "float"}))
+    pipeline.apply()
+    pipeline.add_batch(insert("t", 2, row(2, d="0.5"), types={"d": "double"}))
+    pipeline.apply()
+    assert pipeline.rows("t") == [{"id": 1, "d": 0.1}, {"id": 2, "d": 0.5}]

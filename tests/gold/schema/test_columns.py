@@ -196,7 +196,7 @@ def test_what_was_seen_joins_in_any_order_and_grouping(
     [
         ("int", "bigint", True),
         ("bigint", "int", False),
-        ("float", "double", True),
+        ("float", "double", False),
         ("int", "decimal(10,0)", True),
         ("int", "decimal(11,2)", False),
         ("bigint", "decimal(20,0)", True),
