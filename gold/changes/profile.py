@@ -14,7 +14,13 @@ from typing import Protocol
 from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import DropColumn, RenameColumn
 from framework.contracts.events import Op, Token
-from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, needed_orders
+from gold.schema.columns import (
+    ColumnNaming,
+    ColumnOrder,
+    column_namings,
+    needed_orders,
+    replaced_columns,
+)
 from gold.schema.lineage import Lineage
 from gold.schema.type_inference import ColumnEvidence, is_decimal
 
@@ -322,7 +328,8 @@ def merge_profiles(one: Profile, other: Profile) -> Profile:
 
 def namings_for(lineage: Lineage, policy: SchemaPolicy, profile: Profile) -> tuple[ColumnNaming, ...]:
     """The namings of a table whose rows have this profile; `lineage` has names as the rows spell them."""
-    return column_namings(lineage, policy, _reused_names(lineage, profile))
+    replaced = replaced_columns(lineage, profile.evidence)
+    return column_namings(lineage, policy, _reused_names(lineage, profile), replaced)
 
 
 def _reused_names(lineage: Lineage, profile: Profile) -> set[str]:

@@ -56,14 +56,25 @@ class TableColumn:
     comment: str | None = None
 
 
-def column_namings(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]) -> tuple[ColumnNaming, ...]:
+def column_namings(
+    lineage: Lineage,
+    policy: SchemaPolicy,
+    reused: Iterable[str],
+    replaced: Mapping[int, str] | None = None,
+) -> tuple[ColumnNaming, ...]:
     """The namings of a table's rows: naming `i` is for rows after `i` column changes.
 
-    `reused` are names that rows use again after a drop of that name: the dropped column is renamed then. No
-    row lies between two changes of one statement, so a naming there has no defaults.
+    No row lies between two changes of one statement, so a naming there has no defaults.
+
+    Args:
+        lineage: The table's lineage, with names as the rows spell them.
+        policy: What happens to dropped columns.
+        reused: Names that rows use again after a drop of that name: the dropped column is renamed then.
+        replaced: The columns that `replaced_columns` gives.
     """
     used_later = {name.casefold() for name in reused}
-    drops = sum(isinstance(action, DropColumn) for _, action in lineage.column_changes)
+    gone = {} if replaced is None else replaced
+    drops = len(gone) + sum(isinstance(action, DropColumn) for _, action in lineage.column_changes)
     names: dict[str, str | None] = {}
     defaults: dict[str, str] = {}
     backwards = [ColumnNaming()]
@@ -74,6 +85,10 @@ def column_namings(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]
             case RenameColumn(old, new):
                 names[old] = names.get(new, new)
                 used_later.add(new.casefold())
+                if at in gone:
+                    is_kept = policy is not SchemaPolicy.EVOLVE
+                    names[gone[at]] = f"_cdc_dropped_{drops}_{gone[at]}" if is_kept else None
+                    drops -= 1
             case DropColumn(name):
                 is_reused = name.casefold() in used_later
                 names[name] = (
@@ -95,6 +110,37 @@ def column_namings(lineage: Lineage, policy: SchemaPolicy, reused: Iterable[str]
         changed = {n: t for n, t in names.items() if n != t}
         backwards.append(ColumnNaming(changed, {} if is_inside else dict(defaults)))
     return tuple(reversed(backwards))
+
+
+def replaced_columns(lineage: Lineage, seen: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """The columns whose names others take by a rename, by the place of the rename among the column changes.
+
+    The source must have dropped such a column before: the statement is lost, or was not understood.
+
+    Args:
+        lineage: The table's lineage, with names as the rows spell them.
+        seen: The naming and name of each column of the rows.
+    """
+    rows: dict[int, list[str]] = {}
+    for naming, name in seen:
+        rows.setdefault(naming, []).append(name)
+    there: dict[str, str] = {}
+    replaced: dict[int, str] = {}
+    for at, (_, action) in enumerate(lineage.column_changes):
+        there.update((name.casefold(), name) for name in sorted(rows.get(at, ())))
+        match action:
+            case AddColumn(name):
+                there.setdefault(name.casefold(), name)
+            case DropColumn(name):
+                there.pop(name.casefold(), None)
+            case RenameColumn(old, new):
+                if there.pop(old.casefold(), None) is not None:
+                    if new.casefold() in there:
+                        replaced[at] = there[new.casefold()]
+                    there[new.casefold()] = new
+            case _:
+                pass
+    return replaced
 
 
 def _repeated_additions(lineage: Lineage) -> set[int]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from framework.contracts.ddl_actions import AddColumn, CreateTable, DropTable
+from framework.contracts.ddl_actions import AddColumn, CreateTable, DropTable, RenameColumn
 from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
 
 
@@ -52,3 +52,14 @@ def test_a_float_that_becomes_a_double_has_the_value_of_the_source(
     pipeline.add_batch(insert("t", 2, row(2, d="0.5"), types={"d": "double"}))
     pipeline.apply()
     assert pipeline.rows("t") == [{"id": 1, "d": 0.1}, {"id": 2, "d": 0.5}]
+
+
+def test_a_column_whose_name_another_one_takes_is_taken_as_dropped(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The statement that dropped it is lost, or was not understood."""
+    pipeline = GoldPipeline(spark, tmp_path / "p")
+    rename = ddl("t", 3, RenameColumn("a", "b"))
+    pipeline.add_batch(insert("t", 1, row(1, a="x", b="y")), rename, insert("t", 4, row(2, b="z")))
+    pipeline.apply()
+    assert pipeline.rows("t") == [{"id": 1, "b": "x", "_cdc_dropped_1_b": "y"}, {"id": 2, "b": "z"}]

@@ -7,37 +7,54 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
-from gold.changes.profile import Profile, merge_profiles
+from gold.changes.profile import Profile, merge_profiles, namings_for
 from gold.schema.case_matching import match_case
-from gold.schema.columns import ColumnNaming, ColumnOrder, column_namings, needed_orders, ordered_names
+from gold.schema.columns import (
+    ColumnNaming,
+    ColumnOrder,
+    column_namings,
+    needed_orders,
+    ordered_names,
+    replaced_columns,
+)
 from gold.schema.lineage import ColumnAction, Lineage
+from gold.schema.type_inference import ColumnEvidence
 
 ORDERS = TableName("shop", None, "orders")
 NAMES = ("a", "A", "b", "B", "c", "d")
 
 _NAME = st.sampled_from(NAMES)
-_STEP: st.SearchStrategy[ColumnAction] = st.one_of(
-    st.builds(
-        AddColumn,
-        _NAME,
-        st.just("int"),
-        st.just("int"),
-        st.booleans(),
-        st.none() | _NAME,
-        st.none() | st.sampled_from(("1", "2")),
-    ),
-    st.builds(DropColumn, _NAME),
-    st.builds(RenameColumn, _NAME, _NAME),
-    st.builds(ChangeType, _NAME, st.just("int"), st.just("int")),
-)
-_STEPS = st.lists(st.tuples(st.integers(0, 4), _STEP), max_size=8).map(
-    lambda steps: sorted(steps, key=lambda step: step[0])
-)
+
+
+def steps_with(names: st.SearchStrategy[str]) -> st.SearchStrategy[list[tuple[int, ColumnAction]]]:
+    """Changes of columns with their positions, in order."""
+    step: st.SearchStrategy[ColumnAction] = st.one_of(
+        st.builds(
+            AddColumn,
+            names,
+            st.just("int"),
+            st.just("int"),
+            st.booleans(),
+            st.none() | names,
+            st.none() | st.sampled_from(("1", "2")),
+        ),
+        st.builds(DropColumn, names),
+        st.builds(RenameColumn, names, names),
+        st.builds(ChangeType, names, st.just("int"), st.just("int")),
+    )
+    return st.lists(st.tuples(st.integers(0, 4), step), max_size=8).map(
+        lambda steps: sorted(steps, key=lambda step: step[0])
+    )
+
+
+_STEPS = steps_with(_NAME)
+_LOWER = st.sampled_from("abcd")
 _SHAPES = st.lists(st.tuples(st.integers(0, 8), st.lists(_NAME, unique=True, max_size=5)), max_size=4)
 
 
@@ -224,3 +241,41 @@ def test_two_thousand_columns_added_one_by_one_and_at_once() -> None:
         assert ordered_names(column_orders, known, found) == list(columns)
         assert found[0] == ColumnNaming({}, dict.fromkeys(columns, "1"))
     assert not any(naming.defaults for naming in found[1:]), "no row stands inside of one statement"
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"), [(SchemaPolicy.LENIENT, "_cdc_dropped_1_b"), (SchemaPolicy.EVOLVE, None)]
+)
+def test_a_column_whose_name_another_one_takes_is_dropped_before(
+    policy: SchemaPolicy, kept: str | None
+) -> None:
+    known, seen = lineage([(1, RenameColumn("a", "b"))]), {(0, "a"), (0, "b"), (1, "b")}
+    found = column_namings(known, policy, (), replaced_columns(known, seen))
+    assert [(naming.current_name("a"), naming.current_name("b")) for naming in found] == [
+        ("b", kept),
+        ("a", "b"),
+    ]
+
+
+def test_a_rename_that_is_told_twice_replaces_no_column() -> None:
+    known = lineage([(1, RenameColumn("a", "b")), (2, RenameColumn("a", "b"))])
+    assert replaced_columns(known, {(0, "a"), (1, "b"), (2, "b")}) == {}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    steps=steps_with(_LOWER),
+    policy=st.sampled_from((SchemaPolicy.LENIENT, SchemaPolicy.EVOLVE)),
+    seen=st.sets(st.tuples(st.integers(0, 6), _LOWER), max_size=8),
+)
+def test_two_columns_of_one_row_never_get_one_name(
+    steps: list[tuple[int, ColumnAction]], policy: SchemaPolicy, seen: set[tuple[int, str]]
+) -> None:
+    """Whatever statements are lost."""
+    shown = {(naming, name): ColumnEvidence() for naming, name in seen if naming <= len(steps)}
+    known = match_case(lineage(steps), shown)
+    found = namings_for(known, policy, Profile(evidence=shown))
+    for number, naming in enumerate(found):
+        names = [naming.current_name(name) for at, name in shown if at == number]
+        kept = [name for name in names if name is not None]
+        assert len(set(kept)) == len(kept)

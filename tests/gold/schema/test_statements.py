@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn
-from gold.changes.profile import Profile, _reused_names
+from gold.changes.profile import Profile, namings_for
 from gold.schema.case_matching import match_case
-from gold.schema.columns import ColumnNaming, column_namings, ordered_names
+from gold.schema.columns import ColumnNaming, ordered_names, replaced_columns
 from gold.schema.lineage import ColumnAction, Lineage
 from gold.schema.type_inference import ColumnEvidence
 from tests.gold.schema.test_columns import lineage as lineage_of
@@ -145,7 +145,8 @@ def namings(source: Source, policy: SchemaPolicy) -> tuple[Lineage, tuple[Column
         (naming, name): ColumnEvidence() for column in source.columns for naming, name in column.said.items()
     }
     known = match_case(lineage_of(*source.steps), seen)
-    return known, column_namings(known, policy, _reused_names(known, Profile(evidence=seen)))
+    assert not replaced_columns(known, seen)
+    return known, namings_for(known, policy, Profile(evidence=seen))
 
 
 @pytest.mark.parametrize("policy", [SchemaPolicy.LENIENT, SchemaPolicy.EVOLVE])
