@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from framework.config.tables import BadValues
 from framework.lakehouse.commits import rows_written
-from framework.lakehouse.lakehouse import Lakehouse, read_table
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
 from framework.spark.session import refuse_references
@@ -21,10 +21,10 @@ from gold.changes.profile import SchemaColumn
 from gold.planning.gates import refuse_failing_rows
 from gold.planning.knowledge import CachedChanges
 from gold.planning.plan import Plan, make_plan, policy_of, refuse_rival, refuse_statements
-from gold.planning.rebuild import settings_fingerprint
+from gold.planning.rebuild import Rebuild, RebuildReason, settings_fingerprint
 from gold.planning.table_state import RENAMED, Collisions, State, TableState
 from gold.planning.task import Task, folder_of
-from gold.writing import append, bad_values, history, merge, replica, table_changes
+from gold.writing import append, bad_values, history, merge, replica, stored_columns, table_changes
 from gold.writing.bad_values import Faults
 from gold.writing.certain_fit import certainly_fit
 from gold.writing.change_cache import table_changes_of
@@ -65,12 +65,22 @@ class Applied:
 class _Target:
     """Where the replica is, and the history where the table has one.
 
-    `begins_marks`: from now on merges mark rows that are gone instead of writing their files again.
+    Attributes:
+        replica: The replica.
+        history: The history; None where the table has none.
+        begins_marks: From now on merges mark rows that are gone instead of writing their files again.
     """
 
     replica: str
     history: str | None
     begins_marks: bool = False
+
+
+def _target(lake: Lakehouse, plan: Plan) -> _Target:
+    task, replica = plan.task, lake.location("gold/" + folder_of(plan.task))
+    has_history = task.settings.history and plan.layout.keys
+    history = lake.location("gold/" + folder_of(task, is_history=True)) if has_history else None
+    return _Target(replica, history)
 
 
 def apply_table(
@@ -103,6 +113,10 @@ def apply_table(
         )
         return Applied(gone)  # the cells of its rows are listed with its new name
     found, plan = plan_task(spark, lake, task, schemas, cached)
+    unlike = _unlike_planned(spark, lake, plan)
+    if unlike is not None:
+        found, plan = plan_task(spark, lake, replace(task, is_rebuild=True), schemas, cached)
+        plan = plan and replace(plan, task=task, rebuild=Rebuild(RebuildReason.TYPE_CHANGE, unlike))
     if plan is None:
         is_gone = task.lineage.is_dropped
         state = State.DROPPED if is_gone else State.ACTIVE
@@ -122,22 +136,27 @@ def apply_table(
             plan,
         )
     crash_point("gold.before_table")
-    has_history = task.settings.history and plan.layout.keys
-    history_path = lake.location("gold/" + folder_of(task, is_history=True)) if has_history else None
-    target = _Target(lake.location("gold/" + folder_of(task)), history_path)
+    target = _target(lake, plan)
     all_fit = False
     if plan.rebuild is not None:
         met = _rebuild(
             table_changes.current_changes(changes, plan), plan, target, _truncates(spark, task, after=-1)
         )
     else:
-        _change_columns(spark, plan, target)
         begins_marks = merge.begin_marks(spark, (target.replica, target.history), plan.layout, plan.profile)
         target = replace(target, begins_marks=begins_marks)
         truncates = _truncates(spark, task, after=task.state.batch)
         met, all_fit = _merge(found, new, plan, target, truncates)
     crash_point("gold.after_table")
     return _applied(_list_faults(found, plan, all_fit=all_fit), plan, target, met)
+
+
+def _unlike_planned(spark: SparkSession, lake: Lakehouse, plan: Plan | None) -> str | None:
+    """Which stored column keeps the table from being changed in place; None where there is none."""
+    if plan is None or plan.rebuild is not None:
+        return None
+    target = _target(lake, plan)
+    return stored_columns.unlike_planned(spark, plan, target.replica, target.history)
 
 
 def _list_faults(changes: TableChanges, plan: Plan, *, all_fit: bool) -> Faults:
@@ -187,26 +206,6 @@ def _refuse_bad_values(rows: DataFrame, plan: Plan) -> None:
             "is_upsert"
         )
     bad_values.refuse(rows, layout, plan.task.name)
-
-
-def _change_columns(spark: SparkSession, plan: Plan, target: _Target) -> None:
-    old = {c.name: c.type for c in plan.task.state.columns}
-    new = [c.name for c in plan.layout.columns if c.name not in old]
-    wider = [c.name for c in plan.layout.columns if c.name in old and old[c.name] != c.type]
-    comments = {c.name: c.comment for c in plan.task.state.columns}
-    others = [c for c in plan.layout.columns if c.name in old and c.comment != comments[c.name]]
-    for path in (target.replica, target.history):
-        if path is None:
-            continue
-        have = set(read_table(spark, path).columns)
-        missing = [n for n in new if plan.layout.gold_names[n] not in have]
-        if missing:
-            merge.add_columns(spark, path, plan.layout, missing)
-        if wider:
-            merge.widen_columns(spark, path, plan.layout, wider)
-        if others or plan.layout.comment != plan.task.state.comment:
-            layout = plan.layout if path == target.replica else plan.history_layout
-            merge.set_comments(spark, path, layout, others)
 
 
 def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> Collisions:
@@ -269,6 +268,7 @@ def _merge(
     task, layout = plan.task, plan.layout
     if not layout.keys:
         refuse_failing_rows(_gate_rows(new), layout, task.gates, task.name.table)
+        stored_columns.change_columns(new.sparkSession, plan, target.replica, target.history)
         append.append(new, truncates, target.replica, layout)
         return Collisions(), False
     everything = table_changes.current_changes(changes.frame, plan)
@@ -280,6 +280,7 @@ def _merge(
 
     def merge_with(late: DataFrame | None) -> tuple[Collisions, bool]:
         given, facts = rows_to_merge(new, everything, late, plan, is_watched=few is None)
+        stored_columns.change_columns(new.sparkSession, plan, target.replica, target.history)
         if few is None or late is not None:
             merged, look = merge_many(
                 given,

@@ -1,0 +1,58 @@
+"""The columns of the stored tables: those that they have, and those that a plan gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pyspark.sql import SparkSession
+
+from framework.lakehouse.lakehouse import read_table
+from gold.planning.plan import Plan
+from gold.writing import merge
+
+
+def unlike_planned(spark: SparkSession, plan: Plan, *paths: str | None) -> str | None:
+    """Which column has neither its type of the state nor the planned one; None where there is none.
+
+    A run that did not end has made it so. The rows that it merged lack values that did not fit the type of
+    that time, so that to widen the column is not enough.
+    """
+    old = {column.name: column.type for column in plan.task.state.columns}
+    names = plan.layout.gold_names
+    for _, types in _stored_types(spark, *paths):
+        for column in plan.layout.columns:
+            kind = types.get(names[column.name], column.type)
+            if kind not in (column.type, old.get(column.name)):
+                return f"{column.name} changes from {kind} to {column.type}"
+    return None
+
+
+def change_columns(spark: SparkSession, plan: Plan, replica: str, history: str | None) -> None:
+    """Adds new columns to the stored tables, widens others, and sets what the source says of them.
+
+    It may run again after a failure.
+    """
+    state, layout, names = plan.task.state, plan.layout, plan.layout.gold_names
+    old = {column.name: column for column in state.columns}
+    new = [c.name for c in layout.columns if c.name not in old]
+    wider = [c for c in layout.columns if c.name in old and old[c.name].type != c.type]
+    others = [c for c in layout.columns if c.name in old and old[c.name].comment != c.comment]
+    has_comments = bool(others) or layout.comment != state.comment
+    if not (new or wider or has_comments):
+        return
+    for path, types in _stored_types(spark, replica, history):
+        missing = [name for name in new if names[name] not in types]
+        if missing:
+            merge.add_columns(spark, path, layout, missing)
+        narrow = [c.name for c in wider if types.get(names[c.name]) != c.type]
+        if narrow:
+            merge.widen_columns(spark, path, layout, narrow)
+        if has_comments:
+            merge.set_comments(spark, path, layout if path == replica else plan.history_layout, others)
+
+
+def _stored_types(spark: SparkSession, *paths: str | None) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The places of tables with the types of their columns, by name; runs no job."""
+    for path in paths:
+        if path is not None:
+            yield path, {f.name: f.dataType.simpleString() for f in read_table(spark, path).schema}

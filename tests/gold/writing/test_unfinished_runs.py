@@ -1,0 +1,83 @@
+"""A run that ends between its merges and their publication: the next one makes the same tables as without."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.contracts.events import Token
+from gold import job
+from gold.planning.table_state import State
+from tests.gold.silver_builder import (
+    ChangeSpec,
+    GoldPipeline,
+    insert,
+    row,
+)
+
+
+def apply_unpublished(gold: GoldPipeline) -> None:
+    """A run that dies when its tables are merged and their states are not written."""
+
+    def die(point: str) -> None:
+        if point == "gold.before_publish":
+            raise InterruptedError(point)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job, "crash_point", die)
+        with pytest.raises(InterruptedError):
+            gold.apply()
+
+
+def number(table: str, at: int, text: str, **more: str) -> ChangeSpec:
+    """A row whose column `c` has no declared type."""
+    return insert(
+        table, at, row(at, c=text, **more), types={"c": Token.NUMBER}, keys=KEYS.get(table, ("id",))
+    )
+
+
+KEYS: dict[str, tuple[str, ...] | None] = {"keyless": None}
+
+
+@pytest.mark.slow
+def test_a_column_of_an_unfinished_batch_gets_the_type_of_the_newest_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    gold = GoldPipeline(
+        spark,
+        tmp_path,
+        "  - {match: db.wider, history: true}\n"
+        "quality:\n  rules:\n    - {match: db.gated, not_null: name, gate: true}\n",
+    )
+    tables = ("same", "wider", "text", "keyless")
+    gold.add_batch(*(insert(t, 1, row(1), keys=KEYS.get(t, ("id",))) for t in tables))
+    gold.add_batch(insert("gated", 1, row(1, name="x")))
+    gold.apply()
+    gold.add_batch(
+        *(number(table, 2, "1") for table in tables),
+        insert("gated", 2, row(2, name=None, c="1"), types={"c": Token.NUMBER}),
+    )
+    apply_unpublished(gold)
+    for table in tables:
+        assert spark.read.format("delta").load(f"{gold.lake.root}/gold/db/{table}").schema["c"]
+    assert "c" not in spark.read.format("delta").load(f"{gold.lake.root}/gold/db/gated").columns
+    gold.add_batch(
+        number("same", 3, "2"),
+        number("wider", 3, "2.5"),
+        number("text", 3, "x"),
+        number("keyless", 3, "2.5"),
+        number("gated", 2, "2.5", name="y"),
+    )
+    done = gold.apply()
+    assert {table: done[table].state.reason for table in tables} == dict.fromkeys(tables)
+    numbers = [{"id": 1}, {"id": 2, "c": Decimal("1.0")}, {"id": 3, "c": Decimal("2.5")}]
+    assert gold.rows("same") == [{"id": 1}, {"id": 2, "c": 1}, {"id": 3, "c": 2}]
+    assert gold.rows("wider") == gold.rows("keyless") == numbers
+    assert gold.rows("text") == [{"id": 1}, {"id": 2, "c": "1"}, {"id": 3, "c": "x"}]
+    assert [version.get("c") for version in gold.history("wider")] == [None, Decimal("1.0"), Decimal("2.5")]
+    assert gold.rows("gated")[1] == {"id": 2, "name": "y", "c": Decimal("2.5")}
+    assert [bool(done[table].notes) for table in tables] == [False, True, True, True]
+    assert done["gated"].state.state is State.ACTIVE
