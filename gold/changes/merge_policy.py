@@ -16,9 +16,11 @@ class MergePolicy:
         truncated_at: The position of the newest truncate that counts; None where there is none.
         has_partials: Whether images leave columns out.
         is_emptied: The replica no longer holds rows from before that truncate.
+        is_newest: That truncate comes after all applied changes.
     """
 
     deletes: Deletes
     truncated_at: str | None
     has_partials: bool
     is_emptied: bool = False
+    is_newest: bool = False

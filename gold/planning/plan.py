@@ -192,7 +192,9 @@ def policy_of(task: Task, profile: Profile) -> MergePolicy:
     deletes, times = task.settings.deletes, task.truncate_times
     floor = task.truncated_at
     is_emptied = floor is not None and floor in times and times[floor][1] <= task.state.batch
-    return MergePolicy(deletes, floor, profile.has_partials or deletes is Deletes.SOFT, is_emptied)
+    is_newest = floor is not None and floor > (task.state.sequence or floor)
+    has_partials = profile.has_partials or deletes is Deletes.SOFT
+    return MergePolicy(deletes, floor, has_partials, is_emptied, is_newest)
 
 
 def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:

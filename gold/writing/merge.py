@@ -202,7 +202,8 @@ def merge_latest(
         rows: c0…, k0…, the system columns, `is_upsert`, and `is_forced`: the key was folded again from
             silver. Such a row replaces one of equal sequence with other values, and one marked as deleted
             even if its sequence is higher: the key was taken before it was left, in one transaction. Where
-            images may be partial, p0…: whether the image has the column.
+            images may be partial, p0…: whether the image has the column. Any row then replaces one of equal
+            sequence: an unfinished run merged that one, without the columns of changes that came since.
         path: The replica.
         layout: The replica's columns.
         policy: How deletes, truncates and partial images are treated.
@@ -230,9 +231,11 @@ def merge_latest(
     else:
         merge = merge.delete(f"NOT s.is_upsert AND {newer}")
     corrected = f"s._cdc_sequence = t._cdc_sequence AND ({differs})"
+    if not policy.has_partials:
+        corrected = f"s.is_forced AND {corrected}"
     if policy.deletes is Deletes.SOFT:
-        corrected += " OR s._cdc_sequence < t._cdc_sequence AND t._cdc_deleted"
-    merge = merge.update({**updates, **own}, f"s.is_upsert AND ({newer} OR s.is_forced AND ({corrected}))")
+        corrected += " OR s.is_forced AND s._cdc_sequence < t._cdc_sequence AND t._cdc_deleted"
+    merge = merge.update({**updates, **own}, f"s.is_upsert AND ({newer} OR {corrected})")
     merge = merge.insert({**inserts, **own}, "s.is_upsert")
     if policy.truncated_at is not None and not policy.is_emptied:
         gone = f"t._cdc_sequence < {text_literal(policy.truncated_at)}"
@@ -245,7 +248,9 @@ def merge_latest(
 
 def _partial_value(index: int, name: str, policy: MergePolicy) -> str:
     current = name
-    if policy.truncated_at is not None and policy.deletes is Deletes.HARD:
+    if policy.is_newest and policy.deletes is Deletes.HARD:
+        current = "NULL"  # a row from after the truncate has them from a batch that is merged again
+    elif policy.truncated_at is not None and policy.deletes is Deletes.HARD:
         current = f"CASE WHEN t._cdc_sequence < {text_literal(policy.truncated_at)} THEN NULL ELSE {name} END"
     return f"CASE WHEN s.p{index} THEN s.c{index} ELSE {current} END"
 

@@ -14,8 +14,11 @@ from gold.planning.table_state import State
 from tests.gold.silver_builder import (
     ChangeSpec,
     GoldPipeline,
+    delete,
     insert,
     row,
+    truncate,
+    update,
 )
 
 
@@ -81,3 +84,40 @@ def test_a_column_of_an_unfinished_batch_gets_the_type_of_the_newest_one(
     assert gold.rows("gated")[1] == {"id": 2, "name": "y", "c": Decimal("2.5")}
     assert [bool(done[table].notes) for table in tables] == [False, True, True, True]
     assert done["gated"].state.state is State.ACTIVE
+
+
+@pytest.mark.slow
+def test_an_older_change_than_an_unfinished_batch_has_its_columns(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    gold = GoldPipeline(
+        spark, tmp_path, "  - {match: db.partial, history: true}\n  - {match: db.marked, deletes: soft}\n"
+    )
+    tables = ("partial", "moved", "emptied", "marked", "repeated")
+    gold.add_batch(*(insert(table, 1, row(1, a="a0", b="b0")) for table in tables))
+    gold.apply()
+    gold.add_batch(
+        *(
+            update(table, 10, None, row(1, a="a1"), partial=True)
+            for table in ("partial", "emptied", "repeated")
+        ),
+        update("moved", 10, row(1), row(2), partial=True),
+        delete("marked", 10, row(1)),
+    )
+    apply_unpublished(gold)
+    gold.add_batch(
+        *(update(table, 9, None, row(1, b="b1"), partial=True) for table in ("partial", "moved")),
+        truncate("emptied", 9),
+        update("marked", 9, None, row(1, a="a1", b="b1")),
+    )
+    gold.apply()
+    assert gold.rows("partial") == [{"id": 1, "a": "a1", "b": "b1"}]
+    assert [version.get("b") for version in gold.history("partial")] == ["b0", "b1", "b1"]
+    assert gold.rows("moved") == [{"id": 2, "a": "a0", "b": "b1"}]
+    assert gold.rows("emptied") == [{"id": 1, "a": "a1"}]
+    assert gold.rows("marked", "_cdc_deleted") == [{"id": 1, "a": "a1", "b": "b1", "_cdc_deleted": True}]
+    merges = spark.sql(f"DESCRIBE HISTORY delta.`{gold.lake.root}/gold/db/repeated`").where(
+        "operation = 'MERGE'"
+    )
+    updated = [one["numTargetRowsUpdated"] for (one,) in merges.select("operationMetrics").collect()]
+    assert updated == ["0", "1"]
