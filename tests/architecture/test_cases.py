@@ -165,7 +165,7 @@ NAMES = {
     "names that differ by case": (
         "gold/planning/test_plan.py::test_columns_that_differ_by_case_are_refused",
         "gold/schema/test_statements.py::test_each_value_stands_under_its_columns_name_of_today",
-        "gold/planning/test_discovery.py::test_names_that_differ_by_case_are_one_place",
+        "gold/planning/test_places.py::test_names_that_differ_by_case_are_one_place",
     ),
     "names of any characters": (
         "framework/test_naming.py::test_quoted_identifier_ends_only_at_its_own_end",
@@ -229,7 +229,7 @@ FAULTS = {
     ),
     "two writers of one place": (
         "framework/lakehouse/test_owner.py::test_a_lakehouse_is_one_pipelines",
-        "gold/planning/test_discovery.py::test_two_sources_do_not_feed_one_replica",
+        "gold/planning/test_places.py::test_two_sources_do_not_feed_one_replica",
     ),
     "a full disk": (
         "end_to_end/test_unusable_places.py::test_a_full_disk_ends_the_run_with_the_reason_and_the_next_one_goes_on",
@@ -293,7 +293,7 @@ FAULTS = {
     ),
     "names that become one": (
         "framework/test_naming.py::test_two_names_never_share_a_folder",
-        "gold/planning/test_discovery.py::test_names_that_differ_by_case_are_one_place",
+        "gold/planning/test_places.py::test_names_that_differ_by_case_are_one_place",
     ),
     "credentials that change": (
         "framework/config/test_secrets.py::test_a_secret_is_read_anew_each_time_and_a_new_one_is_no_other_configuration",
