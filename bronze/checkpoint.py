@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -21,6 +22,7 @@ from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
 from framework.lakehouse.checkpoint_files import check_files
 from framework.lakehouse.lakehouse import Lakehouse, table_properties
+from framework.lakehouse.older_copies import is_older, newest_mark
 from framework.lakehouse.small_files import is_local, is_there, read_note, write_note
 
 TABLE_ID = "mainstem.table"
@@ -74,7 +76,7 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
 
     Raises:
         MainstemError: CHECKPOINT_LOST or CHECKPOINT_DAMAGED; BRONZE_REPLACED where the checkpoint belongs to
-            another `bronze/messages`.
+            another `bronze/messages`; OLDER_COPY where that lacks what the stream has landed.
     """
     note = json.loads(read_note(spark, _generation_path(feed)) or "{}")
     has_begun = has_checkpoint(spark, feed)
@@ -91,6 +93,7 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
     if note["table"] != table:
         clear_state(spark, feed)
         raise _bronze_replaced(feed)
+    _check_messages(spark, feed)
     end_reset(spark, feed)
     return Checkpoint(note["generation"], note["is_reset"])
 
@@ -123,27 +126,59 @@ def load_state(spark: SparkSession, feed: Feed, table: str | None) -> str:
     """The state that the last `discover` saved.
 
     Empty unless everything it found has landed and is still there: `table` is the present `bronze/messages`
-    (`messages_table`), and the checkpoint belongs to it.
+    (`messages_table`), and the checkpoint belongs to it. Raises OLDER_COPY as `open_checkpoint` does, so that
+    also a source with nothing new notices it.
     """
-    saved = json.loads(read_note(spark, _state_path(feed)) or "{}")
+    saved = _saved(spark, feed)
     if not saved or table is None or not has_checkpoint(spark, feed):
         return ""
-    note = json.loads(read_note(spark, _generation_path(feed)) or "{}")
-    is_mine = saved["generation"] == note.get("generation") and note.get("table") == table
-    return str(saved["memory"]) if is_mine else ""
+    if _generation(spark, feed).get("table") != table:
+        return ""
+    if feed.lake.local_root is not None:  # elsewhere the question costs a query: `open_checkpoint` asks it
+        _check_messages(spark, feed)
+    return str(saved["memory"])
 
 
 def save_state(spark: SparkSession, feed: Feed, state: str) -> None:
     """Save what the next `discover` needs; call it only when everything that this one found has landed."""
-    note = json.loads(read_note(spark, _generation_path(feed)) or "{}")
-    if state and note:
-        write_note(spark, _state_path(feed), json.dumps({"generation": note["generation"], "memory": state}))
+    if state:
+        _save(spark, feed, memory=state)
+
+
+def note_landed(spark: SparkSession, feed: Feed) -> None:
+    """Note the newest commit of `bronze/messages`: a copy of the table without it lacks what has landed."""
+    _save(spark, feed, messages=newest_mark(spark, feed.lake.location(MESSAGES_TABLE)))
 
 
 def clear_state(spark: SparkSession, feed: Feed) -> None:
     """Make the next `discover` start without a state."""
-    if read_note(spark, _state_path(feed)):
-        write_note(spark, _state_path(feed), "{}")
+    if _saved(spark, feed):
+        _save(spark, feed, memory="")
+
+
+def _check_messages(spark: SparkSession, feed: Feed) -> None:
+    if is_older(spark, feed.lake.location(MESSAGES_TABLE), _saved(spark, feed).get("messages")):
+        raise older_copy(feed, MESSAGES_TABLE)
+
+
+def _saved(spark: SparkSession, feed: Feed) -> dict[str, Any]:
+    """What is noted of the source's checkpoint; empty where the note is that of another checkpoint."""
+    saved: dict[str, Any] = json.loads(read_note(spark, _state_path(feed)) or "{}")
+    return saved if saved.get("generation") == _generation(spark, feed).get("generation") else {}
+
+
+def _save(spark: SparkSession, feed: Feed, **facts: object) -> None:
+    """Change what is noted of the source's checkpoint, if it has one."""
+    generation = _generation(spark, feed).get("generation")
+    saved = _saved(spark, feed)
+    note = {"generation": generation, "memory": "", **saved, **facts}
+    if generation and note != saved:
+        write_note(spark, _state_path(feed), json.dumps(note))
+
+
+def _generation(spark: SparkSession, feed: Feed) -> dict[str, Any]:
+    note: dict[str, Any] = json.loads(read_note(spark, _generation_path(feed)) or "{}")
+    return note
 
 
 def checkpoint_lost(feed: Feed, found: str) -> MainstemError:
@@ -152,9 +187,21 @@ def checkpoint_lost(feed: Feed, found: str) -> MainstemError:
         "CHECKPOINT_LOST",
         found=found,
         where=f"source {feed.name}, {feed.checkpoint}",
-        action=f"restore what is missing from a backup; or delete {feed.checkpoint},"
+        action=f"restore the newest state of what is missing from a backup; or delete {feed.checkpoint},"
         f" create the empty file {_reset_path(feed)} and run again,"
         " which leaves out what has landed",
+    )
+
+
+def older_copy(feed: Feed, table: str) -> MainstemError:
+    """The error of a source whose table, `bronze/messages` or its log of files, was put back from a copy."""
+    return MainstemError(
+        "OLDER_COPY",
+        found=f"{table} is an older copy: it lacks what source '{feed.name}' has written to it since",
+        where=feed.lake.location(table),
+        action=f"put its newest state back; or, where there is none, delete {feed.checkpoint},"
+        f" create the empty file {_reset_path(feed)} and run again: what is missing lands again, as far as"
+        " the source still has it, and what has landed is left out",
     )
 
 
@@ -179,7 +226,8 @@ def _bronze_replaced(feed: Feed) -> MainstemError:
         "BRONZE_REPLACED",
         found=f"{MESSAGES_TABLE} is not the table that the checkpoint of source '{feed.name}' belongs to",
         where=feed.lake.location(MESSAGES_TABLE),
-        action=f"restore the table; or delete {feed.checkpoint} and {log} to read again what is there",
+        action="restore the newest state of the table;"
+        f" or delete {feed.checkpoint} and {log} to read again what is there",
     )
 
 

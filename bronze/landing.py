@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from bronze.checkpoint import Checkpoint, SourcesWithMessages, end_reset, open_checkpoint
+from bronze.checkpoint import Checkpoint, SourcesWithMessages, end_reset, note_landed, open_checkpoint
 from bronze.source import COMMITS_PER_BATCH, Feed, Part, SourceKind
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
@@ -66,6 +66,8 @@ def land(
         query.awaitTermination()
     except PySparkException as error:
         raise as_raised(error) or error from None
+    finally:
+        note_landed(spark, feed)
     end_reset(spark, feed)
     return () if report is None else topics_read(progress_reports(query))
 

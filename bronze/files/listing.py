@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,25 +59,43 @@ def list_complete(
     """
     first = list_files()
     horizon = clock.now() - SETTLE_MICROS
-    fresh = {file.file for file in first if file.modified_at > horizon and not _is_same(file, known)}
+    fresh = {file.file for file in first if file.modified_at > horizon and not is_same(file, known)}
     if not fresh:
         return Listing(_in_order(first))
     clock.wait(SETTLE_MICROS)
     before = {file.file: file for file in first}
     second = list_files()
-    settled = [file for file in second if _is_same(file, before)]
+    settled = [file for file in second if is_same(file, before)]
     return Listing(
-        _in_order(settled), tuple(sorted(file.file for file in second if not _is_same(file, before)))
+        _in_order(settled), tuple(sorted(file.file for file in second if not is_same(file, before)))
     )
 
 
-def _is_same(file: ListedFile, known: Mapping[str, ListedFile]) -> bool:
+def is_same(file: ListedFile, known: Mapping[str, ListedFile]) -> bool:
+    """Whether a file of another listing has the same size and time there."""
     other = known.get(file.file)
     return other is not None and (other.size, other.modified_at) == (file.size, file.modified_at)
 
 
 def _in_order(files: Iterable[ListedFile]) -> tuple[ListedFile, ...]:
     return tuple(sorted(files, key=lambda file: (file.modified_at, file.file)))
+
+
+def utf8_name(name: str) -> str:
+    """The name of a file with escapes for bytes that are not UTF-8."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def with_utf8_names(listing: Listing) -> Listing:
+    """The listing, in which files wait whose names are not UTF-8: a table cannot store such a name."""
+    complete, waiting = [], list(listing.waiting)
+    for file in listing.complete:
+        name = utf8_name(file.file)
+        if name == file.file:
+            complete.append(file)
+        else:
+            waiting.append(name)
+    return Listing(tuple(complete), tuple(waiting))
 
 
 def digest(files: Iterable[ListedFile]) -> str:

@@ -15,7 +15,6 @@ folders.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +22,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.checkpoint import checkpoint_lost, has_checkpoint
+from bronze.checkpoint import checkpoint_lost, has_checkpoint, older_copy
 from bronze.files import sections
 from bronze.files.arrow_reader import Reading, content_reader, path_reader
 from bronze.files.auto_loader import has_auto_loader, list_with_auto_loader
@@ -43,7 +42,18 @@ from bronze.files.file_log import (
     read_log,
     superseded_sequences,
 )
-from bronze.files.listing import Clock, ListedFile, Listing, digest, list_complete, list_existing, list_remote
+from bronze.files.listing import (
+    Clock,
+    ListedFile,
+    Listing,
+    digest,
+    is_same,
+    list_complete,
+    list_existing,
+    list_remote,
+    utf8_name,
+    with_utf8_names,
+)
 from bronze.files.local_files import SkippedEntry, list_local
 from bronze.files.lost_logs import last_lines, with_other_lines
 from bronze.files.message_files import write_messages
@@ -52,6 +62,7 @@ from bronze.source import COMMITS_PER_BATCH, Discovery, Feed, Part, SourceKind, 
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
 from framework.lakehouse.expired_logs import log_expired
+from framework.lakehouse.older_copies import is_read_beyond
 from framework.lakehouse.small_files import is_local, without_glob
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.no_session import require_session
@@ -134,10 +145,12 @@ def _scan_folder(
             feed, f"the log {feed.lake.location(log_table(feed.name))} of the files that were read is gone"
         )
     log = read_log(spark, feed) if has_log else {}
+    landed, newest = int(last.get("landed", 0)), max((entry.sequence for entry in log.values()), default=0)
+    if newest < landed or is_read_beyond(spark, feed.lake, log_table(feed.name), feed.checkpoint):
+        raise older_copy(feed, log_table(feed.name))
     known = {file: entry.listed for file, entry in log.items()}
-    listing = _with_utf8_names(list_complete(list_files, known, clock))
+    listing = with_utf8_names(list_complete(list_files, known, clock))
     new = _new_files(spark, feed, listing, log)
-    landed = int(last.get("landed", 0))
     _check_missing(spark, feed, listing, [entry for entry in log.values() if entry.sequence > landed])
     return _Scan(listing, log, new, landed)
 
@@ -166,7 +179,7 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     wanted = [entry.listed for entry in entries if entry.sequence not in left_out]
     there = {file.file: file for file in _list_wanted(spark, feed, wanted)}
     wanted = [file for file in wanted if file.size or file.file in there]  # of others, nothing is missing
-    is_intact = all(_is_same(file, there) for file in wanted)
+    is_intact = all(is_same(file, there) for file in wanted)
     landed = (
         files_with_messages(spark, feed, [file.file for file in wanted])
         if is_reset or not is_intact
@@ -176,7 +189,7 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     reading = replace(_reading(feed, max(entry.discovered_at for entry in entries)), places=places)
     if is_reset:
         left = [entry for entry in entries if entry.listed.file in landed and entry.sequence not in left_out]
-        _check_lines(spark, feed, [entry for entry in left if _is_same(entry.listed, there)])
+        _check_lines(spark, feed, [entry for entry in left if is_same(entry.listed, there)])
     read = frozenset(file.file for file in wanted)
     for number, portion in enumerate(_portions(entries)):
         files = [e.listed for e in portion if e.sequence not in left_out and e.listed.file in read]
@@ -242,7 +255,7 @@ class _Folder:
         if not is_local(place):
             return list_remote(self.spark, place)
         entries = list(list_local(place, follow_links=self.feed.source.follow_links))
-        self.skipped = tuple(_utf8(str(entry)) for entry in entries if isinstance(entry, SkippedEntry))
+        self.skipped = tuple(utf8_name(str(entry)) for entry in entries if isinstance(entry, SkippedEntry))
         return [entry for entry in entries if isinstance(entry, ListedFile)]
 
 
@@ -262,23 +275,6 @@ def _reading(feed: Feed, ingested_at: int) -> Reading:
     source = feed.source
     limits = (source.max_gzip_ratio, source.max_file_messages)
     return Reading(feed.name, str(source.layout), ingested_at, _place(feed), source.follow_links, *limits)
-
-
-def _utf8(name: str) -> str:
-    """The name of a file with escapes for bytes that are not UTF-8."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def _with_utf8_names(listing: Listing) -> Listing:
-    """The listing, in which files wait whose names are not UTF-8: a table cannot store such a name."""
-    complete, waiting = [], list(listing.waiting)
-    for file in listing.complete:
-        name = _utf8(file.file)
-        if name == file.file:
-            complete.append(file)
-        else:
-            waiting.append(name)
-    return Listing(tuple(complete), tuple(waiting))
 
 
 def _new_files(
@@ -356,7 +352,7 @@ def _check_there(files: Sequence[ListedFile], there: Mapping[str, ListedFile], s
     for file in files:
         if file.file not in there:
             raise file_vanished(file, source)
-        if not _is_same(file, there):
+        if not is_same(file, there):
             raise file_changing(file, source)
 
 
@@ -370,11 +366,6 @@ def _check_lines(spark: SparkSession, feed: Feed, landed: Sequence[LoggedFile]) 
     changed = with_other_lines(messages, last)
     if changed:
         raise file_relined(files[changed[0]], feed.name, len(changed) - 1)
-
-
-def _is_same(file: ListedFile, others: Mapping[str, ListedFile]) -> bool:
-    other = others.get(file.file)
-    return other is not None and (other.size, other.modified_at) == (file.size, file.modified_at)
 
 
 def _read_remote(spark: SparkSession, files: Sequence[ListedFile], reading: Reading) -> DataFrame:

@@ -106,6 +106,17 @@ EXPLANATIONS = (
         "Do: `mainstem doctor --databricks`.",
     ),
     Explanation(
+        "OLDER_COPY",
+        "A table was put back from an older copy than its checkpoint knows.",
+        "The backup was made before the last runs. What they wrote to the table is not in it, and the stream "
+        "would pass over what comes next.",
+        "Put back the newest state of the table. Where there is none, delete the checkpoint that the error "
+        "names, create the empty file `<checkpoint>.reset` and run again: what is missing is landed or "
+        "decoded again, and the rest is left out. Messages that their source no longer has cannot land "
+        "again; of files that are gone, FILE_VANISHED names the first.",
+        "Do: `rm -r CHECKPOINT && touch CHECKPOINT.reset && mainstem run`, with the path from the error.",
+    ),
+    Explanation(
         "PORT_UNAVAILABLE",
         "Spark cannot open a port on 127.0.0.1.",
         "All ports that it tries are in use, or the network of the machine is restricted.",

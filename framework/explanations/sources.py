@@ -23,15 +23,16 @@ EXPLANATIONS = (
         "BRONZE_REPLACED",
         "`bronze/messages` is gone, or is not the table that the checkpoints belong to.",
         "The table was deleted, created again or exchanged for another one.",
-        "Restore the table. Or delete what the error names, to read again what is there.",
+        "Restore the newest state of the table; with an older one follow OLDER_COPY. Or delete what the "
+        "error names, to read again what is there.",
         "Do: restore bronze/messages from a backup, then `mainstem run`.",
     ),
     Explanation(
         "CHECKPOINT_LOST",
         "A checkpoint is gone, while the tables have what it had read.",
         "The folder of checkpoints was deleted or not copied with the lakehouse.",
-        "Restore it from a backup. Or create the empty file `<checkpoint>.reset` that the error names and "
-        "run again: what has been read is left out.",
+        "Restore its newest state from a backup; with an older one follow OLDER_COPY. Or create the empty "
+        "file `<checkpoint>.reset` that the error names and run again: what has been read is left out.",
         "Do: `touch CHECKPOINT.reset && mainstem run`, with the path from the error.",
     ),
     Explanation(

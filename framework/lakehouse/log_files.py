@@ -6,6 +6,7 @@ list it takes longer than to read the newest commits.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -65,6 +66,14 @@ def commit_file(log: Path, version: int) -> str:
     """
     found = _commit(log, version).stat()
     return f"{found.st_mtime_ns} {found.st_size} {found.st_ino}"
+
+
+def commit_digest(log: Path, version: int) -> str | None:
+    """A digest of a commit's text, which copies of the table share; None where the log does not have it."""
+    try:
+        return hashlib.sha256(_commit(log, version).read_bytes()).hexdigest()
+    except OSError:
+        return None
 
 
 def has_versions(log: Path) -> bool:
