@@ -8,7 +8,8 @@
     op   before    after     becomes
     c    null      the row   insert
     c    missing   cells     insert of a partial image: an HBase put, the row's other columns are unchanged
-    u    the row   the row   update; a column that `after` leaves out was deleted: it is null from now on
+    u    the row   the row   update; a column that `after` leaves out was deleted: it is null from now on,
+                             but for those of the key
     u    missing   cells     update of a partial image
     d    the row   null      delete
     r    null      the row   read (documented as not available)
@@ -26,7 +27,7 @@ messages; the broker's coordinates break ties.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic
 
 import msgspec
@@ -126,18 +127,18 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
         decoded_image(after, codecs),
         decoded_image(key, codecs),
     )
+    keys = key or ((_ROW,) if is_hbase else context.keys_for(namespace, None, table))
     if op is Op.DELETE:
         before, after = required(before or key, Reason.MISSING_IMAGE, "before"), None
     else:
-        after = _with_removed(required(after, Reason.MISSING_IMAGE, "after"), before)
+        after = _with_removed(required(after or None, Reason.MISSING_IMAGE, "after"), before, keys or ())
         before = before if op is Op.UPDATE else None
-    configured = (_ROW,) if is_hbase else context.keys_for(namespace, None, table)
     return RowChange(
         op=op,
         database=namespace,
         schema=None,
         table=table,
-        keys=checked_keys(key or configured, before, after),
+        keys=checked_keys(keys, before, after),
         before=before,
         after=after,
         columns=columns,
@@ -177,9 +178,15 @@ def _is_text_or_null(cell: Any) -> bool:
     return cell is None or type(cell) is str
 
 
-def _with_removed(after: _Image, before: _Image | None) -> _Image:
-    """The after image in the order of `before`, with nulls for the columns that it leaves out."""
-    return after if before is None or before.keys() <= after.keys() else {**dict.fromkeys(before), **after}
+def _with_removed(after: _Image, before: _Image | None, keys: Iterable[str]) -> _Image:
+    """The after image in the order of `before`, with nulls for the columns that it leaves out.
+
+    A column of the key cannot be deleted: left out, it is unchanged.
+    """
+    if before is None or before.keys() <= after.keys():
+        return after
+    key = {name: before[name] for name in keys if name in before}
+    return {**dict.fromkeys(before), **key, **after}
 
 
 def _key(
@@ -193,9 +200,8 @@ def _key(
     except Malformed:
         return None, {}
     images = [image for image in (before, after) if image is not None]
-    return (
-        (named, columns) if named and all(name in image for image in images for name in named) else (None, {})
-    )
+    is_of_row = not images or all(any(name in image for image in images) for name in named or ())
+    return (named, columns) if named and is_of_row else (None, {})
 
 
 def _position(ts_ms: Raw, op: Op) -> tuple[int, ...] | None:

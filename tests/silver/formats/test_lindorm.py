@@ -55,6 +55,27 @@ def test_column_left_out_of_after_is_null_from_now_on() -> None:
     assert row.after == {"id": "1", "first": "Anne", "last": None}
 
 
+KEYED = Context("feed", Options(), "UTC", lambda database, schema, table: ("id",))
+
+
+@pytest.mark.parametrize(("key", "context"), [(b'{"id": "1"}', CONTEXT), (None, KEYED)])
+def test_a_key_that_after_leaves_out_is_unchanged(key: bytes | None, context: Context) -> None:
+    row = decode("u", key=key, context=context, before={"id": "1", "a": "x", "b": "y"}, after={"a": "z"})
+    assert (row.keys, row.after) == (("id",), {"id": "1", "a": "z", "b": None})
+
+
+def test_a_row_of_hbase_keeps_its_key() -> None:
+    row = decode("u", before={"ROW": "dXNlcjE=", "f_a": "AA==", "f_b": "AA=="}, after={"ROW": "dXNlcjE="})
+    assert row.after == {"ROW": "dXNlcjE=", "f_a": None, "f_b": None}
+
+
+@pytest.mark.parametrize("key", [b'{"id": "1"}', None])
+def test_an_update_to_no_columns_is_refused(key: bytes | None) -> None:
+    with pytest.raises(Malformed) as caught:
+        decode("u", key=key, before={"id": "1", "a": "x"}, after={})
+    assert caught.value.reason is Reason.MISSING_IMAGE
+
+
 def test_column_absent_from_both_images_is_unchanged() -> None:
     row = decode("u", before={"id": 1, "first": "Anne"}, after={"id": 1, "first": "Bob"})
     assert row.partial
