@@ -9,16 +9,17 @@
     ins       the row              -                      insert
     upd       the changed columns  the whole row before   update; after image: `key` overlaid with `data`
     upd       {}                   the whole row before   update that changed nothing
+    upd       the changed columns  the key alone          update of a partial image
     del       the row              -                      delete
 
 A null column of `data` was set to null; a missing one is unchanged. An update without `key` has a partial
-image. `meta.table` is `database.table`. The feed names no key columns: `meta.rowid` has only the values (one
-printed sample lost the separator U+0001 between them), so the columns are configured (`keys`), or the table
-is append-only. The number of configured columns must equal the number of values: with fewer, several rows
-would become one. The feed declares no types either: gold infers them from the values. `time` is a wall time
-in the source's `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS sends
-`scn` only with `sequenceEnabled`. If the source has `order: partition`, rows without `scn` are read in the
-order of their partition, and `time` relates partitions. There are no DDL messages and no heartbeats.
+image, too. `meta.table` is `database.table`. The feed names no key columns: `meta.rowid` has only the values
+(one printed sample lost the separator U+0001 between them), so the columns are configured (`keys`), or the
+table is append-only. The number of configured columns must equal the number of values: with fewer, several
+rows would become one. The feed declares no types either: gold infers them from the values. `time` is a wall
+time in the source's `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS
+sends `scn` only with `sequenceEnabled`. If the source has `order: partition`, rows without `scn` are read in
+the order of their partition, and `time` relates partitions. There are no DDL messages and no heartbeats.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
         columns=joined_columns(former_columns, data_columns),
         position=_time_position(time) if scn is None else (scn, number_of(meta.seq, "meta.seq") or 0),
         event_time=time,
-        partial=op is Op.UPDATE and former is None,
+        partial=op is Op.UPDATE and (former or {}).keys() <= set(keys or ()),
         transaction_id=meta.trans,
         is_time=scn is None,
     )

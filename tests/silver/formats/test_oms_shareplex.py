@@ -70,6 +70,14 @@ def test_update_without_the_row_before_is_partial() -> None:
     assert (row.before, row.after, row.partial) == (None, {"id": "1", "name": "Bob"}, True)
 
 
+def test_update_with_no_more_than_the_key_before_is_partial() -> None:
+    row = decode("upd", '{"name": "Ann"}', '{"id": 1}')
+    assert (row.before, row.after, row.partial) == ({"id": "1"}, {"id": "1", "name": "Ann"}, True)
+    moved = decode("upd", '{"id": 2}', '{"id": 1}')
+    assert (moved.before, moved.after, moved.partial) == ({"id": "1"}, {"id": "2"}, True)
+    assert not decode("upd", '{"name": "Ann"}', '{"id": 1, "name": null}').partial
+
+
 def test_table_without_configured_keys_is_append_only() -> None:
     assert decode("ins", '{"id": 1}', keys=None).keys is None
 
