@@ -12,10 +12,11 @@
     d    delete
     r    read: a row of the snapshot; `file`, `pos` and `ts_ms` are null, so it sorts first
 
-A value that is `default`, bare or quoted, or null is the tombstone of the delete before it.
+A value that is `default`, bare, quoted or in its schema wrapper ({"schema": {"type": "string"}, "payload":
+"default"}), or null is the tombstone of the delete before it.
 
 The schema decides the type of a value (`"6"` under int32 is a number) and the order of the columns. A change
-of the key columns is a delete and an insert. A table without a key has the text `default` as message key. The
+of the key columns is a delete and an insert. A table without a key has the same text as message key. The
 event time is `source.ts_ms`, else the payload's `ts_ms`. The order is the number of the binlog `file`, then
 `pos`, then `row`; sources other than MySQL write their own numbers there, also as PostgreSQL's `16/B374D848`.
 """
@@ -43,6 +44,7 @@ from silver.decoding import (
     joined_columns,
     number_of,
     optional_text,
+    read_json,
     required,
     time_of,
 )
@@ -52,7 +54,8 @@ from silver.envelopes.signatures import arcion_signature
 
 _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 
-_DEFAULT = (b"default", b'"default"')
+_QUOTED_DEFAULT = b'"default"'
+_DEFAULT = (b"default", _QUOTED_DEFAULT)
 _FILE = re.compile(r"(?:.*[^0-9])?([0-9]{1,19})", re.DOTALL)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
@@ -86,6 +89,14 @@ class _Message(msgspec.Struct, Generic[C, S]):
     schema: S = None  # type: ignore[assignment]  # no block, whatever one would be
 
 
+class _Wrapper(msgspec.Struct):
+    """A text in its schema wrapper."""
+
+    schema: Raw
+    payload: Raw
+
+
+_WRAPPED = msgspec.json.Decoder(_Wrapper)
 _MESSAGE: DualDecoder[_Message[Any, Any]] = DualDecoder(
     msgspec.json.Decoder(_Message[Any, Raw], float_hook=NumberText),
     msgspec.json.Decoder(_Message[Raw, Field | None]),
@@ -95,7 +106,7 @@ _MESSAGE: DualDecoder[_Message[Any, Any]] = DualDecoder(
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     """The change of one Arcion message, or the tombstone that follows a delete."""
     if _is_tombstone(message):
-        return (Control(kind=ControlKind.TOMBSTONE, op="tombstone", keys=_key_names(message.key)),)
+        return (Control(kind=ControlKind.TOMBSTONE, op="tombstone", keys=_readable_key_names(message.key)),)
     return _MESSAGE.events(message.value, lambda envelope: (_change(envelope, message, context),))
 
 
@@ -131,14 +142,33 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
 
 
 def _is_tombstone(message: RawMessage) -> bool:
-    return message.value is None or message.value.strip() in _DEFAULT
+    return message.value is None or _is_default(message.value)
+
+
+def _is_default(data: bytes) -> bool:
+    """Whether a key or a value is the text `default`, with or without its schema."""
+    if data.strip() in _DEFAULT:
+        return True
+    if _QUOTED_DEFAULT not in data:
+        return False
+    try:
+        return bytes(read_json(_WRAPPED, data).payload) == _QUOTED_DEFAULT
+    except Malformed:
+        return False
 
 
 def _key_names(key: bytes | None) -> tuple[str, ...] | None:
-    if not key or key.strip() in _DEFAULT:
+    if not key or _is_default(key):
         return None
     named, _ = key_of(key, numbers_as_text=True)
     return tuple(named) if named else None
+
+
+def _readable_key_names(key: bytes | None) -> tuple[str, ...] | None:
+    try:
+        return _key_names(key)
+    except Malformed:
+        return None
 
 
 def _position(source: _Source, op: Op) -> tuple[int, ...] | None:

@@ -18,6 +18,7 @@ FIELDS = [
     {"type": "string", "field": "name"},
     {"type": "boolean", "field": "ok"},
 ]
+WRAPPED = b'{"schema": {"type": "string", "optional": false}, "payload": "default"}'
 SCHEMA = {
     "type": "struct",
     "fields": [{"type": "struct", "field": side, "fields": FIELDS} for side in ("before", "after")],
@@ -83,16 +84,28 @@ def test_position_is_file_number_pos_and_row(source: dict[str, Any], position: t
     assert decode("c", after={"id": "6"}, **source).position == position
 
 
-@pytest.mark.parametrize("value", [b"default", b'"default"', None])
+@pytest.mark.parametrize("value", [b"default", b'"default"', WRAPPED, None])
 def test_tombstone_is_a_control_event(value: bytes | None) -> None:
     (event,) = FORMAT.decode(RawMessage("feed", "orders", 0, 0, None, KEY, value), CONTEXT)
     assert isinstance(event, Control)
     assert (event.kind, event.keys) == (ControlKind.TOMBSTONE, ("id",))
 
 
-@pytest.mark.parametrize("key", [b"default", b'"default"', None])
+@pytest.mark.parametrize("key", [b"default", b'"default"', WRAPPED, None])
 def test_table_without_a_key_has_the_text_default(key: bytes | None) -> None:
     assert decode("c", key=key, after={"name": "x"}).keys is None
+
+
+@pytest.mark.parametrize("key", [b"x", b"7", b"{", WRAPPED])
+def test_a_tombstone_needs_no_key_that_can_be_read(key: bytes) -> None:
+    (event,) = FORMAT.decode(RawMessage("feed", "orders", 0, 0, None, key, b"default"), CONTEXT)
+    assert isinstance(event, Control)
+    assert (event.kind, event.keys) == (ControlKind.TOMBSTONE, None)
+
+
+def test_a_column_payload_with_the_text_default_is_a_column() -> None:
+    key = b'{"payload": "default"}'
+    assert decode("c", key=key, after={"payload": "default"}).keys == ("payload",)
 
 
 def test_event_time_is_that_of_the_source_else_of_the_payload() -> None:
