@@ -1,8 +1,8 @@
 """OceanBase OMS records: the envelope of the serialization methods Default and DefaultExtendColumnType.
 
     member of allMetaData                      what it is
-    db                                         OceanBase: `tenant.database`, else `database`
-                                               (only a tenant never has a dot)
+    db                                         OceanBase, or no `dbType`: `tenant.database` (only a tenant
+                                               never has a dot); else `database`
     table_name, uniqueId                       table, transaction
     record_primary_key, record_primary_value   names and values of the key, joined by U+0001 (or `/u0001`)
     storeDataSequence                          ten digits of seconds, then a counter; it can be switched off
@@ -44,7 +44,8 @@ from silver.envelopes.oms.values import (
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "ROW": Op.READ}
 _DDL, _HEARTBEAT = "DDL", "HEARTBEAT"
-_WITHOUT_TENANTS = "MYSQL"
+_OCEANBASE = ("OB", "OCEANBASE")
+"""The first letters of a `dbType` of OceanBase: OB_MYSQL, OB_ORACLE, OCEANBASE of old releases."""
 _SECONDS_DIGITS = 10
 
 
@@ -179,7 +180,7 @@ def _statement(record: Record[Any], lift: Lift) -> str:
 
 def _database(meta: _MetaData) -> str | None:
     name = meta.db or ""
-    if (meta.dbType or "").upper() == _WITHOUT_TENANTS:
+    if meta.dbType and not meta.dbType.upper().startswith(_OCEANBASE):
         return name or None
     return (name.partition(".")[2] or name) or None
 

@@ -55,6 +55,11 @@ def test_a_delete_has_the_row_before() -> None:
         ("OB_MYSQL", "tenant_1.shop.2024", "shop.2024"),
         ("MYSQL", "shop.2024", "shop.2024"),
         (None, "tenant_1.shop", "shop"),
+        ("", "tenant_1.shop", "shop"),
+        ("ob_oracle", "tenant_1.SHOP", "SHOP"),
+        ("ORACLE", "A.B", "A.B"),
+        ("DB2", "A.B", "A.B"),
+        ("DB2_LUW", "A.B", "A.B"),
     ],
 )
 def test_the_tenant_of_oceanbase_is_no_part_of_the_database(
