@@ -75,8 +75,9 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
         landed_sources: Gives the sources that had messages and no checkpoint when the run began.
 
     Raises:
-        MainstemError: CHECKPOINT_LOST or CHECKPOINT_DAMAGED; BRONZE_REPLACED where the checkpoint belongs to
-            another `bronze/messages`; OLDER_COPY where that lacks what the stream has landed.
+        MainstemError: CHECKPOINT_LOST or CHECKPOINT_DAMAGED; SOURCE_CHANGED where it is one of another kind
+            of source; BRONZE_REPLACED where it belongs to another `bronze/messages`; OLDER_COPY where that
+            lacks what the stream has landed.
     """
     note = json.loads(read_note(spark, _generation_path(feed)) or "{}")
     has_begun = has_checkpoint(spark, feed)
@@ -89,6 +90,8 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
         return _begin(spark, feed, table, feed.name in landed_sources())
     if not note:
         raise checkpoint_lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
+    if note.get("reads") not in (None, _reads(feed)):  # releases before this one did not note it
+        raise _other_kind(feed, note["reads"])
     check_files(feed.checkpoint, f"source {feed.name}")
     if note["table"] != table:
         clear_state(spark, feed)
@@ -215,8 +218,8 @@ def _begin(spark: SparkSession, feed: Feed, table: str, has_messages: bool) -> C
     checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages or is_allowed)
     if is_local(feed.checkpoint):
         shutil.rmtree(feed.checkpoint, ignore_errors=True)
-    note = {"generation": checkpoint.generation, "is_reset": checkpoint.is_reset, "table": table}
-    write_note(spark, _generation_path(feed), json.dumps(note))
+    known = {"generation": checkpoint.generation, "is_reset": checkpoint.is_reset, "table": table}
+    write_note(spark, _generation_path(feed), json.dumps({**known, "reads": _reads(feed)}))
     return checkpoint
 
 
@@ -228,6 +231,24 @@ def _bronze_replaced(feed: Feed) -> MainstemError:
         where=feed.lake.location(MESSAGES_TABLE),
         action="restore the newest state of the table;"
         f" or delete {feed.checkpoint} and {log} to read again what is there",
+    )
+
+
+def _reads(feed: Feed) -> str:
+    """What the source reads, as far as its checkpoint depends on it."""
+    if feed.source.table is not None:
+        return f"the table {feed.source.table}"
+    return "files" if feed.source.kafka is None else "Kafka"
+
+
+def _other_kind(feed: Feed, before: str) -> MainstemError:
+    return MainstemError(
+        "SOURCE_CHANGED",
+        found=f"the checkpoint of source '{feed.name}' is one of {before}, and the source reads"
+        f" {_reads(feed)} now",
+        where=f"source {feed.name}, {feed.checkpoint}",
+        action=f"give the source another name; or, where it is the same feed, delete {feed.checkpoint},"
+        f" create the empty file {_reset_path(feed)} and run again: what has landed stays",
     )
 
 

@@ -233,6 +233,14 @@ EXPLANATIONS = (
         "Write: `--position binlog.000003:1547`, `--position 16/B374D848` or `--position 4711`.",
     ),
     Explanation(
+        "SOURCE_CHANGED",
+        "A source reads another kind of place than its checkpoint: files, Kafka or a table.",
+        "The configuration of a source that has landed messages was changed, or names another table.",
+        "Give the source another name. Or, where it is the same feed, let it begin a new checkpoint; what has"
+        " landed stays.",
+        "Do: `rm -r lakehouse/_mainstem/bronze/orders`, `touch lakehouse/_mainstem/bronze/orders.reset`.",
+    ),
+    Explanation(
         "SOURCE_FAILED",
         "A source failed, and the other sources continued without it.",
         "Its messages made a batch fail, or its place answered with an unexpected error.",

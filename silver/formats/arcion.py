@@ -56,6 +56,8 @@ _OPS = {"c": Op.INSERT, "u": Op.UPDATE, "d": Op.DELETE, "r": Op.READ}
 
 _QUOTED_DEFAULT = b'"default"'
 _DEFAULT = (b"default", _QUOTED_DEFAULT)
+_LONGEST_WRAPPED = 1_000
+"""Bytes of the text `default` in its schema wrapper, at most; messages of rows are seldom as short."""
 _FILE = re.compile(r"(?:.*[^0-9])?([0-9]{1,19})", re.DOTALL)
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
@@ -149,7 +151,7 @@ def _is_default(data: bytes) -> bool:
     """Whether a key or a value is the text `default`, with or without its schema."""
     if data.strip() in _DEFAULT:
         return True
-    if _QUOTED_DEFAULT not in data:
+    if len(data) > _LONGEST_WRAPPED or _QUOTED_DEFAULT not in data:
         return False
     try:
         return bytes(read_json(_WRAPPED, data).payload) == _QUOTED_DEFAULT

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from bronze.checkpoint import Checkpoint, load_state, messages_table
+from bronze.checkpoint import Checkpoint, load_state, messages_table, open_checkpoint
 from bronze.files import sections
 from bronze.files.file_log import log_table
 from bronze.files.listing import Clock
@@ -363,6 +363,33 @@ def test_an_empty_file_that_was_deleted_before_it_was_read_is_passed_over(
     empty.unlink()
     assert run_source(spark, feed).error is None
     assert landed(feed) == [("a.txt", 1, b"a")]
+
+
+@pytest.mark.parametrize("other", ["table", "table again"])
+def test_a_source_that_reads_another_kind_of_place_is_refused(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, other: str
+) -> None:
+    place = feed.lake.location("records")
+    if other == "table":
+        drop("a.txt", b"a\n")
+        run_source(spark, feed)
+    else:
+        open_checkpoint(spark, _of_table(feed, f"{place}-before"), frozenset)
+        (Path(feed.checkpoint) / "offsets").mkdir(parents=True)
+        (Path(feed.checkpoint) / "offsets" / "0").touch()
+    changed = _of_table(feed, place)
+    with pytest.raises(MainstemError) as refused:
+        open_checkpoint(spark, changed, frozenset)
+    assert refused.value.condition == "SOURCE_CHANGED"
+    assert f"the source reads the table {place} now" in refused.value.found
+    shutil.rmtree(feed.checkpoint)
+    Path(f"{feed.checkpoint}.reset").touch()
+    assert open_checkpoint(spark, changed, lambda: frozenset({"orders"})).is_reset
+    assert landed(feed) == ([("a.txt", 1, b"a")] if other == "table" else [])
+
+
+def _of_table(feed: Feed, table: str) -> Feed:
+    return replace(feed, source=feed.source.model_copy(update={"files": None, "table": table}))
 
 
 def run_killed_before_landing(spark: SparkSession, feed: Feed) -> None:
