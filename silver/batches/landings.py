@@ -225,8 +225,8 @@ def _reached(bronze: DataFrame, here: DataFrame) -> DataFrame:
 def _with_restarts(messages: DataFrame, reached: DataFrame) -> DataFrame:
     """Add `restart`: it rises where offsets fall and a message that follows has reused coordinates.
 
-    In whatever order they land, messages of the partition that are not older than the first of these belong
-    to the restart too. Older ones are a late dump of the topic before, unless their dump has newer messages
+    In whatever order they land, messages of the partition that are not older than the first of these, or
+    than any that has reused coordinates of an older one, belong to the restart too. Older ones are a late dump of the topic before, unless their dump has newer messages
     than those before them, or they are newer than all of that topic at an offset that it had reached. If
     offsets fall and none is reused, dumps have only landed in another order.
     """
@@ -243,7 +243,8 @@ def _with_restarts(messages: DataFrame, reached: DataFrame) -> DataFrame:
     )
     is_new = F.coalesce(F.max("is_newer").over(Window.partitionBy(*in_epoch, "run")), F.lit(False))
     is_first = (F.col("restart") == 1) & F.col("is_anew") & F.col("relanding").isNull()
-    since = F.min(F.when(is_first, F.col("timestamp"))).over(Window.partitionBy(*in_epoch))
+    is_told = is_first | (F.col("is_newer") & F.col("relanding").isNull())
+    since = F.min(F.when(is_told, F.col("timestamp"))).over(Window.partitionBy(*in_epoch))
     is_own = F.col("relanding").isNull()
     rows = rows.join(F.broadcast(reached), list(_PARTITION), "left")
     is_former, of_epoch = F.col("restart") == 0, Window.partitionBy(*in_epoch)

@@ -53,8 +53,11 @@ def with_restarts(messages: DataFrame, stops: Sequence[StopPoint]) -> list[StopP
     return [replace(stop, restart=restarts.get(number, 0)) for number, stop in enumerate(stops)]
 
 
-def epoch_starts(messages: DataFrame, stops: Sequence[StopPoint]) -> list[PartitionStart]:
+def epoch_starts(messages: DataFrame, unread: DataFrame, stops: Sequence[StopPoint]) -> list[PartitionStart]:
     """Where the epochs that begin at these stops start, judged by all messages of their source.
+
+    What has an outcome stays in its epoch: the first message is sought among the `unread` ones (from
+    `identify`).
 
     The offset is enough if it is above all that landed before, or if all messages above it are later: dumps
     may land in any order. Otherwise the topic was created again, and the landing and the times decide.
@@ -62,7 +65,7 @@ def epoch_starts(messages: DataFrame, stops: Sequence[StopPoint]) -> list[Partit
     if all(stop.landed is None for stop in stops):
         return [PartitionStart(stop.topic, stop.partition, stop.offset) for stop in stops]
     frame = _frame_of(messages, stops)
-    firsts = _first_messages(messages, frame)
+    firsts = _first_messages(unread.where("relanding IS NULL"), frame)
     rows = messages.select(
         *_PARTITION, F.col("offset").alias("other"), "timestamp", landing_order().alias("landed")
     )

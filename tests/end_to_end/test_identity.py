@@ -307,6 +307,28 @@ def test_a_message_of_a_new_topic_that_is_older_than_its_first_waits_for_the_epo
 
 
 @pytest.mark.slow
+def test_messages_of_a_new_topic_that_land_in_any_order_have_one_outcome_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Offset 50 is above all of the former topic, and older than those of its own that land first."""
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    former = [mysql(offset, item(offset)) for offset in range(10)]
+    topics.land("feed", former)
+    assert topics.command("run")[0] == 0
+    new = [mysql(offset, item(20 + offset), hours=2) for offset in (5, 6)]
+    topics.land("feed", [*new, former[7], former[3], mysql(2, item(22), hours=1.9)])
+    topics.land("feed", [mysql(50, item(70), hours=1.95), mysql(40, item(60), hours=0.1)])
+    assert "SOURCE_RESET" in json.dumps(topics.command("run")[1])
+    topics.set_epoch(2)
+    assert topics.command("run")[0] == 0
+    found = [(row["offset"], row["epoch"]) for row in topics.silver("changes") if row["kind"] == "row"]
+    assert sorted(found) == sorted([*((n, 1) for n in range(10)), (40, 1), *((n, 2) for n in (2, 5, 6, 50))])
+    assert len({(row["offset"], row["epoch"]) for row in topics.silver("changes")}) == len(found)
+    topics.status()
+    assert sorted(row["id"] for row in topics.rows("shop/item")) == [*range(10), 22, 25, 26, 60, 70]
+
+
+@pytest.mark.slow
 def test_an_epoch_begins_also_behind_an_offset_that_has_none_behind_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
