@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from gold.changes.effects import ORDER, by_key, overlay
 
-_PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_upsert", "is_deleted", "before")
+_PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_upsert", "is_deleted")
 _ROWS = 256
 """How many images are Python objects at a time."""
 
@@ -66,8 +66,9 @@ def newest_images(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
         keys: The names of the key columns.
 
     Returns:
-        The key, `sequence`, `event_time`, `change_id`, `op`, `is_upsert`, `after`, `is_deleted`, `before` and
-        `is_whole`: whether all columns of the row are known.
+        The key, `sequence`, `event_time`, `change_id`, `op`, `is_upsert`, `after`, `is_deleted`, `is_whole`:
+        whether all columns of the row are known, and `known`: `after`, where columns that had no value at
+        the newest effect with `is_deleted` have that of its `before`.
     """
     empty = F.create_map().cast("map<string,string>")
     parts = newest_parts(all_effects, keys)
@@ -75,6 +76,7 @@ def newest_images(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
     newest = parts.groupBy(*keys).agg(
         F.first("_newest", ignorenulls=True).alias("p"),
         F.first("_base", ignorenulls=True).alias("_base"),
+        F.first("_deleted", ignorenulls=True).alias("_deleted"),
         F.collect_list(F.when(F.col("_name").isNotNull(), cell)).alias("_cells"),
     )
     base = F.col("_base")
@@ -83,13 +85,26 @@ def newest_images(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
         F.transform(F.array_sort(later), lambda c: F.struct(c["key"].alias("key"), c["value"].alias("value")))
     )
     image = overlay(F.coalesce(base["image"], empty), added)
-    return newest.select(
+    states = newest.select(
         *keys,
-        *(F.col(f"p.{name}") for name in _PAYLOAD[:5]),
+        *(F.col(f"p.{name}") for name in _PAYLOAD),
         F.when(F.col("p.is_upsert"), image).alias("after"),
-        *(F.col(f"p.{name}") for name in _PAYLOAD[5:]),
         base.isNotNull().alias("is_whole"),
+        "_deleted",
+        "_cells",
+        base["at"].alias("_base_at"),
     )
+    return states.withColumn("known", _known_image()).drop("_deleted", "_cells", "_base_at")
+
+
+def _known_image() -> Column:
+    """`after` with the values of the newest delete's image, wherever the row had none at that time."""
+    deleted, after = F.col("_deleted"), F.col("after")
+    since = F.transform(F.filter("_cells", lambda c: c["_at"] > deleted["at"]), lambda c: c["key"])
+    values = F.map_filter(deleted["image"], lambda name, _: ~F.array_contains(since, name))
+    known = overlay(values, F.map_filter(after, lambda _, value: value.isNotNull()))
+    is_older = F.coalesce(deleted["at"] < F.col("_base_at"), F.lit(False))
+    return F.when(deleted.isNull() | is_older, after).otherwise(known)
 
 
 def newest_parts(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -97,7 +112,8 @@ def newest_parts(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
 
     Returns:
         The key with `_name`. Where it is null: `_newest`, the newest effect, and `_base`, the newest effect
-        that does not build on others (`at`, its place in the order, and `image`), null where there is none.
+        that does not build on others (`at`, its place in the order, and `image`), null where there is none;
+        `_deleted`, the same of the newest effect with `is_deleted` and a `before`: the values there.
         Else `_text` has the newest value of this column in a partial image (`value`), and `_at` its place.
     """
     is_reset, at = _is_reset(), F.struct(*ORDER)
@@ -107,11 +123,14 @@ def newest_parts(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
         F.array(F.lit(None).cast("struct<key:string,value:string>")), F.coalesce(entries, F.array())
     )
     image = F.when(F.col("is_upsert"), F.col("after"))
+    values = F.map_filter("before", lambda _, value: value.isNotNull())
+    is_deleted = F.col("is_deleted") & F.col("before").isNotNull()
     exploded = all_effects.select(
         *keys,
         at.alias("_order"),
         F.struct(*_PAYLOAD).alias("_effect"),
         F.when(is_reset, F.struct(at.alias("at"), image.alias("image"))).alias("_reset"),
+        F.when(is_deleted, F.struct(at.alias("at"), values.alias("image"))).alias("_deleted"),
         F.explode(cells).alias("_cell"),
     )
     is_effect = F.col("_cell").isNull()
@@ -121,11 +140,13 @@ def newest_parts(all_effects: DataFrame, keys: Sequence[str]) -> DataFrame:
         F.col("_cell.key").alias("_name"),
         F.when(is_effect, F.col("_effect")).alias("_effect"),
         F.when(is_effect, F.col("_reset")).alias("_reset"),
+        F.when(is_effect, F.col("_deleted")).alias("_deleted"),
         F.when(~is_effect, F.struct(F.col("_cell.value").alias("value"))).alias("_value"),
     )
     return named.groupBy(*keys, "_name").agg(
         F.max_by("_effect", "_order").alias("_newest"),
         F.max_by("_reset", F.col("_reset.at")).alias("_base"),
+        F.max_by("_deleted", F.col("_deleted.at")).alias("_deleted"),
         F.max_by("_value", "_order").alias("_text"),
         F.max("_order").alias("_at"),
     )

@@ -15,7 +15,7 @@ from gold.changes.effects import ORDER, by_key
 from gold.changes.folded_images import newest_images
 from gold.changes.merge_policy import MergePolicy
 
-_PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_upsert", "after", "is_deleted", "before")
+_PAYLOAD = ("sequence", "event_time", "change_id", "op", "is_upsert", "after", "is_deleted")
 
 
 def latest(
@@ -27,8 +27,8 @@ def latest(
 ) -> DataFrame:
     """The newest state of each key.
 
-    With soft deletes, a deleted key has its last row, and `before` what the delete says of that row. Where
-    deletes are ignored, only key changes remove a row.
+    With soft deletes, a deleted key has its last row, and what the delete says of columns without a value.
+    Where deletes are ignored, only key changes remove a row.
 
     Args:
         all_effects: Effects, as `effects` returns them.
@@ -38,8 +38,8 @@ def latest(
 
     Returns:
         One row for each key: k0…, `sequence`, `event_time`, `change_id`, `op`, `is_upsert`, `after`,
-        `is_deleted`, `before` and `is_whole`, which is false where `after` has only some columns, and the
-        replica has the others.
+        `is_deleted`, `is_whole`, which is false where `after` has only some columns, and the replica has
+        the others, and `known`: `after` with what deletes say of columns without a value.
     """
     if has_key_changes:
         all_effects = drop_superseded_leaves(all_effects, keys, policy.truncated_at)
@@ -52,7 +52,7 @@ def latest(
         return newest_images(all_effects, keys)
     payload = F.max_by(F.struct(*_PAYLOAD), F.struct(*ORDER)).alias("p")
     newest = all_effects.groupBy(*keys).agg(payload)
-    return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"))
+    return newest.select(*keys, "p.*", F.lit(True).alias("is_whole"), F.col("p.after").alias("known"))
 
 
 def _as_soft_deletes(all_effects: DataFrame) -> DataFrame:

@@ -252,6 +252,8 @@ def _partial_value(index: int, name: str, policy: MergePolicy) -> str:
         current = "NULL"  # a row from after the truncate has them from a batch that is merged again
     elif policy.truncated_at is not None and policy.deletes is Deletes.HARD:
         current = f"CASE WHEN t._cdc_sequence < {text_literal(policy.truncated_at)} THEN NULL ELSE {name} END"
+    if policy.deletes is Deletes.SOFT:  # a delete says what the row was, where no change has said it
+        current = f"coalesce({current}, s.c{index})"
     return f"CASE WHEN s.p{index} THEN s.c{index} ELSE {current} END"
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes
 from framework.naming import quoted
-from gold.changes.effects import effects, key_names, overlay
+from gold.changes.effects import effects, key_names
 from gold.changes.latest import latest
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile
@@ -65,13 +65,12 @@ def typed_rows(states: DataFrame, layout: Layout, *flags: str, are_marked: bool 
         are_marked: Whether to add p0…: whether the image has the column.
 
     Returns:
-        k0…, `is_upsert`, the flags, c0…, p0… where asked for, and the system columns.
+        k0…, `is_upsert`, the flags, c0…, p0… where asked for, and the system columns. A cell of a column
+        that the image lacks is for a row without a value there.
     """
     keys = key_names(len(layout.keys))
-    known = states.withColumn("_known", _known()).select(
-        *keys, "is_upsert", "is_whole", *flags, *_PAYLOAD, "_known", "after"
-    )
-    with_values = with_cells(known, layout, "_known", marked="after" if are_marked else None)
+    known = states.select(*keys, "is_upsert", "is_whole", *flags, *_PAYLOAD, "known", "after")
+    with_values = with_cells(known, layout, "known", marked="after" if are_marked else None)
     present = [
         (F.col(f"h{i}") | F.col("is_whole")).alias(f"p{i}") for i in range(len(layout.columns)) if are_marked
     ]
@@ -89,12 +88,6 @@ def typed_rows(states: DataFrame, layout: Layout, *flags: str, are_marked: bool 
         *present,
         *(own[name].alias(name) for name in layout.system),
     )
-
-
-def _known() -> Column:
-    """The image as far as it is known; a soft-deleted row without a whole image also has its delete's."""
-    is_unknown = F.col("is_deleted") & ~F.col("is_whole") & F.col("before").isNotNull()
-    return F.when(is_unknown, overlay(F.col("before"), F.col("after"))).otherwise(F.col("after"))
 
 
 def rewrite(rows: DataFrame, path: str, plan: Plan) -> None:
