@@ -46,10 +46,17 @@ from silver.operations.late_definitions import decode_redefined
 from silver.operations.redecode import redecode
 from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
-from silver.stream.checkpoint import Checkpoint, bronze_replaced, counted_from, end_reset, open_checkpoint
+from silver.stream.checkpoint import (
+    Checkpoint,
+    bronze_replaced,
+    copy_refused,
+    counted_from,
+    end_reset,
+    open_checkpoint,
+)
 from silver.stream.failures import is_of_gone_files, stream_failed
 from silver.stream.gaps import decoded_outside, landed_since, only_without_outcome
-from silver.stream.known_progress import has_read, remember, stream_end
+from silver.stream.known_progress import has_read, older_copy, remember, stream_end
 from silver.stream.lost_logs import restore_logs, restore_repairs
 from silver.stream.lost_tables import (
     begin_restoring,
@@ -119,6 +126,9 @@ def _run(spark: SparkSession, lake: Lakehouse, config: Config, progress: Progres
     begun = restore_epochs(spark, lake, noted, config.sources)
     restore_markers(spark, lake, noted)
     checkpoint = open_checkpoint(spark, lake, () if noted is None else noted.tables)
+    older = None if checkpoint.is_new else older_copy(spark, lake, checkpoint)
+    if older is not None:
+        raise copy_refused(spark, lake, older)
     state, restored = _open_state(spark, lake, config, noted)
     restored = (*begun, *restored)
     if noted is None or not lake.exists(
@@ -137,7 +147,7 @@ def _run(spark: SparkSession, lake: Lakehouse, config: Config, progress: Progres
             note_tables(spark, state, noted)
         raise
     if lake.local_root is not None or result.messages:
-        remember(spark, state, end)
+        remember(spark, state, end, checkpoint)
     is_idle = noted is not None and not result.messages and not restored
     if lake.local_root is not None or not is_idle:  # listing all tables of an object store takes a second
         note_tables(spark, state, noted)

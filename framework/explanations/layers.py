@@ -16,7 +16,7 @@ EXPLANATIONS = (
         "BRONZE_INCOMPLETE",
         "Files of `bronze/messages` that silver has not read are gone.",
         "Somebody deleted files of the table, or a clean-up outside Mainstem did.",
-        "Restore the files, or the table at an earlier version. If they are lost, set aside "
+        "Restore the files, or the newest state of the table. If they are lost, set aside "
         "`bronze/messages` and the checkpoints of bronze, and land the messages again.",
         "Do: restore bronze/messages from a backup, then `mainstem run`.",
     ),
@@ -122,7 +122,8 @@ EXPLANATIONS = (
         "SILVER_REPLACED",
         "`silver/changes` is gone, while its checkpoint exists.",
         "The table was deleted or not copied with the lakehouse.",
-        "Restore the table. Or delete the checkpoint that the error names, to read all of bronze again.",
+        "Restore the newest state of the table; with an older one follow OLDER_COPY. Or delete the "
+        "checkpoint that the error names, to read all of bronze again.",
         "Do: restore silver/changes from a backup, then `mainstem run`.",
     ),
     Explanation(

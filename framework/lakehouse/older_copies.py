@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from framework.lakehouse.checkpoint_files import newest_offsets
 from framework.lakehouse.lakehouse import Lakehouse, local_log, table_version
+from framework.lakehouse.local_tables import local_table
 from framework.lakehouse.log_files import commit_digest
 from framework.lakehouse.small_files import is_local
 
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Mark = Mapping[str, Any]
-"""A commit of a table in a note: its version, and the digest of its text, null where Python reads no log."""
+"""A commit of a table in a note: Delta's id of the table, the version, and the digest of the commit's text.
+
+Id and digest are null where Python does not know them.
+"""
 
 
 def newest_mark(spark: SparkSession, location: str) -> Mark | None:
@@ -27,39 +31,51 @@ def newest_mark(spark: SparkSession, location: str) -> Mark | None:
     version, log = table_version(spark, location), local_log(location)
     if version is None:
         return None
-    return {"version": version, "commit": None if log is None else commit_digest(log, version)}
+    commit = None if log is None else commit_digest(log, version)
+    return {"table": _table_id(location, version), "version": version, "commit": commit}
 
 
 def is_older(spark: SparkSession, location: str, mark: Mark | None) -> bool:
     """Whether a table lacks a commit that it had; False where that is not known, and where there is no table.
 
-    The table may have grown past the version again, with other commits.
+    The table may have grown past the version again, with other commits. Another one in its place is no copy.
     """
     version = None if mark is None else table_version(spark, location)
-    if mark is None or version is None:
+    if mark is None or version is None or _differ(mark["table"], _table_id(location, version)):
         return False
     log = local_log(location)
     commit = None if log is None else commit_digest(log, mark["version"])
-    is_other = None not in (commit, mark["commit"]) and commit != mark["commit"]
-    return version < mark["version"] or is_other
+    return version < mark["version"] or _differ(mark["commit"], commit)
 
 
 def is_read_beyond(spark: SparkSession, lake: Lakehouse, name: str, checkpoint: str) -> bool:
     """Whether the stream over a table has read, or is about to read, a later version than the table has.
 
-    False where Python does not reach the checkpoint, or there is no table.
+    False where Python does not reach the checkpoint, where there is no table, and where another one is in its
+    place: Delta tells that itself.
     """
-    if not is_local(checkpoint):
+    version = lake.version(spark, name) if is_local(checkpoint) else None
+    if version is None:
         return False
-    version = lake.version(spark, name)
-    read = [_read_version(text) for text in newest_offsets(spark, checkpoint) if text is not None]
-    return version is not None and max(read, default=-1) > version
+    table = _table_id(lake.location(name), version)
+    read = [_read(text) for text in newest_offsets(spark, checkpoint) if text is not None]
+    return any(last > version and not _differ(table, of) for of, last in read)
 
 
-def _read_version(offset: str) -> int:
-    """The last version of which a stream of Delta has read something; a new version begins at index -1."""
+def _read(offset: str) -> tuple[str | None, int]:
+    """The table of a stream of Delta, and the last version that it has begun; before that the index is -1."""
     try:
         found = json.loads(offset)
-        return int(found["reservoirVersion"]) - (int(found["index"]) < 0)
+        return found.get("reservoirId"), int(found["reservoirVersion"]) - (int(found["index"]) < 0)
     except (ValueError, KeyError, TypeError):
-        return -1
+        return None, -1
+
+
+def _table_id(location: str, version: int) -> str | None:
+    found = local_table(location, version)
+    return None if found is None else found.mark.table
+
+
+def _differ(first: str | None, second: str | None) -> bool:
+    """Whether both are known, and are not the same."""
+    return None not in (first, second) and first != second

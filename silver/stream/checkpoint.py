@@ -180,7 +180,7 @@ def _gone(lake: Lakehouse, path: str) -> MainstemError:
         "SILVER_REPLACED",
         found=f"the checkpoint has read messages into {CHANGES_TABLE}, which is gone",
         where=lake.location(CHANGES_TABLE),
-        action=f"restore the table; or delete {path} to read all of bronze again",
+        action=f"restore the newest state of the table; or delete {path} to read all of bronze again",
     )
 
 
@@ -189,22 +189,46 @@ def bronze_replaced(spark: SparkSession, lake: Lakehouse) -> MainstemError:
 
     Where an epoch begins at offsets that start again, messages that land again do not show their epoch.
     """
-    path = f"{lake.checkpoints}/silver"
-    again = read_history(spark, lake).sources_by_landing()
-    if again:
-        action = (
-            f"put the table back from a backup: the offsets of {', '.join(again)} have started again, and"
-            " only the times at which messages landed tell their epochs. Without a backup delete all tables"
-            f" of the lakehouse and {lake.checkpoints}, and begin again"
-        )
-    else:
-        action = (
-            f"restore the table; or land its messages again, delete {path}, create the empty file"
-            f" {path}.reset and run again: messages that have an outcome are left out"
-        )
     return MainstemError(
         "BRONZE_REPLACED",
         found=f"{MESSAGES_TABLE} is gone, or is not the table that {CHANGES_TABLE} was read from",
         where=lake.location(MESSAGES_TABLE),
+        action=_bronze_again(spark, lake),
+    )
+
+
+def copy_refused(spark: SparkSession, lake: Lakehouse, name: str) -> MainstemError:
+    """The error of a run whose messages, or changes, were put back from a copy that lacks the last runs.
+
+    Counts of the changes that are gone would stay; they are derived again where their table is gone.
+    """
+    path = f"{lake.checkpoints}/silver"
+    if name == MESSAGES_TABLE:
+        action = _bronze_again(spark, lake)
+    else:
+        action = (
+            f"put its newest state back; or, where there is none, delete {path} and"
+            f" {lake.location(BATCHES_TABLE)}, create the empty file {path}.reset and run again: messages"
+            " without an outcome are decoded again"
+        )
+    return MainstemError(
+        "OLDER_COPY",
+        found=f"{name} is an older copy: it lacks what earlier runs have written to it since",
+        where=lake.location(name),
         action=action,
+    )
+
+
+def _bronze_again(spark: SparkSession, lake: Lakehouse) -> str:
+    path = f"{lake.checkpoints}/silver"
+    again = read_history(spark, lake).sources_by_landing()
+    if again:
+        return (
+            f"put the newest state of the table back from a backup: the offsets of {', '.join(again)} have"
+            " started again, and only the times at which messages landed tell their epochs. Without a"
+            f" backup delete all tables of the lakehouse and {lake.checkpoints}, and begin again"
+        )
+    return (
+        f"restore the newest state of the table; or land its messages again, delete {path}, create the empty"
+        f" file {path}.reset and run again: messages that have an outcome are left out"
     )

@@ -47,7 +47,7 @@ def stream_failed(spark: SparkSession, error: Exception, lake: Lakehouse, checkp
             "BRONZE_INCOMPLETE",
             found=f"files of {MESSAGES_TABLE} that silver has not read are gone: {_gone_file(str(error))}",
             where=f"the stream over {MESSAGES_TABLE}, checkpoint {checkpoint}",
-            action="restore the files, or the table at an earlier version; nothing was passed over."
+            action="restore the files, or the newest state of the table; nothing was passed over."
             f" If they are lost: set aside {MESSAGES_TABLE} and the checkpoints of bronze,"
             " and land the messages again",
         )

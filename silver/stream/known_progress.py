@@ -5,6 +5,9 @@ wait. All of it follows from tables that grow with every batch. So a run notes i
 the newest commit of each of these tables. The next run reads a table again only if it has another commit: a
 repair, maintenance or a lost table leads to the same answers as ever. The stream over bronze is not started
 where bronze has no other commit than when the last run started it.
+
+The note also tells that bronze, or the changes, were put back from an older copy: then they lack a commit
+that they had when the run ended.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from framework.contracts.table_names import (
     PENDING_TABLE,
     SCHEMAS_TABLE,
 )
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.older_copies import Mark, is_older, is_read_beyond, newest_mark
 from framework.lakehouse.small_files import read_note, write_note
 from framework.spark.session import is_connect
 from silver.batches.run_state import Progress, RunState, tops_before
@@ -47,11 +52,28 @@ class StreamEnd:
 
     commit: str | None
     first_batch: int
+    mark: Mark | None = None
 
 
 def stream_end(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -> StreamEnd:
     """Up to where a stream reads bronze that is started now."""
-    return StreamEnd(state.lake.newest_commit(spark, MESSAGES_TABLE), checkpoint.first_batch)
+    lake = state.lake
+    mark = newest_mark(spark, lake.location(MESSAGES_TABLE)) if lake.local_root is not None else None
+    return StreamEnd(lake.newest_commit(spark, MESSAGES_TABLE), checkpoint.first_batch, mark)
+
+
+def older_copy(spark: SparkSession, lake: Lakehouse, checkpoint: Checkpoint) -> str | None:
+    """Which of bronze and the changes lacks a commit that a run with this checkpoint has left; or None.
+
+    Notes of another checkpoint do not count. Outside local disks only a version that is lower counts.
+    """
+    if is_read_beyond(spark, lake, MESSAGES_TABLE, checkpoint.path):
+        return MESSAGES_TABLE
+    note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
+    if lake.local_root is None or checkpoint.began is None or note.get("began") != checkpoint.began:
+        return None
+    marks = {MESSAGES_TABLE: note["stream"].get("mark"), CHANGES_TABLE: note.get("changes")}
+    return next((name for name, mark in marks.items() if is_older(spark, lake.location(name), mark)), None)
 
 
 def has_read(spark: SparkSession, state: RunState, end: StreamEnd) -> bool:
@@ -85,17 +107,20 @@ def recall(spark: SparkSession, state: RunState) -> bool:
     return {CHANGES_TABLE, BATCHES_TABLE} <= same and note["newest"] is not None
 
 
-def remember(spark: SparkSession, state: RunState, end: StreamEnd) -> None:
+def remember(spark: SparkSession, state: RunState, end: StreamEnd, checkpoint: Checkpoint) -> None:
     """Note what this run knows, and up to where its stream has read bronze.
 
     A run that fails notes nothing: then the tables have other commits.
     """
     if is_connect(spark):
         return
+    lake = state.lake
     tables = state.tables if state.tables is not None and len(state.tables) <= MOST_TABLES else None
     note = {
         "commits": {name: state.lake.newest_commit(spark, name) for name in _TABLES},
         "stream": asdict(end),
+        "began": checkpoint.began,
+        "changes": None if lake.local_root is None else newest_mark(spark, lake.location(CHANGES_TABLE)),
         "newest": state.newest,
         "counted_from": state.counted_from,
         "tables": None if tables is None else [[table, _cells(shown)] for table, shown in tables.items()],
