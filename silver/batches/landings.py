@@ -225,10 +225,11 @@ def _reached(bronze: DataFrame, here: DataFrame) -> DataFrame:
 def _with_restarts(messages: DataFrame, reached: DataFrame) -> DataFrame:
     """Add `restart`: it rises where offsets fall and a message that follows has reused coordinates.
 
-    In whatever order they land, messages of the partition that are not older than the first of these, or
-    than any that has reused coordinates of an older one, belong to the restart too. Older ones are a late dump of the topic before, unless their dump has newer messages
-    than those before them, or they are newer than all of that topic at an offset that it had reached. If
-    offsets fall and none is reused, dumps have only landed in another order.
+    In whatever order they land, messages of the partition that are not older than the first of these belong
+    to the restart too, nor than any that has reused the coordinates of an older one. Older ones are a late
+    dump of the topic before, unless their dump has newer messages than those before them, or they are newer
+    than all of that topic at an offset that it had reached. If offsets fall and none is reused, dumps have
+    only landed in another order.
     """
     order, in_epoch = F.struct(landing_order(), F.col("offset")), (*_PARTITION, "epoch")
     in_partition = Window.partitionBy(*in_epoch).orderBy(order)
