@@ -449,7 +449,14 @@ def test_lost_log_is_refused_and_begun_anew_on_request(
     assert landed(feed) == [("a.txt", 1, b"a")]
 
 
-@pytest.mark.parametrize("content", [b"1\n\n\n4\nlate\n", b"1\n", b"\n\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"1\n\n\n4\nlate\n",
+        pytest.param(b"1\n", marks=pytest.mark.slow),
+        pytest.param(b"\n\n", marks=pytest.mark.slow),
+    ],
+)
 def test_a_file_that_changed_while_its_log_was_lost_is_refused(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, content: bytes
 ) -> None:

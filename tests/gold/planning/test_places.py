@@ -116,6 +116,7 @@ def test_a_table_keeps_its_replica_when_another_one_is_to_have_its_place(
     assert pipeline.rows("b") == [{"id": 2, "v": "B"}]
 
 
+@pytest.mark.slow
 def test_a_table_whose_place_another_one_had_meanwhile_is_rebuilt(
     spark: SparkSession, tmp_path: Path
 ) -> None:

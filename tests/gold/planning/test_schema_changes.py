@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.contracts.ddl_actions import AddColumn, CreateTable, DropTable, RenameColumn
 from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
 
 
+@pytest.mark.slow
 def test_the_policy_fail_stays_usable_after_a_statement_that_was_allowed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -28,6 +30,7 @@ def test_the_policy_fail_stays_usable_after_a_statement_that_was_allowed(
     assert pipeline.rows("t") == [{"id": 1}, {"id": 2, "c": 1}]
 
 
+@pytest.mark.slow
 def test_the_policy_ignore_does_not_freeze_a_table_that_is_created_again_to_its_former_columns(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -54,6 +57,7 @@ def test_a_float_that_becomes_a_double_has_the_value_of_the_source(
     assert pipeline.rows("t") == [{"id": 1, "d": 0.1}, {"id": 2, "d": 0.5}]
 
 
+@pytest.mark.slow
 def test_a_column_whose_name_another_one_takes_is_taken_as_dropped(
     spark: SparkSession, tmp_path: Path
 ) -> None:

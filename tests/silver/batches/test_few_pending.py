@@ -53,6 +53,7 @@ def outcomes_of(rows: list[Row], held: pa.Table, deadline: datetime | None) -> p
     return pa.concat_tables([staged_table(row for row in rows if row["half"] is None), paired])
 
 
+@pytest.mark.slow
 def test_the_halves_that_wait_are_those_that_spark_leaves(
     spark: SparkSession, lakes: tuple[Lakehouse, Lakehouse]
 ) -> None:

@@ -92,6 +92,7 @@ def test_open_halves_meet_the_same_fate_in_files_and_in_copies(
     assert any("unpaired" in row for row in found["filed"][QUARANTINE_TABLE])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_before", [True, False])
 @pytest.mark.usefixtures("one_disk")
 def test_a_half_at_the_end_of_a_large_batch_waits_for_the_other_one(
