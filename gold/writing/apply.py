@@ -202,9 +202,8 @@ def _refuse_bad_values(rows: DataFrame, plan: Plan) -> None:
     layout = plan.layout
     if layout.keys and not plan.task.settings.history:
         policy = policy_of(plan.task, plan.profile)
-        rows = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy).where(
-            "is_upsert"
-        )
+        states = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
+        rows = states.where("is_upsert").withColumns(dict.fromkeys(("before", "after"), F.col("known")))
     bad_values.refuse(rows, layout, plan.task.name)
 
 
