@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
             of source; BRONZE_REPLACED where it belongs to another `bronze/messages`; OLDER_COPY where that
             lacks what the stream has landed.
     """
-    note = json.loads(read_note(spark, _generation_path(feed)) or "{}")
+    note = _generation(spark, feed)
     has_begun = has_checkpoint(spark, feed)
     if has_begun and note and not feed.lake.exists(spark, MESSAGES_TABLE):
         raise _bronze_replaced(feed)
@@ -96,7 +96,7 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
     if note["table"] != table:
         clear_state(spark, feed)
         raise _bronze_replaced(feed)
-    _check_messages(spark, feed)
+    _check_messages(spark, feed, _saved(spark, feed, note))
     end_reset(spark, feed)
     return Checkpoint(note["generation"], note["is_reset"])
 
@@ -132,13 +132,12 @@ def load_state(spark: SparkSession, feed: Feed, table: str | None) -> str:
     (`messages_table`), and the checkpoint belongs to it. Raises OLDER_COPY as `open_checkpoint` does, so that
     also a source with nothing new notices it.
     """
-    saved = _saved(spark, feed)
-    if not saved or table is None or not has_checkpoint(spark, feed):
-        return ""
-    if _generation(spark, feed).get("table") != table:
+    note = _generation(spark, feed)
+    saved = _saved(spark, feed, note)
+    if not saved or table is None or note.get("table") != table or not has_checkpoint(spark, feed):
         return ""
     if feed.lake.local_root is not None:  # elsewhere the question costs a query: `open_checkpoint` asks it
-        _check_messages(spark, feed)
+        _check_messages(spark, feed, saved)
     return str(saved["memory"])
 
 
@@ -155,26 +154,26 @@ def note_landed(spark: SparkSession, feed: Feed) -> None:
 
 def clear_state(spark: SparkSession, feed: Feed) -> None:
     """Make the next `discover` start without a state."""
-    if _saved(spark, feed):
+    if _saved(spark, feed, _generation(spark, feed)):
         _save(spark, feed, memory="")
 
 
-def _check_messages(spark: SparkSession, feed: Feed) -> None:
-    if is_older(spark, feed.lake.location(MESSAGES_TABLE), _saved(spark, feed).get("messages")):
+def _check_messages(spark: SparkSession, feed: Feed, saved: Mapping[str, Any]) -> None:
+    if is_older(spark, feed.lake.location(MESSAGES_TABLE), saved.get("messages")):
         raise older_copy(feed, MESSAGES_TABLE)
 
 
-def _saved(spark: SparkSession, feed: Feed) -> dict[str, Any]:
+def _saved(spark: SparkSession, feed: Feed, note: Mapping[str, Any]) -> dict[str, Any]:
     """What is noted of the source's checkpoint; empty where the note is that of another checkpoint."""
     saved: dict[str, Any] = json.loads(read_note(spark, _state_path(feed)) or "{}")
-    return saved if saved.get("generation") == _generation(spark, feed).get("generation") else {}
+    return saved if saved.get("generation") == note.get("generation") else {}
 
 
 def _save(spark: SparkSession, feed: Feed, **facts: object) -> None:
     """Change what is noted of the source's checkpoint, if it has one."""
-    generation = _generation(spark, feed).get("generation")
-    saved = _saved(spark, feed)
-    note = {"generation": generation, "memory": "", **saved, **facts}
+    generation = _generation(spark, feed)
+    saved = _saved(spark, feed, generation)
+    note = {"generation": generation.get("generation"), "memory": "", **saved, **facts}
     if generation and note != saved:
         write_note(spark, _state_path(feed), json.dumps(note))
 

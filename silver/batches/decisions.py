@@ -102,8 +102,8 @@ def _pair_and_deduplicate(
             .select(*history.columns)
         )
     few = contents.rows_here(staged) if again is None else None
-    few_earlier = history if few is None or earlier is None else earlier.read_few(state)
-    few_earlier = history if few_earlier is None else few_earlier
+    rows_before = None if few is None or earlier is None else earlier.read_few(state)
+    few_earlier = history if rows_before is None else rows_before
     few_whole = None if few is None else _few_whole_rows(few, few_earlier, contents)
     whole = _whole_rows(staged, history, contents) if few_whole is None else _frame_of(few_whole, few, staged)
     are_as_decoded = history is None and not contents.may_hold_repeats

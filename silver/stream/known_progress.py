@@ -117,7 +117,7 @@ def remember(spark: SparkSession, state: RunState, end: StreamEnd, checkpoint: C
     lake = state.lake
     tables = state.tables if state.tables is not None and len(state.tables) <= MOST_TABLES else None
     note = {
-        "commits": {name: state.lake.newest_commit(spark, name) for name in _TABLES},
+        "commits": {name: lake.newest_commit(spark, name) for name in _TABLES},
         "stream": asdict(end),
         "began": checkpoint.began,
         "changes": None if lake.local_root is None else newest_mark(spark, lake.location(CHANGES_TABLE)),

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from framework.contracts.expectations import CheckTarget, PreviousResults
 from framework.contracts.table_names import QUARANTINE_TABLE
 from framework.lakehouse.local_tables import DataFile
-from framework.pipeline.layer import Run, installed_layers
+from framework.pipeline.layer import LayerReport, Run, installed_layers
 from framework.pipeline.session import open_pipeline
 from framework.quality import memory, runner
 from framework.quality.job import judge
@@ -50,6 +50,16 @@ def _land(folder: Path, number: int) -> None:
     _write(folder, "datahub_blob", number, (line for change in _changes(number) for line in blob(change)))
 
 
+def _silver(run: Run) -> tuple[LayerReport, int]:
+    """Lands what is there and runs silver: its report, and how many jobs it took."""
+    bronze, silver = list(installed_layers())[:2]
+    assert not bronze.run(run).errors
+    before = jobs(run.spark)
+    report = silver.run(run)
+    assert not report.errors
+    return report, jobs(run.spark) - before
+
+
 def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_path: Path) -> None:
     config = feeds.config(tmp_path / "pipeline", ["datahub_blob"])
     counted: dict[str, int] = {}
@@ -81,13 +91,7 @@ def test_a_small_batch_with_halves_servers_and_a_broken_message_runs_few_jobs(
             late = [last]
             named = ('{"server_id":7,' + line[1:] for change in _changes(number) for line in maxwell(change))
             _write(folder, "maxwell", number, named)
-            run = Run(session, lake, config, f"run-{number}")
-            bronze, silver = list(installed_layers())[:2]
-            assert not bronze.run(run).errors
-            before = jobs(spark)
-            report = silver.run(run)
-            assert not report.errors
-            counted = jobs(spark) - before
+            report, counted = _silver(Run(session, lake, config, f"run-{number}"))
         assert report.counts["quarantined"] == report.counts["waiting"] == 1
         assert report.counts["changes"] == 120
         refused = lake.read(session, QUARANTINE_TABLE)
@@ -112,13 +116,7 @@ def test_late_and_repeated_messages_of_a_small_batch_run_no_job_of_silver(
                 landed = [*late, *repeats, *changes[:30], *changes[32:]]
                 _write(folder, source, number, (line for change in landed for line in wire(change)))
             late, again = changes[30:32], changes[3:5]
-            run = Run(session, lake, config, f"run-{number}")
-            bronze, silver = list(installed_layers())[:2]
-            assert not bronze.run(run).errors
-            before = jobs(spark)
-            report = silver.run(run)
-            assert not report.errors
-            counted = jobs(spark) - before
+            report, counted = _silver(Run(session, lake, config, f"run-{number}"))
             assert report.counts["changes"] == 3 * (60 if number else 58)
         assert report.counts["duplicates"] == 2 * 2
     assert counted == MOST_JOBS["silver"]

@@ -25,24 +25,49 @@ from tests.end_to_end.test_blob_to_replica import item, message
 from tests.silver.batches.test_partition_progress import canal
 
 
-@pytest.mark.slow
-def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sources = "".join(
-        f"  {name}: {{format: datahub_blob, files: ./{name}}}\n" for name in ("healthy", "sick")
-    )
-    (tmp_path / "mainstem.yml").write_text(f"pipeline: p\nlakehouse: ./lakehouse\nsources:\n{sources}")
-    config = load_config(tmp_path / "mainstem.yml", formats=LAYER.options())
-    lake = Lakehouse(config.root)
+class _Feeds:
+    """Sources of DataHub Blob in bronze, of which a configuration names some."""
 
-    def land(number: int) -> None:
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+        self.lake = Lakehouse(self.config("x").root)
+
+    def config(self, *names: str) -> Config:
+        sources = "".join(f"  {name}: {{format: datahub_blob, files: ./{name}}}\n" for name in names)
+        file = self.folder / "mainstem.yml"
+        file.write_text(f"pipeline: p\nlakehouse: ./lakehouse\nsources:\n{sources}")
+        return load_config(file, formats=LAYER.options())
+
+    def land(self, number: int, *names: str) -> None:
         text = json.dumps(message("INSERT", number, after=item(number, "pen", 1.0))).encode()
         at = datetime(2024, 3, number, tzinfo=UTC)
-        rows = [
-            (name, "t", 0, number, None, None, text, None, None, None, at) for name in ("healthy", "sick")
-        ]
-        lake.append(spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
+        rows = [(name, "t", 0, number, None, None, text, None, None, None, at) for name in names]
+        self.lake.append(self.spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
+
+    def run(self, *names: str) -> tuple[str, ...]:
+        """Runs silver with these sources; returns the codes of its errors."""
+        errors = run_silver(self.spark, self.lake, self.config(*names)).errors
+        return tuple(error.condition for error in errors)
+
+    def outcomes(self, table: str = CHANGES_TABLE) -> dict[str, int]:
+        counted = self.lake.read(self.spark, table).where("kind = 'row'").groupBy("source")
+        total = counted.sum("rows") if table == BATCHES_TABLE else counted.count()
+        return {row[0]: row[1] for row in total.collect()}
+
+
+@pytest.fixture
+def feeds(spark: SparkSession, tmp_path: Path) -> _Feeds:
+    return _Feeds(spark, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
+    spark: SparkSession, feeds: _Feeds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, lake = feeds.config("healthy", "sick"), feeds.lake
+
+    def land(number: int) -> None:
+        feeds.land(number, "healthy", "sick")
 
     def outcomes() -> list[tuple[str, int, str]]:
         rows = lake.read(spark, CHANGES_TABLE).select("source", "offset", "kind").collect()
@@ -128,44 +153,13 @@ def test_messages_of_a_batch_that_failed_do_not_move_their_partition(
     assert by_source["sick"] == by_source["healthy"]
 
 
-class _Feeds:
-    """Sources of DataHub Blob in bronze, of which a configuration names some."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.folder = spark, folder
-        self.lake = Lakehouse(self.config("x").root)
-
-    def config(self, *names: str) -> Config:
-        sources = "".join(f"  {name}: {{format: datahub_blob, files: ./{name}}}\n" for name in names)
-        file = self.folder / "mainstem.yml"
-        file.write_text(f"pipeline: p\nlakehouse: ./lakehouse\nsources:\n{sources}")
-        return load_config(file, formats=LAYER.options())
-
-    def land(self, number: int, *names: str) -> None:
-        text = json.dumps(message("INSERT", number, after=item(number, "pen", 1.0))).encode()
-        at = datetime(2024, 3, number, tzinfo=UTC)
-        rows = [(name, "t", 0, number, None, None, text, None, None, None, at) for name in names]
-        self.lake.append(self.spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
-
-    def run(self, *names: str) -> tuple[str, ...]:
-        """Runs silver with these sources; returns the codes of its errors."""
-        errors = run_silver(self.spark, self.lake, self.config(*names)).errors
-        return tuple(error.condition for error in errors)
-
-    def outcomes(self, table: str = CHANGES_TABLE) -> dict[str, int]:
-        counted = self.lake.read(self.spark, table).where("kind = 'row'").groupBy("source")
-        total = counted.sum("rows") if table == BATCHES_TABLE else counted.count()
-        return {row[0]: row[1] for row in total.collect()}
-
-
 @pytest.mark.slow
 def test_a_batch_that_is_repeated_with_other_sources_tells_which_it_left_out(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, feeds: _Feeds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first try left out x; the second one, after a crash, leaves out y."""
     if is_connect(spark):
         pytest.skip("the batches run in another process")
-    feeds = _Feeds(spark, tmp_path)
     feeds.land(1, "x", "y", "z")
     assert feeds.run("x", "y", "z") == ()
     feeds.land(2, "x", "y", "z")
@@ -186,12 +180,11 @@ def test_a_batch_that_is_repeated_with_other_sources_tells_which_it_left_out(
 
 @pytest.mark.slow
 def test_what_follows_from_messages_that_were_taken_up_is_not_passed_over(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, feeds: _Feeds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The changes are committed and their counts fail, by which gold would find them."""
     if is_connect(spark):
         pytest.skip("the batches run in another process")
-    feeds = _Feeds(spark, tmp_path)
     feeds.land(1, "x", "y")
     assert feeds.run("x", "y") == ()
     feeds.land(2, "x", "y")
