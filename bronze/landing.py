@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bronze.checkpoint import Checkpoint, SourcesWithMessages, end_reset, note_landed, open_checkpoint
+from bronze.files.file_log import log_table
 from bronze.source import COMMITS_PER_BATCH, Feed, Part, SourceKind
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
@@ -21,6 +22,7 @@ from framework.errors import as_raised
 from framework.lakehouse.commits import newest_commits
 from framework.lakehouse.file_commits import Commit, commit_files, takes_files
 from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.lakehouse.log_upkeep import remove_read_commits
 from framework.lakehouse.task_files import is_shared
 from framework.pipeline.fault_injection import crash_point
 from framework.pipeline.progress import Progress
@@ -69,6 +71,8 @@ def land(
     finally:
         note_landed(spark, feed)
     end_reset(spark, feed)
+    if feed.source.files is not None:
+        remove_read_commits(feed.lake.location(log_table(feed.name)))
     return () if report is None else topics_read(progress_reports(query))
 
 

@@ -22,6 +22,7 @@ from urllib.parse import quote
 from framework.lakehouse.lakehouse import local_log
 from framework.lakehouse.local_tables import DataFile, local_table
 from framework.lakehouse.log_files import is_newest_commit, newest_checkpoint
+from framework.lakehouse.log_upkeep import remove_old_checksums
 from framework.spark.session import is_connect
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def commit_files(
     actions = [] if once is None else [_once(once)]
     jvm: Any = spark._jvm
     _commit(jvm, attempt, [*actions, *_moved(files, attempt, location, schema)], "Append", commit.note)
+    remove_old_checksums(location)
     return True
 
 
@@ -133,6 +135,7 @@ def replace_files(spark: SparkSession, location: str, schema: StructType, file: 
     added = _moved([] if file is None else [file], attempt, location, schema)
     jvm: Any = spark._jvm
     _commit(jvm, attempt, [*removed, *added], "Overwrite", None)
+    remove_old_checksums(location)
     return True
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from framework.lakehouse.lakehouse import sql_name
+from framework.lakehouse.log_upkeep import remove_old_checksums
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,9 +69,11 @@ class Merge:
                 f"MERGE INTO {sql_name(self.location)} AS t USING {view} AS s ON {self.on} "
                 f"{' '.join(self.clauses)}"
             )
-            return _merged(done)
+            merged = _merged(done)
         finally:
             spark.catalog.dropTempView(view)
+        remove_old_checksums(self.location)
+        return merged
 
     def _with(self, match: str, when: str | None, action: str) -> Merge:
         clause = f"WHEN {match}{'' if when is None else f' AND ({when})'} THEN {action}"

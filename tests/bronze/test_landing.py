@@ -26,6 +26,7 @@ from framework.config.model import load_config
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError, as_raised
+from framework.lakehouse import log_upkeep
 from framework.pipeline.progress import Progress
 from tests.bronze.conftest import run_source
 
@@ -49,6 +50,7 @@ def log_batch(spark: SparkSession, feed: Feed) -> Callable[[str], None]:
     return land
 
 
+@pytest.mark.slow
 def test_a_large_file_lands_in_row_groups_that_silver_decodes_in_parallel(
     spark: SparkSession, feed: Feed, drop: Drop
 ) -> None:
@@ -59,6 +61,7 @@ def test_a_large_file_lands_in_row_groups_that_silver_decodes_in_parallel(
     assert pq.ParquetFile(file).metadata.num_row_groups > 1
 
 
+@pytest.mark.slow
 def test_the_sections_of_a_large_file_land_side_by_side_with_the_numbers_of_their_lines(
     spark: SparkSession, feed: Feed, drop: Drop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -551,3 +554,19 @@ def _shown() -> str:
         f"MainstemError: "
         f"{MainstemError('FILE_CORRUPT', found='no: gzip', where='a|b.gz', action='replace it')}"
     )
+
+
+@pytest.mark.slow
+def test_the_log_of_files_stays_short_on_a_local_disk(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_upkeep, "_KEPT", 2)
+    for number in range(15):
+        drop(f"{number:02d}.txt", b"%d\n" % number)
+        assert run_source(spark, feed).error is None
+    log = Path(feed.lake.location(log_table(feed.name)), "_delta_log")
+    assert len(list(log.glob("*.json"))) < 10
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    drop("last.txt", b"last\n")
+    assert run_source(spark, feed).error is None
+    assert len(landed(feed)) == 16

@@ -122,6 +122,7 @@ def test_late_and_repeated_messages_of_a_small_batch_run_no_job_of_silver(
     assert counted == MOST_JOBS["silver"]
 
 
+@pytest.mark.slow
 def test_a_table_is_decoded_again_in_few_jobs(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "pipeline"
     config = feeds.config(folder, ["datahub_blob"])

@@ -16,6 +16,7 @@ from tests.benchmarks import feeds
 from tests.end_to_end.random_wires import blob
 
 
+@pytest.mark.slow
 def test_work_on_whole_tables_gets_the_settings_for_their_size(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -569,6 +569,7 @@ def test_the_policy_fail_refuses_a_column_that_no_statement_announced(
         )
 
 
+@pytest.mark.slow
 def test_the_quick_profile_of_these_tests_is_the_measured_one(bench: Bench) -> None:
     rows = [
         ("id_name", ["id"], "1"),
