@@ -111,6 +111,15 @@ class Config(BaseModel):
             raise ValueError("write a folder or an object-store URL")
         return lakehouse
 
+    @field_validator("lakehouse", "checkpoints")
+    @classmethod
+    def _refuse_one_slash(cls, place: str | Catalog | None) -> str | Catalog | None:
+        """Whether a place is one of this machine is told by the two slashes behind its scheme."""
+        scheme, slash, rest = place.partition(":/") if isinstance(place, str) else ("", "", "")
+        if slash and len(scheme) > 1 and scheme.isalnum() and scheme != "file" and not rest.startswith("/"):
+            raise ValueError(f"write three slashes behind the scheme: {scheme}:///{rest}")
+        return place
+
     @property
     def root(self) -> str:
         """The lakehouse's absolute path or URL without a final slash; the checkpoints' with a catalog."""
@@ -227,6 +236,14 @@ def _check_checkpoints(content: Mapping[str, object], document: Document, faults
             found="a lakehouse in a catalog, and no key 'checkpoints'",
             where=document.where(keys),
             action="write `checkpoints:` with a volume path, for instance /Volumes/main/shop/checkpoints",
+        )
+        faults.add(keys, error)
+    if isinstance(content.get("lakehouse"), str) and content.get("checkpoints") is not None:
+        error = ConfigurationError(
+            "CONFIG_BAD_VALUE",
+            found="the key 'checkpoints', and a lakehouse that is no catalog",
+            where=document.where(keys),
+            action="leave `checkpoints:` out: they are in the folder of the lakehouse, below _mainstem",
         )
         faults.add(keys, error)
 

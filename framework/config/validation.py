@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from itertools import combinations
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import permutations
 
 from framework.config.document import Document, KeyPath
 from framework.config.faults import Faults
@@ -24,7 +25,8 @@ def check_places(
 
     `lakehouse` is null in a catalog.
     """
-    for (first, one), (second, other) in combinations(sources.items(), 2):
+    for first, second in _neighbours(sources):
+        one, other = sources[first], sources[second]
         for key, place in _shared(one, other):
             found = (
                 f"the sources '{first}' and '{second}' both read "
@@ -127,6 +129,40 @@ def _instead(folder: str) -> str:
     return (f"did you mean '{meant}' in {parent}? " if meant else "") + _CREATE
 
 
+def _neighbours(sources: Mapping[str, Source]) -> Sequence[tuple[str, str]]:
+    """The pairs of sources that may share a place or a name, as there may be thousands of sources."""
+    order = {name: number for number, name in enumerate(sources)}
+    groups: dict[tuple[str, str], set[str]] = defaultdict(set)
+    patterns = [name for name, source in sources.items() if source.kafka and source.kafka.topic_pattern]
+    for name, source in sources.items():
+        for key in (("name", name.casefold()), *_tables_and_topics(source)):
+            groups[key].add(name)
+    pairs = {pair for group in groups.values() for pair in permutations(group, 2)}
+    pairs |= {(one, other) for one in patterns for other, found in sources.items() if found.kafka}
+    pairs |= set(_nested(sources))
+    ordered = {tuple(sorted(pair, key=order.__getitem__)) for pair in pairs if pair[0] != pair[1]}
+    return sorted(((one, other) for one, other in ordered), key=lambda pair: [order[name] for name in pair])
+
+
+def _tables_and_topics(source: Source) -> Iterator[tuple[str, str]]:
+    if source.table is not None:
+        yield "table", source.table
+    for topic in (source.kafka.topics if source.kafka else None) or ():
+        yield "topic", topic
+
+
+def _nested(sources: Mapping[str, Source]) -> Iterator[tuple[str, str]]:
+    """The pairs of sources whose landing folders are the same, or of which one contains the other."""
+    folders = [(name, source.files) for name, source in sources.items() if source.files is not None]
+    places = sorted((_resolved(folder).rstrip("/") + "/", name) for name, folder in folders)
+    outer: list[tuple[str, str]] = []
+    for place, name in places:
+        while outer and not place.startswith(outer[-1][0]):
+            outer.pop()
+        yield from ((above, name) for _, above in outer)
+        outer.append((place, name))
+
+
 def _shared(one: Source, other: Source) -> Iterator[tuple[str, str]]:
     if (
         one.files is not None
@@ -145,8 +181,12 @@ def _shared(one: Source, other: Source) -> Iterator[tuple[str, str]]:
 def _holds(folder: str, place: str) -> bool:
     if is_url(folder) != is_url(place):
         return False
-    outer, inner = (folder, place) if is_url(folder) else (os.path.realpath(folder), os.path.realpath(place))
+    outer, inner = _resolved(folder), _resolved(place)
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
+
+
+def _resolved(place: str) -> str:
+    return place if is_url(place) else os.path.realpath(place)
 
 
 def _servers(kafka: Kafka) -> set[str]:

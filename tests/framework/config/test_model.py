@@ -1,3 +1,4 @@
+import os
 import pickle
 from collections.abc import Callable
 from datetime import timedelta
@@ -221,6 +222,8 @@ tables:
             "'schema_prefix'",
         ),
         ("./lakehouse", "{catalog: main}", "CONFIG_MISSING_KEY", "checkpoints", "/Volumes/"),
+        ("./lakehouse", "dbfs:/mnt/lake", "CONFIG_BAD_VALUE", "lakehouse", "dbfs:///mnt/lake"),
+        ("./lakehouse", "./lake\ncheckpoints: ./elsewhere", "CONFIG_BAD_VALUE", "checkpoints", "leave"),
         ("./lakehouse", "./landing/orders/out", "CONFIG_SOURCES_OVERLAP", "sources.orders.files", "outside"),
         (
             "pairing_timeout",
@@ -465,6 +468,22 @@ sources:
         assert "'second'" in error.found
     else:
         load(text)
+
+
+def test_thousands_of_sources_are_checked_without_a_look_at_each_pair(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    real = os.path.realpath
+    monkeypatch.setattr(os.path, "realpath", lambda place: looks.append(place) or real(place))
+    sources = "".join(f"  s{n}: {{format: datahub_blob, files: ./landing/s{n}}}\n" for n in range(300))
+    kafka = "".join(
+        f"  k{n}: {{format: datahub_blob, kafka: {{bootstrap_servers: 'a:1', topics: [t{n}]}}}}\n"
+        for n in range(300)
+    )
+    config = load(f"pipeline: shop\nlakehouse: ./lakehouse\nsources:\n{sources}{kafka}")
+    assert len(config.sources) == 600
+    assert len(looks) <= 5 * 300
 
 
 def test_a_secret_is_never_shown(load: Load) -> None:
