@@ -9,7 +9,6 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -23,7 +22,7 @@ from framework.errors import MainstemError
 from framework.lakehouse.checkpoint_files import check_files
 from framework.lakehouse.lakehouse import Lakehouse, table_properties
 from framework.lakehouse.older_copies import is_older, newest_mark
-from framework.lakehouse.small_files import is_local, is_there, read_note, write_note
+from framework.lakehouse.small_files import is_local, is_there, read_note, remove, write_note
 
 TABLE_ID = "mainstem.table"
 PROPERTIES = {
@@ -106,8 +105,8 @@ def end_reset(spark: SparkSession, feed: Feed) -> None:
 
     A run that ends before its stream has started a batch leaves the file to the next run.
     """
-    if is_local(feed.checkpoint) and has_checkpoint(spark, feed):
-        Path(_reset_path(feed)).unlink(missing_ok=True)
+    if has_checkpoint(spark, feed):
+        remove(spark, _reset_path(feed))
 
 
 def has_checkpoint(spark: SparkSession, feed: Feed) -> bool:

@@ -19,8 +19,9 @@ from pyspark.sql import functions as F
 from bronze.files.listing import ListedFile, listed_files
 from bronze.source import Feed
 from framework.errors import MainstemError, cause_of
+from framework.lakehouse.checkpoint_files import has_ended_batch
 from framework.lakehouse.lakehouse import is_path
-from framework.lakehouse.small_files import is_local, is_there, without_glob
+from framework.lakehouse.small_files import is_local, without_glob
 
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
 
@@ -88,7 +89,7 @@ def list_with_auto_loader(spark: SparkSession, feed: Feed) -> list[ListedFile]:
 def _check_is_there(spark: SparkSession, feed: Feed) -> None:
     """Raises ARRIVALS_LOST where the table is gone: the stream does not report earlier files again."""
     name, checkpoint = arrivals_table(feed.name), f"{feed.checkpoint}.arrivals"
-    if feed.lake.exists(spark, name) or not is_there(spark, f"{checkpoint}/commits/0"):
+    if feed.lake.exists(spark, name) or not has_ended_batch(spark, checkpoint):
         return
     raise MainstemError(
         "ARRIVALS_LOST",

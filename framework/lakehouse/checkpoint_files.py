@@ -48,6 +48,11 @@ def newest_offsets(spark: SparkSession, checkpoint: str) -> tuple[str | None, st
     return _offsets(spark, checkpoint, committed), _offsets(spark, checkpoint, planned)
 
 
+def has_ended_batch(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether a batch of the stream has ended. Spark removes the marks of old batches, never the newest."""
+    return _newest_number(spark, f"{checkpoint}/commits") is not None
+
+
 def is_read_to_end(spark: SparkSession, lake: Lakehouse, name: str, checkpoint: str) -> bool:
     """Whether the stream over a table has read the last commit that added rows; False if that is unknown."""
     version = _next_version(spark, checkpoint)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from framework.private_files import replace_text
 from framework.spark.local_frame import local_frame
+from framework.spark.session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,12 +58,25 @@ def write_note(spark: SparkSession, path: str, text: str) -> None:
 
 
 def is_there(spark: SparkSession, path: str) -> bool:
-    """Whether there is a file or folder at `path`."""
+    """Whether there is a file, also an empty one, at `path`, or a folder with a file."""
     if is_local(path):
         return os.path.exists(path)
     from pyspark.errors import AnalysisException
 
     try:
-        return not spark.read.format("binaryFile").load(without_glob(path)).select("path").isEmpty()
+        # the list of the files: their rows lack the empty ones
+        return bool(spark.read.format("binaryFile").load(without_glob(path)).inputFiles())
     except AnalysisException:
         return False
+
+
+def remove(spark: SparkSession, path: str) -> None:
+    """Remove the file at `path`, if there is one; not on Spark Connect, where nothing reaches other disks."""
+    if is_local(path):
+        Path(path).unlink(missing_ok=True)
+    elif not is_connect(spark):
+        jvm: Any = spark._jvm
+        place = jvm.org.apache.hadoop.fs.Path(path)
+        place.getFileSystem(cast(Any, spark)._jsparkSession.sessionState().newHadoopConf()).delete(
+            place, False
+        )

@@ -8,7 +8,6 @@ import shutil
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -28,7 +27,7 @@ from framework.errors import MainstemError
 from framework.lakehouse.checkpoint_files import check_files
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.lakehouse.newest_tables import newest_tables
-from framework.lakehouse.small_files import is_local, is_there, read_note, write_note
+from framework.lakehouse.small_files import is_local, is_there, read_note, remove, write_note
 from silver.epochs.history import read_history
 from silver.stream.generation import first_counted
 from silver.values.batch_ids import BATCH_ID_STEP
@@ -106,8 +105,8 @@ def end_reset(spark: SparkSession, lake: Lakehouse) -> None:
     A run that ends before its stream has started a batch leaves the file to the next run.
     """
     path = f"{lake.checkpoints}/silver"
-    if is_local(path) and _has_begun(spark, path):
-        Path(f"{path}.reset").unlink(missing_ok=True)
+    if _has_begun(spark, path):
+        remove(spark, f"{path}.reset")
 
 
 def counted_from(spark: SparkSession, lake: Lakehouse) -> int:
