@@ -3,8 +3,12 @@
 #     docker build --tag mainstem .
 #     docker run --rm --volume "$PWD:/work" mainstem run
 #
-# The process is no root: the folder that is mounted at /work must be writable for user 10001, or name another
-# user with `--user`. /work has mainstem.yml, landing folders and the lakehouse.
+# The process is no root: the folder that is mounted at /work must be writable for user 10001. As yourself, with
+# your name, which Hadoop asks for:
+#
+#     docker run --rm --user "$(id -u):$(id -g)" --volume /etc/passwd:/etc/passwd:ro --volume "$PWD:/work" mainstem run
+#
+# /work has mainstem.yml, landing folders and the lakehouse.
 
 FROM python:3.12-slim-bookworm AS java
 RUN apt-get update \

@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from framework.spark.jars import remember_jars, resolutions
+from framework.spark.jars import cache_folder, remember_jars, resolutions
 from framework.spark.resolution import verified_jars
 
 
@@ -28,6 +28,7 @@ def collect(folder: Path) -> None:
             copy.chmod(0o644)
         for way in resolutions(kafka=kafka):
             remember_jars(way.coordinates, [str(copy) for copy in copies])
+    cache_folder().chmod(0o755)  # it was made for this user alone, and another one runs the container
 
 
 if __name__ == "__main__":

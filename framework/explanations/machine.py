@@ -137,5 +137,13 @@ EXPLANATIONS = (
         "Run `mainstem doctor`, and the command again with `--debug` for the whole log.",
         "Do: `mainstem doctor`.",
     ),
+    Explanation(
+        "USER_WITHOUT_NAME",
+        "The user of this process has no name.",
+        "Hadoop, which Spark uses, asks the system for the name of the user. In a container that runs as the "
+        "number of another user (`--user 1000`), nobody has that number.",
+        "Run as a user that /etc/passwd has, or give the container the file of the machine.",
+        "Do: add `--volume /etc/passwd:/etc/passwd:ro` to `docker run --user`.",
+    ),
 )
 """In the order of the alphabet."""

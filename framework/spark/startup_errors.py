@@ -76,6 +76,12 @@ def start_failure(log: str) -> MainstemError:
 
 _KNOWN = (
     (
+        r"invalid null input: name|Invalid UID, could not determine effective user",
+        "USER_WITHOUT_NAME",
+        "the user of this process has no name, which Hadoop asks for",
+        "run as a user that /etc/passwd has: in a container add `--volume /etc/passwd:/etc/passwd:ro`",
+    ),
+    (
         r"unresolved dependency|UNRESOLVED DEPENDENCIES|download failed|Server access error",
         "JARS_UNAVAILABLE",
         "Delta's JVM artifacts are not on this machine and could not be downloaded",

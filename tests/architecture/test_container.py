@@ -110,3 +110,6 @@ def test_artifacts_are_copied_and_found_again_without_ivy(
         expected = tuple(str(tmp_path / "jars" / name) for name in names[kafka])
         assert known_jars(packages(kafka=kafka)) == expected
     assert (tmp_path / "jars/kafka.jar").read_bytes() == b"kafka.jar"
+    # the user of a container is another one than that of the build
+    assert (tmp_path / "cache").stat().st_mode & 0o005 == 0o005
+    assert (tmp_path / "cache/jars.json").stat().st_mode & 0o004

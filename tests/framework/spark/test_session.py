@@ -98,6 +98,7 @@ def test_a_session_does_not_keep_all_tables_open_that_it_has_read(
         ("java.net.BindException: Can't assign requested address\n", "PORT_UNAVAILABLE"),
         ("OpenJDK 64-Bit Server VM warning: Could not reserve enough space\n", "MEMORY_UNAVAILABLE"),
         ("java.io.IOException: No space left on device\n", "DISK_FULL"),
+        ("javax.security.auth.login.LoginException: invalid null input: name\n", "USER_WITHOUT_NAME"),
         ("Exception in thread main: so what\n\tat a.b.c(D.java:1)\n", "SPARK_NOT_STARTED"),
         ("", "SPARK_NOT_STARTED"),
     ],
