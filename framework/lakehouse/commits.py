@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,25 +39,27 @@ def newest_commits(spark: SparkSession, location: str, most: int = _MOST) -> Ite
         yield told[0]
 
 
-def operations(spark: SparkSession, location: str, since: int) -> set[str] | None:
-    """The operations of the commits after a version, as Delta names them; None if the log lacks some."""
+def operations(spark: SparkSession, location: str, since: int, moment: datetime) -> set[str] | None:
+    """The operations, as Delta names them, of the commits after a version that was there at this moment.
+
+    None if the log lacks some, or if the version was made later: an older copy of the table was put back.
+    """
     newest, log = table_version(spark, location), local_log(location)
-    if newest is None:
+    if newest is None or newest < since:
         return None
     if log is None:
-        rows = (
-            read_commits(spark, location, newest - since).select("operation").collect()
-            if newest > since
-            else []
-        )
-        return {row[0] for row in rows} if len(rows) == max(0, newest - since) else None
-    found = set()
-    for version in range(since + 1, newest + 1):
-        told = _commits(log, version)
-        if not told:
-            return None
-        found.add(str(told[0].get("operation")))
-    return found
+        rows = read_commits(spark, location, newest - since + 1).orderBy("version")
+        found = [tuple(row) for row in rows.selectExpr("operation", "unix_millis(timestamp)").collect()]
+    else:
+        told = (_commits(log, version) for version in range(since, newest + 1))
+        found = [
+            (str(commit.get("operation")), commit.get("timestamp", float("inf")))
+            for one in told
+            for commit in one[:1]
+        ]
+    if len(found) != newest - since + 1 or found[0][1] > moment.timestamp() * 1000:
+        return None
+    return {operation for operation, _ in found[1:]}
 
 
 def rows_written(spark: SparkSession, location: str) -> int | None:

@@ -47,7 +47,9 @@ BAD_VALUES = Rule("bad_values", "bad_values", severity=Severity.WARN)
 INSERTS_MET = Rule("inserts_met", "inserts_met", severity=Severity.WARN)
 IMPLIED_KEYS = Rule("implied_keys", "implied_keys")
 _THREADS = 8
-FOREIGN = frozenset({"WRITE", "DELETE", "UPDATE", "RESTORE", "COPY INTO", "STREAMING UPDATE", "TRUNCATE"})
+FOREIGN = frozenset(
+    {"WRITE", "DELETE", "UPDATE", "RESTORE", "CLONE", "COPY INTO", "STREAMING UPDATE", "TRUNCATE"}
+)
 """The operations of Delta with which gold never changes a replica."""
 
 _States = Mapping[tuple[str, TableName], TableState]
@@ -209,18 +211,18 @@ def _key_rules(table: _Table) -> KeyRules:
 def _since(run: Run, target: CheckTarget, rules: KeyRules, path: str, previous: PreviousResults) -> int:
     """The silver batch after which keys are compared.
 
-    All keys are compared where they differed the last time, and where something else has written to the
-    replica.
+    All keys are compared where they differed the last time, where something else has written to the replica,
+    and where an older copy of it was put back.
     """
     since, last = previous.batch(target.id), previous.of(target.id, IMPLIED_KEYS.name)
-    version = previous.version(target.id)
+    version, judged_at = previous.version(target.id), previous.started_at(target.id)
     names = {rule.name for rule in rules.all}
     has_failed = any(
         not result.success for result in previous.results.get(target.id, ()) if result.rule in names
     )
-    if last is None or has_failed or since == target.batch or version is None:
+    if last is None or has_failed or since == target.batch or version is None or judged_at is None:
         return -1
-    done = operations(run.spark, path, version)
+    done = operations(run.spark, path, version, judged_at)
     return since if done is not None and done.isdisjoint(FOREIGN) else -1
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,11 @@ def test_a_url_is_a_table_once_a_delta_table_is_there(spark: SparkSession, tmp_p
     lake.append(spark.range(1), "ops/runs")
     assert is_table(spark, lake.location("ops/runs"))
     assert table_version(spark, lake.location("ops/runs")) == 1
-    assert operations(spark, lake.location("ops/runs"), 0) == {"WRITE"}
-    assert operations(spark, lake.location("ops/runs"), -1) == {"WRITE"}
+    now, before = datetime.now(UTC), datetime(2020, 1, 1, tzinfo=UTC)
+    assert operations(spark, lake.location("ops/runs"), 0, now) == {"WRITE"}
+    assert operations(spark, lake.location("ops/runs"), 1, now) == set()
+    assert operations(spark, lake.location("ops/runs"), 0, before) is None
+    assert operations(spark, lake.location("ops/runs"), 2, now) is None
 
 
 def test_what_the_first_rows_of_a_catalogs_table_do_not_lack_later_ones_may(
@@ -58,7 +62,7 @@ def test_a_table_is_created_with_the_columns_that_its_schema_has(spark: SparkSes
 
 @pytest.mark.parametrize("place", ["/nowhere/ops/runs", "file:///nowhere/ops/runs"])
 def test_nothing_is_known_of_a_table_that_is_not_there(spark: SparkSession, place: str) -> None:
-    assert operations(spark, place, 0) is None
+    assert operations(spark, place, 0, datetime.now(UTC)) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+"""Which keys of a replica the rule `implied_keys` compares."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from pyspark.sql import SparkSession
+
+from framework.config.model import Config
+from framework.contracts.ddl_actions import TableName
+from framework.contracts.expectations import CheckTarget, PreviousResults
+from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.layer import Run
+from gold.operations.expectations import IMPLIED_KEYS, _since
+from gold.operations.key_comparison import KeyRules
+from tests.framework.lakehouse.test_local_tables import Table
+from tests.silver.operations.test_new_outcomes import Judged
+
+TARGET = CheckTarget("gold", "feed", TableName("shop", None, "item"), batch=5)
+
+
+def since(replica: Table, version: int, second: int) -> int:
+    """The batch after which keys are compared if this version was judged at this second, up to batch 4."""
+    run = Run(cast("SparkSession", None), Lakehouse(""), cast("Config", None), "run")
+    judged_at = datetime.fromtimestamp(second, UTC)
+    result = Judged.result(IMPLIED_KEYS.name, version=version, batch=4, started_at=judged_at)
+    rules = KeyRules(None, None, IMPLIED_KEYS)
+    return _since(run, TARGET, rules, str(replica.folder), PreviousResults({TARGET.id: [result]}))
+
+
+def test_all_keys_are_compared_after_an_older_copy_was_put_back(tmp_path: Path) -> None:
+    replica = Table(tmp_path)
+    for number in range(4):
+        replica.commit([number])
+    assert since(replica, version=2, second=3) == 4
+    assert since(replica, version=3, second=3) == 4
+    assert since(replica, version=4, second=3) == -1  # the copy has no such version
+    assert since(replica, version=3, second=2) == -1  # it has one again: a commit made after the verdict
