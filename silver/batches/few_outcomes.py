@@ -175,7 +175,7 @@ def pair_halves(
 def _at_positions(history: pa.Table | DataFrame, sequences: Collection[str | None]) -> pa.Table | None:
     """The row changes, and the BEFORE halves that came alone, with these sequences; None if they are many."""
     if isinstance(history, pa.Table):
-        named = sorted(sequence for sequence in sequences if sequence is not None)
+        named = pa.array(sequences, pa.string()).drop_null()
         here = history.filter(((pc.field("kind") == "row") | IS_UNPAIRED) & pc.field("sequence").isin(named))
         return here if here.num_rows <= MOST_EARLIER else None
     wanted = pa.table({"sequence": pa.array(sequences, pa.string())})

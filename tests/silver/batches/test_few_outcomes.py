@@ -119,6 +119,14 @@ def test_many_earlier_changes_at_the_positions_are_left_to_spark(
     assert [pair_halves(staged, changes([]), history, {}, ()) for history in both] == [None, None]
 
 
+def test_a_late_update_and_a_half_that_still_waits_have_nothing_to_pair() -> None:
+    waiting = changes([{**half("before", JOE, 9), "sequence": "020"}])
+    earlier = changes([update(JOE, ANN, 2)])
+    found = pair_halves(staged_table([update(JOE, BOB, 1)]), waiting, earlier, {}, ())
+    assert found is not None
+    assert found.num_rows == 0
+
+
 def whole(offset: int, change_id: str, **cells: object) -> Row:
     row: Row = {**update(JOE, ANN, offset), "half": None, "change_id": change_id, "position": "011.011.015"}
     return {**row, **cells}
