@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from framework.config.java_regex import check_expression
+from framework.config.range_bounds import moment_of, number_of
 from framework.config.value_types import Duration, Pattern, ReplicaName, absolute_place
 from framework.contracts.quality import Severity
 
@@ -55,6 +56,14 @@ Bound = StrictInt | StrictFloat | str
 Value = StrictBool | StrictInt | StrictFloat | str
 
 
+def _is_above(low: Bound, high: Bound) -> bool:
+    """Whether no value is between two bounds, as far as both are numbers, or both are dates or times."""
+    numbers, moments = (number_of(low), number_of(high)), (moment_of(low), moment_of(high))
+    if numbers[0] is not None and numbers[1] is not None:
+        return not numbers[0].is_nan() and not numbers[1].is_nan() and numbers[0] > numbers[1]
+    return moments[0] is not None and moments[1] is not None and moments[0] > moments[1]
+
+
 class OnChange(StrEnum):
     """What happens to a change that breaks a rule, before it is applied."""
 
@@ -72,7 +81,10 @@ class Accepted(BaseModel):
 
 
 class Range(BaseModel):
-    """A column between two bounds, both included; null is allowed."""
+    """A column between two bounds, both included; null is allowed.
+
+    Texts of numbers, dates and times are compared by their value.
+    """
 
     model_config = _STRICT
 
@@ -84,8 +96,7 @@ class Range(BaseModel):
     def _refuse_nothing(self) -> Range:
         if self.min is None and self.max is None:
             raise ValueError("write `min`, `max` or both")
-        are_numbers = isinstance(self.min, int | float) and isinstance(self.max, int | float)
-        if are_numbers and self.min > self.max:  # type: ignore[operator]
+        if self.min is not None and self.max is not None and _is_above(self.min, self.max):
             raise ValueError("write a `min` that is not above `max`: no value would pass")
         return self
 

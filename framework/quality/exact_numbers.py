@@ -28,7 +28,7 @@ def order(text: Column, bound: Decimal) -> Column:
     Infinity and NaN have the order of doubles, in which NaN is above all else.
     """
     value = text.try_cast("double")
-    exact = _compared(value, F.lit(float(bound)))
+    exact = compared(value, F.lit(float(bound)))
     if not bound.is_finite():
         return exact
     exact = F.when(text.rlike(_NUMBER), _order_of(_parts(text), bound)).otherwise(exact)
@@ -48,6 +48,11 @@ def is_one_of(text: Column, numbers: Iterable[Decimal]) -> Column:
     return F.when(text.rlike(_NUMBER), own.isin(*(_text_of(number) for number in numbers)))
 
 
+def compared(one: Column, other: Column) -> Column:
+    """-1, 0 or 1: whether one value is below, at or above another; null where one is null."""
+    return F.when(one < other, F.lit(-1)).when(one > other, F.lit(1)).when(one == other, F.lit(0))
+
+
 def _parts(text: Column) -> _Parts:
     minus, whole, fraction, exponent = (F.regexp_extract(text, _NUMBER, i) for i in range(1, 5))
     all_digits = F.concat(whole, fraction)
@@ -63,17 +68,13 @@ def _parts(text: Column) -> _Parts:
 
 def _order_of(parts: _Parts, bound: Decimal) -> Column:
     sign, digits, power = _parts_of(bound)
-    size = _compared(
+    size = compared(
         F.struct(parts.power.alias("power"), parts.digits.alias("digits")),
         F.struct(F.lit(power).alias("power"), F.lit(digits).alias("digits")),
     )
     return F.when(parts.sign == sign, size * sign if sign else F.lit(0)).otherwise(
-        _compared(parts.sign, F.lit(sign))
+        compared(parts.sign, F.lit(sign))
     )
-
-
-def _compared(one: Column, other: Column) -> Column:
-    return F.when(one < other, F.lit(-1)).when(one > other, F.lit(1)).when(one == other, F.lit(0))
 
 
 def _parts_of(number: Decimal) -> tuple[int, str, int]:

@@ -24,7 +24,12 @@ _OF_ONE_COLUMN = ("not_null", "accepted", "range", "regex", "length")
 
 
 def has_expectation(rule: Rule) -> bool:
-    """Whether Great Expectations has an expectation for the rule: that for nulls is of one column."""
+    """Whether Great Expectations has an expectation for the rule.
+
+    That for nulls is of one column, and that for ranges has other readings of a text.
+    """
+    if rule.kind == "range" and any(isinstance(bound, str) for bound in (rule.low, rule.high)):
+        return False
     return rule.kind == "unique" or (rule.kind in _OF_ONE_COLUMN and len(rule.columns) == 1)
 
 

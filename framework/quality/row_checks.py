@@ -14,7 +14,8 @@ from framework.config.quality import ROW_KINDS, Bound, Value
 from framework.contracts.expectations import Finding, Measurement, MeasurementContext, Rule
 from framework.contracts.quality import MOST_KEYS
 from framework.naming import quoted
-from framework.quality.exact_numbers import is_one_of, order
+from framework.quality.bounds import order_to
+from framework.quality.exact_numbers import is_one_of
 from framework.text.formatting import quantity
 
 PASS_KINDS = (*ROW_KINDS, "unique", "sql")
@@ -147,12 +148,7 @@ def _is_one_of(value: Column, values: Sequence[Value]) -> Column:
 def _is_between(value: Column, low: Bound | None, high: Bound | None) -> Column:
     holds = F.lit(True)
     if low is not None:
-        holds = holds & (value >= F.lit(low) if isinstance(low, str) else _order(value, low) >= 0)
+        holds = holds & (order_to(value, low) >= 0)
     if high is not None:
-        holds = holds & (value <= F.lit(high) if isinstance(high, str) else _order(value, high) <= 0)
+        holds = holds & (order_to(value, high) <= 0)
     return holds
-
-
-def _order(value: Column, bound: float) -> Column:
-    """Numbers compare exactly, also those in texts; a bound that is a text compares as the column's type."""
-    return order(_text(value), Decimal(str(bound)))

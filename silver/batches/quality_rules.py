@@ -46,10 +46,17 @@ def breaks(entry: QualityRule) -> Column:
     is_image = (F.col("kind") == "row") & (F.col("op") != "delete") & F.col("after").isNotNull()
     broken = is_broken_where_there(
         rule_of(entry),
-        lambda name: F.try_element_at(F.col("after"), F.lit(name)),
-        lambda name: is_whole | F.map_contains_key("after", F.lit(name)),
+        lambda name: F.try_element_at(F.col("after"), _own_name(name)),
+        lambda name: is_whole | _own_name(name).isNotNull(),
     )
     return F.coalesce(is_image & _is_of(entry.match) & broken, F.lit(False))
+
+
+def _own_name(name: str) -> Column:
+    """The image's own spelling of a column's name, of which letters may differ in case; null without one."""
+    names = F.map_keys("after")
+    alike = F.get(F.filter(names, lambda own: F.lower(own) == F.lower(F.lit(name))), F.lit(0))
+    return F.when(F.array_contains(names, F.lit(name)), F.lit(name)).otherwise(alike)
 
 
 def _is_of(pattern: str) -> Column:

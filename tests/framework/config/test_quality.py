@@ -44,6 +44,7 @@ def loaded(folder: Path, text: str) -> Config:
             "two entries",
         ),
         ("  rules: [{match: a.b, range: {column: x}}]", "CONFIG_BAD_VALUE", "`min`"),
+        ('  rules: [{match: a.b, range: {column: x, min: "10", max: 9}}]', "CONFIG_BAD_VALUE", "would pass"),
         (
             '  rules: [{match: a.b, regex: {column: x, pattern: "("}}]',
             "CONFIG_BAD_VALUE",

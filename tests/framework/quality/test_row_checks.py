@@ -112,3 +112,25 @@ def test_bounds_and_accepted_values_are_compared_with_every_digit(spark: SparkSe
         ("price", ()),
         ("length", ("id=1",)),
     ]
+
+
+def test_bounds_that_are_texts_are_compared_as_those_of_changes_are(spark: SparkSession) -> None:
+    rows = spark.sql(
+        "SELECT 1 AS id, 100000000000000000.00BD AS price, 7 AS n, timestamp'2024-01-01 10:00:01' AS at, "
+        "date'2024-01-02' AS day, timestamp_ntz'2024-01-01 10:00:01' AS wall, 'pencil' AS name"
+    )
+    rules = [
+        Rule("price", "range", ("price",), high="99999999999999999.99"),
+        Rule("many", "range", ("n",), high="1e6"),
+        Rule("late", "range", ("at",), high="2024-01-01 12:00:00+02:00"),
+        Rule("early", "range", ("at",), low="2024-01-01T10:00:01.0Z", high="2024-01-02"),
+        Rule("day", "range", ("day",), low="2024-01-02 00:00:01"),
+        Rule("year", "range", ("day",), low="2024", high="2025"),
+        Rule("wall", "range", ("wall",), high="2024-01-01 10:00:00"),
+        Rule("name", "range", ("name",), low="pen", high="pfennig"),
+    ]
+    (found,) = measure_together(
+        [row_measurement(lambda: rows, rules, ["id"], MeasurementContext(spark, is_small=True))]
+    )
+    assert all(f.is_measured for f in found)
+    assert [f.rule.name for f in found if f.failed] == ["price", "late", "day", "wall"]

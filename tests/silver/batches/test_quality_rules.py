@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.config.quality import OnChange, QualityRule
+from framework.config.quality import OnChange, QualityRule, Range
 from silver.batches.quality_rules import breaks
 
 ROWS = (
@@ -33,3 +33,40 @@ def test_a_null_that_is_there_breaks_a_rule_though_another_column_is_left_out(
 ) -> None:
     rows = spark.createDataFrame([("row", "update", "db", None, "t", partial, after)], ROWS)
     assert [row[0] for row in rows.select(breaks(RULE)).collect()] == [is_broken]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "good", "bad"),
+    [
+        (None, "1e6", ["5", "1000000.00"], ["1000000.01", "pen"]),
+        (None, "100", ["5", "9.5", "100.0"], ["100.5"]),
+        ("-5", "99.99", ["-4.5", "10"], ["-6", "99.991", "10000"]),
+        (None, "99999999999999999.99", ["99999999999999999.99"], ["99999999999999999.991"]),
+        (None, "2024-01-01 10:00:00", ["2024-01-01T05:00:00Z", "2024-01-01"], ["2024-01-01T10:00:01Z"]),
+        (
+            "2024-01-01T10:00:00+02:00",
+            "2024-01-02",
+            ["2024-01-01T08:00:00.000", "2024-01-02"],
+            ["2024-01-01T07:59:59.9999999Z", "2024-01-02T00:00:01Z", "2024-13-01", "5"],
+        ),
+        ("2020", None, ["2020-01-01", "2021", "2020-06-01T00:00:00Z"], ["2019-12-31", "2019"]),
+        ("pen", None, ["pencil"], ["ink"]),
+    ],
+)
+def test_bounds_that_are_texts_are_compared_by_their_value(
+    spark: SparkSession, low: str | None, high: str | None, good: list[str], bad: list[str]
+) -> None:
+    between = Range(column="a", min=low, max=high)
+    rule = QualityRule(match="db.t", range=between, on_change=OnChange.QUARANTINE)
+    images = [("row", "update", "db", None, "t", False, {"a": value}) for value in (*good, *bad)]
+    rows = spark.createDataFrame(images, ROWS).coalesce(1)
+    found = [row[0] for row in rows.select(breaks(rule)).collect()]
+    assert found == [False] * len(good) + [True] * len(bad)
+
+
+def test_names_of_columns_are_found_in_any_case_and_an_exact_one_first(spark: SparkSession) -> None:
+    rule = QualityRule(match="db.t", not_null=("ID",), on_change=OnChange.QUARANTINE)
+    afters = [{"id": "1"}, {"id": None}, {"id": None, "ID": "1"}, {"id": "1", "ID": None}, {"b": "1"}]
+    rows = spark.createDataFrame([("row", "update", "db", None, "t", True, a) for a in afters], ROWS)
+    found = [row[0] for row in rows.coalesce(1).select(breaks(rule)).collect()]
+    assert found == [False, True, False, True, False]
