@@ -124,19 +124,28 @@ def account(counts: SourceCounts) -> Account:
 
 
 def open_stops(rows: Iterable[Row]) -> tuple[Stop, ...]:
-    """The stops of sources that have not continued since, in their order."""
+    """The stops of sources that have neither continued nor been found in order since, in their order."""
     all_rows = list(rows)
     begun: dict[str, int] = {}
     for row in all_rows:
         if row["state"] == "begun":
             begun[row["source"]] = max(row["epoch"], begun.get(row["source"], 0))
-    names = ("source", "epoch", "topic", "partition", "offset", "reason", "detail")
+    withdrawn = {(row["source"], row["batch"]) for row in all_rows if row["state"] == "withdrawn"}
     still = [
-        row for row in all_rows if row["state"] == "stopped" and row["epoch"] >= begun.get(row["source"], 0)
+        row
+        for row in all_rows
+        if row["state"] == "stopped"
+        and row["epoch"] >= begun.get(row["source"], 0)
+        and (row["source"], row["batch"]) not in withdrawn
     ]
+    newest: dict[str, int] = {}
+    for row in still:
+        newest[row["source"]] = max(row["epoch"], newest.get(row["source"], 0))
+    names = ("source", "epoch", "topic", "partition", "offset", "reason", "detail")
     return tuple(
         Stop(*(row[name] for name in names))
         for row in sorted(still, key=lambda r: (r["batch"], r["topic"], r["partition"]))
+        if row["epoch"] == newest[row["source"]]
     )
 
 
