@@ -47,8 +47,8 @@ from silver.operations.reconciliation import (
     TRACEABLE,
     all_accounted,
     may_land_twice,
-    transactions_told,
 )
+from silver.operations.transactions import TRANSACTIONS, Lacks, lacks_of
 
 pc: Any = compute  # its types lack some functions
 _LANDING = ("ingested_at", "file", "line", "timestamp")
@@ -98,7 +98,8 @@ def known_findings(
     if messages is None or compared is None:
         return None
     gaps = _gaps(memory, epochs, compared)
-    transactions = _transactions(memory) if log.has_transactions(memory.batch) else []
+    lacks = lacks_of(memory.previous.of(target.id, TRANSACTIONS.name), run.config.sources)
+    transactions = _transactions(memory, lacks) if lacks or log.has_transactions(memory.batch) else []
     if gaps is None or transactions is None:
         return None
     count = judged + sum(file.rows for file in messages)
@@ -237,18 +238,19 @@ def _gaps(memory: Memory, epochs: SourceEpochs, compared: _Compared) -> Finding 
     return told(found, ids.num_rows)
 
 
-def _transactions(memory: Memory) -> list[Finding] | None:
+def _transactions(memory: Memory, lacks: Lacks) -> list[Finding] | None:
     """The finding about transactions that end in new messages; None where one lacks new changes.
 
-    It is left to Spark where the new rows are not few: it reads the values of messages.
+    Those that lacked changes before are carried on; None where new changes may be theirs. It is left to Spark
+    where the new rows are not few: it reads the values of messages.
     """
     columns = (*MESSAGE_AT, "ordinal", "kind", "transaction_id")
     changes = memory.new_rows(CHANGES_TABLE, memory.marks.get(CHANGES_TABLE), columns)
     messages = memory.new_rows(MESSAGES_TABLE, memory.marks.get(MESSAGES_TABLE), (*MESSAGE_AT, "value"))
-    return None if changes is None or messages is None else _told_transactions(changes, messages)
+    return None if changes is None or messages is None else _told_transactions(changes, messages, lacks)
 
 
-def _told_transactions(changes: pa.Table, messages: pa.Table) -> list[Finding] | None:
+def _told_transactions(changes: pa.Table, messages: pa.Table, lacks: Lacks) -> list[Finding] | None:
     values = {tuple(at): value for *at, value in _rows(messages, (*MESSAGE_AT, "value"))}
     ends, present = set(), dict[tuple[str, str], set[tuple[Any, ...]]]()
     for *at, ordinal, kind, transaction in _rows(changes, changes.column_names):
@@ -261,7 +263,12 @@ def _told_transactions(changes: pa.Table, messages: pa.Table) -> list[Finding] |
                 ends.add((at[0], transaction, announced))
     if any(len(present.get((source, name), ())) < announced for source, name, announced in ends):
         return None
-    return [transactions_told(len(ends))]
+    ended = {(source, name) for source, name, _ in ends}
+    if lacks.others and not present.keys() <= ended:
+        return None
+    if any((one.source, one.name) in present.keys() | ended for one in lacks.named):
+        return None
+    return [lacks.told(len(ends))]
 
 
 def _announced(value: bytes | None) -> int | None:

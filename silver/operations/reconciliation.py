@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from framework.config.model import Config, Layout
 from framework.contracts.expectations import CheckTarget, Finding, PreviousResults, Rule
-from framework.contracts.quality import MOST_KEYS, Severity
+from framework.contracts.quality import MOST_KEYS
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.pipeline.layer import Run
@@ -35,13 +35,12 @@ from silver.operations.offset_spans import (
     kept_spans,
     told,
 )
+from silver.operations.transactions import TRANSACTIONS, near, transactions_found
 from silver.stream.checkpoint import counted_from
 
 ACCOUNTED = Rule("every_message_has_a_fate", "accounted")
 TRACEABLE = Rule("every_fate_has_its_message", "traceable")
 ONCE = Rule("every_message_once", "accounted")
-TRANSACTIONS = Rule("transactions_complete", "transactions", severity=Severity.WARN)
-_MOST_TOPICS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +119,7 @@ def _compared(ledger: Ledger, messages: DataFrame, total: int) -> list[Finding]:
         lost_count = lost_rows.count()
     if unknown_count:  # messages of earlier runs that were decoded again, and those of stopped sources
         everything = ledger.everything().select(*MESSAGE_ID)
-        unknown_rows = unknown_rows.join(_near(everything, unknown_rows), list(MESSAGE_ID), "left_anti")
+        unknown_rows = unknown_rows.join(near(everything, unknown_rows), list(MESSAGE_ID), "left_anti")
         unknown_count = unknown_rows.count()
     return [
         *_told(
@@ -131,7 +130,9 @@ def _compared(ledger: Ledger, messages: DataFrame, total: int) -> list[Finding]:
             (twice_count, _coordinates(both.where(_is_twice(ledger)), twice_count)),
         ),
         _gaps(messages, ledger),
-        *_transactions(ledger),
+        *transactions_found(
+            ledger.spark, ledger.run, ledger.since, ledger.past.of(ledger.subject.id, TRANSACTIONS.name)
+        ),
     ]
 
 
@@ -153,33 +154,10 @@ def all_accounted(total: int, seen: int) -> list[Finding]:
     return list(_told(total, seen, (0, ()), (0, ()), (0, ())))
 
 
-def transactions_told(count: int, failed: int = 0, keys: tuple[str, ...] = ()) -> Finding:
-    """The finding for so many transactions, of which some lack changes."""
-    lack = quantity(failed, "transaction lacks changes", "transactions lack changes")
-    return Finding(TRANSACTIONS, count, failed, keys, lack)
-
-
 def may_land_twice(config: Config, source: str) -> bool:
     """Whether coordinates of a source may land more than once: in dumps that overlap, or in a later epoch."""
     found = config.sources[source]
     return found.layout is Layout.KCAT or found.epoch > 1
-
-
-def _near(messages: DataFrame, wanted: DataFrame) -> DataFrame:
-    """Messages that include the wanted ones, restricted so that Delta's statistics skip most files."""
-    spans = (
-        wanted.groupBy("topic")
-        .agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
-        .limit(_MOST_TOPICS + 1)
-        .collect()
-    )
-    if len(spans) > _MOST_TOPICS or not spans:
-        return messages
-    is_near = (
-        F.col("topic").eqNullSafe(row["topic"]) & F.col("offset").between(row["low"], row["high"])
-        for row in spans
-    )
-    return messages.where(reduce(lambda a, b: a | b, is_near))
 
 
 def _is_twice(ledger: Ledger) -> Column:
@@ -251,50 +229,6 @@ def _beside(messages: DataFrame, fresh: Sequence[Row]) -> list[Row]:
 
 def _partition_of(row: Row) -> Partition:
     return row["source"], row["topic"], row["partition"], row["epoch"]
-
-
-def _transactions(ledger: Ledger) -> list[Finding]:
-    """Transactions whose END counts more changes than silver holds.
-
-    Nothing if the feed has no such messages.
-    """
-    counts = ledger.run.lake.rows(ledger.spark, BATCHES_TABLE, COUNTS_SCHEMA)
-    if counts.where(F.col("batch").__gt__(ledger.since) & (F.col("kind") == "transaction")).isEmpty():
-        return []
-    changes = ledger.run.lake.read(ledger.spark, CHANGES_TABLE)
-    ends = changes.where((F.col("batch") > ledger.since) & (F.col("kind") == "transaction")).select(
-        *MESSAGE_AT, "transaction_id"
-    )
-    messages = _near(ledger.run.lake.read(ledger.spark, MESSAGES_TABLE), ends)
-    raw = messages.select(*MESSAGE_AT, F.col("value").cast("string").alias("text"))
-    count = F.coalesce(
-        F.get_json_object("text", "$.event_count"), F.get_json_object("text", "$.payload.event_count")
-    ).try_cast("bigint")
-    announced = (
-        ends.join(raw, list(MESSAGE_AT))
-        .select("source", "transaction_id", count.alias("announced"))
-        .where("announced IS NOT NULL")
-        .distinct()
-    )
-    open_rows = _short(announced, changes.where(F.col("batch") > ledger.since))
-    if ledger.since >= 0 and not open_rows.isEmpty():  # transactions that began in an earlier batch
-        open_rows = _short(open_rows.select("source", "transaction_id", "announced"), changes)
-    failed = open_rows.count()
-    rows = open_rows.orderBy("source", "transaction_id").limit(MOST_KEYS).collect() if failed else []
-    keys = tuple(f"{row['source']}/{row['transaction_id']}: {row['n']} of {row['announced']}" for row in rows)
-    return [transactions_told(announced.count(), failed, keys)]
-
-
-def _short(announced: DataFrame, changes: DataFrame) -> DataFrame:
-    """The transactions with fewer changes than announced."""
-    outcomes = changes.where("transaction_id IS NOT NULL AND kind <> 'transaction'").groupBy(
-        "source", "transaction_id"
-    )
-    present = outcomes.agg(F.count_distinct("topic", "partition", "offset", "ordinal").alias("present"))
-    found = announced.join(present, ["source", "transaction_id"], "left").select(
-        "*", F.coalesce("present", F.lit(0)).alias("n")
-    )
-    return found.where("n < announced")
 
 
 def _coordinates(rows: DataFrame, count: int) -> tuple[str, ...]:

@@ -238,6 +238,20 @@ def test_a_transaction_has_as_many_changes_as_its_end_counts(judged: Judged) -> 
     assert judged.told([landed(1), landed(2), end], [*rows, last]) is None
 
 
+def test_a_transaction_that_lacks_changes_is_told_until_new_changes_may_be_its_own(judged: Judged) -> None:
+    lack = {"success": False, "failed_count": 1, "failing_keys": ("feed/a/1: 1 of 2",)}
+    judged.past["transactions_complete"] = judged.result("transactions_complete", **lack)
+    other = outcome(1, transaction_id="b")
+    found = judged.told([landed(1)], [other])
+    assert found is not None
+    assert found["transactions_complete"] == (1, 1)
+    assert judged.told([landed(1)], [outcome(1, transaction_id="a/1")]) is None
+    # a second one, which the verdict does not name, may be the one of the new change
+    judged.past["transactions_complete"] = replace(judged.past["transactions_complete"], failed_count=2)
+    assert judged.told([landed(1)], [other]) is None
+    assert judged.told([landed(1)], [outcome(1)]) is not None
+
+
 def test_a_gap_between_a_brokers_offsets_is_told_and_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
+from framework.contracts.quality import MOST_KEYS, QualityResult
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse
@@ -75,8 +76,15 @@ class Pipeline:
         batch_counts.append_counts(self.lake, self.spark, batch_counts.count_rows(mine, None), None, None)
 
     def failures(self) -> dict[str, tuple[str, ...]]:
-        found = judge(Run(self.spark, self.lake, self.config, f"judged {self.batch}"), [SILVER]).failures
-        return {result.rule: result.failing_keys for result in found}
+        return {result.rule: result.failing_keys for result in self.judged()}
+
+    def lacking(self) -> tuple[int, tuple[str, ...]]:
+        """How many transactions lack changes, and the names of some."""
+        (found,) = (result for result in self.judged() if result.rule == "transactions_complete")
+        return found.failed_count, found.failing_keys
+
+    def judged(self) -> tuple[QualityResult, ...]:
+        return judge(Run(self.spark, self.lake, self.config, f"judged {self.batch}"), [SILVER]).failures
 
 
 @pytest.mark.slow
@@ -97,3 +105,24 @@ def test_gaps_between_runs_and_transactions_across_batches_are_found_and_nothing
         "offsets_without_gaps": ("feed/t/1: 2",),
         "transactions_complete": ("feed/c: 1 of 2",),
     }
+
+    # nothing new is theirs: what is broken stays, and is told of the transactions that lack changes
+    pipeline.take([(0, 12, ""), (1, 10, "d")])
+    assert pipeline.failures()["transactions_complete"] == ("feed/c: 1 of 2",)
+
+    pipeline.take([(1, 7, "c"), (0, 13, "d END 1")])
+    assert pipeline.failures() == {"offsets_without_gaps": ("feed/t/1: 1",)}
+
+
+@pytest.mark.slow
+def test_more_transactions_lack_changes_than_a_verdict_names_until_their_changes_come(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = Pipeline(spark, tmp_path)
+    pipeline.take([(0, offset, f"t{offset:02} END 1") for offset in range(MOST_KEYS + 2)])
+    names = tuple(f"feed/t{offset:02}: 0 of 1" for offset in range(MOST_KEYS))
+    assert pipeline.lacking() == (MOST_KEYS + 2, names)
+    pipeline.take([(0, 22, "open"), (0, 23, "u"), (0, 24, "u END 1")])
+    assert pipeline.lacking() == (MOST_KEYS + 2, names)
+    pipeline.take([(0, 25, "t21"), (0, 26, "t00")])
+    assert pipeline.lacking() == (MOST_KEYS, (*names[1:], "feed/t20: 0 of 1"))
