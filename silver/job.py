@@ -32,6 +32,7 @@ from framework.spark.session import is_connect
 from framework.text.formatting import quantity
 from silver.batches import batch_counts
 from silver.batches.landings import (
+    HOLDS_COORDINATES,
     before_halves_of,
     identify_all,
     is_of_earlier_release,
@@ -272,7 +273,7 @@ def replay_silver(
     near = lake.read(spark, MESSAGES_TABLE).join(
         wanted.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi"
     )
-    known = identify_all(near, lake, state.source_epochs(spark)).where("relanding IS NULL")
+    known = identify_all(near, lake, state.source_epochs(spark)).where(HOLDS_COORDINATES)
     process_in_portions(
         known.join(wanted, list(MESSAGE_ID), "left_semi").select(*MESSAGES.names), state, is_replay=True
     )

@@ -36,6 +36,11 @@ LANDING_ID = (*MESSAGE_ID, "relanding")
 """The columns that identify a row of bronze: its message, and how it landed again (empty at first)."""
 SAME_MESSAGE = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in MESSAGE_ID)
 """The condition of a MERGE that compares messages (MESSAGE_ID) of `t` and `s`."""
+HOLDS_COORDINATES = "relanding IS NULL AND NOT is_reused"
+"""Whether a message from `identify` is the one that outcomes at its coordinates in its epoch are of.
+
+A message that has reused coordinates has no outcome: its source stops there.
+"""
 _PARTITION = ("source", "topic", "partition")
 _OUTCOMES = {CHANGES_TABLE: CHANGES, PENDING_TABLE: CHANGES, QUARANTINE_TABLE: QUARANTINE}
 Partition = tuple[str, str, int]

@@ -24,7 +24,7 @@ from framework.lakehouse.file_commits import Commit, commit_files
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.recent_rows import has_none_between
-from silver.batches.landings import SAME_MESSAGE
+from silver.batches.landings import HOLDS_COORDINATES, SAME_MESSAGE
 from silver.batches.staged_files import read_refused
 from silver.changes.staged_rows import OF_FIRST_LANDING
 
@@ -93,7 +93,7 @@ def _refused(committed: DataFrame, messages: DataFrame, count: int) -> DataFrame
     refused = committed.where("kind = 'quarantined'").select(
         "source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "batch", "epoch"
     )
-    raw = messages.where("relanding IS NULL").select(
+    raw = messages.where(HOLDS_COORDINATES).select(
         *MESSAGE_ID, "key", "value", F.col("ingested_at").alias("seen")
     )
     if count <= FEW_REFUSED:  # else the bytes of every message of the batch are sent from task to task

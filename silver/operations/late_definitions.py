@@ -22,7 +22,7 @@ from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, SCHEM
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, SCHEMAS
 from framework.errors import MainstemError
 from silver.batches.encodings import RedefinedTable, append_rows, read_again_row, read_encodings
-from silver.batches.landings import identify_all, upgrade_tables
+from silver.batches.landings import HOLDS_COORDINATES, identify_all, upgrade_tables
 from silver.batches.run_state import RunState
 from silver.changes.decode import SourcePlan, read_events
 from silver.operations.redecode import RedecodeResult, named_few, redecode_tables, rows_of_tables
@@ -96,7 +96,7 @@ def _tables_that_differ(
     schemas = lake.rows(spark, SCHEMAS_TABLE, SCHEMAS).select("schema_id", F.col("columns").alias("declared"))
     messages = (
         identify_all(near, lake, state.source_epochs(spark))
-        .where("relanding IS NULL")
+        .where(HOLDS_COORDINATES)
         .select(*MESSAGE_ID, "key", "value", "headers", F.unix_micros("timestamp").alias("stamp"))
     )
     found = samples.join(schemas, "schema_id", "left").join(messages, list(MESSAGE_ID), "left")

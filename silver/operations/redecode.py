@@ -101,8 +101,8 @@ def redecode_tables(
     mine = rows_of_tables(changes, source, tables)
     with materialize(_batches(changes, mine), state.lake, "again_landings") as batches:
         near = bronze.join(batches.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
-        known = with_landing_id(identify_all(near, state.lake, state.source_epochs(spark)))
-        marked = _with_gone(known.join(batches, list(LANDING_ID), "left"), changes)
+        known = identify_all(near, state.lake, state.source_epochs(spark)).where("NOT is_reused")
+        marked = _with_gone(with_landing_id(known).join(batches, list(LANDING_ID), "left"), changes)
         with materialize(marked, state.lake, "again_messages") as found:
             _check_reach(mine, found, source, list(tables))
             result = _redecode(state, source, found, batches, changes)

@@ -25,7 +25,7 @@ from framework.lakehouse.staging import materialize
 from framework.naming import text_literal
 from framework.pipeline.fault_injection import crash_point
 from silver.batches import batch_counts, changes_table, landings, pending, quarantine
-from silver.batches.landings import identify_all, outcomes_in_epochs
+from silver.batches.landings import HOLDS_COORDINATES, identify_all, outcomes_in_epochs
 from silver.batches.partition_progress import complete_progress
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
@@ -71,7 +71,7 @@ def _quarantine(
     )
     messages = lake.read(spark, MESSAGES_TABLE).where(F.col("source") == source)
     near = messages.join(implied.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
-    known = identify_all(near, lake, state.source_epochs(spark)).where("relanding IS NULL")
+    known = identify_all(near, lake, state.source_epochs(spark)).where(HOLDS_COORDINATES)
     raw = known.select(*MESSAGE_ID, "key", "value", F.col("ingested_at").alias("seen")).dropDuplicates(
         list(MESSAGE_ID)
     )

@@ -1,0 +1,79 @@
+"""Messages that are decoded again while their source is stopped: those that nobody has read stay unread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from framework.config.model import Config, load_config
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, QUARANTINE_TABLE
+from framework.contracts.table_schemas import MESSAGES
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.job import rebuild_silver, replay_silver, run_silver
+from silver.layer import LAYER
+
+
+def canal(number: int, seconds: int) -> str:
+    time = 1_700_000_000_000 + seconds * 1000
+    text = '{"database":"shop","table":"item","type":"INSERT","es":%d,"isDdl":false,"data":[{"id":"%d"}]}'
+    return text % (time, number)
+
+
+class Bronze:
+    """A pipeline whose messages are put into bronze at once; `land` numbers the offsets from 0."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.file, self.landed = spark, folder / "mainstem.yml", 0
+        self.lake = Lakehouse(str(folder / "lakehouse"))
+        self.begin(1)
+
+    def begin(self, epoch: int) -> None:
+        source = f"{{format: canal, layout: kcat, files: ./landing, epoch: {epoch}}}"
+        self.file.write_text(f"pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {source}\n")
+
+    @property
+    def config(self) -> Config:
+        return load_config(self.file, formats=LAYER.options())
+
+    def land(self, texts: Sequence[str]) -> None:
+        self.landed += 1
+        now = datetime(2026, 1, self.landed, tzinfo=UTC)
+        rows = [
+            ("feed", "shop.item", 0, n, now, None, text.encode(), None, f"{self.landed}", n + 1, now)
+            for n, text in enumerate(texts)
+        ]
+        self.lake.append(self.spark.createDataFrame(rows, MESSAGES), MESSAGES_TABLE)
+
+    def outcomes(self) -> list[tuple[Any, ...]]:
+        rows = self.lake.read(self.spark, CHANGES_TABLE).collect()
+        return sorted((r["epoch"], r["offset"], r["kind"], dict(r["after"] or {}).get("id")) for r in rows)
+
+
+@pytest.mark.slow
+def test_no_repair_decodes_the_unread_messages_of_a_topic_that_was_created_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    bronze = Bronze(spark, tmp_path)
+    bronze.land([canal(1, 1), canal(2, 2), "no message"])
+    run_silver(spark, bronze.lake, bronze.config)
+    first = [(1, 0, "row", "1"), (1, 1, "row", "2"), (1, 2, "quarantined", None)]
+    assert bronze.outcomes() == first
+
+    bronze.land([canal(11, 11), canal(12, 12), canal(13, 13)])
+    (error,) = run_silver(spark, bronze.lake, bronze.config).errors
+    assert "SOURCE_RESET" in str(error)
+    assert rebuild_silver(spark, bronze.lake, bronze.config, "shop.item").messages == 2
+    assert bronze.outcomes() == first
+    replay_silver(spark, bronze.lake, bronze.config)
+    assert bronze.outcomes() == first
+    refused = bronze.lake.read(spark, QUARANTINE_TABLE).collect()
+    assert [(row["value"], row["is_resolved"]) for row in refused] == [(b"no message", False)]
+
+    bronze.begin(2)
+    run_silver(spark, bronze.lake, bronze.config)
+    assert bronze.outcomes() == [*first, *((2, n, "row", f"{11 + n}") for n in range(3))]
