@@ -305,6 +305,10 @@ def is_settled_half(*kinds: str) -> str:
     )
 
 
+SETTLED_HALF = is_settled_half("row", "quarantined", "excluded")
+"""Whether an outcome in `silver/changes` ends the waiting of its half; `forget` makes a row `excluded`."""
+
+
 def as_landed_again(row: Row, detail: str) -> Row:
     """The outcome of a row whose message has landed before, as in dumps that overlap."""
     blank = dict.fromkeys(("before", "after", "half", "shape", "position", "block", "evidence"))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
@@ -32,7 +33,7 @@ from silver.batches.landings import (
     with_landing_id,
 )
 from silver.batches.landings import before_halves_of as met_halves
-from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
+from silver.changes.staged_rows import OF_FIRST_LANDING, SETTLED_HALF
 from silver.stream.checkpoint import counted_from, has_checkpoint
 from silver.stream.lost_tables import lost_tables
 
@@ -42,8 +43,12 @@ _REREAD = (
     "run again; if it stays, keep `silver` aside and read it again from bronze:"
     " delete silver/changes and the checkpoint of silver"
 )
-_DECIDED = "kind NOT IN ('quarantined', 'half') AND NOT (kind = 'row' AND half IS NOT NULL)"
-"""Final outcomes of a message: not a half that waited, nor an AFTER half released without its partner."""
+_RELEASED = f"(kind = 'row' OR kind = 'excluded' AND reason <=> '{FORGOTTEN}') AND half IS NOT NULL"
+_DECIDED = f"kind NOT IN ('quarantined', 'half') AND NOT ({_RELEASED})"
+"""Final outcomes of a message: not a half that waited, nor an AFTER half released without its partner.
+
+A released half stays beside the whole update that completed it, also where `forget` has removed the row.
+"""
 
 
 def verify(run: Run) -> Sequence[Check]:
@@ -150,7 +155,7 @@ def _sequences(changes: DataFrame) -> Check:
 
 
 def _pending(run: Run, changes: DataFrame, met: DataFrame, known: SourceEpochs) -> Check:
-    settled = changes.where(is_settled_half("row", "quarantined")).select(*MESSAGE_ID).unionByName(met)
+    settled = changes.where(SETTLED_HALF).select(*MESSAGE_ID).unionByName(met)
     halves = changes.where("kind = 'half' AND half IS NOT NULL").select(*MESSAGE_ID)
     implied = halves.join(settled, list(MESSAGE_ID), "left_anti").distinct()
     pending = run.lake.rows(run.spark, PENDING_TABLE, CHANGES)

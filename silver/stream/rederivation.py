@@ -28,7 +28,7 @@ from silver.batches import batch_counts, changes_table, landings, pending, quara
 from silver.batches.landings import HOLDS_COORDINATES, identify_all, outcomes_in_epochs
 from silver.batches.partition_progress import complete_progress
 from silver.batches.run_state import RunState
-from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
+from silver.changes.staged_rows import OF_FIRST_LANDING, SETTLED_HALF
 from silver.stream.checkpoint import counted_from
 
 _ROW_AT = (*MESSAGE_ID, "ordinal")
@@ -88,9 +88,7 @@ def _quarantine(
 
 
 def _pending(spark: SparkSession, state: RunState, source: str, changes: DataFrame, met: DataFrame) -> None:
-    settled = (
-        changes.where(is_settled_half("row", "quarantined", "excluded")).select(*MESSAGE_ID).unionByName(met)
-    )
+    settled = changes.where(SETTLED_HALF).select(*MESSAGE_ID).unionByName(met)
     times = {name: shown.event_time for name, shown in state.source_progress(spark).items()}
     rows = (
         pending.pending_rows(changes, None, times)
