@@ -13,6 +13,7 @@ from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.merge import Merge
+from framework.lakehouse.recorded_epochs import read_epochs
 from framework.naming import quoted
 from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
@@ -73,7 +74,8 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     rows = [*matches, *halves, *duplicates, *statements]
     at = sorted({(place, epoch_of(row)) for row in rows for place in coordinates_of(row)})
     messages = without_content(run.lake.read(run.spark, MESSAGES_TABLE))
-    landed = landings(messages, changes, task.source, [place for place, _ in at])
+    recorded, _ = read_epochs(run.tables)
+    landed = landings(messages, changes, task.source, [place for place, _ in at], recorded)
     its = sorted({(*place, *_landing(row)) for place, epoch in at for row in landed.get((place, epoch), ())})
     return Erasure(
         task.source,

@@ -1,6 +1,7 @@
 """The messages in bronze from which changes were decoded.
 
-Several messages may have the same coordinates: a change belongs to the one of its own epoch.
+Several messages may have the same coordinates: a change belongs to the one of its own epoch. A message that
+has no outcome yet has no change.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import DML, actions_text
+from framework.contracts.epochs import EpochRow, LandedMessage, epoch_finder, epochs_of, starts_of
+from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGE_AT
+from framework.lakehouse.recorded_epochs import read_epochs
 from framework.lakehouse.table_reader import Query, TableReader, in_utc, portions
 from framework.spark.local_frame import local_frame
+from framework.text.times import micros_of
 
 Coordinates = tuple[str, int, int]
 """Topic, partition and offset."""
@@ -64,23 +69,29 @@ def row_statements(changes: DataFrame) -> DataFrame:
 def without_content(messages: DataFrame) -> DataFrame:
     """Messages with hashes instead of keys, values and headers: enough to distinguish them."""
     texts = {"key": F.col("key"), "value": F.col("value"), "headers": F.to_json("headers")}
-    return messages.withColumns({name: F.sha2(text, 256) for name, text in texts.items()})
+    is_erased = F.coalesce(F.exists("headers", lambda header: header["key"] == FORGOTTEN), F.lit(False))
+    hashes = {name: F.sha2(text, 256) for name, text in texts.items()}
+    return messages.withColumns({**hashes, "is_erased": is_erased})
 
 
 def landings(
-    messages: DataFrame, changes: DataFrame, source: str, coordinates: Iterable[Coordinates]
+    messages: DataFrame,
+    changes: DataFrame,
+    source: str,
+    coordinates: Iterable[Coordinates],
+    recorded: Sequence[EpochRow],
 ) -> Mapping[tuple[Coordinates, int], list[Row]]:
     """All landings of the messages with these coordinates, by coordinates and epoch, the first one first.
 
-    A topic that is created again counts its offsets from 0. Different messages with the same coordinates
-    therefore come from different epochs: those of the changes with these coordinates, in the order in which
-    the messages landed.
+    A topic that is created again counts its offsets from 0, so several messages may have the same
+    coordinates. Only those are found that changes were decoded from.
 
     Args:
-        messages: Rows of `bronze/messages`.
+        messages: Rows of `bronze/messages`, from `without_content`.
         changes: Rows of `silver/changes`.
         source: The source.
         coordinates: The coordinates to look up.
+        recorded: The rows of `ops/epochs`.
     """
     wanted = local_frame(
         messages.sparkSession, [(source, *place) for place in sorted(set(coordinates))], _COORDINATES
@@ -100,7 +111,7 @@ def landings(
         .select(*at[1:], "epoch")
         .distinct()
     )
-    return _by_epoch(found, ((tuple(row[:3]), row[3]) for row in outcomes.collect()))
+    return _by_epoch(found, ((tuple(row[:3]), row[3]) for row in outcomes.collect()), source, recorded)
 
 
 def landed_messages(
@@ -114,41 +125,70 @@ def landed_messages(
     for some in portions(offsets):
         for row in tables.rows(_MESSAGES, offsets=some):
             if row["source"] == source and _place(row) in wanted:
-                messages.append({**row, "ingested_at": in_utc(row["ingested_at"])})
+                is_erased = any(header["key"] == FORGOTTEN for header in row["headers"] or ())
+                messages.append({**row, "is_erased": is_erased})
         for row in tables.rows(_OUTCOMES, offsets=some):
             places = {_place(row), _place(row["paired_with"] or row)}
             if row["source"] == source:
                 epochs |= {(place, row["epoch"] or 0) for place in places & wanted}
-    return _by_epoch(messages, epochs)
+    found = _by_epoch(messages, epochs, source, read_epochs(tables)[0])
+    return {
+        at: [{**row, "ingested_at": in_utc(row["ingested_at"])} for row in rows] for at, rows in found.items()
+    }
 
 
-def _place(row: Mapping[str, Any]) -> Coordinates:
+def _place(row: Row | Mapping[str, Any]) -> Coordinates:
     return row["topic"], row["partition"], row["offset"]
 
 
 def _by_epoch(
-    messages: Iterable[_Cells], outcomes: Iterable[tuple[Coordinates, int]]
+    messages: Iterable[_Cells],
+    outcomes: Iterable[tuple[Coordinates, int]],
+    source: str,
+    recorded: Sequence[EpochRow],
 ) -> dict[tuple[Coordinates, int], list[_Cells]]:
+    """The landings of the messages that outcomes are of, by the coordinates and epochs of the outcomes.
+
+    Where `recorded` does not tell several epochs of the source, those of the outcomes are taken in the order
+    in which the messages landed.
+    """
     found: dict[Coordinates, list[_Cells]] = {}
     for row in messages:
-        found.setdefault((row["topic"], row["partition"], row["offset"]), []).append(row)
+        found.setdefault(_place(row), []).append(row)
     epochs: dict[Coordinates, list[int]] = {}
     for place, number in outcomes:
         epochs.setdefault(place, []).append(number)
+    several = epochs_of(recorded, source)
+    find = epoch_finder({source: several}, starts_of(recorded), {}) if len(several) > 1 else None
     by_epoch: dict[tuple[Coordinates, int], list[_Cells]] = {}
     for place, landed in found.items():
-        numbers = sorted(epochs.get(place, [0]))
-        grouped = _by_message(landed, len(numbers))
-        by_epoch |= {(place, epoch): grouped[min(n, len(grouped) - 1)] for n, epoch in enumerate(numbers)}
+        numbers, grouped = sorted(epochs.get(place, [0])), _by_message(landed)
+        if find is None:
+            by_epoch |= {(place, epoch): grouped[min(n, len(grouped) - 1)] for n, epoch in enumerate(numbers)}
+            continue
+        held: dict[int | None, list[_Cells]] = {}
+        for rows in grouped:  # a later message of the same epoch has no outcome: the source stops there
+            held.setdefault(find(_landed(source, rows[0])), rows)
+        for epoch in numbers:  # releases that did not record it knew only epochs that offsets tell
+            its = epoch or find(LandedMessage(source, *place))
+            if its in held:
+                by_epoch[place, epoch] = held[its]
     return by_epoch
 
 
-def _by_message(landed: Sequence[_Cells], epochs: int) -> list[list[_Cells]]:
-    """The landings of each message, in the order of the first ones; all together where there is one epoch."""
+def _landed(source: str, row: Row | Mapping[str, Any]) -> LandedMessage:
+    sent = None if row["timestamp"] is None else micros_of(row["timestamp"])
+    landing = (micros_of(row["ingested_at"]), row["file"] or "", row["line"] or 0)
+    return LandedMessage(source, *_place(row), landing, sent)
+
+
+def _by_message(landed: Sequence[_Cells]) -> list[list[_Cells]]:
+    """The landings of each message, in the order of the first ones."""
     order = sorted(landed, key=lambda row: (row["ingested_at"], row["file"] or "", row["line"] or 0))
-    if epochs == 1:
-        return [order]
+    # a message that `forget` has emptied has no bytes to compare
+    emptied = {row["timestamp"] for row in order if row["is_erased"]}
     messages: dict[Any, list[_Cells]] = {}
     for row in order:
-        messages.setdefault(repr([row[name] for name in _CONTENT]), []).append(row)
+        content = None if row["timestamp"] in emptied else repr([row[name] for name in _CONTENT])
+        messages.setdefault(content, []).append(row)
     return list(messages.values())

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
+from framework.contracts.epochs import EpochRow
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.seed import SEEDED
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, SCHEMAS_TABLE
@@ -129,7 +130,7 @@ class RunState:
         """The epochs of the sources, by the table and the configuration."""
         return SourceEpochs(self.config, self.epoch_history(spark))
 
-    def append_epochs(self, spark: SparkSession, rows: Iterable[epochs.EpochRow]) -> None:
+    def append_epochs(self, spark: SparkSession, rows: Iterable[EpochRow]) -> None:
         """Append those of the rows to `ops/epochs` that it does not hold.
 
         A batch that is repeated appends nothing, unless its rows differ: the configuration may have changed.

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from framework.contracts import epochs
+from framework.contracts.epochs import LandedMessage
 from framework.spark.columns import by_source
 from framework.spark.local_frame import local_frame
-from silver.epochs.history import History, PartitionStart
-from silver.epochs.resets import Landing
+from silver.epochs.history import History
 
 _STARTS = (
     "source string, topic string, `partition` int, starts map<int,struct<low:bigint,"
     "landing:struct<at:bigint,file:string,line:bigint>,since:struct<offset:bigint,time:bigint,earlier:bigint,reached:bigint>>>"
 )
-
-
-class LandedMessage(NamedTuple):
-    """A message of bronze: its place, its landing, and when it was sent; times in microseconds."""
-
-    source: str
-    topic: str
-    partition: int
-    offset: int
-    landing: Landing = (0, "", 0)
-    sent: int | None = None
 
 
 def sources_with_epochs(history: History) -> dict[str, list[int]]:
@@ -68,32 +58,7 @@ def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, 
 def epoch_finder(history: History, configured: Mapping[str, int]) -> Callable[[LandedMessage], int | None]:
     """Returns the epoch of a message as `with_epochs` does, in this process."""
     known = sources_with_epochs(history)
-    starts = history.starts() if known else {}
-
-    def find(message: LandedMessage) -> int | None:
-        epochs = known.get(message.source)
-        if epochs is None:
-            return configured.get(message.source, 1)
-        mine = starts.get((message.source, message.topic, message.partition), {})
-        return max((epoch for epoch in epochs if _has_begun(mine.get(epoch), message)), default=None)
-
-    return find
-
-
-def _has_begun(start: PartitionStart | None, message: LandedMessage) -> bool:
-    if start is None:
-        return True
-    if message.offset < start.offset:
-        return False
-    if start.landing is not None and message.landing < start.landing:
-        return False
-    since, sent = start.since, message.sent
-    if since is None or sent is None or sent >= since.time:
-        return True
-    is_below = message.offset < since.offset or message.offset <= (
-        -1 if since.reached is None else since.reached
-    )
-    return is_below and (since.earlier is None or sent > since.earlier)
+    return epochs.epoch_finder(known, history.starts() if known else {}, configured)
 
 
 def landing_order() -> Column:

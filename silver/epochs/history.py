@@ -12,17 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
+from framework.contracts.epochs import (
+    BEGUN,
+    EpochRow,
+    Partition,
+    PartitionStart,
+    epochs_of,
+    starts_of,
+)
 from framework.contracts.table_names import EPOCHS_TABLE
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.newest_tables import newest_tables
-from framework.lakehouse.table_reader import Query, TableReader
+from framework.lakehouse.recorded_epochs import read_epochs
+from framework.lakehouse.table_reader import TableReader
 from framework.spark.local_frame import local_frame
-from framework.text.times import micros_of
-from silver.epochs.stop_points import FOLLOWS, OLDER_TOPIC, UNDECIDED, UNKNOWN_TOPIC, Landing, StopPoint
+from silver.epochs.stop_points import FOLLOWS, OLDER_TOPIC, UNDECIDED, UNKNOWN_TOPIC, StopPoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,85 +40,9 @@ _ROW = (
     "first_offset bigint, first_time bigint, earlier_time bigint, earlier_offset bigint"
 )
 _TIMES = ("landed_at", "first_time", "earlier_time")
-_ROWS = Query(
-    EPOCHS_TABLE,
-    "SELECT * FROM {rows}",
-    {
-        "landed_at": "timestamp",
-        "file": "string",
-        "line": "bigint",
-        "first_offset": "bigint",
-        "first_time": "timestamp",
-        "earlier_time": "timestamp",
-        "earlier_offset": "bigint",
-    },
-)
-_STOPPED, _BEGUN, _RESUMED, _LEFT_OUT = "stopped", "begun", "resumed", "left_out"
+_STOPPED, _RESUMED, _LEFT_OUT = "stopped", "resumed", "left_out"
 _WITHDRAWN = "withdrawn"
 _FAILED = "failed"
-
-
-class TopicStart(NamedTuple):
-    """How messages of a topic are told from those of the topic of its name before it, by broker times.
-
-    `offset` is the lowest one that had landed of the topic when its epoch began, and `time` the time of the
-    first of these messages, in microseconds. A message that is older than that is one of the former topic if
-    it is not newer than `earlier`, the newest message of the former topic that had landed; or if its offset
-    is not lower than `offset`, and above `reached`, the highest one of the former topic that had landed in
-    its partition (null: unknown, as in rows of older releases).
-    """
-
-    offset: int
-    time: int
-    earlier: int | None
-    reached: int | None = None
-
-
-class PartitionStart(NamedTuple):
-    """Topic, partition and lowest offset of an epoch; its first landing and times if offsets cannot tell."""
-
-    topic: str
-    partition: int
-    offset: int
-    landing: Landing | None = None
-    since: TopicStart | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EpochRow:
-    """A row of `ops/epochs` without its time."""
-
-    source: str
-    epoch: int
-    state: str
-    topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
-    reason: str | None = None
-    detail: str | None = None
-    batch: int = -1
-    landed_at: int | None = None
-    file: str | None = None
-    line: int | None = None
-    first_offset: int | None = None
-    first_time: int | None = None
-    earlier_time: int | None = None
-    earlier_offset: int | None = None
-
-    @property
-    def landing(self) -> Landing | None:
-        """The landing with which the epoch begins, if offsets cannot tell."""
-        return None if self.landed_at is None else (self.landed_at, self.file or "", self.line or 0)
-
-    @property
-    def start(self) -> PartitionStart:
-        """The start that the row records."""
-        since = None
-        if self.first_time is not None:
-            since = TopicStart(
-                self.first_offset or 0, self.first_time, self.earlier_time, self.earlier_offset
-            )
-        return PartitionStart(self.topic or "", self.partition or 0, self.offset or 0, self.landing, since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,21 +125,15 @@ class History:
 
     def epochs(self, source: str) -> list[int]:
         """The epochs of a source whose start is recorded, the oldest first."""
-        return sorted({row.epoch for row in self._of(source, _BEGUN)})
+        return epochs_of(self.rows, source)
 
-    def starts(self) -> dict[tuple[str, str, int], dict[int, PartitionStart]]:
+    def starts(self) -> dict[Partition, dict[int, PartitionStart]]:
         """Where the epochs of each partition begin; the lowest place of an epoch that is recorded twice."""
-        found: dict[tuple[str, str, int], dict[int, PartitionStart]] = {}
-        for row in self.rows:
-            if row.state == _BEGUN and row.topic:
-                mine = found.setdefault((row.source, row.topic, row.partition or 0), {})
-                starts = (mine.get(row.epoch, row.start), row.start)
-                mine[row.epoch] = min(starts, key=lambda start: (start.landing or (), start.offset))
-        return found
+        return starts_of(self.rows)
 
     def sources_by_landing(self) -> list[str]:
         """The sources whose offsets have started again: only when a message landed tells its epoch."""
-        return sorted({row.source for row in self.rows if row.state == _BEGUN and row.landing is not None})
+        return sorted({row.source for row in self.rows if row.state == BEGUN and row.landing is not None})
 
     def stopped_sources(self) -> dict[str, StoppedSource]:
         """The sources that are stopped and have not been resumed."""
@@ -280,17 +205,7 @@ def read_history(spark: SparkSession, lake: Lakehouse) -> History:
 
 def history_of(tables: TableReader) -> History:
     """The rows of `ops/epochs`, read with any reader."""
-    rows = tables.rows(_ROWS)
-    times = [_plain(row["recorded_at"]) for row in rows]
-    return History(
-        tuple(EpochRow(*(_plain(row[name]) for name in EpochRow.__slots__)) for row in rows),
-        None if None in times else max(times, default=None),
-    )
-
-
-def _plain(value: Any) -> Any:
-    """The value; a time as its microseconds since 1970."""
-    return micros_of(value) if isinstance(value, datetime) else value
+    return History(*read_epochs(tables))
 
 
 def append_rows(spark: SparkSession, lake: Lakehouse, rows: Iterable[EpochRow]) -> None:
@@ -319,13 +234,13 @@ def started_rows(beginning: EpochStart, history: History) -> list[EpochRow]:
     rows = [_started_row(beginning, place) for place in beginning.places]
     if not history.epochs(beginning.source):
         first = beginning.epoch if beginning.before is None else beginning.before
-        rows.insert(0, EpochRow(beginning.source, first, _BEGUN))
+        rows.insert(0, EpochRow(beginning.source, first, BEGUN))
     return rows
 
 
 def _started_row(beginning: EpochStart, place: PartitionStart) -> EpochRow:
     landed_at, file, line = place.landing or (None, None, None)
-    row = EpochRow(beginning.source, beginning.epoch, _BEGUN, place.topic, place.partition, place.offset)
+    row = EpochRow(beginning.source, beginning.epoch, BEGUN, place.topic, place.partition, place.offset)
     row = replace(row, landed_at=landed_at, file=file, line=line)
     if place.since is None:
         return row

@@ -34,7 +34,6 @@ from silver.epochs.stop_points import (
     SERVER_CHANGED,
     UNDECIDED,
     UNKNOWN_TOPIC,
-    Landing,
     StopPoint,
 )
 from silver.values.sequence import epoch_part_sql, is_snapshot_sql
@@ -46,7 +45,6 @@ __all__ = [
     "SERVER_CHANGED",
     "UNDECIDED",
     "UNKNOWN_TOPIC",
-    "Landing",
     "StopPoint",
     "drop_behind_stops",
     "find_stop_points",

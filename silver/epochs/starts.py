@@ -8,9 +8,9 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from framework.contracts.epochs import PartitionStart, TopicStart
 from framework.spark.local_frame import local_frame
 from silver.epochs.assignment import landing_order
-from silver.epochs.history import PartitionStart, TopicStart
 from silver.epochs.stop_points import StopPoint
 
 _PARTITION = ("source", "topic", "partition")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from framework.contracts.epochs import Landing
+
 SERVER_CHANGED = "server_changed"
 """The reason of a stop at the first message of another server."""
 FOLLOWS = "follows"
@@ -14,10 +16,6 @@ OLDER_TOPIC = "older_topic"
 """The reason of a stop at messages that are older than those of the same offsets that landed before."""
 UNKNOWN_TOPIC = "unknown_topic"
 """The reason of a stop at messages that may be of a topic or of the one of its name before it."""
-
-
-Landing = tuple[int, str, int]
-"""When a message landed (microseconds), and its file and line; empty and 0 if it did not come from a file."""
 
 
 @dataclass(frozen=True, slots=True)

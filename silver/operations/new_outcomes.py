@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute
 
+from framework.contracts.epochs import LandedMessage
 from framework.contracts.expectations import CheckTarget, Finding, Rule
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGE_AT, MESSAGE_ID
@@ -26,7 +27,6 @@ from framework.quality.memory import Memory
 from framework.quality.row_checks import passed
 from silver.batches.landings import SourceEpochs
 from silver.epochs.assignment import (
-    LandedMessage,
     epoch_finder,
     epochs_by_source,
     sources_with_epochs,

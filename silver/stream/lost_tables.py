@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from framework.config.model import Layout
 from framework.config.sources import Source
 from framework.contracts import seed
+from framework.contracts.epochs import EpochRow, PartitionStart
 from framework.contracts.erasure import ERASED, FORGOTTEN
 from framework.contracts.table_names import (
     BATCHES_TABLE,
@@ -91,7 +92,7 @@ def restore_epochs(
         return ()
     origin = "its copy" if noted is not None else CHANGES_TABLE
     if noted is not None:
-        rows = [epochs.EpochRow(**row) for row in noted.facts["epochs"]]
+        rows = [EpochRow(**row) for row in noted.facts["epochs"]]
     else:
         later = sorted(name for name, source in sources.items() if source.epoch > 1)
         if later and not lake.exists(spark, CHANGES_TABLE):
@@ -194,7 +195,7 @@ def _derive_counts(spark: SparkSession, lake: Lakehouse, changes: DataFrame) -> 
     lake.append(counted.select(*columns).coalesce(1), BATCHES_TABLE)
 
 
-def _epochs_in_changes(spark: SparkSession, lake: Lakehouse, source: Source) -> Sequence[epochs.EpochRow]:
+def _epochs_in_changes(spark: SparkSession, lake: Lakehouse, source: Source) -> Sequence[EpochRow]:
     """Where each epoch of a source begins according to its changes: sequences begin with their epoch."""
     changes = lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("source") == source.name)
     rows = changes.select("topic", "partition", "offset", _epoch().alias("epoch"))
@@ -206,7 +207,7 @@ def _epochs_in_changes(spark: SparkSession, lake: Lakehouse, source: Source) -> 
         _check_is_new(
             spark, lake, [source.name]
         )  # offsets may have started again, and changes do not say where
-    found: list[epochs.EpochRow] = []
+    found: list[EpochRow] = []
     for epoch in known:
         first, last = F.min(F.when(F.col("epoch") >= epoch, F.col("offset"))), F.max("offset")
         ends = (
@@ -217,7 +218,7 @@ def _epochs_in_changes(spark: SparkSession, lake: Lakehouse, source: Source) -> 
             else []
         )
         beginning = epochs.EpochStart(
-            source.name, epoch, known[0], [epochs.PartitionStart(*row[:3]) for row in ends]
+            source.name, epoch, known[0], [PartitionStart(*row[:3]) for row in ends]
         )
         found += epochs.started_rows(beginning, epochs.History(tuple(found)))
     return found

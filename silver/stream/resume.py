@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Source
+from framework.contracts.epochs import Landing, PartitionStart
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
 from framework.errors import MainstemError, brief
@@ -31,7 +32,7 @@ from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.epochs import history as epochs
 from silver.epochs import resets, starts
 from silver.epochs.assignment import landing_order
-from silver.epochs.resets import Landing, StopPoint
+from silver.epochs.resets import StopPoint
 from silver.stream.chunks import portions
 from silver.values.sequence import epoch_of
 
@@ -131,7 +132,7 @@ def _shown_epoch(spark: SparkSession, state: RunState, name: str) -> int | None:
 
 def _places(
     spark: SparkSession, state: RunState, name: str, stopped: epochs.StoppedSource | None, before: int
-) -> list[epochs.PartitionStart]:
+) -> list[PartitionStart]:
     """The first message of the new epoch in each partition of bronze: the first unread one, or the end."""
     messages, at = _messages(spark, state, name), ["topic", "partition"]
     unread = without_outcome_identified(messages, state, {name: before})
@@ -146,17 +147,17 @@ def _places(
     found = {(place.topic, place.partition): place for place in known}
     after_all: Landing = (int(last[0]) + 1, "", 0)
     for topic, partition, end in ends:  # partitions without a message of the new epoch
-        place = epochs.PartitionStart(topic, partition, end)
+        place = PartitionStart(topic, partition, end)
         if topic in anew or end is None:  # None: no offset is behind the highest one
             since = starts.of_no_message(anew.get(topic))
-            place = epochs.PartitionStart(topic, partition, 0, after_all, since)
+            place = PartitionStart(topic, partition, 0, after_all, since)
         found.setdefault((topic, partition), place)
     return _after_earlier(list(found.values()), name, state.epoch_history(spark))
 
 
 def _after_earlier(
-    places: Sequence[epochs.PartitionStart], name: str, history: epochs.History
-) -> list[epochs.PartitionStart]:
+    places: Sequence[PartitionStart], name: str, history: epochs.History
+) -> list[PartitionStart]:
     """The places; one without a landing gets the last landing at which an earlier epoch began there."""
     known = history.starts()
     found = []

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from framework.contracts.epochs import EpochRow
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches.run_state import RunState
 from silver.epochs import history
-from silver.epochs.history import EpochRow, History
+from silver.epochs.history import History
 
 
 def test_the_epochs_are_read_once_and_again_after_the_run_has_appended(

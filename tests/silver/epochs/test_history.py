@@ -7,25 +7,23 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from framework.contracts.epochs import EpochRow, LandedMessage, Landing, PartitionStart, TopicStart
 from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.local_reader import LocalReader
 from framework.lakehouse.spark_reader import SparkReader
 from silver.epochs import history as epochs
-from silver.epochs.assignment import LandedMessage, epoch_finder, with_epochs, with_recorded_epochs
+from silver.epochs.assignment import epoch_finder, with_epochs, with_recorded_epochs
 from silver.epochs.history import (
-    EpochRow,
     EpochStart,
     History,
-    PartitionStart,
-    TopicStart,
     check_not_lowered,
     left_out_row,
     resumed_row,
     started_rows,
     stopped_row,
 )
-from silver.epochs.resets import FOLLOWS, Landing, StopPoint
+from silver.epochs.resets import FOLLOWS, StopPoint
 from silver.epochs.unknown_topics import find_unknown_topics
 
 STOP = StopPoint("feed", "orders", 0, 70, "server_changed", "one → two")

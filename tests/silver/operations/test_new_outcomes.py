@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
 from framework.contracts.ddl_actions import TableName
+from framework.contracts.epochs import EpochRow
 from framework.contracts.expectations import CheckTarget, PreviousResults
 from framework.contracts.quality import QualityResult
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
@@ -26,7 +27,7 @@ from framework.pipeline.layer import Run
 from framework.quality.batch_log import BatchLog
 from framework.quality.memory import Memory
 from silver.batches.landings import SourceEpochs
-from silver.epochs.history import EpochRow, History
+from silver.epochs.history import History
 from silver.layer import LAYER as SILVER
 from silver.operations.expectations import RULES
 from silver.operations.new_outcomes import known_findings

@@ -8,7 +8,8 @@ from datetime import datetime
 import pytest
 from pyspark.sql import SparkSession
 
-from silver.epochs.history import EpochRow, History
+from framework.contracts.epochs import EpochRow
+from silver.epochs.history import History
 from silver.stream.checkpoint import Checkpoint
 from silver.stream.gaps import decoded_outside, landed_since
 
