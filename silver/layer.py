@@ -27,6 +27,7 @@ from silver.operations.status import left_out_note
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from framework.contracts.dismissals import Dismissal, DismissalRequest
@@ -116,6 +117,12 @@ def _verify(run: Run) -> Sequence[Check]:
     return verify(run)
 
 
+def _kept_out_rows(run: Run, source: str) -> DataFrame:
+    from silver.operations.kept_out import kept_out_rows
+
+    return kept_out_rows(run, source)
+
+
 def _erase(run: Run, erasure: Erasure) -> Mapping[str, int]:
     from silver.operations.forget import erase
 
@@ -183,6 +190,7 @@ LAYER = Layer(
     redecode=_redecode,
     formats=_formats,
     options=_options,
+    kept_out_rows=_kept_out_rows,
     erase=_erase,
     dismiss=_dismiss,
     resolve_seed=_resolve_seed,

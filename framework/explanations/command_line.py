@@ -142,8 +142,10 @@ EXPLANATIONS = (
     Explanation(
         "NOTHING_TO_FORGET",
         "No change has this key.",
-        "A value is misspelt, or the messages have not been read yet.",
-        "Write the values as `mainstem trace` shows them, and run before you forget new messages.",
+        "A value is misspelt, or the messages have not been read yet, or they are in quarantine and cannot "
+        "be decoded.",
+        "Write the values as `mainstem trace` shows them, and run before you forget new messages. Look at "
+        "the messages in quarantine: their bytes may hold the row.",
         "Do: `mainstem trace crm.customer id=17`.",
     ),
     Explanation(
@@ -180,6 +182,16 @@ EXPLANATIONS = (
         "The path is misspelt, or is relative to another folder.",
         "Name an existing file or folder.",
         "Found: `mainstem detect ./landng`. Write: `mainstem detect ./landing`.",
+    ),
+    Explanation(
+        "OTHER_ROWS_WAIT",
+        "Messages of the row to forget also hold other rows that are only in their bytes.",
+        "These rows are in quarantine or excluded, so that silver has no values of them. `mainstem forget` "
+        "erases the bytes of the messages, and the other rows would be lost.",
+        "In quarantine: remove the cause and `mainstem replay`, or `mainstem dismiss` what nobody needs. "
+        "Excluded: take `exclude` off, run, and `mainstem rebuild TABLE --from bronze`. Then forget the row "
+        "again.",
+        "Do: `mainstem replay`, then `mainstem forget crm.customer id=17`.",
     ),
     Explanation(
         "REPORT_NOT_WRITTEN",

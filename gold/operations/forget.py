@@ -15,12 +15,13 @@ from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.recorded_epochs import read_epochs
 from framework.naming import quoted
-from framework.pipeline.layer import Run
+from framework.pipeline.layer import Run, installed_layers
 from framework.spark.columns import with_one_of
 from framework.text.times import micros_of
 from gold.changes.effects import with_current_names
 from gold.changes.few_changes import TableChanges
 from gold.operations.row_search import RowKey, changes_of_table, changes_with_keys, rows_with_keys
+from gold.operations.sibling_rows import check_siblings
 from gold.operations.source_messages import (
     coordinates_of,
     epoch_of,
@@ -42,13 +43,14 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     """Everything that is stored of the row with this key. A former name of a table stands for the table.
 
     Statements about rows may hold its values, and nobody knows which of them do: all of the source are
-    included, as they have no effect on any table. With `follow_key_changes`, the row's earlier and later
-    keys are included.
+    included, as they have no effect on any table. Rows that are excluded or in quarantine are decoded for
+    the search. With `follow_key_changes`, the row's earlier and later keys are included.
 
     Raises:
         MainstemError: KEY_WAS_CHANGED where a key change links the row with another key and links are not
             followed: a key change has both keys, and the other row could not be rebuilt without it.
-            NOTHING_TO_FORGET where there is no such row.
+            NOTHING_TO_FORGET where there is no such row. OTHER_ROWS_WAIT where its messages hold other rows
+            that silver does not have.
         ConfigurationError: TABLE_UNKNOWN, or KEY_NEEDED where `key` is not the table's key.
     """
     tasks = all_tasks(run)
@@ -60,19 +62,24 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     _check_key(plan, key)
     named = table_changes.changes_with_current_key(changes, plan)
     types = {column.name: column.type for column in plan.layout.columns}
-    keys, matches = _linked_rows(named, plan, tuple(sorted(key.items())), follow_key_changes)
+    kept_out = with_current_names(
+        changes_of_table(_kept_out_rows(run, task.source), task), task.lineage, plan.namings
+    )
+    sought = named.unionByName(kept_out, allowMissingColumns=True)
+    keys, matches = _linked_rows(sought, plan, tuple(sorted(key.items())), follow_key_changes)
     is_half = "kind = 'half' OR (kind = 'quarantined' AND (before IS NOT NULL OR after IS NOT NULL))"
     mine = changes_of_table(changes, task)
     waiting = with_current_names(mine.where(is_half), task.lineage, plan.namings)
     halves = changes_with_keys(waiting, keys, types).collect()
     if not matches and not halves:
         raise _nothing_to_forget(task, key)
-    ids = {row["change_id"] for row in matches}
+    ids = {row["change_id"] for row in matches if row["kind"] != "quarantined"}
     duplicates = with_one_of(mine.where("kind = 'duplicate'"), "change_id", ids).collect() if ids else []
     name = task.name
     statements = row_statements(changes.where(F.col("source") == task.source)).collect()
     rows = [*matches, *halves, *duplicates, *statements]
     at = sorted({(place, epoch_of(row)) for row in rows for place in coordinates_of(row)})
+    check_siblings(run, task, at, [*matches, *halves])
     messages = without_content(run.lake.read(run.spark, MESSAGES_TABLE))
     recorded, _ = read_epochs(run.tables)
     landed = landings(messages, changes, task.source, [place for place, _ in at], recorded)
@@ -89,6 +96,11 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
         tuple(its),
         tuple(_former_names(task)),
     )
+
+
+def _kept_out_rows(run: Run, source: str) -> DataFrame:
+    find = next(layer.kept_out_rows for layer in installed_layers() if layer.kept_out_rows is not None)
+    return find(run, source)
 
 
 def _newest(tasks: Sequence[Task], task: Task) -> Task:
@@ -233,6 +245,6 @@ def _nothing_to_forget(task: Task, key: Mapping[str, str]) -> MainstemError:
         "NOTHING_TO_FORGET",
         found="no change of silver has these values",
         where=f"{task.name.dotted} {_format(tuple(key.items()))}",
-        action="write the values as `trace` shows them; "
-        "messages that have not been read yet need a `run` first",
+        action="write the values as `trace` shows them; messages that have not been read yet need a `run`"
+        " first, and messages in quarantine that cannot be decoded may hold the row, too",
     )

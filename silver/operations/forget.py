@@ -25,6 +25,7 @@ from framework.spark.local_frame import local_frame
 from silver.batches.landings import upgrade_tables
 from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
+from silver.changes.staged_rows import OF_FIRST_LANDING
 from silver.formats import FORMATS
 from silver.stream.recovery import finish_interrupted
 from silver.stream.rederivation import rederive
@@ -67,7 +68,8 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
 def _empty(run: Run, erasure: Erasure, of_places: str) -> None:
     """Remove the images from the outcomes.
 
-    Changes, waiting halves and quarantined messages become excluded. Statements about rows lose their text.
+    Changes, waiting halves and quarantined messages become excluded. A refusal after which the row was
+    decoded stays one: the row has its outcome. Statements about rows lose their text.
     """
     waits = (
         _of_places(run, PENDING_TABLE, erasure)
@@ -76,15 +78,32 @@ def _empty(run: Run, erasure: Erasure, of_places: str) -> None:
     )
     at = ["topic", "partition", "offset"]
     places = _places(run, erasure).join(waits.distinct(), at, "left").join(_ids(run, erasure), at, "left")
+    places = places.join(_decided(run, erasure), at, "left")
     blank = {"before": "null", "after": "null"}
     excluded = {**blank, "kind": "'excluded'", "reason": f"'{FORGOTTEN}'", "detail": "null"}
     is_row = "t.kind = 'row' AND coalesce(array_contains(s.ids, t.change_id), false)"
+    is_open = f"t.kind = 'quarantined' AND NOT coalesce(array_contains(s.decided, {_row('t.')}), false)"
     merge = Merge(run.lake.location(CHANGES_TABLE), F.broadcast(places), of_places)
     merge = merge.update(
-        excluded, f"({is_row}) OR t.kind = 'quarantined' OR (t.kind = 'half' AND coalesce(s.waits, false))"
+        excluded, f"({is_row}) OR ({is_open}) OR (t.kind = 'half' AND coalesce(s.waits, false))"
     )
+    merge = merge.update({**blank, "detail": "null"}, "t.kind = 'quarantined'")
     merge = merge.update(blank, "t.kind = 'half'")
     merge.update({"statement": "null"}, f"t.actions = {text_literal(actions_text([DML]))}").execute()
+
+
+def _row(place: str = "") -> str:
+    """A row of a message, within its coordinates."""
+    return f"concat_ws('/', {place}epoch, {place}ordinal)"
+
+
+def _decided(run: Run, erasure: Erasure) -> DataFrame:
+    """Those rows of the messages that have an outcome other than a refusal, by coordinates: `decided`."""
+    at = ["topic", "partition", "offset"]
+    changes = run.lake.read(run.spark, CHANGES_TABLE).where(F.col("source") == erasure.source)
+    decided = changes.where("kind NOT IN ('quarantined', 'half')").where(OF_FIRST_LANDING)
+    mine = decided.join(F.broadcast(_places(run, erasure).select(*at).distinct()), at, "left_semi")
+    return mine.groupBy(*at).agg(F.collect_set(F.expr(_row())).alias("decided"))
 
 
 def _ids(run: Run, erasure: Erasure) -> DataFrame:

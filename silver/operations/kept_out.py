@@ -1,0 +1,67 @@
+"""Rows that silver keeps without their images, because they are excluded or in quarantine, decoded again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
+from framework.pipeline.layer import Run
+from framework.spark.local_frame import local_frame
+from silver.batches.decoding import decode
+from silver.batches.landings import before_halves_of, identify_all, outcomes_in_epochs
+from silver.batches.run_state import RunState
+from silver.changes.source_plans import source_plans
+from silver.changes.staged_rows import OF_FIRST_LANDING
+from silver.formats import FORMATS
+
+_ROW_AT = (*MESSAGE_ID, "ordinal")
+
+
+def kept_out_rows(run: Run, source: str) -> DataFrame:
+    """The rows of `silver/changes` that are excluded or refused, with the images that their messages have.
+
+    A message that cannot be decoded has no images here either.
+    """
+    state = RunState(run.lake, run.config, source_plans(run.config, FORMATS))
+    plan = state.plans[source]
+    state.plans = {**state.plans, source: replace(plan, is_excluded=_is_never_excluded)}
+    known = state.source_epochs(run.spark)
+    stored = run.lake.rows(run.spark, CHANGES_TABLE, CHANGES).where(F.col("source") == source)
+    outcomes = outcomes_in_epochs(stored.withColumn("stored_epoch", F.col("epoch")), known)
+    decided = outcomes.where("kind NOT IN ('quarantined', 'half', 'excluded')").where(OF_FIRST_LANDING)
+    mine = (
+        outcomes.where("kind IN ('quarantined', 'excluded') AND before IS NULL AND after IS NULL")
+        .where(~F.col("reason").eqNullSafe(FORGOTTEN))
+        .join(decided.select(*_ROW_AT), list(_ROW_AT), "left_anti")
+    )
+    if mine.isEmpty():
+        return local_frame(run.spark, [], CHANGES)
+    places = mine.select(*MESSAGE_ID).unionByName(before_halves_of(mine).select(*MESSAGE_ID)).distinct()
+    landed = run.lake.read(run.spark, MESSAGES_TABLE).join(
+        places.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi"
+    )
+    messages = identify_all(landed, run.lake, known).where("relanding IS NULL")
+    staged = decode(messages.join(places, list(MESSAGE_ID), "left_semi"), state)
+    images = staged.select(
+        *_ROW_AT,
+        *(F.col(name).alias(f"its_{name}") for name in ("before", "after", "partial", "paired_with")),
+    )
+    shown = {
+        "before": F.col("its_before"),
+        "after": F.col("its_after"),
+        "partial": F.col("its_partial"),
+        "paired_with": F.coalesce("paired_with", "its_paired_with"),
+        "epoch": F.col("stored_epoch"),
+    }
+    return mine.join(images, list(_ROW_AT)).select(
+        *(shown[name].alias(name) if name in shown else F.col(f"`{name}`") for name in CHANGES.names)
+    )
+
+
+def _is_never_excluded(database: str | None, schema: str | None, table: str) -> bool:
+    return False
