@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from framework.contracts.ddl_actions import NoEffect, Statement, TableName, Unsupported, has_effect
-from silver.ddl.name_resolution import Scope
+from silver.ddl.name_resolution import Scope, with_envelopes_case
 from silver.ddl.statements import read_statement
 from silver.ddl.tokens import DIALECTS, LONGEST_TEXT, Cursor, UnsupportedDdl, uncommented
 
@@ -79,7 +79,11 @@ def _understand(text: str, dialect: str, quoting: str, table: TableName | None) 
             found += (replace(statement, text=text_of_piece) for statement in statements)
         except UnsupportedDdl as problem:
             found.append(Statement(scope.subject, (Unsupported(str(problem)),), text_of_piece))
-    return tuple(found) or (Statement(scope.subject, (_EMPTY,)),)
+    if not found:
+        return (Statement(scope.subject, (_EMPTY,)),)
+    if not dialect and '"' in text:  # a name in double quotes has a case of its own in many databases
+        return tuple(found)
+    return with_envelopes_case(tuple(found), table, dialect)
 
 
 def _holds_another(words: list[str]) -> bool:

@@ -88,6 +88,11 @@ def test_a_truncate_with_or_without_text_truncates() -> None:
         ]
 
 
+def test_a_truncate_that_has_the_table_in_another_case_truncates_the_envelopes_table() -> None:
+    found = spread("TRUNCATE", "truncate table Orders", kind=ControlKind.TRUNCATE)
+    assert summary(found) == [("truncate", "orders", (TruncateTable(),))]
+
+
 def test_a_truncate_that_arrives_as_ddl_is_a_truncate() -> None:
     assert summary(spread("QUERY", "truncate table orders")) == [("truncate", "orders", (TruncateTable(),))]
 

@@ -179,6 +179,50 @@ def test_names_take_the_envelopes_shape(
     assert found.table == expected
 
 
+ORDERS, UPPER = TableName("shop", None, "orders"), TableName("shop", None, "Orders")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "tables"),
+    [
+        ("mysql", "TRUNCATE TABLE Orders", [ORDERS]),
+        ("mysql", "ALTER TABLE `Shop`.`ORDERS` ADD x INT", [ORDERS]),
+        ("", "ALTER TABLE Orders RENAME COLUMN a TO b", [ORDERS]),
+        ("tsql", "EXEC sp_rename 'Shop.Orders.a', 'b', 'COLUMN'", [ORDERS]),
+        ("mysql", "USE shop; ALTER TABLE Orders ADD x INT", [ORDERS, ORDERS]),
+        ("mysql", "DROP TABLE Orders, Items", [ORDERS, TableName("shop", None, "items")]),
+        ("mysql", "DROP TABLE Orders, orders", [UPPER, ORDERS]),
+        ("mysql", "TRUNCATE TABLE Items", [TableName("shop", None, "Items")]),
+        ("postgres", 'TRUNCATE TABLE "Orders"', [UPPER]),
+        ("oracle", 'TRUNCATE TABLE "Orders"', [UPPER]),
+        ("", 'TRUNCATE TABLE "Orders"', [UPPER]),
+    ],
+)
+def test_a_name_in_another_case_is_the_envelopes_table(
+    dialect: str, text: str, tables: list[TableName]
+) -> None:
+    """But not beside the exact name, and not where quoted names have a case of their own."""
+    assert [found.table for found in parse_ddl(text, dialect=dialect, table=ORDERS)] == tables
+
+
+def test_an_envelope_with_capitals_keeps_them() -> None:
+    (found,) = parse_ddl("TRUNCATE TABLE orders", dialect="mysql", table=UPPER)
+    assert found.table == UPPER
+
+
+def test_a_server_that_keeps_names_in_lower_case_keeps_new_names_so() -> None:
+    def renamed(old: str, new: str, envelope: TableName) -> tuple[TableName, TableName]:
+        (found,) = parse_ddl(f"RENAME TABLE {old} TO {new}", dialect="mysql", table=envelope)
+        (action,) = found.actions
+        assert isinstance(action, RenameTable)
+        return found.table, action.to
+
+    assert renamed("Orders", "Orders_2024", ORDERS) == (ORDERS, TableName("shop", None, "orders_2024"))
+    assert renamed("orders", "Orders_2024", ORDERS) == (ORDERS, TableName("shop", None, "Orders_2024"))
+    assert renamed("Orders", "orders", UPPER) == (UPPER, ORDERS)
+    assert renamed("Orders", "orders", ORDERS) == (UPPER, ORDERS)
+
+
 def test_clause_without_a_table_is_not_understood() -> None:
     (found,) = parse_ddl("ADD COLUMN a INT", dialect="mysql", table=None)
     assert isinstance(found.actions[0], Unsupported)

@@ -166,6 +166,13 @@ def test_another_type_and_another_key() -> None:
     assert actions == (ChangeType("id", "decimal(20,0)", "bigint unsigned"), SetKeys(("id", "name")))
 
 
+def test_a_renamed_column_is_known_from_a_text_that_has_the_table_in_another_case() -> None:
+    actions = altered(
+        [ID, NAME], [ID, {**NAME, "name": "title"}], "alter table Shop.ORDERS rename column name to title"
+    )
+    assert actions == (RenameColumn("name", "title"),)
+
+
 def test_a_renamed_table() -> None:
     assert altered([ID], [ID], "rename table orders to sales", table="sales") == (
         RenameTable(TableName("shop", None, "sales")),
