@@ -147,6 +147,9 @@ class NoEffect:
 DML = NoEffect("dml")
 """A statement about rows, which the feed carries as rows: its text may hold their values."""
 
+IF_EXISTS = NoEffect("if exists")
+"""The statement's later actions change nothing if the table does not exist."""
+
 ERASE_WITHOUT_STATEMENT = "erase_without_statement"
 """The reason of an `Unsupported` that may have removed rows: an erasure that came without its statement."""
 

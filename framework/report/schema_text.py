@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from framework.contracts.ddl_actions import (
+    IF_EXISTS,
     Action,
     AddColumn,
     ChangeType,
@@ -26,7 +27,7 @@ _MOST = 12
 
 def describe_actions(actions: Sequence[Action]) -> str:
     """The effect of a statement in words; at most a dozen of its actions."""
-    return _listed([_describe(action) for action in actions]) or "no effect on columns"
+    return _listed([_describe(action) for action in actions if action != IF_EXISTS]) or "no effect on columns"
 
 
 def column_difference(former: Mapping[str, str], now: Mapping[str, str]) -> str:

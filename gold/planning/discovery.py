@@ -41,7 +41,8 @@ _REPAIRS = Query(
 _EXTENTS = Query(
     BATCHES_TABLE,
     "SELECT `source`, `database`, `schema`, `table`, `kind`, max(`batch`) AS `last`, sum(`rows`) AS `rows`, "
-    "max(`max_sequence`) AS `sequence`, sum(CASE WHEN `batch` > {applied} THEN `rows` END) AS `new`, "
+    "min(`min_sequence`) AS `oldest`, max(`max_sequence`) AS `sequence`, "
+    "sum(CASE WHEN `batch` > {applied} THEN `rows` END) AS `new`, "
     "min(CASE WHEN `batch` > {applied} THEN `batch` END) AS `first`, "
     "max(CASE WHEN `batch` <= {applied} THEN `batch` END) AS `before` FROM {rows} "
     "WHERE `kind` IN ('row', 'ddl', 'truncate', 'excluded') AND `table` IS NOT NULL "
@@ -218,6 +219,7 @@ class _Extent:
         batches: The last batch.
         rows: How many row changes.
         news: What came after the newest batch that gold has applied to any table.
+        oldest_rows: The lowest sequence of a row change.
         newest_rows: The highest sequence of a row change.
         excluded: How many messages came while the table was excluded.
         has_statements: Whether any table of the source has statements.
@@ -227,6 +229,7 @@ class _Extent:
     batches: dict[TableName, int] = field(default_factory=dict)
     rows: dict[TableName, int] = field(default_factory=dict)
     news: dict[TableName, _News] = field(default_factory=dict)
+    oldest_rows: dict[TableName, str] = field(default_factory=dict)
     newest_rows: dict[TableName, str] = field(default_factory=dict)
     excluded: dict[TableName, int] = field(default_factory=dict)
     has_statements: bool = False
@@ -252,6 +255,8 @@ def _extents(run: Run, applied: int) -> dict[str, _Extent]:
         extent.news[name] = news | extent.news.get(name, _News())
         if row["kind"] == "row":
             extent.newest_rows[name] = row["sequence"]
+            if row["oldest"] is not None:
+                extent.oldest_rows[name] = row["oldest"]
         else:
             extent.has_statements = True
     return found
@@ -265,7 +270,7 @@ def _source_tasks(
     top: int,
 ) -> list[Task]:
     statements, times = _read_statements(extent.statements)
-    lineages = trace_tables(statements, extent.newest_rows)
+    lineages = trace_tables(statements, extent.newest_rows, extent.oldest_rows)
     stated: dict[TableName, dict[str, int]] = {}
     for statement in statements:
         batches = stated.setdefault(statement.table, {})

@@ -22,7 +22,7 @@ _STATEMENT = (
     *(*_PLACE, "sequence", "change_id", "batch", "actions", "statement", "ordinal"),
     *("topic", "partition", "offset", "event_time"),
 )
-_COUNT = (*_PLACE, "kind", "reason", "batch", "rows", "max_sequence")
+_COUNT = (*_PLACE, "kind", "reason", "batch", "rows", "min_sequence", "max_sequence")
 _Group = tuple[Any, ...]
 
 
@@ -73,6 +73,7 @@ def _sum(one: Row, other: Row) -> Row:
         **one,
         "batch": max(one["batch"], other["batch"]),
         "rows": one["rows"] + other["rows"],
+        "min_sequence": _least(one["min_sequence"], other["min_sequence"]),
         "max_sequence": _greatest(one["max_sequence"], other["max_sequence"]),
     }
 
@@ -80,9 +81,9 @@ def _sum(one: Row, other: Row) -> Row:
 def extents_of(counts: Iterable[Row], applied: int) -> Sequence[Row]:
     """How far silver has come with each table and kind, from rows of `counts_log`.
 
-    Without messages that are in quarantine or were forgotten. A row has the last batch, the number of `rows`
-    and the greatest `sequence`, how many rows batches after `applied` have (`new`), the first of these
-    batches, and the last one up to `applied` (`before`).
+    Without messages that are in quarantine or were forgotten. A row has the last batch, the number of `rows`,
+    their lowest (`oldest`) and greatest `sequence`, how many rows batches after `applied` have (`new`), the
+    first of these batches, and the last one up to `applied` (`before`).
     """
     found: dict[_Group, dict[str, Any]] = {}
     for row in counts:
@@ -90,10 +91,19 @@ def extents_of(counts: Iterable[Row], applied: int) -> Sequence[Row]:
             continue
         group, batch = _group(row, (*_PLACE, "kind")), row["batch"]
         names = dict(zip((*_PLACE, "kind"), group, strict=True))
-        nothing = {"last": -1, "rows": 0, "sequence": None, "new": 0, "first": None, "before": None}
+        nothing = {
+            "last": -1,
+            "rows": 0,
+            "oldest": None,
+            "sequence": None,
+            "new": 0,
+            "first": None,
+            "before": None,
+        }
         extent = found.setdefault(group, {**names, **nothing})
         extent["last"] = max(extent["last"], batch)
         extent["rows"] += row["rows"]
+        extent["oldest"] = _least(extent["oldest"], row["min_sequence"])
         extent["sequence"] = _greatest(extent["sequence"], row["max_sequence"])
         if batch > applied:
             extent["new"] += row["rows"]
@@ -101,6 +111,10 @@ def extents_of(counts: Iterable[Row], applied: int) -> Sequence[Row]:
         else:
             extent["before"] = batch if extent["before"] is None else max(extent["before"], batch)
     return list(found.values())
+
+
+def _least(one: str | None, other: str | None) -> str | None:
+    return min((text for text in (one, other) if text is not None), default=None)
 
 
 def _greatest(one: str | None, other: str | None) -> str | None:

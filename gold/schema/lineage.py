@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from framework.contracts.ddl_actions import (
+    IF_EXISTS,
     Action,
     AddColumn,
     ChangeType,
@@ -30,6 +32,7 @@ from framework.contracts.ddl_actions import (
 
 ColumnAction = AddColumn | DropColumn | RenameColumn | ChangeType
 START = ""
+_NONE: Mapping[TableName, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +120,25 @@ class _Life:
             self.comments.append((len(self.column_changes), column, text))
 
 
-def trace_tables(statements: Iterable[Statement], rows: Mapping[TableName, str]) -> dict[TableName, Lineage]:
+def trace_tables(
+    statements: Iterable[Statement],
+    rows: Mapping[TableName, str],
+    first_rows: Mapping[TableName, str] = _NONE,
+) -> dict[TableName, Lineage]:
     """The lineage of each table that statements name or that has rows.
 
-    `rows` has the highest sequence of a row under each name. Rows after a drop or a rename start a new
-    table of that name, as if its CREATE statement had been there.
+    Args:
+        statements: All statements of the source.
+        rows: The highest sequence of a row under each name. Rows after a drop or a rename start a new table
+            of that name, as if its CREATE statement had been there.
+        first_rows: The lowest sequence of a row under each name.
     """
     lives: dict[TableName, _Life] = {}
     moved: dict[TableName, TableName] = {}
     for statement in sorted(statements, key=lambda s: (s.sequence, s.message, s.ordinal, s.change_id)):
         for action in statement.actions:
+            if action == IF_EXISTS and not _exists(statement, lives, (first_rows, rows)):
+                break
             _apply(action, statement, lives, moved)
     for name, newest in rows.items():
         life = lives.setdefault(name, _Life([Segment(name, START, None)]))
@@ -134,6 +146,19 @@ def trace_tables(statements: Iterable[Statement], rows: Mapping[TableName, str])
             lives[name] = _Life([Segment(name, life.dropped_at, None)])
             moved.pop(name, None)
     return {name: _lineage(name, life, moved.get(name)) for name, life in lives.items()}
+
+
+def _exists(
+    statement: Statement,
+    lives: Mapping[TableName, _Life],
+    ends: tuple[Mapping[TableName, str], Mapping[TableName, str]],
+) -> bool:
+    """Whether the table of a statement exists at its position, as its first and last rows show."""
+    name, life = statement.table, lives.get(statement.table)
+    if life is not None and not life.is_dropped:
+        return True
+    since = START if life is None else life.dropped_at
+    return any(since <= end[name] < statement.sequence for end in ends if name in end)
 
 
 def _lineage(name: TableName, life: _Life, renamed_to: TableName | None) -> Lineage:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from framework.contracts.ddl_actions import (
     DML,
+    IF_EXISTS,
     Action,
     CreateTable,
     DropTable,
@@ -18,6 +19,7 @@ from framework.contracts.ddl_actions import (
     TableName,
     TruncateTable,
     Unsupported,
+    has_effect,
 )
 from silver.ddl.alter_table import AlterReader
 from silver.ddl.constraints import PARTITION_ROWS
@@ -76,13 +78,18 @@ def _alter(cursor: Cursor, scope: Scope) -> list[Statement]:
         pass
     if not cursor.take("TABLE"):
         return [_alter_other(cursor, scope, start)]
-    cursor.take("IF", "EXISTS")
+    is_guarded = cursor.take("IF", "EXISTS")
     cursor.take("ONLY")
     table = scope.read(cursor)
     cursor.take("*")
     if not cursor.take("NOWAIT") and cursor.at("WAIT", "0"):
         cursor.i += 2
-    return [Statement(table, AlterReader(cursor, scope, table).read())]
+    return [Statement(table, _guarded(AlterReader(cursor, scope, table).read(), is_guarded))]
+
+
+def _guarded(actions: tuple[Action, ...], is_guarded: bool) -> tuple[Action, ...]:
+    """The actions of a statement; those with IF EXISTS say so, unless they have no effect anyway."""
+    return (IF_EXISTS, *actions) if is_guarded and has_effect(actions) else actions
 
 
 def _alter_other(cursor: Cursor, scope: Scope, start: int) -> Statement:
@@ -209,7 +216,7 @@ def _rename(cursor: Cursor, scope: Scope) -> list[Statement]:
         raise UnsupportedDdl("a whole database gets another name")
     if word in ("TABLE", "TABLES", "OBJECT") and cursor.word(1) != "TO":
         cursor.i += 1
-    cursor.take("IF", "EXISTS")
+    is_guarded = cursor.take("IF", "EXISTS")
     found: list[Statement] = []
     while not found or cursor.take(","):
         table = scope.read(cursor)
@@ -217,7 +224,8 @@ def _rename(cursor: Cursor, scope: Scope) -> list[Statement]:
             cursor.need("0")
         cursor.take("NOWAIT")
         cursor.need("TO")
-        found.append(Statement(table, (RenameTable(scope.new_name_of(table, cursor.path())),)))
+        rename = RenameTable(scope.new_name_of(table, cursor.path()))
+        found.append(Statement(table, _guarded((rename,), is_guarded)))
     if not cursor.is_end():
         raise cursor.unsupported()
     return found

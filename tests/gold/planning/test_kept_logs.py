@@ -23,7 +23,12 @@ from gold.planning.table_state import _NEWEST_STATES, table_id
 KINDS = ("row", "ddl", "truncate", "excluded", "quarantined", "heartbeat", "duplicate")
 COUNTS = pa.schema(
     [(name, pa.string()) for name in ("source", "database", "schema", "table", "kind", "reason")]
-    + [("batch", pa.int64()), ("rows", pa.int64()), ("max_sequence", pa.string())]
+    + [
+        ("batch", pa.int64()),
+        ("rows", pa.int64()),
+        ("min_sequence", pa.string()),
+        ("max_sequence", pa.string()),
+    ]
 )
 
 
@@ -38,6 +43,7 @@ def counts(random: Random, batches: int) -> list[dict[str, Any]]:
             "reason": random.choice((None, None, "late", FORGOTTEN)),
             "batch": batch * 1000 + random.choice((0, 0, 1)),
             "rows": random.randint(0, 9),
+            "min_sequence": random.choice((None, f"00{random.randint(1, 9)}")),
             "max_sequence": random.choice((None, f"01{random.randint(1, 9)}")),
         }
         for batch in range(batches)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from framework.contracts.ddl_actions import (
+    IF_EXISTS,
     Action,
     AddColumn,
     CreateTable,
@@ -313,3 +314,29 @@ def test_the_columns_of_a_created_table_are_kept() -> None:
         [statement("s5", A, DropTable()), statement("s6", A, CreateTable((NOTE,), ("id",)))], {A: "s4"}
     )[A]
     assert (found.created, found.keys, found.is_dropped) == ((NOTE,), (("s6", ("id",)),), False)
+
+
+def test_a_rename_with_if_exists_of_a_name_that_is_gone_does_nothing() -> None:
+    again = [statement(s, A, IF_EXISTS, RenameTable(B)) for s in ("s5", "s8")]
+    for rows, first in (({A: "s4", B: "s9"}, {A: "s1", B: "s6"}), ({A: "s9", B: "s9"}, {A: "s1", B: "s6"})):
+        found = trace_tables(again, rows, first)
+        assert segments(found[B]) == [("a", START, "s5"), ("b", "s5", None)]
+    assert segments(trace_tables(again[1:], {B: "s9"}, {B: "s1"})[B]) == [("b", START, None)]
+
+
+def test_a_rename_with_if_exists_of_a_table_with_rows_takes_them_along() -> None:
+    rename = statement("s5", A, IF_EXISTS, RenameTable(B))
+    assert segments(trace_tables([rename], {A: "s4"}, {A: "s1"})[B]) == [
+        ("a", START, "s5"),
+        ("b", "s5", None),
+    ]
+    back = [statement("s2", A, DropTable()), rename]
+    assert segments(trace_tables(back, {A: "s4"}, {A: "s1"})[B]) == [("a", "s2", "s5"), ("b", "s5", None)]
+
+
+def test_an_alter_with_if_exists_does_not_bring_a_dropped_table_back() -> None:
+    add = statement("s8", A, IF_EXISTS, NOTE)
+    found = trace_tables([statement("s5", A, DropTable()), add], {A: "s4"}, {A: "s1"})[A]
+    assert (segments(found), found.is_dropped, found.column_changes) == ([("a", START, "s5")], True, ())
+    assert trace_tables([add], {A: "s4"}, {A: "s1"})[A].column_changes == (("s8", NOTE),)
+    assert trace_tables([add], {}) == {}
