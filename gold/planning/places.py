@@ -13,7 +13,9 @@ from gold.planning.task import Task, folder_of
 def with_rivals(tasks: Sequence[Task]) -> list[Task]:
     """Adds its rival to each task whose place in gold another table has; case alone makes no other place.
 
-    An excluded table has no place, but a requested rebuild would write it: it has a rival, too.
+    An excluded table has no place, but a requested rebuild would write it: it has a rival, too. A table that
+    is known from statements alone yields its place to one of another source: two feeds of one server have
+    each other's statements. Beside one of the same source, whose name differs by case, it has a rival.
     """
     owners: dict[str, Task] = {}
     for task in sorted(tasks, key=_rank):
@@ -22,9 +24,12 @@ def with_rivals(tasks: Sequence[Task]) -> list[Task]:
     found = []
     for task in tasks:
         owner = task if task.lineage.renamed_to is not None else owners.get(_place(task), task)
-        found.append(
-            task if owner is task else replace(task, rival=f"{owner.name.dotted} of source {owner.source}")
-        )
+        if owner is task:
+            found.append(task)
+        elif task.is_rowless and owner.source != task.source:
+            found.append(replace(task, yields=True))
+        else:
+            found.append(replace(task, rival=f"{owner.name.dotted} of source {owner.source}"))
     return found
 
 
@@ -32,7 +37,12 @@ def _place(task: Task) -> str:
     return folder_of(task).casefold()
 
 
-def _rank(task: Task) -> int:
+def _rank(task: Task) -> tuple[bool, int]:
+    """A table with rows comes first; of these one whose replica is in the folder."""
+    return task.is_rowless, _rank_of_replica(task)
+
+
+def _rank_of_replica(task: Task) -> int:
     """The table whose replica is in the folder comes first: before it is dropped (0), and then (1)."""
     state = task.state
     if not _is_in_place(task) or (state.state is State.DROPPED and state.reason == RENAMED):
@@ -64,6 +74,7 @@ def displaced_states(
         lake.location("gold/" + folder_of(task)).casefold(): (task.source, task.name)
         for task in tasks
         if task.rival is None
+        and not task.yields
         and task.lineage.renamed_to is None
         and ((task.source, task.name) in updated or (task.has_place and _is_in_place(task)))
     }

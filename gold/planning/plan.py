@@ -103,7 +103,7 @@ def make_plan(
     task: Task,
     schemas: Mapping[str, Sequence[SchemaColumn]],
 ) -> Plan | None:
-    """The plan for a table; None where neither rows nor statements show any column yet.
+    """The plan for a table; None where neither rows nor statements show any column yet, or where it yields.
 
     Args:
         spark: The session.
@@ -116,6 +116,8 @@ def make_plan(
         MainstemError: For what parks the table: a missing key column, columns that differ by case alone, a
             refused change.
     """
+    if task.yields:
+        return None
     state, lineage = task.state, task.lineage
     digest = lineage_digest(lineage)
     fresh = rebuild_before_reading(spark, lake, task, digest)

@@ -42,6 +42,7 @@ class Task:
         truncate_times: Event time and batch of each truncate, by its position.
         is_rebuild: A rebuild was requested.
         rival: The table whose replica has this table's place in gold; None where there is none.
+        yields: It is known from statements alone, and a table of another source has its place.
         missed: How many messages came while the table was excluded; silver has no images of them.
         gates: The rules that rows must pass before they are merged.
         repair: The newest repair in which silver replaced changes of the table that it had committed.
@@ -62,6 +63,7 @@ class Task:
     truncate_times: Mapping[str, Any] = field(default_factory=dict)
     is_rebuild: bool = False
     rival: str | None = None
+    yields: bool = False
     missed: int = 0
     gates: tuple[Rule, ...] = ()
     repair: str | None = None
@@ -78,7 +80,12 @@ class Task:
     @property
     def has_place(self) -> bool:
         """Whether the table should have a replica."""
-        return self.lineage.renamed_to is None and not self.settings.exclude
+        return self.lineage.renamed_to is None and not self.settings.exclude and not self.yields
+
+    @property
+    def is_rowless(self) -> bool:
+        """Whether the table is known from statements alone: no row ever came."""
+        return not self.rows and not self.state.profile.rows
 
     @property
     def truncated_at(self) -> str | None:

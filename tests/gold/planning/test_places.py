@@ -29,11 +29,12 @@ def task(
     reason: str | None = None,
     is_excluded: bool = False,
     renamed_to: TableName | None = None,
+    rows: int = 1,
 ) -> Task:
     name = TableName("shop", None, table)
     lineage = Lineage(name, (Segment(name, "", None),), renamed_to=renamed_to)
     settings = TableSettings(replica=replica, exclude=is_excluded)
-    found = Task(source, lineage, TableState(source, name, state, reason=reason), settings, 0, 0, 1)
+    found = Task(source, lineage, TableState(source, name, state, reason=reason), settings, 0, 0, rows)
     place = folder_of(found) if at is None else at
     return (
         replace(found, state=replace(found.state, replica=f"/lake/gold/{place}"))
@@ -83,6 +84,32 @@ def test_the_folder_that_a_table_left_when_it_was_renamed_is_not_its_own_any_mor
     again = task("a", "a_new", at="shop/a_new", state=State.DROPPED, reason=RENAMED)
     taker = task("a", "item", replica="shop.a_new", at="shop/a_new")
     assert rivals(again, taker) == ["shop.item of source a", None]
+
+
+def test_a_table_known_from_statements_alone_yields_to_one_with_rows_of_another_source() -> None:
+    phantom, real = task("crm", "orders", rows=0), task("shop", "orders")
+    for one in (phantom, task("crm", "orders", rows=0, has_replica=True)):
+        yielding, owner = with_rivals([one, real])
+        assert (yielding.rival, yielding.yields, yielding.has_place) == (None, True, False)
+        assert (owner.rival, owner.yields) == (None, False)
+
+
+def test_a_table_known_from_statements_alone_has_a_place_where_it_is_alone() -> None:
+    first, second = with_rivals([task("crm", "orders", rows=0), task("shop", "orders", rows=0)])
+    assert (first.has_place, first.rival) == (True, None)
+    assert (second.has_place, second.rival) == (False, None)
+
+
+def test_a_table_known_from_statements_alone_does_not_yield_within_its_source() -> None:
+    """Its statements may be about the table with rows: only people can tell."""
+    assert rivals(task("a", "Orders", rows=0), task("a", "orders")) == ["shop.orders of source a", None]
+
+
+def test_a_table_that_yields_loses_its_empty_replica_to_the_one_with_rows() -> None:
+    phantom, real = with_rivals([task("crm", "orders", rows=0, has_replica=True), task("shop", "orders")])
+    states = {(one.source, one.name): one.state for one in (phantom, real)}
+    found = displaced_states(Lakehouse("/lake"), [phantom, real], [phantom, real], states)
+    assert found == [replace(phantom.state, replica=None)]
 
 
 def test_a_rebuild_of_an_excluded_table_does_not_take_the_place_of_another() -> None:
