@@ -36,7 +36,7 @@ from gold.planning.gates import GateFailed
 from gold.planning.kept_logs import STATEMENTS, STATES, counts_log
 from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.places import displaced_states
-from gold.planning.rebuild import FAILED_REBUILD
+from gold.planning.rebuild import FAILED_REBUILD, begun_rebuilds
 from gold.planning.recorded_measures import with_recorded
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, append_states, applied_to_any, read_states
@@ -99,8 +99,10 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
         every = all_tasks(run, states)
         tasks = choose(every)
     displaced = displaced_states(lake, every, tasks, states)
-    if displaced:
-        append_states(spark, lake, displaced, run_id)
+    gone = {(state.source, state.name) for state in displaced}
+    begun = [state for state in begun_rebuilds(tasks) if (state.source, state.name) not in gone]
+    if displaced or begun:
+        append_states(spark, lake, [*displaced, *begun], run_id)
         states = read_states(spark, lake)
         every = all_tasks(run, states)
         tasks = choose(every)

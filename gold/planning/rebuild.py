@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -25,6 +25,11 @@ from gold.schema.type_inference import can_widen
 
 FAILED_REBUILD = "a rebuild that failed"
 """The value of `built_with` after a failed rebuild: the next run rebuilds the table again."""
+BEGUN_REBUILD = "a rebuild for other settings that has begun"
+"""The value of `built_with` while a table is rebuilt for other settings.
+
+Until that has ended, the rows may be in the old form or in the new one.
+"""
 
 
 class RebuildReason(StrEnum):
@@ -99,9 +104,33 @@ def settings_mismatch(task: Task) -> RebuildReason | None:
         return RebuildReason.HISTORY_ADDED
     if state.built_with == FAILED_REBUILD:
         return RebuildReason.REQUESTED
-    if state.built_with is not None and state.built_with != settings_fingerprint(task.settings):
-        return RebuildReason.OTHER_SETTINGS
-    return None
+    return RebuildReason.OTHER_SETTINGS if _has_other_settings(task) else None
+
+
+def begun_rebuilds(tasks: Iterable[Task]) -> Iterator[TableState]:
+    """The states of tables that the run rebuilds for other settings, with the mark of it.
+
+    The states must be written before the replicas: where the run dies and the settings are put back, the
+    replica would not be in the form that its state tells, and nothing would show it.
+    """
+    for task in tasks:
+        state = task.state
+        is_written = state.replica is not None and task.rival is None and task.lineage.renamed_to is None
+        is_marked = state.built_with in (FAILED_REBUILD, BEGUN_REBUILD)
+        if is_written and not is_marked and (_has_other_settings(task) or _has_other_keys(task)):
+            yield replace(state, built_with=BEGUN_REBUILD)
+
+
+def _has_other_settings(task: Task) -> bool:
+    built_with = task.state.built_with
+    return built_with is not None and built_with != settings_fingerprint(task.settings)
+
+
+def _has_other_keys(task: Task) -> bool:
+    """Whether the configuration names another key than before, of a table whose feed names none."""
+    state = task.state
+    is_named_by_feed = state.profile.keys or any(keys for _, keys in task.lineage.keys)
+    return bool(state.profile.rows) and not is_named_by_feed and (task.settings.keys or ()) != state.keys
 
 
 def settings_fingerprint(settings: TableSettings) -> str:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from framework.config.tables import TableSettings
+from framework.config.tables import Deletes, TableSettings
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
-from gold.planning.rebuild import lineage_digest, settings_fingerprint
+from gold.changes.profile import Profile
+from gold.planning.rebuild import (
+    BEGUN_REBUILD,
+    FAILED_REBUILD,
+    RebuildReason,
+    begun_rebuilds,
+    lineage_digest,
+    settings_fingerprint,
+    settings_mismatch,
+)
+from gold.planning.table_state import State, TableState
+from gold.planning.task import Task
 from gold.schema.lineage import Lineage, Segment
 
 TABLE, OLD_NAME = TableName("db", None, "t"), TableName("db", "s", "o")
@@ -41,3 +54,63 @@ def test_a_stored_digest_stays_valid(lineage: Lineage, digest: str) -> None:
 
 def test_a_stored_fingerprint_stays_valid() -> None:
     assert settings_fingerprint(TableSettings()) == '["hard", null, "lenient", {}]'
+
+
+HARD, SOFT = TableSettings(), TableSettings(deletes=Deletes.SOFT)
+BUILT = TableState(
+    "feed",
+    TABLE,
+    State.ACTIVE,
+    replica="/lake/gold/db/t",
+    keys=("id",),
+    profile=Profile(rows=1, keys=("id",)),
+    built_with=settings_fingerprint(HARD),
+)
+WITHOUT_KEY = replace(BUILT, profile=Profile(rows=1))
+"""Its feed names no key: the configuration has named it."""
+
+
+def task_of(state: TableState, settings: TableSettings, *keys: str) -> Task:
+    """A task of a table; `keys` are those that its CREATE statement declares."""
+    stated = (("011.1", keys),) if keys else ()
+    return Task("feed", Lineage(TABLE, (Segment(TABLE, "", None),), keys=stated), state, settings, 1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("task", "is_marked"),
+    [
+        (task_of(BUILT, HARD), False),
+        (task_of(BUILT, SOFT), True),
+        (task_of(replace(BUILT, replica=None), SOFT), False),
+        (task_of(replace(BUILT, built_with=FAILED_REBUILD), SOFT), False),
+        (task_of(replace(BUILT, built_with=BEGUN_REBUILD), SOFT), False),
+        (replace(task_of(BUILT, SOFT), rival="db.o of source feed"), False),
+        (task_of(WITHOUT_KEY, replace(HARD, keys=("id",))), False),
+        (task_of(WITHOUT_KEY, replace(HARD, keys=("id", "n"))), True),
+        (task_of(WITHOUT_KEY, HARD), True),
+        (task_of(BUILT, replace(HARD, keys=("id", "n"))), False),
+        (task_of(WITHOUT_KEY, replace(HARD, keys=("id", "n")), "id"), False),
+    ],
+    ids=[
+        "the same settings",
+        "other settings",
+        "no replica",
+        "a requested rebuild failed",
+        "marked already",
+        "the place of another table",
+        "the same configured key",
+        "another configured key",
+        "no configured key any more",
+        "the rows name the key",
+        "a statement names the key",
+    ],
+)
+def test_a_table_is_marked_before_it_is_rebuilt_for_other_settings(task: Task, is_marked: bool) -> None:
+    marked = list(begun_rebuilds([task]))
+    assert marked == ([replace(task.state, built_with=BEGUN_REBUILD)] if is_marked else [])
+
+
+def test_a_begun_rebuild_is_repeated_when_the_settings_are_put_back() -> None:
+    begun = replace(BUILT, built_with=BEGUN_REBUILD)
+    assert settings_mismatch(task_of(BUILT, HARD)) is None
+    assert settings_mismatch(task_of(begun, HARD)) is RebuildReason.OTHER_SETTINGS

@@ -121,3 +121,37 @@ def test_an_older_change_than_an_unfinished_batch_has_its_columns(
     )
     updated = [one["numTargetRowsUpdated"] for (one,) in merges.select("operationMetrics").collect()]
     assert updated == ["0", "1"]
+
+
+@pytest.mark.slow
+def test_settings_that_are_put_back_after_an_unfinished_run_make_the_table_that_they_say(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = "  - {{match: db.hard, deletes: {hard}}}\n  - {{match: db.soft, deletes: {soft}}}\n"
+    settings += "  - {{match: db.pair, keys: {keys}}}\n"
+    before = settings.format(hard="hard", soft="soft", keys="[id]")
+    gold = GoldPipeline(spark, tmp_path, before)
+    gold.add_batch(
+        *(insert(table, at, row(at)) for table in ("hard", "soft") for at in (1, 2)),
+        *(delete(table, 3, row(2)) for table in ("hard", "soft")),
+        *(insert("pair", at, row(1, n=str(at)), keys=None) for at in (1, 2)),
+    )
+    gold.apply()
+    gold.configure(settings.format(hard="soft", soft="hard", keys="[id, n]"))
+    gold.add_batch(insert("pair", 3, row(2, n="1"), keys=None))
+    apply_unpublished(gold)
+    assert len(gold.rows("hard")) == 2
+    assert len(gold.rows("soft")) == 1
+    assert len(gold.rows("pair")) == 3
+    gold.configure(before)
+    done = gold.apply()
+    assert {table: one.notes[0] for table, one in done.items()} == dict.fromkeys(
+        ("hard", "soft", "pair"), "rebuilt: other settings"
+    )
+    assert gold.rows("hard") == [{"id": 1}]
+    assert gold.rows("soft", "_cdc_deleted") == [
+        {"id": 1, "_cdc_deleted": False},
+        {"id": 2, "_cdc_deleted": True},
+    ]
+    assert gold.rows("pair") == [{"id": 1, "n": 2}, {"id": 2, "n": 1}]
+    assert gold.apply() == {}
