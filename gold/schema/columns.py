@@ -6,14 +6,14 @@ joins in any order, so that any order of arrival and any split into batches lead
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from framework.config.model import TableSettings
 from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn
 from framework.contracts.events import Token
-from gold.schema.lineage import Lineage
+from gold.schema.lineage import ColumnAction, Lineage
 from gold.schema.type_inference import ColumnEvidence, infer_type, is_plain_number, widths_of
 
 
@@ -112,22 +112,38 @@ def column_namings(
     return tuple(reversed(backwards))
 
 
-def replaced_columns(lineage: Lineage, seen: Iterable[tuple[int, str]]) -> dict[int, str]:
+def replaced_columns(lineage: Lineage, column_orders: Iterable[ColumnOrder]) -> dict[int, str]:
     """The columns whose names others take by a rename, by the place of the rename among the column changes.
 
-    The source must have dropped such a column before: the statement is lost, or was not understood.
+    The source must have dropped such a column before: the statement is lost, or was not understood. Only
+    rows that have both columns show it: a full load without positions has the new name in rows that count as
+    older than the rename.
 
     Args:
         lineage: The table's lineage, with names as the rows spell them.
-        seen: The naming and name of each column of the rows.
+        column_orders: The columns of the rows.
     """
-    rows: dict[int, list[str]] = {}
-    for naming, name in seen:
-        rows.setdefault(naming, []).append(name)
-    there: dict[str, str] = {}
+    renames = [action for _, action in lineage.column_changes if isinstance(action, RenameColumn)]
+    names = {name.casefold() for action in renames for name in (action.old, action.new)}
+    changes = [
+        (at, action)
+        for at, (_, action) in enumerate(lineage.column_changes)
+        if not isinstance(action, ChangeType)
+        and (isinstance(action, RenameColumn) or action.name.casefold() in names)
+    ]
+    rows = {(o.naming, frozenset(n for n in o.columns if n.casefold() in names)) for o in column_orders}
     replaced: dict[int, str] = {}
-    for at, (_, action) in enumerate(lineage.column_changes):
-        there.update((name.casefold(), name) for name in sorted(rows.get(at, ())))
+    for naming, columns in sorted(rows, key=lambda row: (row[0], sorted(row[1]))):
+        there = {name.casefold(): name for name in sorted(columns)}
+        replaced.update(_replaced_in(there, (change for change in changes if change[0] >= naming)))
+    return replaced
+
+
+def _replaced_in(
+    there: dict[str, str], changes: Iterable[tuple[int, ColumnAction]]
+) -> Iterator[tuple[int, str]]:
+    """The columns of one row that others replace; `there` has their spelling by the name in lower case."""
+    for at, action in changes:
         match action:
             case AddColumn(name):
                 there.setdefault(name.casefold(), name)
@@ -136,11 +152,10 @@ def replaced_columns(lineage: Lineage, seen: Iterable[tuple[int, str]]) -> dict[
             case RenameColumn(old, new):
                 if there.pop(old.casefold(), None) is not None:
                     if new.casefold() in there:
-                        replaced[at] = there[new.casefold()]
+                        yield at, there[new.casefold()]
                     there[new.casefold()] = new
             case _:
                 pass
-    return replaced
 
 
 def _repeated_additions(lineage: Lineage) -> set[int]:
@@ -185,14 +200,19 @@ def evidence_by_column(
 def needed_orders(column_orders: Iterable[ColumnOrder]) -> tuple[ColumnOrder, ...]:
     """Those that `ordered_names` needs: an older order whose columns newer ones have changes nothing.
 
-    Rows may have any subset of a table's columns. For each naming, there are at most as many orders as
-    columns.
+    The longest one of each naming stays, too: it shows which columns rows have at once. Rows may have any
+    subset of a table's columns. For each naming, there is at most one order more than columns.
     """
     needed: list[ColumnOrder] = []
     known: dict[int, set[str]] = {}
-    for order in _newest_first(column_orders):
+    longest: dict[int, ColumnOrder] = {}
+    orders = _newest_first(column_orders)
+    for order in orders:
+        other = longest.setdefault(order.naming, order)
+        longest[order.naming] = order if len(order.columns) > len(other.columns) else other
+    for order in orders:
         names = known.setdefault(order.naming, set())
-        if not names.issuperset(order.columns):
+        if order is longest[order.naming] or not names.issuperset(order.columns):
             names.update(order.columns)
             needed.append(order)
     return tuple(sorted(needed, key=lambda o: (o.naming, o.columns)))

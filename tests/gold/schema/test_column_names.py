@@ -222,7 +222,7 @@ def test_a_table_with_rows_of_any_columns_keeps_as_many_orders_as_columns() -> N
         ColumnOrder(0, str(bits), tuple(name for n, name in enumerate(columns) if bits >> n & 1))
         for bits in range(1, 1 << len(columns))
     ]
-    assert len(needed_orders(subsets)) <= len(columns)
+    assert len(needed_orders(subsets)) <= len(columns) + 1
     one = Profile(rows=1, column_orders=tuple(subsets[:500]))
     other = Profile(rows=1, column_orders=tuple(subsets[500:]))
     assert merge_profiles(one, other).column_orders == needed_orders(subsets)
@@ -249,7 +249,8 @@ def test_two_thousand_columns_added_one_by_one_and_at_once() -> None:
 def test_a_column_whose_name_another_one_takes_is_dropped_before(
     policy: SchemaPolicy, kept: str | None
 ) -> None:
-    known, seen = lineage([(1, RenameColumn("a", "b"))]), {(0, "a"), (0, "b"), (1, "b")}
+    known = lineage([(1, RenameColumn("a", "b"))])
+    seen = [ColumnOrder(0, "0", ("a", "b")), ColumnOrder(1, "1", ("b",))]
     found = column_namings(known, policy, (), replaced_columns(known, seen))
     assert [(naming.current_name("a"), naming.current_name("b")) for naming in found] == [
         ("b", kept),
@@ -259,7 +260,28 @@ def test_a_column_whose_name_another_one_takes_is_dropped_before(
 
 def test_a_rename_that_is_told_twice_replaces_no_column() -> None:
     known = lineage([(1, RenameColumn("a", "b")), (2, RenameColumn("a", "b"))])
-    assert replaced_columns(known, {(0, "a"), (1, "b"), (2, "b")}) == {}
+    assert replaced_columns(known, [ColumnOrder(n, str(n), (name,)) for n, name in enumerate("abb")]) == {}
+
+
+def whole_rows(seen: Iterable[tuple[int, str]]) -> tuple[ColumnOrder, ...]:
+    """The orders of rows that have all columns of their naming."""
+    names: dict[int, list[str]] = {}
+    for naming, name in seen:
+        names.setdefault(naming, []).append(name)
+    return tuple(ColumnOrder(naming, str(naming), tuple(mine)) for naming, mine in names.items())
+
+
+def test_rows_of_a_full_load_without_positions_replace_no_column() -> None:
+    """They have the new name, and count as older than the rename."""
+    known = lineage([(1, RenameColumn("a", "b"))])
+    assert replaced_columns(known, [ColumnOrder(0, "0", ("a",)), ColumnOrder(0, "0", ("b",))]) == {}
+
+
+def test_whole_rows_show_a_replaced_column_after_any_number_of_partial_ones() -> None:
+    known = lineage([(1, RenameColumn("a", "b"))])
+    partial = [ColumnOrder(0, "4", ("id", "a")), ColumnOrder(0, "5", ("id", "b"))]
+    needed = needed_orders([ColumnOrder(0, "3", ("id", "a", "b")), *partial])
+    assert replaced_columns(known, needed) == {0: "b"}
 
 
 @settings(max_examples=300, deadline=None)
@@ -274,7 +296,7 @@ def test_two_columns_of_one_row_never_get_one_name(
     """Whatever statements are lost."""
     shown = {(naming, name): ColumnEvidence() for naming, name in seen if naming <= len(steps)}
     known = match_case(lineage(steps), shown)
-    found = namings_for(known, policy, Profile(evidence=shown))
+    found = namings_for(known, policy, Profile(evidence=shown, column_orders=whole_rows(shown)))
     for number, naming in enumerate(found):
         names = [naming.current_name(name) for at, name in shown if at == number]
         kept = [name for name in names if name is not None]

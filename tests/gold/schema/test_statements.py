@@ -17,6 +17,7 @@ from gold.schema.case_matching import match_case
 from gold.schema.columns import ColumnNaming, ordered_names, replaced_columns
 from gold.schema.lineage import ColumnAction, Lineage
 from gold.schema.type_inference import ColumnEvidence
+from tests.gold.schema.test_column_names import whole_rows
 from tests.gold.schema.test_columns import lineage as lineage_of
 from tests.gold.silver_builder import ChangeSpec, GoldPipeline, copied, ddl, insert, update
 
@@ -145,8 +146,9 @@ def namings(source: Source, policy: SchemaPolicy) -> tuple[Lineage, tuple[Column
         (naming, name): ColumnEvidence() for column in source.columns for naming, name in column.said.items()
     }
     known = match_case(lineage_of(*source.steps), seen)
-    assert not replaced_columns(known, seen)
-    return known, namings_for(known, policy, Profile(evidence=seen))
+    column_orders = whole_rows(seen)
+    assert not replaced_columns(known, column_orders)
+    return known, namings_for(known, policy, Profile(evidence=seen, column_orders=column_orders))
 
 
 @pytest.mark.parametrize("policy", [SchemaPolicy.LENIENT, SchemaPolicy.EVOLVE])
