@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from pyspark.sql import SparkSession
 
-from framework.config.tables import SchemaPolicy, TableSettings
+from framework.config.tables import Deletes, SchemaPolicy, TableSettings
 from framework.contracts.ddl_actions import AddColumn, ChangeType, TableName
 from framework.lakehouse.lakehouse import Lakehouse, is_called
 from gold.changes.former_keys import other_keys
@@ -214,6 +214,8 @@ def _reason_before_reading(
 def _truncate_reason(task: Task) -> RebuildReason | None:
     """Why a truncate cannot be merged: rows depend on earlier rows, or there is a history."""
     state = task.state
+    if task.settings.deletes is Deletes.IGNORE:
+        return None
     late = [s for s, _ in task.lineage.truncates if state.sequence and s <= state.sequence]
     new_late = [s for s in late if s in task.truncate_times and task.truncate_times[s][1] > state.batch]
     if new_late and (state.profile.has_partials or state.profile.has_key_changes or task.settings.history):

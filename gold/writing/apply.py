@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config.tables import BadValues
+from framework.config.tables import BadValues, Deletes
 from framework.lakehouse.commits import rows_written
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.fault_injection import crash_point
@@ -221,10 +221,7 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
         refuse_failing_rows(states, layout, plan.task.gates, plan.task.name.table)
     replica.rewrite(rows, target.replica, plan)
     if target.history is not None:
-        frame = history.versions(
-            rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.task.settings.track
-        )
-        history.rewrite(frame, target.history, plan.history_layout)
+        history.rewrite(_versions(rows, plan), target.history, plan.history_layout)
     if not plan.batch_profile.additions:
         return Collisions()
     return count_collisions(
@@ -241,7 +238,17 @@ def _gate_rows(rows: DataFrame) -> DataFrame:
     )
 
 
-def _truncate_times(plan: Plan) -> list[tuple[str, Any]]:
+def _versions(rows: DataFrame, plan: Plan) -> DataFrame:
+    """The versions of the keys that the rows touch, under the table's settings."""
+    return history.versions(
+        rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.task.settings.track
+    )
+
+
+def _truncate_times(plan: Plan) -> list[tuple[str, Any]] | None:
+    """The positions and event times of truncates; None where the history keeps what is deleted."""
+    if plan.task.settings.deletes is Deletes.IGNORE:
+        return None
     times = plan.task.truncate_times
     return [
         (sequence, times[sequence][0] if sequence in times else None)
@@ -311,10 +318,7 @@ def _merge_history(
 
     def merge_with(touched: DataFrame) -> None:
         rows = changes_of_keys(everything, layout, touched, keys)
-        frame = history.versions(
-            rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.task.settings.track
-        )
-        frame = with_keys(frame, touched, keys)
+        frame = with_keys(_versions(rows, plan), touched, keys)
         history.merge_keys(frame, touched, path, plan.history_layout, are_few=are_few)
 
     touched = effects(new, layout.key_columns).select(*keys)

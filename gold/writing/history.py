@@ -30,7 +30,7 @@ def versions(
     rows: DataFrame,
     layout: Layout,
     profile: Profile,
-    truncates: Sequence[tuple[str, object]],
+    truncates: Sequence[tuple[str, object]] | None,
     track: Sequence[str] | None,
 ) -> DataFrame:
     """All versions of the keys that the rows touch.
@@ -39,7 +39,8 @@ def versions(
         rows: Row changes, with current column names.
         layout: The history's columns.
         profile: The table's profile.
-        truncates: The positions and event times of truncates.
+        truncates: The positions and event times of truncates; None where deletes and truncates have no
+            effect.
         track: The columns whose changes make a new version; None for all.
 
     Returns:
@@ -64,7 +65,15 @@ def versions(
     all_effects = all_effects.select(*keys, *carried)
     if truncates:
         all_effects = all_effects.unionByName(_truncate_effects(all_effects, keys, truncates))
-    return _with_validity(all_effects, layout, keys, profile, track)
+    once = Window.partitionBy(*keys, "sequence", "is_upsert").orderBy(F.desc("is_whole_change"), "change_id")
+    all_effects = all_effects.withColumn("n", F.row_number().over(once)).where("n = 1").drop("n")
+    if profile.has_key_changes:
+        all_effects = drop_superseded_leaves(all_effects, keys)
+    if truncates is None:
+        all_effects = all_effects.where("is_upsert OR is_key_change")
+    if profile.has_partials:
+        all_effects = fold_images(all_effects, keys)
+    return _with_validity(all_effects, layout, keys, track)
 
 
 def _truncate_effects(
@@ -105,14 +114,8 @@ def _truncate_effects(
 
 
 def _with_validity(
-    all_effects: DataFrame, layout: Layout, keys: Sequence[str], profile: Profile, track: Sequence[str] | None
+    all_effects: DataFrame, layout: Layout, keys: Sequence[str], track: Sequence[str] | None
 ) -> DataFrame:
-    once = Window.partitionBy(*keys, "sequence", "is_upsert").orderBy(F.desc("is_whole_change"), "change_id")
-    all_effects = all_effects.withColumn("n", F.row_number().over(once)).where("n = 1").drop("n")
-    if profile.has_key_changes:
-        all_effects = drop_superseded_leaves(all_effects, keys)
-    if profile.has_partials:
-        all_effects = fold_images(all_effects, keys)
     window = by_key(keys)
     if track:
         all_effects = _drop_untracked(all_effects, keys, track)
