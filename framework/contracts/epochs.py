@@ -40,6 +40,15 @@ class PartitionStart(NamedTuple):
     since: TopicStart | None = None
 
 
+def first_epoch_of_topic(starts: Mapping[int, PartitionStart], epoch: int) -> int:
+    """The first epoch of the topic that a partition has in an epoch; 0 for the first topic of its name.
+
+    `starts` are those of the partition. Epochs of one topic name the landing with which it began.
+    """
+    landing = next((starts[known].landing for known in sorted(starts, reverse=True) if known <= epoch), None)
+    return 0 if landing is None else min(known for known in starts if starts[known].landing == landing)
+
+
 @dataclass(frozen=True, slots=True)
 class EpochRow:
     """A row of `ops/epochs` without its time."""

@@ -175,7 +175,8 @@ def identify(
     )
     others = with_epochs(others, history, configured).withColumn("is_mine", F.lit(False))
     compared = _compare_landings(mine.unionByName(others)).where("is_mine")
-    weighed = _with_restarts(compared, _reached(above, here)).select(*plain.columns)
+    reached = _reached(with_epochs(above, history, configured), here)
+    weighed = _with_restarts(compared, reached).select(*plain.columns)
     return plain.join(ranges, list(_PARTITION), "left_anti").select(*plain.columns).unionByName(weighed)
 
 
@@ -220,9 +221,9 @@ def _compare_landings(messages: DataFrame) -> DataFrame:
 
 
 def _reached(bronze: DataFrame, here: DataFrame) -> DataFrame:
-    """How far the messages of bronze but those here have come in their partitions: `reached`, `newest`."""
+    """How far bronze but these messages has come in each epoch of its partitions: `reached`, `newest`."""
     others = bronze.join(here, [*MESSAGE_AT, "landing"], "left_anti")
-    return others.groupBy(*_PARTITION).agg(
+    return others.groupBy(*_PARTITION, "epoch").agg(
         F.max("offset").alias("reached"), F.max("timestamp").alias("newest")
     )
 
@@ -252,7 +253,7 @@ def _with_restarts(messages: DataFrame, reached: DataFrame) -> DataFrame:
     is_told = is_first | (F.col("is_newer") & F.col("relanding").isNull())
     since = F.min(F.when(is_told, F.col("timestamp"))).over(Window.partitionBy(*in_epoch))
     is_own = F.col("relanding").isNull()
-    rows = rows.join(F.broadcast(reached), list(_PARTITION), "left")
+    rows = rows.join(F.broadcast(reached), list(in_epoch), "left")
     is_former, of_epoch = F.col("restart") == 0, Window.partitionBy(*in_epoch)
     newest, highest = (
         F.greatest(F.col(known), F.max(F.when(is_former, F.col(name))).over(of_epoch))

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from framework.contracts.epochs import PartitionStart, TopicStart
+from framework.contracts.epochs import PartitionStart, TopicStart, first_epoch_of_topic
 from framework.spark.local_frame import local_frame
-from silver.epochs.assignment import landing_order
+from silver.epochs.assignment import landing_order, with_epochs
+from silver.epochs.history import History
 from silver.epochs.stop_points import StopPoint
 
 _PARTITION = ("source", "topic", "partition")
@@ -53,8 +54,23 @@ def with_restarts(messages: DataFrame, stops: Sequence[StopPoint]) -> list[StopP
     return [replace(stop, restart=restarts.get(number, 0)) for number, stop in enumerate(stops)]
 
 
+def of_present_topics(messages: DataFrame, history: History, source: str, epoch: int) -> DataFrame:
+    """The messages of a source without those of topics that were created anew before this epoch."""
+    firsts = [
+        (topic, partition, first)
+        for (name, topic, partition), starts in history.starts().items()
+        if name == source and (first := first_epoch_of_topic(starts, epoch))
+    ]
+    if not firsts:
+        return messages
+    schema = "topic string, `partition` int, first int"
+    frame = F.broadcast(local_frame(messages.sparkSession, firsts, schema))
+    placed = with_epochs(messages, history, {source: epoch}).join(frame, ["topic", "partition"], "left")
+    return placed.where("epoch >= coalesce(first, 0)").select(*(F.col(f"`{n}`") for n in messages.columns))
+
+
 def epoch_starts(messages: DataFrame, unread: DataFrame, stops: Sequence[StopPoint]) -> list[PartitionStart]:
-    """Where the epochs that begin at these stops start, judged by all messages of their source.
+    """Where the epochs that begin at these stops start, judged by all messages of the present topics.
 
     What has an outcome stays in its epoch: the first message is sought among the `unread` ones (from
     `identify`).

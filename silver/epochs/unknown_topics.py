@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from framework.contracts.epochs import PartitionStart, first_epoch_of_topic
 from framework.spark.local_frame import local_frame
 from silver.epochs.assignment import with_epochs
 from silver.epochs.history import History
@@ -20,7 +21,8 @@ from silver.epochs.resets import UNKNOWN_TOPIC, StopPoint
 
 _PARTITION = ("source", "topic", "partition")
 _STARTS = (
-    "source string, topic string, `partition` int, epoch int, first bigint, since bigint, earlier bigint"
+    "source string, topic string, `partition` int, epoch int, first bigint, since bigint, earlier bigint, "
+    "former struct<low:int,high:int>"
 )
 
 
@@ -36,7 +38,7 @@ def find_unknown_topics(
         configured: The epoch of each source in the configuration.
     """
     starts = [
-        (*place, epoch, start.since.offset, start.since.time, start.since.earlier)
+        (*place, epoch, start.since.offset, start.since.time, start.since.earlier, _former(of_place, epoch))
         for place, of_place in history.starts().items()
         for epoch, start in of_place.items()
         if start.since is not None and start.since.offset > 0
@@ -48,11 +50,12 @@ def find_unknown_topics(
     between = messages.where("relanding IS NULL").join(frame, [*_PARTITION, "epoch"])
     between = between.where((F.col("offset") < F.col("first")) & (sent < F.col("since")))
     between = between.where(F.coalesce(sent > F.col("earlier"), F.lit(True)))
-    seen = between.groupBy(*_PARTITION, "epoch").agg(F.max("offset").alias("highest"))
+    seen = between.groupBy(*_PARTITION, "epoch", "former").agg(F.max("offset").alias("highest"))
     if seen.isEmpty():
         return []
     former = with_epochs(bronze.select(*_BRONZE), history, configured).withColumnRenamed("epoch", "its")
-    reached = former.join(F.broadcast(seen), list(_PARTITION)).where("its < epoch")
+    reached = former.join(F.broadcast(seen), list(_PARTITION))
+    reached = reached.where("its BETWEEN former.low AND former.high")
     reached = reached.groupBy(*_PARTITION, "epoch").agg(F.max("offset").alias("reached"))
     unknown = between.join(F.broadcast(reached), [*_PARTITION, "epoch"], "left")
     unknown = unknown.where(F.coalesce(F.col("offset") > F.col("reached"), F.lit(True)))
@@ -69,6 +72,12 @@ def find_unknown_topics(
         )
         for row in first.collect()
     ]
+
+
+def _former(starts: Mapping[int, PartitionStart], epoch: int) -> tuple[int, int]:
+    """The first and the last epoch of the topic before the one that a partition has in this epoch."""
+    last = first_epoch_of_topic(starts, epoch) - 1
+    return first_epoch_of_topic(starts, last), last
 
 
 _BRONZE = ("source", "topic", "partition", "offset", "timestamp", "ingested_at", "file", "line")

@@ -138,7 +138,8 @@ def _places(
     unread = without_outcome_identified(messages, state, {name: before})
     with materialize(unread, state.lake, "begins") as new:
         stops = _first_of(new) if stopped is None else _starts(new, state, stopped)
-        known = starts.epoch_starts(messages, new, stops)
+        present = starts.of_present_topics(messages, state.epoch_history(spark), name, before)
+        known = starts.epoch_starts(present, new, stops)
     ends = messages.groupBy(*at).agg(F.try_add(F.max("offset"), F.lit(1)).alias("end")).collect()
     last = messages.agg(F.max(F.unix_micros("ingested_at"))).first()
     if last is None or last[0] is None:  # bronze was lost: the epoch begins when messages have landed
