@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -149,6 +150,22 @@ def save_state(spark: SparkSession, feed: Feed, state: str) -> None:
 def note_landed(spark: SparkSession, feed: Feed) -> None:
     """Note the newest commit of `bronze/messages`: a copy of the table without it lacks what has landed."""
     _save(spark, feed, messages=newest_mark(spark, feed.lake.location(MESSAGES_TABLE)))
+
+
+def next_landing(spark: SparkSession, feed: Feed, checkpoint: Checkpoint, *, is_first: bool) -> int:
+    """When the messages of the next batch land, in microseconds; `is_first` says that it is batch 0.
+
+    Epochs depend on the order of landing, so it is later than all that has landed of the source, also where
+    the clock was set back. It is noted before anything lands.
+    """
+    landed = _saved(spark, feed, _generation(spark, feed)).get("landed_at")
+    if landed is None and (checkpoint.is_reset or not is_first):  # a release before this one did not note it
+        messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
+        row = messages.agg(F.max(F.unix_micros("ingested_at"))).first()
+        landed = None if row is None else row[0]
+    landing = max(time.time_ns() // 1_000, (landed or 0) + 1)
+    _save(spark, feed, landed_at=landing)
+    return landing
 
 
 def clear_state(spark: SparkSession, feed: Feed) -> None:

@@ -6,14 +6,23 @@ import contextlib
 import json
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
-from bronze.checkpoint import Checkpoint, SourcesWithMessages, end_reset, note_landed, open_checkpoint
+from bronze.checkpoint import (
+    Checkpoint,
+    SourcesWithMessages,
+    end_reset,
+    next_landing,
+    note_landed,
+    open_checkpoint,
+)
 from bronze.files.file_log import log_table
 from bronze.source import COMMITS_PER_BATCH, Feed, Part, SourceKind
 from framework.contracts.table_names import MESSAGES_TABLE
@@ -83,7 +92,7 @@ def batch_lander(
 
     def land_batch(batch: DataFrame, number: int) -> None:
         _prepare(batch.sparkSession)
-        for part in kind.parts(batch, feed, checkpoint.is_reset):
+        for part in _in_order(kind.parts(batch, feed, checkpoint.is_reset), number, feed, checkpoint):
             crash_point("bronze.before_land")
             tune_for_rows(batch.sparkSession, sys.maxsize if part.messages is None else part.messages)
             append_part(part, number * COMMITS_PER_BATCH + part.number, feed, checkpoint)
@@ -93,6 +102,16 @@ def batch_lander(
                 progress.advance("bytes", part.size)
 
     return land_batch
+
+
+def _in_order(parts: Iterator[Part], batch: int, feed: Feed, checkpoint: Checkpoint) -> Iterator[Part]:
+    """The parts with the time at which each lands; files have it from their log."""
+    if feed.source.files is not None:
+        yield from parts
+        return
+    for part in parts:
+        at = next_landing(part.rows.sparkSession, feed, checkpoint, is_first=batch == 0)
+        yield replace(part, rows=part.rows.withColumn("ingested_at", F.timestamp_micros(F.lit(at))))
 
 
 def progress_reports(query: StreamingQuery) -> list[Mapping[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -56,7 +57,7 @@ from silver.stream.checkpoint import (
     open_checkpoint,
 )
 from silver.stream.failures import is_of_gone_files, stream_failed
-from silver.stream.gaps import decoded_outside, landed_since, only_without_outcome
+from silver.stream.gaps import decoded_outside, may_have_outcomes, only_without_outcome
 from silver.stream.known_progress import has_read, older_copy, remember, stream_end
 from silver.stream.lost_logs import restore_logs, restore_repairs
 from silver.stream.lost_tables import (
@@ -181,12 +182,10 @@ def _read_stream(
         try:
             batch, before = (checkpoint.first_batch + stream_batch) * BATCH_ID_STEP, state.messages
             fresh = _without_stopped(messages, [name for name, since in stopped.items() if since < batch])
-            may_have_outcomes = until is not None and landed_since(messages) <= until
+            is_checked = may_have_outcomes(messages, until, time.time_ns() // 1_000)
             state.raw = None
-            only_new = (
-                only_without_outcome(messages, fresh, state) if may_have_outcomes else nullcontext(fresh)
-            )
-            are_all = fresh is messages and not may_have_outcomes
+            only_new = only_without_outcome(messages, fresh, state) if is_checked else nullcontext(fresh)
+            are_all = fresh is messages and not is_checked
             state.files = scanned_files(lake, MESSAGES_TABLE, messages) if are_all else None
             step = (told or Progress()).step("batch", str(batch))
             with step as facts, only_new as new, located(f"batch {batch} ({_names_of(state.plans)})"):

@@ -36,10 +36,17 @@ def decoded_outside(checkpoint: Checkpoint, history: History) -> float | None:
     return max(known) + CLOCKS / timedelta(microseconds=1) if known else None
 
 
-def landed_since(messages: DataFrame) -> int:
-    """When the first of the messages landed, in microseconds; 0 where one does not tell."""
-    first = messages.agg(F.min(F.coalesce(F.unix_micros("ingested_at"), F.lit(0)))).first()
-    return 0 if first is None or first[0] is None else int(first[0])
+def may_have_outcomes(messages: DataFrame, until: float | None, now: int) -> bool:
+    """Whether some of the messages may have been decoded before; `until` is from `decoded_outside`.
+
+    A message whose landing is later than `now`, in microseconds, landed before the clock was set back.
+    """
+    if until is None:
+        return False
+    landed = F.coalesce(F.unix_micros("ingested_at"), F.lit(0))
+    row = messages.agg(F.min(landed), F.max(landed)).first()
+    first, last = (0, 0) if row is None or row[0] is None else row
+    return first <= until or last > now
 
 
 @contextmanager

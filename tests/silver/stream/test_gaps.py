@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from framework.contracts.epochs import EpochRow
 from silver.epochs.history import History
 from silver.stream.checkpoint import Checkpoint
-from silver.stream.gaps import decoded_outside, landed_since
+from silver.stream.gaps import decoded_outside, may_have_outcomes
 
 DAY = 86_400_000_000
 STOPPED = (EpochRow("feed", 1, "stopped"), EpochRow("feed", 2, "begun"))
@@ -40,8 +40,11 @@ def test_the_last_event_counts_and_one_without_a_time_for_ever(
     assert decoded_outside(begun, history) == expected
 
 
-def test_a_message_that_does_not_tell_when_it_landed_may_be_as_old_as_any(spark: SparkSession) -> None:
-    at = datetime(1970, 1, 2)
-    rows = spark.createDataFrame([(at,), (datetime(1970, 1, 3),)], "ingested_at timestamp")
-    assert landed_since(rows) == DAY
-    assert landed_since(rows.unionByName(spark.createDataFrame([(None,)], "ingested_at timestamp"))) == 0
+def test_messages_may_have_outcomes_if_they_landed_before_or_do_not_tell_when(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(datetime(1970, 1, 2),), (datetime(1970, 1, 3),)], "ingested_at timestamp")
+    assert may_have_outcomes(rows, DAY, now=9 * DAY)
+    assert not may_have_outcomes(rows, DAY - 1, now=9 * DAY)
+    assert not may_have_outcomes(rows, None, now=0)
+    assert may_have_outcomes(rows, DAY - 1, now=DAY)  # the clock was set back
+    without = spark.createDataFrame([(None,)], "ingested_at timestamp")
+    assert may_have_outcomes(rows.unionByName(without), 0, now=9 * DAY)
