@@ -203,7 +203,10 @@ def source_error(error: Exception, feed: Feed) -> MainstemError:
     """The error as a MainstemError: what stopped the source, where, and what to do."""
     if isinstance(error, MainstemError):
         return error
-    explained = kind_of(feed.source).explain(error, feed)
+    try:
+        explained = kind_of(feed.source).explain(error, feed)
+    except Exception:  # the explanation is an extra: other sources must go on
+        explained = None
     if explained is not None:
         explained.__cause__ = error
         return explained

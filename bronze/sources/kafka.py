@@ -290,7 +290,10 @@ def _left_out(text: str, kafka: Kafka) -> Sequence[str]:
 def _is_named(kafka: Kafka, topic: str) -> bool:
     if kafka.topics is not None:
         return topic in kafka.topics
-    return re.fullmatch(kafka.topic_pattern or "", topic) is not None
+    try:
+        return re.fullmatch(kafka.topic_pattern or "", topic) is not None
+    except re.error:  # the pattern is one of Java, which has more syntax
+        return True
 
 
 def explained(error: Exception, where: str) -> MainstemError | None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -283,6 +284,23 @@ def test_a_topic_that_is_not_configured_any_more_is_not_lost(
     found = explain(RuntimeError(text), stream)
     assert found is not None
     assert found.condition == condition
+
+
+def test_a_pattern_in_the_syntax_of_java_explains_lost_offsets_too(stream: Feed) -> None:
+    kafka = Kafka(bootstrap_servers="localhost:9092", topic_pattern=r"(?<db>crm|shop)\.\p{Alpha}+")
+    source = stream.source.model_copy(update={"kafka": kafka})
+    text = LOSS.replace("Could not", "Partitions Set(crm.orders-0) have been deleted.\nCould not")
+    found = source_error(RuntimeError(text), replace(stream, source=source))
+    assert found.condition == "KAFKA_OFFSETS_LOST"
+
+
+def test_an_error_that_cannot_be_explained_stops_its_source_alone(
+    stream: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = replace(KIND, explain=Mock(side_effect=ValueError))
+    monkeypatch.setattr("bronze.job.KINDS", {"kafka": kind})
+    found = source_error(RuntimeError("division by zero"), stream)
+    assert (found.condition, "division by zero" in found.found) == ("SOURCE_FAILED", True)
 
 
 @pytest.mark.parametrize(
