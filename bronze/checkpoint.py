@@ -230,7 +230,10 @@ def _begin(spark: SparkSession, feed: Feed, table: str, has_messages: bool) -> C
         raise checkpoint_lost(
             feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone"
         )
-    checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages or is_allowed)
+    before = _generation(spark, feed)
+    # what a `bronze/messages` had that was replaced is read again
+    is_again = before.get("is_reset", False) or before.get("table", table) != table
+    checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages or is_allowed or is_again)
     if is_local(feed.checkpoint):
         shutil.rmtree(feed.checkpoint, ignore_errors=True)
     known = {"generation": checkpoint.generation, "is_reset": checkpoint.is_reset, "table": table}

@@ -391,6 +391,16 @@ def test_a_source_that_reads_another_kind_of_place_is_refused(
     assert landed(feed) == ([("a.txt", 1, b"a")] if other == "table" else [])
 
 
+def test_a_checkpoint_begins_again_with_what_replaced_messages_had(spark: SparkSession, feed: Feed) -> None:
+    """Also where a run is killed before its stream has begun."""
+    table = _of_table(feed, "raw")
+    assert not open_checkpoint(spark, table, frozenset).is_reset
+    assert not open_checkpoint(spark, table, frozenset).is_reset
+    shutil.rmtree(feed.lake.location(MESSAGES_TABLE))
+    assert open_checkpoint(spark, table, frozenset).is_reset
+    assert open_checkpoint(spark, table, frozenset).is_reset
+
+
 def _of_table(feed: Feed, table: str) -> Feed:
     return replace(feed, source=feed.source.model_copy(update={"files": None, "table": table}))
 
