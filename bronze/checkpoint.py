@@ -31,6 +31,8 @@ PROPERTIES = {
     "delta.dataSkippingStatsColumns": "`source`,`topic`,`partition`,`offset`,`file`,`ingested_at`",
 }
 
+_TABLE = "the table "
+
 SourcesWithMessages = Callable[[], frozenset[str]]
 
 _CREATING = threading.Lock()  # sources run in parallel and write to one table: the first of them creates it
@@ -90,7 +92,7 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
         return _begin(spark, feed, table, feed.name in landed_sources())
     if not note:
         raise checkpoint_lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
-    if note.get("reads") not in (None, _reads(feed)):  # releases before this one did not note it
+    if "reads" in note and _kind_of(note["reads"]) != _kind_of(_reads(feed)):  # earlier releases lack it
         raise _other_kind(feed, note["reads"])
     check_files(feed.checkpoint, f"source {feed.name}")
     if note["table"] != table:
@@ -253,10 +255,15 @@ def _bronze_replaced(feed: Feed) -> MainstemError:
 
 
 def _reads(feed: Feed) -> str:
-    """What the source reads, as far as its checkpoint depends on it."""
+    """What the source reads."""
     if feed.source.table is not None:
-        return f"the table {feed.source.table}"
+        return f"{_TABLE}{feed.source.table}"
     return "files" if feed.source.kafka is None else "Kafka"
+
+
+def _kind_of(reads: str) -> str:
+    """The kind of what is read. A table may have moved; Delta notices another one."""
+    return _TABLE if reads.startswith(_TABLE) else reads
 
 
 def _other_kind(feed: Feed, before: str) -> MainstemError:

@@ -32,6 +32,7 @@ from framework.lakehouse.expired_logs import log_expired
 
 NEEDED = ("value", "topic", "partition", "offset")
 OPTIONAL = ("key", "timestamp", "headers")
+_OTHER_TABLE = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
 
 
 def discover(spark: SparkSession, feed: Feed, state: str) -> Discovery:
@@ -102,7 +103,16 @@ def _column_names(feed: Feed) -> dict[str, str]:
 
 
 def explain(error: Exception, feed: Feed) -> MainstemError | None:
-    """The error where the table has lost commits of its log before they were read; None for another one."""
+    """The error where it is another table, or one that has lost commits of its log before they were read."""
+    if _OTHER_TABLE in str(error):
+        return MainstemError(
+            "SOURCE_CHANGED",
+            found=f"{feed.source.table} is not the table that the checkpoint of source '{feed.name}'"
+            " belongs to",
+            where=f"source {feed.name}, {feed.checkpoint}",
+            action=f"give the source another name; or, where it is the same feed, delete {feed.checkpoint},"
+            f" create the empty file {feed.checkpoint}.reset and run again: what has landed stays",
+        )
     return log_expired(error, str(feed.source.table), feed.checkpoint, "messages that have landed")
 
 

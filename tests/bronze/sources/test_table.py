@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -87,6 +89,24 @@ def test_a_growing_table_lands_once(spark: SparkSession, tmp_path: Path) -> None
     assert [(row["offset"], bytes(row["value"])) for row in landed] == [
         (n, f"v{n}".encode()) for n in range(4)
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_table_may_be_moved_and_another_one_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    feed = Feed("shop", Lakehouse(str(tmp_path / "lake")), cast("Source", None), "run-1")
+    for name, number in (("raw", 0), ("raw", 1), ("other", 2)):
+        rows = [(f"v{number}", "t", 0, number)]
+        frame = spark.createDataFrame(rows, "value string, topic string, partition int, offset bigint")
+        frame.write.format("delta").mode("append").save(str(tmp_path / name))
+        if number == 1:
+            (tmp_path / "raw").rename(tmp_path / "moved")
+            name = "moved"
+        source = Source(name="crm", format="debezium", table=str(tmp_path / name), options=NoOptions())
+        error = run_source(spark, replace(feed, source=source)).error
+        assert (error and error.condition) == (None if number < 2 else "SOURCE_CHANGED")
+    landed = feed.lake.read(spark, MESSAGES_TABLE).orderBy("offset").collect()
+    assert [bytes(row["value"]) for row in landed] == [b"v0", b"v1"]
 
 
 @pytest.mark.slow
