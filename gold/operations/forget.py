@@ -29,6 +29,7 @@ from gold.operations.source_messages import (
     row_statements,
     without_content,
 )
+from gold.operations.tombstones import tombstones
 from gold.operations.written_tables import WrittenTable, written_tables
 from gold.planning.discovery import all_tasks, named_tasks
 from gold.planning.plan import Plan, make_plan
@@ -83,6 +84,10 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     messages = without_content(run.lake.read(run.spark, MESSAGES_TABLE))
     recorded, _ = read_epochs(run.tables)
     landed = landings(messages, changes, task.source, [place for place, _ in at], recorded)
+    ends = tombstones(messages, changes, task.source, [row for rows in landed.values() for row in rows])
+    if ends:
+        at = sorted({*at, *ends})
+        landed = landings(messages, changes, task.source, [place for place, _ in at], recorded)
     its = sorted({(*place, *_landing(row)) for place, epoch in at for row in landed.get((place, epoch), ())})
     return Erasure(
         task.source,

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import DML, actions_text
 from framework.contracts.erasure import FORGOTTEN, Erasure
-from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
-from framework.contracts.table_schemas import CHANGES, QUARANTINE
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGES, QUARANTINE
 from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.staging import clear_staging
@@ -29,7 +29,10 @@ from silver.changes.staged_rows import OF_FIRST_LANDING
 from silver.formats import FORMATS
 from silver.stream.recovery import finish_interrupted
 from silver.stream.rederivation import rederive
+from silver.stream.resume import without_outcome
 
+_WITH_ID = "'row', 'excluded'"
+"""The kinds of the changes that an erasure names."""
 _PLACES = "topic string, `partition` int, offset bigint, epoch int"
 
 
@@ -37,7 +40,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     """Empty the changes of these messages, and remove their waiting halves and quarantined messages.
 
     `quarantined_suspects` counts messages that stay in quarantine and contain a value of one of the keys:
-    nobody could read which row they belong to.
+    nobody could read which row they belong to. `unread` counts messages in bronze without an outcome.
     """
     state = RunState(run.lake, run.config, source_plans(run.config, FORMATS))
     finish_interrupted(run.spark, state)
@@ -62,6 +65,8 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
         if run.lake.exists(run.spark, name):
             purge_marked_rows(run.spark, run.lake.location(name))
     gone["quarantined_suspects"] = _suspects(run, erasure)
+    messages = run.lake.rows(run.spark, MESSAGES_TABLE, MESSAGES).where(F.col("source") == erasure.source)
+    gone["unread"] = without_outcome(messages, state).count()
     return gone
 
 
@@ -81,7 +86,7 @@ def _empty(run: Run, erasure: Erasure, of_places: str) -> None:
     places = places.join(_decided(run, erasure), at, "left")
     blank = {"before": "null", "after": "null"}
     excluded = {**blank, "kind": "'excluded'", "reason": f"'{FORGOTTEN}'", "detail": "null"}
-    is_row = "t.kind = 'row' AND coalesce(array_contains(s.ids, t.change_id), false)"
+    is_row = f"t.kind IN ({_WITH_ID}) AND coalesce(array_contains(s.ids, t.change_id), false)"
     is_open = f"t.kind = 'quarantined' AND NOT coalesce(array_contains(s.decided, {_row('t.')}), false)"
     merge = Merge(run.lake.location(CHANGES_TABLE), F.broadcast(places), of_places)
     merge = merge.update(
@@ -109,7 +114,7 @@ def _decided(run: Run, erasure: Erasure) -> DataFrame:
 def _ids(run: Run, erasure: Erasure) -> DataFrame:
     """The ids of the changes by the coordinates of their message: `ids`, of which there are few."""
     changes = run.lake.read(run.spark, CHANGES_TABLE).where(
-        (F.col("source") == erasure.source) & (F.col("kind") == "row")
+        (F.col("source") == erasure.source) & F.expr(f"kind IN ({_WITH_ID})")
     )
     mine = with_one_of(changes, "change_id", erasure.change_ids)
     return mine.groupBy("topic", "partition", "offset").agg(F.collect_set("change_id").alias("ids"))
@@ -145,7 +150,7 @@ def _suspects(run: Run, erasure: Erasure) -> int:
 
 
 def messages_with(messages: DataFrame, texts: Iterable[str]) -> DataFrame:
-    """The messages with a `value` that contains one of the texts: one expression for any number of them."""
-    value = F.coalesce(F.col("value").cast("string"), F.lit(""))
+    """The messages whose key or value contains one of the texts: one expression for any number of them."""
+    key, value = (F.coalesce(F.col(name).cast("string"), F.lit("")) for name in ("key", "value"))
     wanted = F.from_json(F.lit(json.dumps(sorted(texts))), "array<string>")
-    return messages.where(F.exists(wanted, lambda text: F.contains(value, text)))
+    return messages.where(F.exists(wanted, lambda text: F.contains(value, text) | F.contains(key, text)))

@@ -56,7 +56,7 @@ def test_a_forgotten_row_is_in_no_table_and_what_follows_goes_on(
         "bronze": {"messages": 5},
         "gold": {"replica_rows": 1, "history_rows": 2, "bad_values": 0, "reasons": 0},
         "quality": {"quality_results": 0, "runs": 0},
-        "silver": {"changes": 2, "pending": 1, "quarantined": 0, "quarantined_suspects": 0},
+        "silver": {"changes": 2, "pending": 1, "quarantined": 0, "quarantined_suspects": 0, "unread": 0},
     }
     assert shop.rows("shop/item") == {7: item(7, "pen", 2.0)}
     assert not holding(shop, SECRET)

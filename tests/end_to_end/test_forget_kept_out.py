@@ -15,6 +15,7 @@ from tests.end_to_end.test_forget import SECRET, holding
 from tests.end_to_end.test_forget_tables import configure
 from tests.end_to_end.test_repair import command
 
+KEY = "canary-key"
 RULES = """quality:
   rules:
     - {match: shop.item, range: {column: price, max: 100}, on_change: quarantine}
@@ -33,7 +34,7 @@ def inserted(sequence: int, *rows: tuple[int, str, float]) -> str:
     )  # fmt: skip
 
 
-def names(shop: Shop) -> dict[int, Any]:
+def names(shop: Shop) -> dict[Any, Any]:
     return {number: row["name"] for number, row in shop.rows("shop/item").items()}
 
 
@@ -67,3 +68,41 @@ def test_a_forgotten_row_takes_no_row_in_quarantine_with_it(
     assert names(shop) == {1: "pen", 4: "gold"}
     _, found = command(shop, capsys, "status", "--verify")
     assert [check["name"] for check in found["checks"] if not check["ok"]] == []
+
+
+def captured(offset: int, op: str | None, key: str, name: str = "") -> str:
+    """A message of Debezium as kcat writes it; a tombstone without `op`."""
+    at, row = 1_700_000_000_000 + offset, {"id": key, "name": name}
+    origin = {"connector": "mysql", "db": "shop", "table": "item", "server_id": 1, "file": "bin.1", "row": 0}
+    images = {"before": row if op == "d" else None, "after": None if op == "d" else row}
+    change = {"op": op, **images, "source": {**origin, "pos": 100 + offset, "ts_ms": at}, "ts_ms": at}
+    stored = {"topic": "shop.item", "partition": 0, "offset": offset, "tstype": "create", "ts": at}
+    payload = None if op is None else json.dumps(change)
+    return json.dumps({**stored, "key": json.dumps({"id": key}), "payload": payload})
+
+
+@pytest.mark.slow
+def test_excluded_messages_and_tombstones_of_a_row_are_forgotten_and_unread_messages_are_told(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path)
+    configure(shop, "format: datahub_blob", "format: debezium, layout: kcat")
+    file, excluded = str(shop.folder / "mainstem.yml"), "tables: [{match: shop.item, exclude: true}]\n"
+    shop.land([captured(0, "c", KEY, SECRET), captured(1, "d", KEY, SECRET), captured(2, None, KEY)])
+    assert main(["run", "--through", "silver", "-c", file]) == 0
+    configure(shop, "quality: false\n", "quality: false\n" + excluded)
+    shop.land([captured(3, "c", KEY, SECRET), captured(4, "c", "b", "pen")])
+    assert main(["run", "--through", "silver", "-c", file]) == 0
+    shop.land([captured(5, "c", "c", "ink")])
+    assert main(["run", "--through", "bronze", "-c", file]) == 0
+
+    code, output = command(shop, capsys, "forget", "shop.item", f"id={KEY}")
+    assert (code, output["forgotten"]["bronze"]) == (0, {"messages": 4})
+    assert output["forgotten"]["silver"]["unread"] == 1
+    assert not holding(shop, SECRET)
+    assert not holding(shop, KEY)
+
+    configure(shop, excluded, "")
+    assert main(["run", "-c", file]) == 0
+    assert command(shop, capsys, "rebuild", "shop.item", "--from", "bronze")[0] == 0
+    assert names(shop) == {"b": "pen", "c": "ink"}

@@ -64,7 +64,7 @@ def _is_requested(erasure: Erasure, table: str, key: Mapping[str, str]) -> bool:
 def _lines(document: Mapping[str, Any]) -> list[str]:
     keys = ", ".join(" ".join(f"{name}={value}" for name, value in key.items()) for key in document["keys"])
     counts = {name: count for layer in document["forgotten"].values() for name, count in layer.items()}
-    suspects = counts.pop("quarantined_suspects", 0)
+    suspects, unread = counts.pop("quarantined_suspects", 0), counts.pop("unread", 0)
     lines = [
         f"{document['table']}  {keys}: forgotten",
         "  "
@@ -76,6 +76,11 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"  {quantity(suspects, 'message in quarantine holds', 'messages in quarantine hold')} one of the"
             " values; they cannot be decoded, so that nobody knows whose they are: look at them"
+        )
+    if unread:
+        lines.append(
+            f"  {quantity(unread, 'message of the source has', 'messages of the source have')} not been read"
+            " yet: run, and forget the row again if it was in them"
         )
     lines.append(
         "  older versions of the tables hold the values until `mainstem maintain` removes their files"
