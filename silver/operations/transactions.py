@@ -128,7 +128,7 @@ def _are_replaced(spark: SparkSession, run: Run, last: QualityResult | None) -> 
     """Whether earlier changes may be others than when the rule was last judged: replayed, or forgotten."""
     if last is None or last.version is None:
         return True
-    done = operations(spark, run.lake.location(CHANGES_TABLE), last.version)
+    done = operations(spark, run.lake.location(CHANGES_TABLE), last.version, last.started_at)
     return done is None or not done.isdisjoint(_REPLACED)
 
 

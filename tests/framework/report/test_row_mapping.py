@@ -5,8 +5,9 @@ from dataclasses import asdict
 
 import pytest
 
+from framework.contracts.epochs import EpochRow
 from framework.report.row_mapping import open_stops
-from silver.epochs.history import EpochRow, History, resumed_row, withdrawn_row
+from silver.epochs.history import History, resumed_row, withdrawn_row
 from silver.epochs.stop_points import UNDECIDED
 
 
