@@ -12,6 +12,7 @@ import os
 import threading
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -75,34 +76,42 @@ class GreatExpectations:
     def scanned(
         self, title: str, rows: DataFrame, rules: Sequence[Rule], keys: Sequence[str]
     ) -> list[Finding]:
-        """The findings of rules (`has_expectation`) when Great Expectations reads the table itself."""
+        """The findings of rules (`has_expectation`) when Great Expectations reads the table itself.
+
+        A rule that it cannot measure has none, such as one with values of another type than the column's.
+        """
         gx, context = self._ready()
         if not self._has_tables:
             source = context.data_sources.add_spark("tables", persist=False)
             source.add_dataframe_asset("tables").add_batch_definition_whole_dataframe("whole")
             self._has_tables = True
+        # Great Expectations takes a dot in a name for a path
+        plain = {name.lower(): f"c{number}" for number, name in enumerate(rows.columns)}
+        rows, named = rows.toDF(*plain.values()), [plain[key.lower()] for key in keys]
         form: dict[str, Any] = {
             "result_format": "COMPLETE",
-            "unexpected_index_column_names": list(keys) or rows.columns[:1],
+            "unexpected_index_column_names": named or rows.columns[:1],
         }
         found = []
         for rule in rules:
-            expectation = _native(gx.expectations, rule)
+            columns = tuple(plain[name.lower()] for name in rule.columns)
+            expectation = _native(gx.expectations, replace(rule, columns=columns))
             asset = context.data_sources.get("tables").get_asset("tables")
             result = self._validated(title, asset, rows, [expectation], form).results[0]
             counts = result.result
+            if not counts:  # it has raised an error
+                continue
             total = int(counts.get("element_count") or 0)
             failed = int(counts.get("unexpected_count") or (0 if result.success else 1))
             index = counts.get("unexpected_index_list") or counts.get("partial_unexpected_index_list") or ()
-            texts = tuple(sorted({", ".join(f"{k}={_text(row.get(k))}" for k in keys) for row in index}))[
-                :MOST_KEYS
-            ]
+            cells = ([_text(row.get(name)) for name in named] for row in index)
+            texts = {", ".join(map("=".join, zip(keys, row, strict=True))) for row in cells}
             found.append(
                 Finding(
                     rule,
                     total,
                     failed,
-                    texts,
+                    tuple(sorted(texts)[:MOST_KEYS]),
                     f"{failed:,} of {quantity(total, 'row')}",
                     "scanned by Great Expectations",
                 )
@@ -181,4 +190,4 @@ def _native(expectations: Any, rule: Rule) -> Any:
         return expectations.ExpectColumnValueLengthsToBeBetween(
             column=column, min_value=rule.low, max_value=rule.high
         )
-    return expectations.ExpectColumnValuesToMatchRegex(column=column, regex=rf"^(?:{rule.pattern})$")
+    return expectations.ExpectColumnValuesToMatchRegex(column=column, regex=rf"^(?:{rule.pattern})\z")

@@ -92,3 +92,23 @@ def test_great_expectations_itself_finds_what_the_one_pass_finds(spark: SparkSes
     }
     assert {name: finding.keys for name, finding in measured.items()} == expected
     assert {name: finding.keys for name, finding in found.items()} == expected
+
+
+def test_a_scan_judges_columns_with_any_name_and_the_whole_text(spark: SparkSession) -> None:
+    """A rule that cannot be measured, such as the length of a list, keeps the finding of the one pass."""
+    rows = spark.sql("SELECT * FROM VALUES (1L, 'abc\\n', array('x')), (2L, 'abc', array('y'))")
+    rows = rows.toDF("a.b", "n `m`", "Name")
+    rules = [
+        Rule("not_null", "not_null", ("a.b",)),
+        Rule("unique", "unique", ("a.b",)),
+        Rule("both", "unique", ("A.B", "n `m`")),
+        Rule("length", "length", ("name",), high=5),
+        Rule("regex", "regex", ("n `m`",), pattern="[a-z]+"),
+    ]
+    found = GreatExpectations().scanned("t", rows, rules, ["a.b"])
+    assert [(f.rule.name, f.checked, f.failed, f.keys) for f in found] == [
+        ("not_null", 2, 0, ()),
+        ("unique", 2, 0, ()),
+        ("both", 2, 0, ()),
+        ("regex", 2, 1, ("a.b=1",)),
+    ]
