@@ -224,6 +224,8 @@ class CheckTarget:
         batch: The silver batch up to which the table was applied.
         suite: A digest of the rules.
         replica: The location of the table in gold.
+        reads_beyond: A rule reads what may change without a new version of the table or another `suite`: the
+            target is judged in every run, and its verdicts are written when they change.
     """
 
     layer: str
@@ -242,6 +244,7 @@ class CheckTarget:
     batch: int | None = None
     suite: str = ""
     replica: str | None = None
+    reads_beyond: bool = False
 
     @property
     def id(self) -> TargetId:

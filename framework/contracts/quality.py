@@ -10,6 +10,10 @@ MOST_KEYS = 20
 """The largest number of failing keys in a row of the results; `failed_count` counts all."""
 
 
+UNMEASURED = "could not be judged"
+"""How `observed` begins where a rule counts as broken because measuring it failed."""
+
+
 class Severity(StrEnum):
     """What a failed rule means for the run: `error` ends it with exit code 3, `warn` is only reported."""
 
@@ -74,6 +78,11 @@ class QualityResult:
     version: int | None
     batch: int | None
     suite: str
+
+    @property
+    def is_unmeasured(self) -> bool:
+        """Whether the rule counts as broken because measuring it failed, which may pass."""
+        return self.success is False and self.observed.startswith(UNMEASURED)
 
     @property
     def is_error(self) -> bool:

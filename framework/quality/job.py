@@ -47,7 +47,7 @@ def judge(run: Run, layers: Iterable[Layer]) -> QualityOutcome:
     targets = [
         target for layer in layers if layer.expectations for target in layer.expectations(run, previous)
     ]
-    changed = [target for target in targets if not _is_unchanged(target, previous)]
+    changed = [target for target in targets if _is_due(target, previous)]
     is_heavy = run.config.quality.scan is not Scan.COUNTED and any(
         target.version is not None for target in changed
     )
@@ -56,7 +56,7 @@ def judge(run: Run, layers: Iterable[Layer]) -> QualityOutcome:
     news = [
         (target, findings)
         for target, findings in found
-        if target.version is not None or _is_new(target, findings, previous)
+        if _has_changed(target, previous) or _is_new(target, findings, previous)
     ]
     results = _results(run, news, judge) if news else ()
     commits = append_results(run.spark, run.lake, results) if results else 0
@@ -87,12 +87,23 @@ def _unmatched(rules: Sequence[QualityRule], targets: Sequence[CheckTarget]) -> 
     return unmatched((rule.match for rule in rules), tables, "quality.rules")
 
 
-def _is_unchanged(target: CheckTarget, previous: PreviousResults) -> bool:
+def _is_due(target: CheckTarget, previous: PreviousResults) -> bool:
+    """Whether a target is judged in this run: what could not be measured may be measurable now."""
+    return (
+        target.version is None
+        or target.reads_beyond
+        or _has_changed(target, previous)
+        or any(result.is_unmeasured for result in previous.results.get(target.id, ()))
+    )
+
+
+def _has_changed(target: CheckTarget, previous: PreviousResults) -> bool:
+    """Whether a target with a version is another one than its last verdicts are about."""
     if target.version is None:
         return False
     last = previous.results.get(target.id, ())
-    return bool(last) and all(
-        (r.version, r.batch, r.suite) == (target.version, target.batch, target.suite) for r in last
+    return not last or any(
+        (r.version, r.batch, r.suite) != (target.version, target.batch, target.suite) for r in last
     )
 
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from framework.contracts.expectations import Finding, Measurement, Rule
+from framework.contracts.quality import UNMEASURED
 
 
 def measure(measurement: Measurement) -> Sequence[Finding]:
@@ -53,5 +54,5 @@ def unjudged(rule: Rule, error: Exception) -> Finding:
     lines = str(error).strip().splitlines()
     text = lines[0][:300] if lines else ""
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    observed = f"could not be judged: {condition}" if condition else "could not be judged"
+    observed = f"{UNMEASURED}: {condition}" if condition else UNMEASURED
     return Finding(rule, 0, 1, (), observed, f"{type(error).__name__}: {text}", is_measured=False)

@@ -167,8 +167,11 @@ def _row_counts(
 
 def _row_count(rule: Rule, total: int, previous: PreviousResults, target: CheckTarget) -> Finding:
     last = previous.of(target.id, rule.name)
-    if last is None:
+    if last is None or last.is_unmeasured:
         return Finding(rule, total, 0, (), f"{quantity(total, 'row')}, for the first time")
+    judged = (last.version, last.batch, last.suite, last.checked_count)
+    if judged == (target.version, target.batch, target.suite, total):
+        return Finding(rule, total, last.failed_count, (), last.observed)  # nothing has changed since
     change = abs(total - last.checked_count) * 100 / max(last.checked_count, 1)
     failed = int(rule.percent is not None and change > rule.percent)
     return Finding(

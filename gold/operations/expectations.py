@@ -23,7 +23,7 @@ from framework.contracts.expectations import (
     PreviousResults,
     Rule,
 )
-from framework.contracts.quality import MOST_KEYS, Severity
+from framework.contracts.quality import MOST_KEYS, UNMEASURED, Severity
 from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.lakehouse.commits import operations
 from framework.lakehouse.lakehouse import read_table, table_version
@@ -156,6 +156,7 @@ def _replica(table: _Table, implied: ImpliedKeys, previous: PreviousResults) -> 
         suite=suite,
         replica=path,
         size=state.changes_applied,
+        reads_beyond=any(_has_no_version(rule) for rule in table.rules),
     )
 
     def measurements(context: MeasurementContext) -> Sequence[Measurement]:
@@ -238,6 +239,12 @@ def _other_inputs(table: _Table) -> tuple[object, ...]:
     return tuple(found)
 
 
+def _has_no_version(rule: Rule) -> bool:
+    """Whether the rule reads a dump of which nothing tells whether it has changed: all but a local file."""
+    snapshot = rule.snapshot
+    return snapshot is not None and not (snapshot.path and Path(snapshot.path).is_file())
+
+
 def _table_checks(table: _Table) -> list[Callable[[SparkSession], Finding]]:
     return [
         partial(_check, table=table, rule=rule)
@@ -256,7 +263,7 @@ def _check(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:
             0,
             1,
             (),
-            "could not be judged",
+            UNMEASURED,
             f"{type(error).__name__}: look at the place, the options and the columns",
         )
 

@@ -91,7 +91,9 @@ def _changes(
     suite = digest(rules, warnings, lake.version(run.spark, MESSAGES_TABLE), quality.reconciliation)
     plain = CheckTarget("silver", None, name)
     shape = {rule.name for rule in RULES}
-    has_failed = any(r.success is False and r.rule in shape for r in past.results.get(plain.id, ()))
+    has_failed = any(
+        r.is_unmeasured or (r.success is False and r.rule in shape) for r in past.results.get(plain.id, ())
+    )
     since = -1 if has_failed else past.batch(plain.id)
     memory = memory_of(run)
     batch, size = _extent(run, since, log)

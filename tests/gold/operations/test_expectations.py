@@ -1,4 +1,4 @@
-"""Which keys of a replica the rule `implied_keys` compares."""
+"""When rules of gold look at all keys, or at a snapshot again."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.model import Config
+from framework.config.quality import Snapshot
 from framework.contracts.ddl_actions import TableName
-from framework.contracts.expectations import CheckTarget, PreviousResults
+from framework.contracts.expectations import CheckTarget, PreviousResults, Rule
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
-from gold.operations.expectations import IMPLIED_KEYS, _since
+from gold.operations.expectations import IMPLIED_KEYS, _has_no_version, _since
 from gold.operations.key_comparison import KeyRules
 from tests.framework.lakehouse.test_local_tables import Table
 from tests.silver.operations.test_new_outcomes import Judged
@@ -38,3 +40,23 @@ def test_all_keys_are_compared_after_an_older_copy_was_put_back(tmp_path: Path) 
     assert since(replica, version=3, second=3) == 4
     assert since(replica, version=4, second=3) == -1  # the copy has no such version
     assert since(replica, version=3, second=2) == -1  # it has one again: a commit made after the verdict
+
+
+@pytest.mark.parametrize(
+    ("format_name", "path", "expected"),
+    [
+        ("csv", "item.csv", False),
+        ("csv", "dumps", True),
+        ("csv", "missing.csv", True),
+        ("parquet", "s3://dumps/item", True),
+        ("jdbc", None, True),
+    ],
+)
+def test_only_a_local_file_tells_by_its_time_that_a_snapshot_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_name: str, path: str | None, expected: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("item.csv").touch()
+    Path("dumps").mkdir()
+    snapshot = Snapshot.model_validate({"format": format_name, "path": path})
+    assert _has_no_version(Rule("snapshot", "snapshot", snapshot=snapshot)) is expected
