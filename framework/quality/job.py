@@ -108,10 +108,19 @@ def _has_changed(target: CheckTarget, previous: PreviousResults) -> bool:
 
 
 def _is_new(target: CheckTarget, findings: Sequence[Finding], previous: PreviousResults) -> bool:
-    last = {
-        result.rule: (result.success, result.failing_keys) for result in previous.results.get(target.id, ())
+    """Whether the verdicts, their reasons or the rules are others than those of the last run."""
+    past = previous.results.get(target.id, ())
+    last = {r.rule: (r.success, r.failing_keys, _reason(r.kind, r.detail)) for r in past}
+    now = {
+        f.rule.name: ((f.failed == 0 if f.is_judged else None), f.keys, _reason(f.rule.kind, f.detail))
+        for f in findings
     }
-    return last != {f.rule.name: ((f.failed == 0 if f.is_judged else None), f.keys) for f in findings}
+    return last != now or any(result.suite != target.suite for result in past)
+
+
+def _reason(kind: str, detail: str | None) -> str | None:
+    """The detail of a verdict; that of freshness is an age, which is another one in each run."""
+    return None if kind == "freshness" else detail
 
 
 def _results(

@@ -12,7 +12,7 @@ import pytest
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import CheckTarget, Finding, KnownFindings, PreviousResults, Rule
-from framework.contracts.quality import QualityResult
+from framework.contracts.quality import QualityResult, Severity
 from framework.quality import job
 from framework.quality.job import judge
 from framework.quality.memory import Memory
@@ -97,3 +97,22 @@ def test_the_number_of_rows_is_compared_with_one_that_was_counted(runs: Runs) ->
     # the same table once more is no change that would make the rule hold
     assert counted(20, replace(TABLE, version=5)).failed == 1
     assert counted(20, replace(TABLE, version=6)).failed == 0
+
+
+@pytest.mark.parametrize("rule", [Rule("freshness", "freshness"), Rule("applied", "applied")])
+def test_what_is_judged_in_every_run_is_written_again_when_its_rules_change(runs: Runs, rule: Rule) -> None:
+    source = replace(TABLE, layer="source", version=None, batch=None)
+    broken = Finding(rule, 1, 1, ("shop.item",), "old", "1 hour")
+    assert runs.judge(source, broken) == (True, [rule.name], 1)
+    assert runs.judge(source, broken) == (True, [rule.name], 0)
+    lenient = replace(broken, rule=replace(rule, severity=Severity.WARN))
+    assert runs.judge(replace(source, suite="other"), lenient) == (True, [rule.name], 1)
+    assert [result.severity for result in runs.written] == ["warn"]
+
+
+def test_another_reason_is_written_but_not_each_age(runs: Runs) -> None:
+    source = replace(TABLE, layer="source", version=None, batch=None)
+    for kind, written in (("applied", 1), ("freshness", 0)):
+        old = Finding(Rule(kind, kind), 1, 1, ("shop.item",), "so it is", "one")
+        runs.judge(source, old)
+        assert runs.judge(source, replace(old, detail="two"))[2] == written
