@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from pyspark.sql import Row
@@ -14,7 +15,7 @@ from framework.errors import MainstemError
 from framework.pipeline.layer import Run
 from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
-from gold.operations.source_messages import Coordinates, epoch_of
+from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of
 from gold.planning.task import Task
 
 _PLACES = "topic string, `partition` int, offset bigint, its_epoch int"
@@ -35,7 +36,6 @@ def check_siblings(run: Run, task: Task, at: Sequence[tuple[Coordinates, int]], 
     Raises:
         MainstemError: OTHER_ROWS_WAIT where there are such rows.
     """
-    mine = {(_place(row), row["ordinal"]) for row in own}
     waiting = run.lake.rows(run.spark, QUARANTINE_TABLE, QUARANTINE).where(
         "NOT is_resolved AND dismissed_at IS NULL"
     )
@@ -51,8 +51,8 @@ def check_siblings(run: Run, task: Task, at: Sequence[tuple[Coordinates, int]], 
     places = F.broadcast(local_frame(run.spark, [(*place, epoch) for place, epoch in at], _PLACES))
     is_there = [rows[name] == places[name] for name in _AT]
     is_there.append((places["its_epoch"] == 0) | rows["epoch"].eqNullSafe(places["its_epoch"]))
-    near = rows.where(F.col("source") == task.source).join(places, is_there, "left_semi").collect()
-    others = [row for row in near if (_place(row), row["ordinal"]) not in mine]
+    near = rows.where(F.col("source") == task.source).join(places, is_there, "left_semi").distinct()
+    others = siblings(near.collect(), own)
     if not others:
         return
     first = min(_place(row)[0] for row in others)
@@ -66,6 +66,22 @@ def check_siblings(run: Run, task: Task, at: Sequence[tuple[Coordinates, int]], 
         " they can be read, or `dismiss` them; for excluded ones take `exclude` off and"
         " `rebuild --from bronze`",
     )
+
+
+def siblings(near: Sequence[Row], own: Sequence[Row]) -> list[Row]:
+    """Those rows without an image that are none of the row's own, among all of the same messages.
+
+    The BEFORE half of an excluded update has an outcome of its own: it is alone in its message.
+    """
+    mine = {(_place(row), row["ordinal"]) for row in own}
+    halves = {(place, epoch_of(row)) for row in own for place in coordinates_of(row)[:-1]}
+    counts = Counter(_place(row) for row in near)
+    return [
+        row
+        for row in near
+        if (_place(row), row["ordinal"]) not in mine
+        and not (_place(row) in halves and counts[_place(row)] == 1)
+    ]
 
 
 def _place(row: Row) -> tuple[Coordinates, int]:
