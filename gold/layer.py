@@ -109,7 +109,7 @@ def _tables_to_maintain(run: Run) -> Iterable[MaintainedTable]:
     return tables_to_maintain(run)
 
 
-def _find_row(run: Run, table: str, key: Mapping[str, str], follows: bool) -> Erasure:
+def _find_row(run: Run, table: str, key: Mapping[str, str], follows: bool) -> Sequence[Erasure]:
     from gold.operations.forget import find_row
 
     return find_row(run, table, key, follows)

@@ -207,7 +207,8 @@ class Layer:
         redecode: Decodes the messages of one table again.
         verify: Returns the checks of `status --verify`.
         trace: Returns what the layer knows of a row.
-        find_row: Returns what all layers hold of a row; with True, under its earlier and later keys, too.
+        find_row: Returns what all layers hold of a row, by source; with True, under its earlier and later
+            keys, too.
         kept_out_rows: Returns the rows of a source that are excluded or in quarantine, with the images that
             their messages have; one layer has it.
         erase: Removes a row from the layer's tables and returns how much that was; to repeat it is safe.
@@ -234,7 +235,7 @@ class Layer:
     redecode: Callable[[Run, str], LayerReport] | None = None
     verify: Callable[[Run], Sequence[Check]] | None = None
     trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
-    find_row: Callable[[Run, str, Mapping[str, str], bool], Erasure] | None = None
+    find_row: Callable[[Run, str, Mapping[str, str], bool], Sequence[Erasure]] | None = None
     kept_out_rows: Callable[[Run, str], DataFrame] | None = None
     erase: Callable[[Run, Erasure], Mapping[str, int]] | None = None
     dismiss: Callable[[Run, DismissalRequest], Dismissal] | None = None

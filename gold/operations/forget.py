@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
@@ -20,7 +21,13 @@ from framework.spark.columns import with_one_of
 from framework.text.times import micros_of
 from gold.changes.effects import with_current_names
 from gold.changes.few_changes import TableChanges
-from gold.operations.row_search import RowKey, changes_of_table, changes_with_keys, rows_with_keys
+from gold.operations.row_search import (
+    RowKey,
+    changes_of_earlier,
+    changes_of_table,
+    changes_with_keys,
+    rows_with_keys,
+)
 from gold.operations.sibling_rows import check_siblings
 from gold.operations.source_messages import (
     coordinates_of,
@@ -31,17 +38,21 @@ from gold.operations.source_messages import (
 )
 from gold.operations.tombstones import tombstones
 from gold.operations.written_tables import WrittenTable, written_tables
-from gold.planning.discovery import all_tasks, named_tasks
+from gold.planning.discovery import all_tasks, earlier_tables, named_tasks
 from gold.planning.plan import Plan, make_plan
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
 from gold.schema.layout import Layout
+from gold.schema.lineage import Lineage
 from gold.writing import table_changes
 
 
-def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: bool) -> Erasure:
-    """Everything that is stored of the row with this key. A former name of a table stands for the table.
+def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: bool) -> tuple[Erasure, ...]:
+    """Everything that is stored of the row with this key, in each source that has the table.
+
+    A former name of a table stands for the table. Tables that had one of its names before and are gone
+    belong to it.
 
     Statements about rows may hold its values, and nobody knows which of them do: all of the source are
     included, as they have no effect on any table. Rows that are excluded or in quarantine are decoded for
@@ -54,8 +65,20 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
             that silver does not have.
         ConfigurationError: TABLE_UNKNOWN, or KEY_NEEDED where `key` is not the table's key.
     """
-    tasks = all_tasks(run)
-    task = _newest(tasks, named_tasks(tasks, table, run.config)[0])
+    tasks, found, nothing = all_tasks(run), list[Erasure](), list[MainstemError]()
+    for task in named_tasks(tasks, table, run.config):
+        try:
+            found.append(_find_in_source(run, _newest(tasks, task), key, follow_key_changes))
+        except MainstemError as error:
+            if error.condition != "NOTHING_TO_FORGET":
+                raise
+            nothing.append(error)
+    if not found:
+        raise nothing[0]
+    return tuple(found)
+
+
+def _find_in_source(run: Run, task: Task, key: Mapping[str, str], follow_key_changes: bool) -> Erasure:
     changes = run.lake.read(run.spark, CHANGES_TABLE)
     plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:
@@ -63,19 +86,23 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     _check_key(plan, key)
     named = table_changes.changes_with_current_key(changes, plan)
     types = {column.name: column.type for column in plan.layout.columns}
-    kept_out = with_current_names(
-        changes_of_table(_kept_out_rows(run, task.source), task), task.lineage, plan.namings
-    )
-    sought = named.unionByName(kept_out, allowMissingColumns=True)
+    earlier = earlier_tables(run, task)
+
+    def of_table(rows: DataFrame) -> DataFrame:
+        own = with_current_names(changes_of_table(rows, task), task.lineage, plan.namings)
+        return own.unionByName(changes_of_earlier(rows, task, earlier, list(key))) if earlier else own
+
+    rows_before = changes_of_earlier(changes.where("kind = 'row'"), task, earlier, list(key))
+    others = [rows_before, of_table(_kept_out_rows(run, task.source))]
+    sought = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), others, named)
     keys, matches = _linked_rows(sought, plan, tuple(sorted(key.items())), follow_key_changes)
     is_half = "kind = 'half' OR (kind = 'quarantined' AND (before IS NOT NULL OR after IS NOT NULL))"
-    mine = changes_of_table(changes, task)
-    waiting = with_current_names(mine.where(is_half), task.lineage, plan.namings)
-    halves = changes_with_keys(waiting, keys, types).collect()
+    halves = changes_with_keys(of_table(changes.where(is_half)), keys, types).collect()
     if not matches and not halves:
         raise _nothing_to_forget(task, key)
     ids = {row["change_id"] for row in matches if row["kind"] != "quarantined"}
-    duplicates = with_one_of(mine.where("kind = 'duplicate'"), "change_id", ids).collect() if ids else []
+    is_repeat = (F.col("kind") == "duplicate") & (F.col("source") == task.source)
+    duplicates = with_one_of(changes.where(is_repeat), "change_id", ids).collect() if ids else []
     name = task.name
     statements = row_statements(changes.where(F.col("source") == task.source)).collect()
     rows = [*matches, *halves, *duplicates, *statements]
@@ -99,7 +126,7 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
         tuple(place for place, _ in at),
         tuple(epoch for _, epoch in at),
         tuple(its),
-        tuple(_former_names(task)),
+        tuple(_former_names(task, earlier)),
     )
 
 
@@ -115,8 +142,9 @@ def _newest(tasks: Sequence[Task], task: Task) -> Task:
     return next((other for other in of_source if mine <= set(other.lineage.segments)), task)
 
 
-def _former_names(task: Task) -> list[tuple[str | None, str | None, str]]:
-    names = dict.fromkeys(segment.table for segment in task.lineage.segments if segment.table != task.name)
+def _former_names(task: Task, earlier: Sequence[Lineage]) -> list[tuple[str | None, str | None, str]]:
+    segments = [segment for each in (task.lineage, *earlier) for segment in each.segments]
+    names = dict.fromkeys(segment.table for segment in segments if segment.table != task.name)
     return [(name.database, name.schema, name.table) for name in names]
 
 

@@ -14,9 +14,11 @@ from pyspark.sql import functions as F
 
 from framework.naming import quoted
 from framework.spark.local_frame import local_frame
-from gold.changes.effects import in_any_segment
+from gold.changes.effects import in_any_segment, with_current_names
 from gold.planning.task import Task
 from gold.schema.casting import typed_key
+from gold.schema.columns import column_namings
+from gold.schema.lineage import Lineage
 
 RowKey = tuple[tuple[str, str], ...]
 """The names of columns with their texts, sorted by name."""
@@ -25,6 +27,42 @@ RowKey = tuple[tuple[str, str], ...]
 def changes_of_table(changes: DataFrame, task: Task) -> DataFrame:
     """The rows of `silver/changes`, of any kind, that belong to a table."""
     return changes.where(in_any_segment(task.lineage.segments, task.source))
+
+
+def changes_of_earlier(
+    changes: DataFrame, task: Task, earlier: Sequence[Lineage], keys: Sequence[str]
+) -> DataFrame:
+    """The rows of `silver/changes`, of any kind, of tables that had the name of this one and are gone.
+
+    Their columns have the newest names that each table gave them. A key of one column has the name of this
+    table's key.
+
+    Args:
+        changes: Rows of `silver/changes`.
+        task: The table.
+        earlier: The tables before it.
+        keys: The columns of its key.
+    """
+    plain = [segment for each in earlier if not each.column_changes for segment in each.segments]
+    frames = [changes.where(in_any_segment(plain, task.source) if plain else F.lit(False))]
+    for each in earlier:
+        if each.column_changes:
+            namings = column_namings(each, task.settings.schema_policy, ())
+            mine = changes.where(in_any_segment(each.segments, task.source))
+            frames.append(with_current_names(mine, each, namings))
+    found = reduce(DataFrame.unionByName, frames)
+    if len(keys) != 1:
+        return found
+    images = {side: _with_key(F.col(side), keys[0]) for side in ("before", "after")}
+    return found.withColumns(images)
+
+
+def _with_key(image: Column, name: str) -> Column:
+    """The image; if it lacks this column and its own key is another one, that one has this name, too."""
+    own = F.when(F.size("keys") == 1, F.try_element_at("keys", F.lit(1)))
+    is_other = ~F.map_contains_key(image, name) & F.map_contains_key(image, own)
+    named = F.map_concat(image, F.create_map(F.lit(name), F.try_element_at(image, own)))
+    return F.when(F.coalesce(is_other, F.lit(False)), named).otherwise(image)
 
 
 def changes_with_keys(changes: DataFrame, keys: Sequence[RowKey], types: Mapping[str, str]) -> DataFrame:

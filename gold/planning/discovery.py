@@ -31,7 +31,7 @@ from gold.planning.places import with_rivals
 from gold.planning.rebuild import is_behind
 from gold.planning.table_state import State, TableId, TableState, applied_to_any, read_states, table_id
 from gold.planning.task import Task, folder_of
-from gold.schema.lineage import START, Statement, trace_tables
+from gold.schema.lineage import START, Lineage, Statement, earlier_lives, trace_tables
 
 _REPAIRS = Query(
     REPAIRS_TABLE,
@@ -171,6 +171,16 @@ def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> li
             if source in run.config.sources
             for task in _with_repairs(_source_tasks(run.config, source, extent, states, top), repairs)
         ]
+    )
+
+
+def earlier_tables(run: Run, task: Task) -> tuple[Lineage, ...]:
+    """The tables of the source that had one of this table's names before it and are gone."""
+    extents = _extents(run, applied_to_any(read_states(run.spark, run.lake)))
+    _add_statements(run, extents)
+    extent = extents.get(task.source, _Extent())
+    return earlier_lives(
+        task.lineage, _read_statements(extent.statements)[0], extent.newest_rows, extent.oldest_rows
     )
 
 

@@ -112,12 +112,28 @@ class _Life:
     comments: list[tuple[int, str | None, str]] = field(default_factory=list)
     keys_if_new: str | None = None
     is_dropped: bool = False
+    is_moved: bool = False
     dropped_at: str = START
 
     def comment(self, column: str | None, text: str | None) -> None:
         """Takes a comment into account, if a statement has one."""
         if text is not None:
             self.comments.append((len(self.column_changes), column, text))
+
+
+class _Lives(dict[TableName, _Life]):
+    """The newest life under each name; `ended` are those whose name a later table has taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[tuple[TableName, _Life]] = []
+
+    def begin(self, name: TableName, life: _Life) -> None:
+        """Gives a name to a new life. The life before it has ended, unless it goes on under another name."""
+        before = self.get(name)
+        if before is not None and not before.is_moved:
+            self.ended.append((name, before))
+        self[name] = life
 
 
 def trace_tables(
@@ -133,7 +149,37 @@ def trace_tables(
             of that name, as if its CREATE statement had been there.
         first_rows: The lowest sequence of a row under each name.
     """
-    lives: dict[TableName, _Life] = {}
+    lives, moved = _read(statements, rows, first_rows)
+    return {name: _lineage(name, life, moved.get(name)) for name, life in lives.items()}
+
+
+def earlier_lives(
+    lineage: Lineage,
+    statements: Iterable[Statement],
+    rows: Mapping[TableName, str],
+    first_rows: Mapping[TableName, str] = _NONE,
+) -> tuple[Lineage, ...]:
+    """The tables that had one of the names of this table before it and are gone, the first one first.
+
+    A table that lives on under another name is none of them.
+    """
+    lives, _ = _read(statements, rows, first_rows)
+    gone = [*lives.ended, *((n, life) for n, life in lives.items() if life.is_dropped and not life.is_moved)]
+    found = [_lineage(name, life, None) for name, life in gone if _was_before(life, lineage)]
+    return tuple(sorted(found, key=lambda earlier: earlier.segments[-1].start))
+
+
+def _was_before(life: _Life, lineage: Lineage) -> bool:
+    starts = {segment.table: segment.start for segment in reversed(lineage.segments)}
+    is_other = tuple(life.segments) != lineage.segments
+    return is_other and any(mine.start < starts.get(mine.table, START) for mine in life.segments)
+
+
+def _read(
+    statements: Iterable[Statement], rows: Mapping[TableName, str], first_rows: Mapping[TableName, str]
+) -> tuple[_Lives, dict[TableName, TableName]]:
+    """The lives of all tables, and the new name of each one that has been renamed."""
+    lives = _Lives()
     moved: dict[TableName, TableName] = {}
     for statement in sorted(statements, key=lambda s: (s.sequence, s.message, s.ordinal, s.change_id)):
         for action in statement.actions:
@@ -143,9 +189,9 @@ def trace_tables(
     for name, newest in rows.items():
         life = lives.setdefault(name, _Life([Segment(name, START, None)]))
         if life.is_dropped and newest >= life.dropped_at:
-            lives[name] = _Life([Segment(name, life.dropped_at, None)])
+            lives.begin(name, _Life([Segment(name, life.dropped_at, None)]))
             moved.pop(name, None)
-    return {name: _lineage(name, life, moved.get(name)) for name, life in lives.items()}
+    return lives, moved
 
 
 def _exists(
@@ -177,9 +223,7 @@ def _lineage(name: TableName, life: _Life, renamed_to: TableName | None) -> Line
     )
 
 
-def _apply(
-    action: Action, statement: Statement, lives: dict[TableName, _Life], moved: dict[TableName, TableName]
-) -> None:
+def _apply(action: Action, statement: Statement, lives: _Lives, moved: dict[TableName, TableName]) -> None:
     name, sequence = statement.table, statement.sequence
     life = lives.get(name)
     if isinstance(action, NoEffect):
@@ -194,7 +238,8 @@ def _apply(
         if life is not None and isinstance(action, SetComment):
             return
         moved.pop(name, None)
-        life = lives[name] = _Life([Segment(name, _start_of(life, action, sequence), None)])
+        life = _Life([Segment(name, _start_of(life, action, sequence), None)])
+        lives.begin(name, life)
     if isinstance(action, AddColumn | DropColumn | RenameColumn | ChangeType):
         life.column_changes.append((sequence, action))
         if isinstance(action, AddColumn | ChangeType):
@@ -246,18 +291,18 @@ def _rename(
     life: _Life,
     statement: Statement,
     to: TableName,
-    lives: dict[TableName, _Life],
+    lives: _Lives,
     moved: dict[TableName, TableName],
 ) -> None:
     if to == statement.table:
         return
     old = _Life(list(life.segments), list(life.column_changes), list(life.truncates), list(life.keys))
-    old.keys_if_new = life.keys_if_new
+    old.keys_if_new, old.is_moved = life.keys_if_new, True
     _end(old, statement.sequence)
     lives[statement.table] = old
     moved[statement.table] = to
     last = life.segments[-1]
     life.segments[-1] = Segment(last.table, last.start, statement.sequence)
     life.segments.append(Segment(to, statement.sequence, None))
-    lives[to] = life
+    lives.begin(to, life)
     moved.pop(to, None)

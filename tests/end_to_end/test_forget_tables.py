@@ -4,6 +4,7 @@ other names, in a history that is no longer kept, and whatever text its key was 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -148,3 +149,29 @@ def test_a_row_is_forgotten_whatever_text_its_key_was_sent_with(
     assert not holding(shop, SECRET)
     assert command(shop, capsys, "rebuild", "shop.item")[0] == 0
     assert list(shop.rows("shop/item")) == [2]
+
+
+@pytest.mark.slow
+def test_a_row_is_forgotten_in_the_tables_before_this_one_and_in_each_source(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path)
+    configure(shop, "sources:\n", "sources:\n  more: {format: datahub_blob, files: ./more}\n")
+    (tmp_path / "more").mkdir()
+    more = message("INSERT", 1, after=item(7, SECRET, 1.0))
+    (tmp_path / "more" / "part.jsonl").write_text(json.dumps(more), encoding="utf-8")
+    shop.land(
+        [
+            message("INSERT", 1, after=item(7, SECRET, 1.0)),
+            statement(2, "DROP TABLE item"),
+            statement(3, "CREATE TABLE item (id BIGINT PRIMARY KEY, name VARCHAR(20), price DOUBLE)"),
+            message("INSERT", 4, after=item(8, "map", 3.0)),
+        ]
+    )
+    file = str(shop.folder / "mainstem.yml")
+    assert main(["run", "--through", "silver", "-c", file]) == 0
+    code, output = command(shop, capsys, "forget", "shop.item", "id=7")
+    assert (code, output["keys"], output["forgotten"]["bronze"]) == (0, [{"id": "7"}], {"messages": 2})
+    assert not holding(shop, SECRET)
+    assert main(["forget", "shop.item", "id=7", "-c", file]) == 1
+    assert "NOTHING_TO_FORGET" in capsys.readouterr().err

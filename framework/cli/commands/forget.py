@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from framework.cli.options import Options, row_key
 from framework.cli.terminal import say, say_json, say_note
 from framework.contracts.erasure import Erasure
+from framework.errors import MainstemError
 from framework.naming import dotted_name
-from framework.pipeline.erasure import erase, finish
+from framework.pipeline.erasure import ErasedCounts, erase, finish
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.run import new_run_id
 from framework.pipeline.session import open_pipeline, read_config
@@ -29,6 +30,9 @@ _NOUNS = {
 }
 """The nouns of the counts that the layers return: for one, and for many."""
 
+_NOTHING_LEFT = ("NOTHING_TO_FORGET", "TABLE_UNKNOWN")
+"""The errors of a search after an interrupted erasure has been finished, where it was the only one."""
+
 
 def run(options: Options) -> int:
     """Remove a row from replica, history, silver, quarantine and bronze, and print what is left to do."""
@@ -37,22 +41,37 @@ def run(options: Options) -> int:
     with open_pipeline(config, is_exclusive=True, finishes=False, notify=say_note) as (lake, spark):
         work = Run(spark, lake, config, new_run_id())
         finished = finish(work)
-        if finished is not None and _is_requested(finished[0], options.table, key):
-            erasure, erased = finished
-        else:
-            find_row = next(layer.find_row for layer in installed_layers() if layer.find_row is not None)
-            erasure = find_row(work, options.table, key, options.follow)
-            erased = erase(work, erasure)
+        done = [finished] if finished and _is_requested(finished[0], options.table, key) else []
+        find_row = next(layer.find_row for layer in installed_layers() if layer.find_row is not None)
+        try:
+            found = find_row(work, options.table, key, options.follow)
+        except MainstemError as error:
+            if not done or error.condition not in _NOTHING_LEFT:
+                raise
+            found = ()
+        done += [(erasure, erase(work, erasure)) for erasure in found]
+    keys = {tuple(each.items()): dict(each) for erasure, _ in done for each in erasure.keys}
     document: dict[str, Any] = {
         "table": options.table,
-        "keys": [dict(each) for each in erasure.keys],
-        "forgotten": erased,
+        "keys": list(keys.values()),
+        "forgotten": _sums([erased for _, erased in done]),
     }
     if options.json:
         say_json(document)
     else:
         say(_lines(document))
     return 0
+
+
+def _sums(counts: Sequence[ErasedCounts]) -> dict[str, dict[str, int]]:
+    """The counts of all sources, by layer and kind."""
+    found: dict[str, dict[str, int]] = {}
+    for layers in counts:
+        for layer, kinds in layers.items():
+            mine = found.setdefault(layer, {})
+            for kind, count in kinds.items():
+                mine[kind] = mine.get(kind, 0) + count
+    return found
 
 
 def _is_requested(erasure: Erasure, table: str, key: Mapping[str, str]) -> bool:

@@ -8,9 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.tables import TableSettings
-from framework.contracts.ddl_actions import TableName
+from framework.contracts.ddl_actions import RenameColumn, TableName
 from framework.spark.columns import with_one_of
-from gold.operations.row_search import RowKey, changes_of_table, changes_with_keys, rows_with_keys
+from gold.operations.row_search import (
+    RowKey,
+    changes_of_earlier,
+    changes_of_table,
+    changes_with_keys,
+    rows_with_keys,
+)
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
 from gold.schema.lineage import Lineage, Segment
@@ -111,6 +117,34 @@ def test_changes_of_a_table_are_found_under_each_of_thousands_of_names(spark: Sp
         rows, "source string, database string, schema string, `table` string, sequence string"
     )
     assert changes_of_table(frame, task(MANY)).count() == MANY
+
+
+def test_rows_of_earlier_tables_have_the_names_of_their_own_table_and_the_key_of_this_one(
+    spark: SparkSession,
+) -> None:
+    """One table was dropped as it was, in the other one a statement renamed a column."""
+    name = TableName("shop", None, "t0")
+    renamed = (("013", RenameColumn("n", "name")),)
+    earlier = [
+        Lineage(name, (Segment(name, "", "011"),)),
+        Lineage(name, (Segment(name, "012", "014"),), renamed),
+    ]
+    rows = [
+        ("feed", "shop", None, "t0", at, ["no"], None, {"no": at, "n": "x"}, False)
+        for at in ("010", "0121", "0131", "015")
+    ]
+    schema = "source string, database string, schema string, `table` string, sequence string, "
+    frame = spark.createDataFrame(
+        rows,
+        schema + "keys array<string>, before map<string,string>, after map<string,string>, partial boolean",
+    )
+    found = changes_of_earlier(frame, task(1), earlier, ["id"]).collect()
+    assert sorted((row["sequence"], *sorted(row["after"].items())) for row in found) == [
+        ("010", ("id", "010"), ("n", "x"), ("no", "010")),
+        ("0121", ("id", "0121"), ("name", "x"), ("no", "0121")),
+        ("0131", ("id", "0131"), ("n", "x"), ("no", "0131")),
+    ]
+    assert changes_of_earlier(frame, task(1), [], ["id"]).isEmpty()
 
 
 def test_keys_do_not_make_the_plans_longer(spark: SparkSession) -> None:

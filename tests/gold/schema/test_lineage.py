@@ -24,7 +24,7 @@ from framework.contracts.ddl_actions import (
     TruncateTable,
     Unsupported,
 )
-from gold.schema.lineage import START, Lineage, Segment, Statement, trace_tables
+from gold.schema.lineage import START, Lineage, Segment, Statement, earlier_lives, trace_tables
 
 
 def name(table: str) -> TableName:
@@ -340,3 +340,43 @@ def test_an_alter_with_if_exists_does_not_bring_a_dropped_table_back() -> None:
     assert (segments(found), found.is_dropped, found.column_changes) == ([("a", START, "s5")], True, ())
     assert trace_tables([add], {A: "s4"}, {A: "s1"})[A].column_changes == (("s8", NOTE),)
     assert trace_tables([add], {}) == {}
+
+
+def test_a_table_is_told_of_the_tables_that_had_its_name_before_and_are_gone() -> None:
+    nightly = [
+        statement("s1", A, DropTable()),
+        statement("s2", A, CreateTable()),
+        statement("s3", A, DropTable()),
+        statement("s4", A, CreateTable()),
+    ]
+    swaps = [
+        each
+        for n in (5, 6)
+        for each in (
+            statement(f"s{n}0", B, CreateTable()),
+            statement(f"s{n}1", A, RenameTable(T)),
+            statement(f"s{n}1", B, RenameTable(A), ordinal=1),
+            statement(f"s{n}2", T, DropTable()),
+        )
+    ]
+    rows = {A: "s9"}
+    found = trace_tables([*nightly, *swaps], rows)[A]
+    assert segments(found) == [("b", "s60", "s61"), ("a", "s61", None)]
+    earlier = [segments(each) for each in earlier_lives(found, [*nightly, *swaps], rows)]
+    assert earlier == [
+        [("a", START, "s1")],
+        [("a", "s2", "s3")],
+        [("a", "s4", "s51"), ("t", "s51", "s52")],
+        [("b", START, "s51"), ("a", "s51", "s61"), ("t", "s61", "s62")],
+    ]
+
+
+def test_a_table_that_lives_on_under_another_name_is_no_earlier_one() -> None:
+    statements = [statement("s1", A, RenameTable(B)), statement("s2", A, CreateTable())]
+    rows = {A: "s3", B: "s3"}
+    found = trace_tables(statements, rows)
+    assert earlier_lives(found[A], statements, rows) == ()
+    assert earlier_lives(found[B], statements, rows) == ()
+    dropped = [*statements, statement("s5", B, DropTable())]
+    (earlier,) = earlier_lives(found[A], dropped, rows)
+    assert segments(earlier) == [("a", START, "s1"), ("b", "s1", "s5")]
