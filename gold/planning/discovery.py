@@ -309,6 +309,7 @@ def _source_tasks(
                 newest,
                 rows,
                 mine,
+                has_rows=any(segment.table in extent.newest_rows for segment in lineage.segments),
                 missed=missed,
                 gates=_gates(config, name),
                 new_rows=news.rows if is_known else rows,

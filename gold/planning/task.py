@@ -42,6 +42,7 @@ class Task:
         truncate_times: Event time and batch of each truncate, by its position.
         is_rebuild: A rebuild was requested.
         rival: The table whose replica has this table's place in gold; None where there is none.
+        has_rows: Whether silver has a row change of the table, not only statements.
         yields: It is known from statements alone, and a table of another source has its place.
         missed: How many messages came while the table was excluded; silver has no images of them.
         gates: The rules that rows must pass before they are merged.
@@ -63,6 +64,7 @@ class Task:
     truncate_times: Mapping[str, Any] = field(default_factory=dict)
     is_rebuild: bool = False
     rival: str | None = None
+    has_rows: bool = True
     yields: bool = False
     missed: int = 0
     gates: tuple[Rule, ...] = ()
@@ -85,7 +87,7 @@ class Task:
     @property
     def is_rowless(self) -> bool:
         """Whether the table is known from statements alone: no row ever came."""
-        return not self.rows and not self.state.profile.rows
+        return not self.has_rows and not self.state.profile.rows
 
     @property
     def truncated_at(self) -> str | None:

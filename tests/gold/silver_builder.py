@@ -98,6 +98,9 @@ def truncate(table: str, at: int) -> ChangeSpec:
 class GoldPipeline:
     """A lakehouse with the given silver; `apply` brings gold up to date."""
 
+    source = "feed"
+    """The source of the next batch."""
+
     def __init__(self, spark: SparkSession, folder: Path, tables: str = "") -> None:
         self.spark, self.folder, self.batch, self.runs = spark, folder, -1, 0
         (folder / "landing").mkdir(parents=True)
@@ -141,7 +144,7 @@ class GoldPipeline:
         return {
             **dict.fromkeys(CHANGES.names),
             "change_id": f"{event.table}-{event.at}-{event.op or event.kind}",
-            "source": "feed", "batch": self.batch, "kind": event.kind, "op": event.op or None,
+            "source": self.source, "batch": self.batch, "kind": event.kind, "op": event.op or None,
             "database": "db", "table": event.table,
             "sequence": event.sequence if event.has_position else None,
             "event_time": START + timedelta(seconds=event.at if event.moment is None else event.moment),
@@ -172,7 +175,7 @@ class GoldPipeline:
             places = [one["sequence"] for one in mine if one["sequence"] is not None]
             values = (
                 self.batch,
-                "feed",
+                self.source,
                 "db",
                 None,
                 table,

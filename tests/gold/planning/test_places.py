@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.tables import TableSettings
-from framework.contracts.ddl_actions import RenameTable, TableName
+from framework.contracts.ddl_actions import AddColumn, CreateTable, RenameTable, TableName
 from framework.lakehouse.lakehouse import Lakehouse
 from gold.planning.places import displaced_states, with_rivals
-from gold.planning.table_state import RENAMED, State, TableState
+from gold.planning.table_state import RENAMED, State, TableState, read_states
 from gold.planning.task import Task, folder_of
 from gold.schema.lineage import Lineage, Segment
 from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
@@ -29,12 +29,14 @@ def task(
     reason: str | None = None,
     is_excluded: bool = False,
     renamed_to: TableName | None = None,
-    rows: int = 1,
+    has_rows: bool = True,
 ) -> Task:
     name = TableName("shop", None, table)
     lineage = Lineage(name, (Segment(name, "", None),), renamed_to=renamed_to)
     settings = TableSettings(replica=replica, exclude=is_excluded)
-    found = Task(source, lineage, TableState(source, name, state, reason=reason), settings, 0, 0, rows)
+    found = Task(
+        source, lineage, TableState(source, name, state, reason=reason), settings, 0, 0, 1, has_rows=has_rows
+    )
     place = folder_of(found) if at is None else at
     return (
         replace(found, state=replace(found.state, replica=f"/lake/gold/{place}"))
@@ -87,26 +89,33 @@ def test_the_folder_that_a_table_left_when_it_was_renamed_is_not_its_own_any_mor
 
 
 def test_a_table_known_from_statements_alone_yields_to_one_with_rows_of_another_source() -> None:
-    phantom, real = task("crm", "orders", rows=0), task("shop", "orders")
-    for one in (phantom, task("crm", "orders", rows=0, has_replica=True)):
+    phantom, real = task("crm", "orders", has_rows=False), task("shop", "orders")
+    for one in (phantom, task("crm", "orders", has_rows=False, has_replica=True)):
         yielding, owner = with_rivals([one, real])
         assert (yielding.rival, yielding.yields, yielding.has_place) == (None, True, False)
         assert (owner.rival, owner.yields) == (None, False)
 
 
 def test_a_table_known_from_statements_alone_has_a_place_where_it_is_alone() -> None:
-    first, second = with_rivals([task("crm", "orders", rows=0), task("shop", "orders", rows=0)])
+    first, second = with_rivals(
+        [task("crm", "orders", has_rows=False), task("shop", "orders", has_rows=False)]
+    )
     assert (first.has_place, first.rival) == (True, None)
     assert (second.has_place, second.rival) == (False, None)
 
 
 def test_a_table_known_from_statements_alone_does_not_yield_within_its_source() -> None:
     """Its statements may be about the table with rows: only people can tell."""
-    assert rivals(task("a", "Orders", rows=0), task("a", "orders")) == ["shop.orders of source a", None]
+    assert rivals(task("a", "Orders", has_rows=False), task("a", "orders")) == [
+        "shop.orders of source a",
+        None,
+    ]
 
 
 def test_a_table_that_yields_loses_its_empty_replica_to_the_one_with_rows() -> None:
-    phantom, real = with_rivals([task("crm", "orders", rows=0, has_replica=True), task("shop", "orders")])
+    phantom, real = with_rivals(
+        [task("crm", "orders", has_rows=False, has_replica=True), task("shop", "orders")]
+    )
     states = {(one.source, one.name): one.state for one in (phantom, real)}
     found = displaced_states(Lakehouse("/lake"), [phantom, real], [phantom, real], states)
     assert found == [replace(phantom.state, replica=None)]
@@ -172,3 +181,25 @@ def test_a_renamed_table_keeps_the_place_of_its_former_name_when_that_is_created
     for _ in range(2):
         assert "REPLICA_TAKEN" in (pipeline.apply()["t"].state.reason or "")
         assert pipeline.rows("t") == [{"id": 1}]
+
+
+@pytest.mark.slow
+def test_a_source_that_only_has_the_statements_of_a_table_leaves_its_place_to_the_one_with_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = GoldPipeline(spark, tmp_path / "p")
+    sources = pipeline.config.sources
+    pipeline.config = pipeline.config.model_copy(update={"sources": {"crm": sources["feed"], **sources}})
+    create = ddl("t", 1, CreateTable((AddColumn("id", "bigint", "bigint"),), ("id",)))
+    pipeline.source = "crm"
+    pipeline.add_batch(create)
+    pipeline.source = "feed"
+    pipeline.add_batch(create, insert("t", 2, row(1, v="A")))
+    pipeline.apply()
+    found = read_states(spark, pipeline.lake)
+    assert {name: (state.state, state.replica is None) for (name, _), state in found.items()} == {
+        "crm": (State.ACTIVE, True),
+        "feed": (State.ACTIVE, False),
+    }
+    assert pipeline.rows("t") == [{"id": 1, "v": "A"}]
+    assert pipeline.apply() == {}
