@@ -142,5 +142,14 @@ EXPLANATIONS = (
         "Land a message, run, and repeat the command.",
         "Do: `mainstem run`, then `mainstem replay`.",
     ),
+    Explanation(
+        "TRACKED_COLUMN_MISSING",
+        "`history: track` names a column that the table does not have.",
+        "The name is misspelled, the source has dropped the column, or the entry is for tables that lack it. "
+        "A renamed column is found by its earlier name.",
+        "Correct `track` under `tables:` and run again; the error lists the columns. The table waits: "
+        "without the column, all versions of a row would count as the same.",
+        "Found: `history: {track: [pirce]}`. Write: `history: {track: [price]}`.",
+    ),
 )
 """In the order of the alphabet."""

@@ -45,6 +45,7 @@ from gold.planning.rebuild import (
 )
 from gold.planning.recorded_measures import NotMeasured, recorded_measurements
 from gold.planning.task import Task
+from gold.planning.tracked_columns import tracked_columns
 from gold.schema.case_matching import match_case
 from gold.schema.columns import (
     ColumnNaming,
@@ -75,6 +76,7 @@ class Plan:
         digest: The digest of its lineage.
         counts: The new changes by operation.
         late: How many of them are late.
+        track: The columns whose changes make a version of its history; None for all.
     """
 
     task: Task
@@ -87,6 +89,7 @@ class Plan:
     digest: str
     counts: Mapping[str, int]
     late: int
+    track: tuple[str, ...] | None = None
 
     @property
     def former_keys(self) -> FormerKeys | None:
@@ -113,8 +116,8 @@ def make_plan(
         schemas: The columns of each schema that the changes name.
 
     Raises:
-        MainstemError: For what parks the table: a missing key column, columns that differ by case alone, a
-            refused change.
+        MainstemError: For what parks the table: a missing column of the key or under `track`, columns that
+            differ by case alone, a refused change.
     """
     if task.yields:
         return None
@@ -158,6 +161,7 @@ def make_plan(
     if keys and keys != profile.keys:
         profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)
     _refuse_case_twins(columns)
+    track = tracked_columns(task, profile, namings, columns) if keys and profile.rows else None
     layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
     if task.settings.schema_policy is SchemaPolicy.FAIL:
         _refuse_growth(task, layout)
@@ -182,6 +186,7 @@ def make_plan(
         digest,
         counts,
         late,
+        track,
     )
 
 

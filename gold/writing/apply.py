@@ -240,9 +240,7 @@ def _gate_rows(rows: DataFrame) -> DataFrame:
 
 def _versions(rows: DataFrame, plan: Plan) -> DataFrame:
     """The versions of the keys that the rows touch, under the table's settings."""
-    return history.versions(
-        rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.task.settings.track
-    )
+    return history.versions(rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.track)
 
 
 def _truncate_times(plan: Plan) -> list[tuple[str, Any]] | None:

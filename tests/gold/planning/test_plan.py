@@ -254,6 +254,33 @@ def test_a_configured_key_that_no_row_has_is_refused(bench: Bench) -> None:
     assert "id, name" in str(caught.value)
 
 
+def test_a_tracked_column_that_was_renamed_is_tracked_under_its_new_name(bench: Bench) -> None:
+    settings = TableSettings(history=True, track=("name", "id"))
+    rename = [("2", RenameColumn("name", "title"))]
+    found = bench.plan(("id_name", ["id"], "1"), settings=settings, column_changes=rename)
+    assert found is not None
+    assert found.track == ("title", "id")
+
+
+@pytest.mark.parametrize(
+    ("track", "column_changes", "policy"),
+    [
+        ("nmae", [], SchemaPolicy.LENIENT),
+        ("name", [("2", DropColumn("name"))], SchemaPolicy.EVOLVE),
+    ],
+    ids=["misspelled", "dropped"],
+)
+def test_a_tracked_column_that_the_table_does_not_have_is_refused(
+    bench: Bench, track: str, column_changes: Sequence[tuple[str, ColumnAction]], policy: SchemaPolicy
+) -> None:
+    settings = TableSettings(history=True, track=(track,), schema_policy=policy)
+    with pytest.raises(MainstemError) as caught:
+        bench.plan(("id_name_city", ["id"], "1"), settings=settings, column_changes=column_changes)
+    assert caught.value.condition == "TRACKED_COLUMN_MISSING"
+    assert repr(track) in str(caught.value)
+    assert "city, id" in str(caught.value)
+
+
 def test_columns_that_differ_by_case_are_refused(bench: Bench) -> None:
     with pytest.raises(MainstemError) as caught:
         bench.plan(("twins", ["id"], "1"))
