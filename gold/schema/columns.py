@@ -78,7 +78,7 @@ def column_namings(
     names: dict[str, str | None] = {}
     defaults: dict[str, str] = {}
     backwards = [ColumnNaming()]
-    repeated = _repeated_additions(lineage)
+    repeated = repeated_additions(lineage)
     for at in range(len(lineage.column_changes) - 1, -1, -1):
         sequence, action = lineage.column_changes[at]
         match action:
@@ -158,7 +158,7 @@ def _replaced_in(
                 pass
 
 
-def _repeated_additions(lineage: Lineage) -> set[int]:
+def repeated_additions(lineage: Lineage) -> set[int]:
     """Which column changes add a column that is there by an earlier one: IF NOT EXISTS does nothing then."""
     added: set[str] = set()
     repeated: set[int] = set()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from framework.contracts.ddl_actions import AddColumn
 from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.text.formatting import quantity
 from gold.planning.keys import ignored_keys
 from gold.planning.plan import Plan
 from gold.planning.rebuild import RebuildReason
 from gold.planning.table_state import Collisions
+from gold.schema.columns import repeated_additions
 from gold.writing.bad_values import Faults
 
 _FIRST_BUILDS = (RebuildReason.NEW_TABLE, RebuildReason.FIRST_ROWS)
@@ -35,6 +37,10 @@ def notes_of(plan: Plan, faults: Faults, met: Collisions, *, begins_marks: bool)
         yield f"{BAD_VALUES_TABLE} was gone: {values} listed again"
     if plan.task.missed:
         yield f"without the {quantity(plan.task.missed, 'message')} that came while it was excluded"
+    computed = _computed_later(plan)
+    if computed:
+        names, others = ", ".join(computed[:5]), f" and {len(computed) - 5} more" if computed[5:] else ""
+        yield f"computed by the source, null in rows from before they were added: {names}{others}"
     if begins_marks:
         yield "large: its changed rows are now marked by deletion vectors, which readers must know"
     if met.total:
@@ -45,3 +51,26 @@ def notes_of(plan: Plan, faults: Faults, met: Collisions, *, begins_marks: bool)
     unclear = plan.task.lineage.not_understood
     if unclear:
         yield f"{quantity(len(unclear), 'statement')} not applied, the last: {unclear[-1][1]}"
+
+
+def _computed_later(plan: Plan) -> list[str]:
+    """The added columns of which older rows have values in the source that no statement tells.
+
+    Those of new statements; those of all statements where the table was rebuilt.
+    """
+    task, first = plan.task, plan.profile.min_sequence
+    repeated = repeated_additions(task.lineage)
+    names = []
+    for at, (sequence, action) in enumerate(task.lineage.column_changes):
+        is_new = plan.rebuild is not None or task.statement_batches.get(sequence, -1) > task.state.batch
+        has_older_rows = first is not None and first < sequence
+        if (
+            isinstance(action, AddColumn)
+            and action.has_expression_default
+            and at not in repeated
+            and is_new
+            and has_older_rows
+        ):
+            name = plan.namings[at + 1].current_name(action.name)
+            names += [name] if name is not None else []
+    return names
