@@ -6,7 +6,7 @@ that copy is gone as well, every table is treated as repaired.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -17,6 +17,7 @@ from framework.contracts.table_names import (
     ENCODINGS_TABLE,
     MESSAGES_TABLE,
     PARTITIONS_TABLE,
+    PENDING_TABLE,
     QUARANTINE_TABLE,
     REPAIRS_TABLE,
 )
@@ -28,6 +29,7 @@ from silver.batches.contents import evidence_by_source
 from silver.batches.decoding import decode
 from silver.batches.landings import identify_all
 from silver.batches.run_state import RunState
+from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.stream import repair_log
 from silver.stream.resume import last_batch_id
 
@@ -80,29 +82,56 @@ def _has_replaced(spark: SparkSession, lake: Lakehouse) -> bool:
 
 
 def _encodings(spark: SparkSession, state: RunState, known: Collection[str]) -> str | None:
-    """Restore the evidence of encodings from bronze, and that quarantined messages wait."""
+    """Restore the evidence of encodings and positions, and that quarantined messages wait."""
     name, lake = ENCODINGS_TABLE, state.lake
-    plans = {source: plan for source, plan in state.plans.items() if plan.format.modes}
-    if not plans or name not in known or lake.exists(spark, name):
+    with_modes = [source for source, plan in state.plans.items() if plan.format.modes]
+    with_halves = [source for source, plan in state.plans.items() if plan.format.halves]
+    if not (with_modes or with_halves) or name not in known or lake.exists(spark, name):
         return None
-    messages = lake.rows(spark, MESSAGES_TABLE, MESSAGES).where(F.col("source").isin(*plans))
+    last = last_batch_id(spark, state)
+    rows = _shown_modes(spark, state, with_modes, last) if with_modes else []
+    if with_halves:
+        shown = dict.fromkeys(_with_shared_positions(spark, lake, with_halves), (SHARED_POSITIONS,))
+        rows += encodings.Encodings().news(shown, last)
+    if not rows:
+        return None
+    encodings.append_rows(spark, lake, rows)
+    state.encodings = None
+    return f"{name} was gone: it has been written again from what {MESSAGES_TABLE} and {CHANGES_TABLE} show"
+
+
+def _shown_modes(
+    spark: SparkSession, state: RunState, sources: Sequence[str], last: int
+) -> list[encodings.EncodingRow]:
+    """What the messages of these sources show of their modes, and which sources wait for modes."""
+    lake = state.lake
+    messages = lake.rows(spark, MESSAGES_TABLE, MESSAGES).where(F.col("source").isin(*sources))
     state.encodings = encodings.Encodings()
     decoded = decode(identify_all(messages, lake, state.source_epochs(spark)), state)
     shown = decoded.groupBy("source").agg(F.collect_set("evidence").alias("evidence")).collect()
     seen = evidence_by_source(shown)
-    last = last_batch_id(spark, state)
     rows = state.encodings.news(seen, last)
     refused = lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
-    refused = refused.where(F.col("source").isin(*plans) & F.col("reason").isin(*encodings.WAITING_REASONS))
+    refused = refused.where(F.col("source").isin(*sources) & F.col("reason").isin(*encodings.WAITING_REASONS))
     rows += [
         encodings.waiting_row_of_unknown_modes(row[0], last)
         for row in refused.select("source").distinct().orderBy("source").collect()
     ]
     state.encodings = None
-    if not rows:
-        return None
-    encodings.append_rows(spark, lake, rows)
-    return f"{name} was gone: it has been written again from what {MESSAGES_TABLE} shows"
+    return rows
+
+
+def _with_shared_positions(spark: SparkSession, lake: Lakehouse, sources: Sequence[str]) -> list[str]:
+    """The sources of which several updates of a table have one position, by their changes and halves."""
+    place = ("source", "database", "schema", "table", "sequence")
+    updates = lake.rows(spark, CHANGES_TABLE, CHANGES).where("kind = 'row' AND op = 'update'")
+    halves = lake.rows(spark, PENDING_TABLE, CHANGES)
+    rows, waiting = (frame.select(*place, "half", "change_id") for frame in (updates, halves))
+    rows = rows.unionByName(waiting).where(F.col("source").isin(*sources) & F.col("sequence").isNotNull())
+    grouped = rows.groupBy(*place, F.col("half").eqNullSafe(F.lit("before")))
+    several = grouped.agg(F.min("change_id").alias("first"), F.max("change_id").alias("last"))
+    found = several.where("first <> last").select("source").distinct().collect()
+    return [row["source"] for row in found]
 
 
 def _partitions(spark: SparkSession, state: RunState, known: Collection[str]) -> str | None:
