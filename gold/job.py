@@ -28,6 +28,7 @@ from gold.changes.profile import SchemaColumn
 from gold.planning.discovery import (
     all_tasks,
     named_tasks,
+    newest_task,
     stale_replicas,
     unmatched_patterns,
     waiting_tasks,
@@ -75,17 +76,31 @@ def update_tables(run: Run) -> GoldResult:
 def rebuild_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, table: str) -> GoldResult:
     """Rebuilds one table from all its changes in silver, and other tables whose changes silver has replaced.
 
-    Readers see the old table until the new one is complete.
+    A former name of a table stands for the table. Readers see the old table until the new one is complete.
     """
+    notes: dict[str, None] = {}
 
     def choose(tasks: Sequence[Task]) -> list[Task]:
-        named = named_tasks(tasks, table, config)
+        named = []
+        for task in named_tasks(tasks, table, config):
+            named.append(newest_task(tasks, task) if task.lineage.renamed_to else task)
+            notes.update(dict.fromkeys(_renamed(task, named[-1])))
         others = [
             task for task in tasks if task.is_repaired and task not in named and not task.settings.exclude
         ]
         return [*(replace(task, is_rebuild=True) for task in named), *others]
 
-    return _apply(Run(spark, lake, config, run_id), choose)
+    result = _apply(Run(spark, lake, config, run_id), choose)
+    return replace(result, notes=(*notes, *result.notes))
+
+
+def _renamed(task: Task, newest: Task) -> Iterator[str]:
+    """A note on a table that is to be rebuilt and has another name by now."""
+    if newest.name != task.name:
+        yield f"{task.name.dotted} was renamed: its rows are in {newest.name.dotted}, which is rebuilt"
+    elif task.lineage.renamed_to is not None:
+        its = task.lineage.renamed_to.dotted
+        yield f"{task.name.dotted} was renamed to {its}, which does not have its rows any more"
 
 
 def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResult:

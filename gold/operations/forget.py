@@ -38,7 +38,7 @@ from gold.operations.source_messages import (
 )
 from gold.operations.tombstones import tombstones
 from gold.operations.written_tables import WrittenTable, written_tables
-from gold.planning.discovery import all_tasks, earlier_tables, named_tasks
+from gold.planning.discovery import all_tasks, earlier_tables, named_tasks, newest_task
 from gold.planning.plan import Plan, make_plan
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import TableState
@@ -68,7 +68,7 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     tasks, found, nothing = all_tasks(run), list[Erasure](), list[MainstemError]()
     for task in named_tasks(tasks, table, run.config):
         try:
-            found.append(_find_in_source(run, _newest(tasks, task), key, follow_key_changes))
+            found.append(_find_in_source(run, newest_task(tasks, task), key, follow_key_changes))
         except MainstemError as error:
             if error.condition != "NOTHING_TO_FORGET":
                 raise
@@ -133,13 +133,6 @@ def _find_in_source(run: Run, task: Task, key: Mapping[str, str], follow_key_cha
 def _kept_out_rows(run: Run, source: str) -> DataFrame:
     find = next(layer.kept_out_rows for layer in installed_layers() if layer.kept_out_rows is not None)
     return find(run, source)
-
-
-def _newest(tasks: Sequence[Task], task: Task) -> Task:
-    """The table under its newest name: the one whose changes include all of this one's."""
-    mine = set(task.lineage.segments)
-    of_source = (other for other in tasks if other.source == task.source and not other.lineage.renamed_to)
-    return next((other for other in of_source if mine <= set(other.lineage.segments)), task)
 
 
 def _former_names(task: Task, earlier: Sequence[Lineage]) -> list[tuple[str | None, str | None, str]]:

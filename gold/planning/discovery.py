@@ -116,6 +116,13 @@ def named_tasks(tasks: Sequence[Task], name: str, config: Config) -> list[Task]:
     )
 
 
+def newest_task(tasks: Sequence[Task], task: Task) -> Task:
+    """The table under its newest name: the one whose changes include all of this one's."""
+    mine = set(task.lineage.segments)
+    of_source = (other for other in tasks if other.source == task.source and not other.lineage.renamed_to)
+    return next((other for other in of_source if mine <= set(other.lineage.segments)), task)
+
+
 def stale_replicas(tasks: Sequence[Task]) -> tuple[str, ...]:
     """A note on excluded tables whose replicas stay as they were."""
     names = sorted(

@@ -18,12 +18,11 @@ from framework.contracts.ddl_actions import TableName
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
-from framework.errors import ConfigurationError, MainstemError, nearest
+from framework.errors import MainstemError
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.lakehouse.staging import discard_staging, materialize, staging_folder
-from framework.naming import dotted_name
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
@@ -43,6 +42,7 @@ from silver.batches.landings import (
 from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import of_first_landing
+from silver.operations.table_names import tables_named
 from silver.stream import repair_log
 from silver.stream.recovery import finish_repair
 from silver.stream.resume import last_batch_id
@@ -64,7 +64,7 @@ class RedecodeResult:
 
 
 def redecode(spark: SparkSession, state: RunState, table: str) -> RedecodeResult:
-    """Replace what silver holds of a table's messages by what they decode to now.
+    """Replace what silver holds of a table's messages by what they decode to now, under all its names.
 
     Raises:
         MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
@@ -72,8 +72,8 @@ def redecode(spark: SparkSession, state: RunState, table: str) -> RedecodeResult
     """
     upgrade_tables(spark, state.lake, state.config)
     found = RedecodeResult()
-    for source, name in _tables_named(spark, state, table):
-        found += redecode_tables(spark, state, source, {name: ""})
+    for source, names in tables_named(spark, state, table).items():
+        found += redecode_tables(spark, state, source, dict.fromkeys(names, ""))
     return found
 
 
@@ -277,35 +277,3 @@ def _describe(place: Row | None) -> str:
     return f"{place['topic']}:{place['partition']}:{place['offset']}" + (
         f" ({moment.isoformat()}Z)" if moment else ""
     )
-
-
-def _tables_named(spark: SparkSession, state: RunState, table: str) -> list[tuple[str, TableName]]:
-    """The tables with this dotted name, at most one in each source."""
-    places = [
-        place
-        for place in state.table_progress(spark)
-        if place[3] is not None and place[0] in state.config.sources
-    ]
-    dotted = {place: dotted_name(*place[1:]) for place in places}
-    found = [
-        (place[0], TableName(place[1], place[2], str(place[3]))) for place in places if dotted[place] == table
-    ]
-    for source, name in found:
-        if state.config.settings(name.database, name.schema, name.table).exclude:
-            raise ConfigurationError(
-                "TABLE_EXCLUDED",
-                found="the configuration excludes the table: decoding its messages again would empty"
-                " what silver has of them",
-                where=f"source {source}, table {table}",
-                action="take `exclude` off, or rebuild from silver: leave out `--from bronze`",
-            )
-    if not found:
-        close = nearest(table, dotted.values())
-        raise ConfigurationError(
-            "TABLE_UNKNOWN",
-            found=f"no table {table!r}",
-            where=CHANGES_TABLE,
-            action=f"use one of: {', '.join(sorted(dotted.values())[:20])}"
-            + (f" (did you mean {close}?)" if close else ""),
-        )
-    return found

@@ -1,0 +1,107 @@
+"""The names that a table has and had, by the statements that renamed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from framework.contracts.ddl_actions import RenameTable, TableName, actions_of
+from framework.contracts.table_names import CHANGES_TABLE, STATEMENTS_TABLE
+from framework.contracts.table_schemas import CHANGES
+from framework.errors import ConfigurationError, nearest
+from silver.batches.run_state import RunState
+
+
+class Rename(NamedTuple):
+    """A table got another name, at this sequence."""
+
+    sequence: str
+    old: TableName
+    new: TableName
+
+
+def tables_named(spark: SparkSession, state: RunState, table: str) -> dict[str, list[TableName]]:
+    """By source, the names of the table with this dotted name, the newest first.
+
+    Raises:
+        ConfigurationError: TABLE_EXCLUDED, also for a former name, or TABLE_UNKNOWN.
+    """
+    reached: dict[str, dict[TableName, str]] = {source: {} for source in state.config.sources}
+    for (source, database, schema, name), shown in state.table_progress(spark).items():
+        if name is not None and source in reached:
+            reached[source][TableName(database, schema, name)] = shown.sequence or ""
+    renames = _renames(spark, state)
+    known = {
+        source: {name.dotted: name for name in (*tables, *(each.new for each in renames.get(source, ())))}
+        for source, tables in reached.items()
+    }
+    found = {
+        source: names_of(tables[table], renames.get(source, ()), reached[source])
+        for source, tables in known.items()
+        if table in tables
+    }
+    for source, names in found.items():
+        _refuse_excluded(state, source, names)
+    if not found:
+        dotted = sorted({name for tables in known.values() for name in tables})
+        close = nearest(table, dotted)
+        raise ConfigurationError(
+            "TABLE_UNKNOWN",
+            found=f"no table {table!r}",
+            where=CHANGES_TABLE,
+            action=f"use one of: {', '.join(dotted[:20])}" + (f" (did you mean {close}?)" if close else ""),
+        )
+    return found
+
+
+def names_of(
+    table: TableName, renames: Iterable[Rename], reached: Mapping[TableName, str]
+) -> list[TableName]:
+    """The newest name of a table and the names that it had before.
+
+    Args:
+        table: One of its names.
+        renames: All renames of the source.
+        reached: The highest sequence under each name: a name that has a higher one than the statement that
+            renamed its table is that of another table.
+    """
+    renames = sorted(renames)
+    newest = table
+    for rename in renames:
+        came_back = any(each.new == newest and each.sequence > rename.sequence for each in renames)
+        if rename.old == newest and not came_back and reached.get(newest, "") <= rename.sequence:
+            newest = rename.new
+    found, before = [newest], dict[TableName, str | None]({newest: None})
+    for name in found:
+        until = before[name]
+        for rename in renames:
+            if rename.new == name and (until is None or rename.sequence < until) and rename.old not in before:
+                before[rename.old] = rename.sequence
+                found.append(rename.old)
+    return found
+
+
+def _renames(spark: SparkSession, state: RunState) -> dict[str, list[Rename]]:
+    rows = state.lake.rows(spark, STATEMENTS_TABLE, CHANGES).where(F.col("actions").contains("RenameTable"))
+    found: dict[str, list[Rename]] = {}
+    for row in rows.select("source", "database", "schema", "table", "sequence", "actions").collect():
+        old = TableName(row["database"], row["schema"], row["table"])
+        for action in actions_of(row["actions"]):
+            if isinstance(action, RenameTable) and action.to != old:
+                found.setdefault(row["source"], []).append(Rename(row["sequence"] or "", old, action.to))
+    return found
+
+
+def _refuse_excluded(state: RunState, source: str, names: Iterable[TableName]) -> None:
+    for name in names:
+        if state.config.settings(name.database, name.schema, name.table).exclude:
+            raise ConfigurationError(
+                "TABLE_EXCLUDED",
+                found="the configuration excludes the table: decoding its messages again would empty"
+                " what silver has of them",
+                where=f"source {source}, table {name.dotted}",
+                action="take `exclude` off, or rebuild from silver: leave out `--from bronze`",
+            )
