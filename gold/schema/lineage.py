@@ -9,7 +9,7 @@ arrives in time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from framework.contracts.ddl_actions import (
@@ -29,6 +29,7 @@ from framework.contracts.ddl_actions import (
     TruncateTable,
     Unsupported,
 )
+from gold.schema.shadow_tables import has_shadow_rows, is_former, is_shadow
 
 ColumnAction = AddColumn | DropColumn | RenameColumn | ChangeType
 START = ""
@@ -148,6 +149,9 @@ def trace_tables(
         rows: The highest sequence of a row under each name. Rows after a drop or a rename start a new table
             of that name, as if its CREATE statement had been there.
         first_rows: The lowest sequence of a row under each name.
+
+    A tool that changes a schema in a copy swaps a shadow table in. Where the feed has no rows of that copy,
+    the table goes on with the rows that it had: they are the same.
     """
     lives, moved = _read(statements, rows, first_rows)
     return {name: _lineage(name, life, moved.get(name)) for name, life in lives.items()}
@@ -185,13 +189,85 @@ def _read(
         for action in statement.actions:
             if action == IF_EXISTS and not _exists(statement, lives, (first_rows, rows)):
                 break
-            _apply(action, statement, lives, moved)
+            if isinstance(action, RenameTable):
+                _rename_into(action.to, statement, first_rows, lives, moved)
+            else:
+                _apply(action, statement, lives, moved)
     for name, newest in rows.items():
         life = lives.setdefault(name, _Life([Segment(name, START, None)]))
         if life.is_dropped and newest >= life.dropped_at:
+            if _goes_on(name, first_rows, lives, moved):
+                _note_unseen_copy(_take_back(name, lives, moved), life.dropped_at)
+                continue
             lives.begin(name, _Life([Segment(name, life.dropped_at, None)]))
             moved.pop(name, None)
     return lives, moved
+
+
+def _rename_into(
+    to: TableName,
+    statement: Statement,
+    first_rows: Mapping[TableName, str],
+    lives: _Lives,
+    moved: dict[TableName, TableName],
+) -> None:
+    """Renames a table, or lets the one whose place it takes go on if it is a shadow without rows."""
+    name, sequence = statement.table, statement.sequence
+    if not (is_shadow(name, to) and _goes_on(to, first_rows, lives, moved)):
+        is_unknown = name not in lives and first_rows.get(name, sequence) >= sequence
+        has_replaced_rows = to in lives and first_rows.get(to, sequence) < sequence
+        _apply(RenameTable(to), statement, lives, moved)
+        if is_unknown and has_replaced_rows:
+            reason = f"it starts empty: {name.dotted} took its place, and the feed has no rows of that"
+            lives[to].not_understood.append((sequence, reason))
+        return
+    shadow = lives.get(name)
+    if shadow is None or shadow.is_dropped:
+        shadow = lives[name] = _Life([Segment(name, START if shadow is None else shadow.dropped_at, None)])
+    life = _take_back(to, lives, moved)
+    if not shadow.column_changes:
+        _note_unseen_copy(life, sequence)
+    steps = len(life.column_changes)
+    life.column_changes += [(sequence, change) for _, change in shadow.column_changes]
+    life.keys += [(sequence, keys) for _, keys in shadow.keys]
+    life.not_understood += [(sequence, reason) for _, reason in shadow.not_understood]
+    life.comments += [(steps + step, column, text) for step, column, text in shadow.comments]
+    _end(shadow, sequence)
+    moved[name] = to
+
+
+def _goes_on(
+    table: TableName,
+    first_rows: Mapping[TableName, str],
+    lives: Mapping[TableName, _Life],
+    moved: Mapping[TableName, TableName],
+) -> bool:
+    """Whether a table that got the name of a former one goes on: its shadow has the same rows."""
+    former = moved.get(table)
+    if former is None or former in moved or not is_former(former, table):
+        return False
+    at = lives[table].dropped_at
+    if has_shadow_rows(table, first_rows, at):
+        return False
+    places = [(segment.table, segment.start) for segment in lives[former].segments[-2:]]
+    return places == [(table, lives[table].segments[-1].start), (former, at)]
+
+
+def _take_back(table: TableName, lives: _Lives, moved: dict[TableName, TableName]) -> _Life:
+    """Undoes the rename of a table to its former name, which then has no rows of its own yet."""
+    former = moved.pop(table)
+    life = lives[former]
+    rest = life.segments.pop()
+    life.segments[-1] = replace(life.segments[-1], end=None)
+    lives[former] = _Life([rest], is_dropped=life.is_dropped, dropped_at=life.dropped_at)
+    life.is_dropped, life.dropped_at = False, START
+    lives[table] = life
+    return life
+
+
+def _note_unseen_copy(life: _Life, sequence: str) -> None:
+    reason = "a copy with other columns took its place, and the feed has no statement that changed them"
+    life.not_understood.append((sequence, reason))
 
 
 def _exists(

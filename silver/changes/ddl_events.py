@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from msgspec import structs
@@ -14,6 +14,7 @@ from framework.contracts.ddl_actions import (
     ChangeType,
     CreateTable,
     NoEffect,
+    RenameTable,
     Statement,
     TableName,
     TruncateTable,
@@ -76,6 +77,13 @@ def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
             structs.replace(event, kind=ControlKind.DDL, statement=None, actions=(NoEffect("structure"),))
         )
     return spread or (structs.replace(event, kind=ControlKind.DDL, actions=(NoEffect("no table named"),)),)
+
+
+def renames_into_view(event: Event, is_excluded: Callable[[str | None, str | None, str], bool]) -> bool:
+    """Whether a statement gives a table a name that is not excluded."""
+    actions = event.actions or () if isinstance(event, Control) else ()
+    targets = [action.to for action in actions if isinstance(action, RenameTable)]
+    return any(not is_excluded(to.database, to.schema, to.table) for to in targets)
 
 
 def _understood(event: Control, table: TableName | None) -> tuple[Statement, ...]:

@@ -31,6 +31,7 @@ def name(table: str) -> TableName:
     return TableName("shop", None, table)
 
 
+ORDERS, GHOST, FORMER = name("orders"), name("_orders_gho"), name("_orders_del")
 A, B, T, U = name("a"), name("b"), name("t"), name("u")
 
 
@@ -265,6 +266,39 @@ def test_no_row_is_in_two_living_tables(found: list[tuple[TableName, list[Action
         assert len(owners) <= 1
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([ORDERS, GHOST, FORMER]),
+            st.lists(
+                st.one_of(
+                    st.builds(RenameTable, st.sampled_from([ORDERS, GHOST, FORMER, A])),
+                    st.sampled_from([DropTable(), CreateTable(), AddColumn("x", "int", None)]),
+                ),
+                min_size=1,
+                max_size=2,
+            ),
+        ),
+        max_size=8,
+    ),
+    st.dictionaries(st.sampled_from([ORDERS, GHOST, FORMER]), st.sampled_from(["s00", "s02", "s09"])),
+    st.integers(0, 8),
+)
+def test_no_row_is_in_two_living_tables_of_a_swap(
+    found: list[tuple[TableName, list[Action]]], first: dict[TableName, str], at: int
+) -> None:
+    lineages = trace_tables(numbered(found), {**dict.fromkeys(first, "s09"), ORDERS: "s09"}, first)
+    for table in (ORDERS, GHOST, FORMER, A):
+        owners = [
+            lineage.table
+            for lineage in lineages.values()
+            if not lineage.is_dropped
+            for p in lineage.segments
+            if p.table == table and p.start <= f"s{at:02d}x" and (p.end is None or f"s{at:02d}x" < p.end)
+        ]
+        assert len(owners) <= 1
+
+
 def test_rows_behind_a_drop_begin_the_table_anew_without_a_create() -> None:
     found = trace_tables([statement("s5", A, DropTable())], {A: "s7"})
 
@@ -380,3 +414,76 @@ def test_a_table_that_lives_on_under_another_name_is_no_earlier_one() -> None:
     dropped = [*statements, statement("s5", B, DropTable())]
     (earlier,) = earlier_lives(found[A], dropped, rows)
     assert segments(earlier) == [("a", START, "s1"), ("b", "s1", "s5")]
+
+
+SWAP = [
+    statement("s5", ORDERS, RenameTable(FORMER)),
+    statement("s5", GHOST, RenameTable(ORDERS), ordinal=1),
+]
+
+
+def test_a_shadow_table_whose_rows_the_feed_leaves_out_changes_the_table_in_place() -> None:
+    copied = [
+        statement("s2", GHOST, CreateTable(like=ORDERS)),
+        statement("s3", GHOST, NOTE),
+        statement("s8", FORMER, DropTable()),
+    ]
+    for statements in (SWAP, [*SWAP, *copied]):
+        for last in ("s4", "s9"):
+            found = trace_tables(statements, {ORDERS: last}, {ORDERS: "s1"})
+            assert segments(found[ORDERS]) == [("orders", START, None)]
+            assert not found[ORDERS].is_dropped
+            assert segments(found[FORMER])[0][:2] == ("_orders_del", "s5")
+            assert (found[GHOST].is_dropped, found[GHOST].renamed_to) == (True, ORDERS)
+            assert [at for at, _ in found[ORDERS].not_understood] == (
+                [] if copied[1] in statements else ["s5"]
+            )
+    assert found[ORDERS].column_changes == (("s5", NOTE),)
+
+
+def test_a_shadow_table_goes_on_where_only_the_first_half_of_the_swap_is_in_the_feed() -> None:
+    for former in ("_orders_del", "_orders_20240229120000_del", "__orders_old"):
+        away = statement("s5", ORDERS, RenameTable(name(former)))
+        found = trace_tables([away], {ORDERS: "s9"}, {ORDERS: "s1"})
+        dropped = trace_tables(
+            [away, statement("s7", name(former), DropTable())], {ORDERS: "s9"}, {ORDERS: "s1"}
+        )
+        assert (dropped[ORDERS], dropped[name(former)].is_dropped) == (found[ORDERS], True)
+        assert segments(found[ORDERS]) == [("orders", START, None)]
+        assert [at for at, _ in found[ORDERS].not_understood] == ["s5"]
+        assert segments(trace_tables([away], {ORDERS: "s4"}, {ORDERS: "s1"})[name(former)]) == [
+            ("orders", START, "s5"),
+            (former, "s5", None),
+        ]
+
+
+def test_a_table_is_swapped_twice() -> None:
+    again = [
+        statement("s7", ORDERS, RenameTable(name("_orders_old"))),
+        statement("s7", name("_orders_new"), RenameTable(ORDERS), ordinal=1),
+    ]
+    for second in (again, [replace(one, sequence="s7") for one in SWAP]):
+        found = trace_tables([*SWAP, *second], {ORDERS: "s9"}, {ORDERS: "s1"})
+        assert segments(found[ORDERS]) == [("orders", START, None)]
+
+
+def test_a_shadow_table_whose_rows_are_in_the_feed_brings_its_own() -> None:
+    rows = {ORDERS: "s9", GHOST: "s4"}
+    for statements in (SWAP, SWAP[:1]):
+        found = trace_tables(statements, rows, {ORDERS: "s1", GHOST: "s2"})
+        assert segments(found[FORMER]) == [("orders", START, "s5"), ("_orders_del", "s5", None)]
+    assert segments(trace_tables(SWAP, rows, {ORDERS: "s1", GHOST: "s2"})[ORDERS]) == [
+        ("_orders_gho", START, "s5"),
+        ("orders", "s5", None),
+    ]
+
+
+def test_a_table_of_which_the_feed_has_nothing_is_told_when_it_takes_the_place_of_one_with_rows() -> None:
+    swap = [statement("s5", A, RenameTable(T)), statement("s5", B, RenameTable(A), ordinal=1)]
+    found = trace_tables(swap, {A: "s9"}, {A: "s1"})[A]
+    assert found.not_understood == (
+        ("s5", "it starts empty: shop.b took its place, and the feed has no rows of that"),
+    )
+    for known in ([statement("s2", B, CreateTable(like=A)), *swap], swap):
+        rows, first = {A: "s9", B: "s4"}, {A: "s1", **({B: "s3"} if known is swap else {})}
+        assert trace_tables(known, rows, first)[A].not_understood == ()

@@ -238,6 +238,15 @@ def test_excluded_tables_are_excluded_rows_without_images() -> None:
     ]
 
 
+def test_a_rename_of_an_excluded_table_to_a_name_that_is_not_excluded_stays() -> None:
+    texts = ("rename table tmp_1 to orders", "rename table tmp_1 to tmp_2", "alter table tmp_1 add x int")
+    rows = normalized(
+        [ddl("QUERY", at, text, table="tmp_1") for at, text in enumerate(texts, 5)],
+        plan(leave_out=["tmp_1", "tmp_2"]),
+    )
+    assert [row["kind"] for row in rows] == ["ddl", "excluded", "excluded"]
+
+
 def test_what_cannot_be_read_is_quarantined_beside_the_rest() -> None:
     rows = normalized(
         [b"<html>", message("INSERT", 5, after=JOE), None, b"", message("INSERT", 5, after=JOE)[:-9]]
