@@ -43,9 +43,19 @@ def order(text: Column, bound: Decimal) -> Column:
 
 def is_one_of(text: Column, numbers: Iterable[Decimal]) -> Column:
     """Whether a text is one of these finite numbers, however it is written; null where it is no number."""
+    return _plain(text).isin(*(_text_of(number) for number in numbers))
+
+
+def is_same(text: Column, other: Column) -> Column:
+    """Whether two texts are the same finite number, however it is written; null where one is no number."""
+    return F.when(text == other, F.lit(True)).otherwise(_plain(text) == _plain(other))
+
+
+def _plain(text: Column) -> Column:
+    """The one text of a finite number, as `_text_of` writes it; null where a text is no number."""
     parts = _parts(text)
     own = F.concat_ws(" ", parts.sign, parts.digits, F.when(parts.sign != 0, parts.power))
-    return F.when(text.rlike(_NUMBER), own.isin(*(_text_of(number) for number in numbers)))
+    return F.when(text.rlike(_NUMBER), own)
 
 
 def compared(one: Column, other: Column) -> Column:

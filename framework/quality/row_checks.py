@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache, reduce
@@ -88,10 +88,13 @@ def failing_keys(rows: DataFrame, rule: Rule, keys: Sequence[str]) -> tuple[str,
 
 def key_text(keys: Iterable[str]) -> Column:
     """A key for people: `id=7, line=2`; null is written as such."""
-    texts = [
-        F.concat(F.lit(f"{name}="), F.coalesce(_text(F.col(quoted(name))), F.lit("null"))) for name in keys
-    ]
-    return F.concat_ws(", ", *texts)
+    return named_texts({name: _text(F.col(quoted(name))) for name in keys})
+
+
+def named_texts(texts: Mapping[str, Column]) -> Column:
+    """Texts with their names, as in a key for people."""
+    parts = [F.concat(F.lit(f"{name}="), F.coalesce(text, F.lit("null"))) for name, text in texts.items()]
+    return F.concat_ws(", ", *parts)
 
 
 def _text(value: Column) -> Column:

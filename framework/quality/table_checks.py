@@ -11,8 +11,14 @@ from pyspark.sql import functions as F
 from framework.contracts.expectations import Finding, Rule, Snapshot
 from framework.contracts.quality import MOST_KEYS
 from framework.naming import quoted
-from framework.quality.row_checks import key_text
+from framework.quality.exact_numbers import is_same
+from framework.quality.row_checks import key_text, named_texts
 from framework.text.formatting import noun_for, quantity
+
+_EXACT_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal")
+_FLOATING = ("float", "double")
+_PLAIN = (*_EXACT_NUMBERS, *_FLOATING, "boolean", "date", "timestamp", "timestamp_ntz")
+"""Types of which a value can be cast to another one and back."""
 
 
 def check_relationship(rows: DataFrame, others: DataFrame, rule: Rule, keys: Sequence[str]) -> Finding:
@@ -53,14 +59,10 @@ def compare_snapshot(rows: DataFrame, dump: DataFrame, rule: Rule, keys: Sequenc
     if absent or not keys:
         what = f"no column {', '.join(absent)} in the snapshot" if absent else "the table has no key"
         return Finding(rule, 0, 1, (), what, f"the snapshot has {', '.join(dump.columns)}"[:500])
-    kinds = dict(rows.dtypes)
-    mine = _hashed(rows.select(*(F.col(quoted(c)).alias(c) for c in columns)), columns, len(keys), "mine")
-    theirs = _hashed(
-        dump.select(*(_as(F.col(quoted(have[c.lower()])), kinds[c]).alias(c) for c in columns)),
-        columns,
-        len(keys),
-        "theirs",
-    )
+    kinds, values = dict(rows.dtypes), [F.col(quoted(name)) for name in columns]
+    mine = _hashed(rows, values, [value.cast("string") for value in values], keys, "mine")
+    cells = [_as_type(dump, have[name.lower()], kinds[name]) for name in columns]
+    theirs = _hashed(dump, [value for value, _ in cells], [text for _, text in cells], keys, "theirs")
     both = mine.join(
         theirs,
         _all(F.col(f"mine.k{i}").eqNullSafe(F.col(f"theirs.k{i}")) for i in range(len(keys))),
@@ -96,15 +98,18 @@ def _trace_hint(key: str) -> str:
     return f"trace a key: mainstem trace TABLE {' '.join(part for part in key.split(', '))}"
 
 
-def _hashed(frame: DataFrame, columns: Sequence[str], key_count: int, alias: str) -> DataFrame:
-    values = [F.col(quoted(c)) for c in columns]
-    texts = [v.cast("string") for v in values]
+def _hashed(
+    frame: DataFrame, values: Sequence[Column], texts: Sequence[Column], keys: Sequence[str], alias: str
+) -> DataFrame:
+    """The key's values, the texts of all cells, their hash, and the key for people; the key comes first."""
     cells = F.struct(*(text.alias(f"v{i}") for i, text in enumerate(texts)))
-    keys = [v.alias(f"k{i}") for i, v in enumerate(values[:key_count])]
     # a null leaves a hash as it was: which cells are null is hashed as well
     hashed = F.xxhash64(*texts, *(text.isNull() for text in texts))
     return frame.select(
-        *keys, cells.alias("row"), hashed.alias("hash"), key_text(columns[:key_count]).alias("key")
+        *(values[i].alias(f"k{i}") for i in range(len(keys))),
+        cells.alias("row"),
+        hashed.alias("hash"),
+        named_texts(dict(zip(keys, texts, strict=False))).alias("key"),
     ).alias(alias)
 
 
@@ -117,9 +122,37 @@ def _differing(columns: Sequence[str], key_count: int) -> Column:
     return F.concat(F.lit("differs in "), F.concat_ws(", ", *names))
 
 
-def _as(value: Column, kind: str) -> Column:
-    """A cell of a dump as the replica's type; a value that does not fit is null, and so differs."""
-    return value.try_cast(kind)
+def _as_type(dump: DataFrame, name: str, kind: str) -> tuple[Column, Column]:
+    """A cell of a dump as the replica's type, and its text there.
+
+    A value that the type does not hold with all its digits is null, and its text is none of the replica's.
+    """
+    cell, own = F.col(quoted(name)), dict(dump.dtypes)[name]
+    value = _exact(cell, own, kind)
+    unfit = F.concat(F.coalesce(cell.cast("string"), F.lit("a value")), F.lit(" does not fit"))
+    return value, F.when(cell.isNotNull() & value.isNull(), unfit).otherwise(value.cast("string"))
+
+
+def _exact(cell: Column, own: str, kind: str) -> Column:
+    """A cell of the type `own` as another type; null where it would be rounded or cut.
+
+    A floating number is rounded to one of the other size: its digits are no exact value.
+    """
+    value = cell.try_cast(kind)
+    if own == "string" and _is_one_of(kind, _EXACT_NUMBERS):
+        if not kind.startswith("decimal"):
+            value = cell.try_cast("decimal(38,0)").try_cast(kind)  # `1.0` is an integer, too
+        return F.when(is_same(cell, value.cast("string")), value)
+    if own == "string" and kind == "date":
+        return F.when(F.coalesce(cell.try_cast("timestamp_ntz") == value, F.lit(True)), value)
+    are_floating = own in _FLOATING and kind in _FLOATING
+    if own == kind or are_floating or not (_is_one_of(own, _PLAIN) and _is_one_of(kind, _PLAIN)):
+        return value
+    return F.when(value.try_cast(own) == cell, value)
+
+
+def _is_one_of(kind: str, kinds: Sequence[str]) -> bool:
+    return kind.partition("(")[0] in kinds
 
 
 def _first(frame: DataFrame) -> tuple[str, ...]:

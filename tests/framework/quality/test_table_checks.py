@@ -59,3 +59,34 @@ def test_null_differs_from_every_text(spark: SparkSession) -> None:
         "id=2: differs in first",
         "id=3: differs in first, second",
     )
+
+
+def test_values_of_the_dump_are_not_rounded_before_they_are_compared(spark: SparkSession) -> None:
+    rows = spark.sql(
+        "SELECT id, 1 AS n, IF(id = 9, null, 10.00BD) AS price, date'2024-01-01' AS day, 0.1F AS rough "
+        "FROM VALUES (0), (1), (2), (3), (4), (9) AS t(id)"
+    ).selectExpr("*", "price AS cost", "CAST(price AS double) AS total")
+    typed = spark.sql(
+        "SELECT CAST(id AS bigint) AS id, IF(id = 1, 1.4BD, 1.0BD) AS n, 0.1D AS rough, 10.000BD AS total, "
+        "CASE id WHEN 2 THEN 9.999BD WHEN 9 THEN 9.999BD ELSE 10.000BD END AS price, 10D AS cost, "
+        "IF(id = 3, timestamp'2024-01-01 23:00:00', timestamp'2024-01-01') AS day "
+        "FROM VALUES (0), (1), (2), (3), (4), (9) AS t(id)"
+    ).selectExpr("* EXCEPT (cost)", "IF(id = 9, null, IF(id = 4, 9.999D, cost)) AS cost")
+    texts = typed.selectExpr(*(f"CAST({name} AS string) AS {name}" for name in typed.columns))
+    for dump in (typed.selectExpr("* EXCEPT (total)"), texts.selectExpr("* EXCEPT (total)")):
+        found = compare_snapshot(rows, dump, Rule("snapshot", "snapshot"), ["id"])
+        assert found.keys == (
+            "id=1: differs in n",
+            "id=2: differs in price",
+            "id=3: differs in day",
+            "id=4: differs in cost",
+            "id=9: differs in price",
+        )
+    found = compare_snapshot(rows, typed.select("id", "total"), Rule("snapshot", "snapshot"), ["id"])
+    assert found.keys == ("id=9: differs in total",)
+
+
+def test_a_key_that_does_not_fit_is_not_in_the_replica(spark: SparkSession) -> None:
+    rows, dump = spark.sql("SELECT 2 AS id"), spark.sql("SELECT 2 AS id UNION ALL SELECT 1.5BD")
+    found = compare_snapshot(rows, dump, Rule("snapshot", "snapshot"), ["id"])
+    assert found.keys == ("id=1.5 does not fit: not in the replica",)
