@@ -16,6 +16,7 @@ from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.pipeline.layer import View
 from framework.pipeline.message_counts import accounts
 from framework.report import queries, row_mapping
+from framework.report.judged import standing
 from framework.report.model import PartitionOffset, Report, Source, Table
 from framework.report.summary import APPLIED_KINDS, unaccounted
 
@@ -37,8 +38,12 @@ def collect(view: View) -> Report:
         ),
         reverse=True,
     )
-    checks = found["checks"]
     formats = {name: source.format for name, source in config.sources.items()}
+    tables_now = tuple(
+        _counted(row_mapping.table(_placed(row, tables), formats.get(row["source"], "")), tables)
+        for row in found["tables"]
+    )
+    checks = standing(map(row_mapping.check, found["checks"]), tables_now, config)
     report = Report(
         pipeline=config.pipeline,
         lakehouse=describe_lakehouse(lake),
@@ -50,10 +55,7 @@ def collect(view: View) -> Report:
         else 0,
         runs=tuple(map(row_mapping.past_run, found["runs"])),
         outcomes=row_mapping.outcomes(found["outcomes"], _batches_behind(found, tables)),
-        tables=tuple(
-            _counted(row_mapping.table(_placed(row, tables), formats.get(row["source"], "")), tables)
-            for row in found["tables"]
-        ),
+        tables=tables_now,
         waiting=tuple(map(row_mapping.waiting, found["waiting"])),
         stops=row_mapping.open_stops(found["epochs"]),
         refusals=tuple(map(row_mapping.refusal, found["refusals"])),
@@ -62,7 +64,7 @@ def collect(view: View) -> Report:
         schema_changes=tuple(changes[: queries.MAX_CHANGES]),
         bad_values=tuple(map(row_mapping.bad_values, found["bad_values"])),
         batches=tuple(map(row_mapping.batch, found["batches"])),
-        checks=tuple(map(row_mapping.check, checks)) if tables.exists(QUALITY_RESULTS_TABLE) else None,
+        checks=checks if tables.exists(QUALITY_RESULTS_TABLE) else None,
         verdicts=tuple(map(row_mapping.verdict, found["verdicts"])),
     )
     if not unaccounted(report):

@@ -136,14 +136,12 @@ _CHECKS = Query(
     "`kind`, `columns`, `severity`, `success`, substr(`expected`, 1, 500) AS `expected`, "
     "substr(`observed`, 1, 500) AS `observed`, `checked_count`, `failed_count`, `failing_keys`, "
     "substr(`detail`, 1, 500) AS `detail`, `is_gate`, `engine`, `version`, `batch`, `suite` "
-    "FROM (SELECT *, row_number() OVER (PARTITION BY `source`, `database`, `schema`, `table`, `layer`, "
-    "`rule` ORDER BY `checked_at` DESC) AS `n`, first_value(`suite`) OVER (PARTITION BY `source`, "
-    "`database`, `schema`, `table`, `layer` ORDER BY `checked_at` DESC) AS `newest_suite` FROM {rows}) "
-    "AS numbered WHERE `n` = 1 AND `suite` = `newest_suite` "
+    "FROM (SELECT *, max(`started_at`) OVER (PARTITION BY `source`, `database`, `schema`, `table`, "
+    "`layer`) AS `newest` FROM {rows}) AS dated WHERE `started_at` = `newest` "
     "ORDER BY `success` NULLS FIRST, `severity` NULLS FIRST, `source` NULLS FIRST, `database` NULLS FIRST, "
     "`schema` NULLS FIRST, `table` NULLS FIRST, `layer` NULLS FIRST, `rule` LIMIT 5000",
 )
-"""The newest result of each rule that a table has now."""
+"""The newest results of each table: a run that judges a table anew writes the results of all its rules."""
 _VERDICTS = Query(
     QUALITY_RESULTS_TABLE,
     "SELECT `run_id`, min(`started_at`) AS `started_at`, "

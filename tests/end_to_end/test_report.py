@@ -50,7 +50,7 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     """A pipeline that has run once: two rows, a bad cell, a half that waits, a message in quarantine,
     quality results.
     """
-    shop = Shop(spark, tmp_path_factory.mktemp("shop"))
+    shop = Shop(spark, tmp_path_factory.mktemp("shop"), "quality: {}\n")
     shop.land(
         [
             message("INSERT", 1, after=item(1, "pen", 1.5)),
@@ -65,10 +65,11 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
             message("INSERT", 1, after=item(1, "pen", 1.5)),
         ]
     )
-    assert main(["run", "-c", str(shop.folder / "mainstem.yml")]) == 0
+    assert main(["run", "--through", "gold", "-c", str(shop.folder / "mainstem.yml")]) == 0
     results = [
         quality("not_null", False, "old", 1, 2),
         quality("gone", False, "old", 1),
+        quality("judged", False, "new", 1),
         quality("not_null", True, "new", 2),
         quality("unique", False, "new", 2, 3),
     ]

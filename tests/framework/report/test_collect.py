@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from framework.report.collect import collect
 from framework.report.model import Column
 from framework.report.summary import table_facts
 from silver.layer import LAYER as SILVER
+from tests.silver.operations.test_new_outcomes import Judged
 
 AT = datetime(2024, 3, 1, tzinfo=UTC)
 ORDERS = {"source": "shop", "database": "shop", "schema": None, "table": "orders"}
@@ -26,6 +28,7 @@ class Tables:
 
     def __init__(self, applied: int) -> None:
         self.applied = applied
+        self.state, self.checks = "active", list[Row]()
         self.asked: list[tuple[Query, dict[str, Value]]] = []
 
     def rows(self, query: Query, **values: Value) -> Sequence[Row]:
@@ -35,18 +38,20 @@ class Tables:
             return [{**ORDERS, "kind": "row", "rows": 9, "merged": 0, "newest_batch": 3_000, **times}]
         if query is queries.QUERIES["tables"]:
             return [self.table()]
+        if query is queries.QUERIES["checks"]:
+            return self.checks
         if query is queries.BATCHES_AFTER:
             return [{**ORDERS, "kind": "row", "batch": batch} for batch in (3_000, 2_000)]
         return []
 
     def table(self) -> dict[str, Any]:
-        state = {"state": "active", "reason": None, "replica": None, "history": None, "keys": ["id"]}
+        state = {"state": self.state, "reason": None, "replica": None, "history": None, "keys": ["id"]}
         columns = '[["id", "bigint", "BIGINT"], ["note", "string", null]]'
         applied = {"batch": self.applied, "sequence": "011.011.013.041547.010", "event_time": AT}
         return {**ORDERS, **state, "columns": columns, **applied, "changes_applied": 9, "late": 0}
 
     def exists(self, table: str) -> bool:
-        return False
+        return bool(self.checks)
 
     def count(self, location: str) -> int:
         raise AssertionError(location)
@@ -61,10 +66,10 @@ class Tables:
         return None
 
 
-def reading(tables: Tables, folder: Path) -> Reading:
+def reading(tables: Tables, folder: Path, more: str = "") -> Reading:
     file = folder / "mainstem.yml"
     source = "sources:\n  shop:\n    format: debezium\n    files: ./landing\n"
-    file.write_text(f"pipeline: shop\nlakehouse: ./lakehouse\n{source}")
+    file.write_text(f"pipeline: shop\nlakehouse: ./lakehouse\n{source}{more}")
     config = load_config(file, formats=SILVER.options())
     return Reading(Lakehouse(str(folder)), config, tables)
 
@@ -84,3 +89,37 @@ def test_batches_are_read_only_where_a_table_is_behind_and_from_there(
     asked = [values["first"] for query, values in tables.asked if query is queries.BATCHES_AFTER]
     assert asked == ([] if first is None else [first])
     assert [facts.behind for facts in table_facts(report)] == [behind]
+
+
+def failed(layer: str, **place: str | None) -> Row:
+    found = Judged.result("rule", success=False, layer=layer)
+    return {field.name: getattr(found, field.name) for field in fields(found)} | dict.fromkeys(ORDERS) | place
+
+
+OF_ORDERS = failed("gold", **ORDERS)
+OF_ALL = failed("silver", table="changes")
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "check", "is_shown"),
+    [
+        ("active", "", OF_ORDERS, True),
+        ("parked", "", OF_ORDERS, True),
+        ("dropped", "", OF_ORDERS, False),
+        ("active", "tables: [{match: shop.orders, exclude: true}]\n", OF_ORDERS, False),
+        ("active", "", failed("gold", **{**ORDERS, "source": "gone"}), False),
+        ("active", "", failed("gold", **{**ORDERS, "table": "gone"}), False),
+        ("active", "", failed("source", source="shop"), True),
+        ("active", "", failed("source", source="gone"), False),
+        ("dropped", "", OF_ALL, True),
+        ("active", "quality: false\n", OF_ALL, False),
+    ],
+)
+def test_a_check_of_what_is_not_judged_any_more_is_left_out(
+    tmp_path: Path, state: str, more: str, check: Row, is_shown: bool
+) -> None:
+    tables = Tables(3_000)
+    tables.state, tables.checks = state, [check]
+    report = collect(reading(tables, tmp_path, more))
+    assert report.checks is not None
+    assert len(report.checks) == is_shown
