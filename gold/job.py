@@ -42,6 +42,7 @@ from gold.planning.recorded_measures import with_recorded
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, append_states, applied_to_any, read_states
 from gold.planning.task import Task
+from gold.planning.unclaimed_rows import with_unclaimed
 from gold.writing.apply import Applied, apply_table
 from gold.writing.bad_values import BAD_VALUES_SCHEMA, NOT_LISTED
 from gold.writing.change_cache import cache_changes
@@ -126,6 +127,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
         _keep_logs(lake, states)
         return GoldResult((), () if run.table else stale_replicas(every))
     lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
+    tasks = with_unclaimed(run.tables, tasks)
     cached = cache_changes(spark, lake, tasks)
     wanted = (
         None if cached is None else {text for text in cached.rows["schema_id"].unique().to_pylist() if text}

@@ -52,6 +52,7 @@ class Task:
             where no change is new.
         recorded: The batches with changes that the table has not applied; empty where nobody has looked.
         statement_batches: The newest batch of the statements about the table at each position.
+        unclaimed: The names under which new rows belong to no table; empty where nobody has looked.
     """
 
     source: str
@@ -73,6 +74,7 @@ class Task:
     first_new: int | None = None
     recorded: tuple[RecordedBatch, ...] = ()
     statement_batches: Mapping[str, int] = field(default_factory=dict)
+    unclaimed: tuple[str, ...] = ()
 
     @property
     def name(self) -> TableName:

@@ -80,6 +80,8 @@ class Lineage:
             the column (None: the table), and the text (empty: it is removed).
         keys_if_new: The position of a key of `keys` that a statement declares with IF NOT EXISTS: it is the
             table's only if the table did not exist there.
+        unclaimed: The changes under a name before a rename gave it to the table, where nothing else tells of
+            an earlier table of that name.
     """
 
     table: TableName
@@ -93,6 +95,7 @@ class Lineage:
     created: tuple[AddColumn, ...] = ()
     comments: tuple[tuple[int, str | None, str], ...] = ()
     keys_if_new: str | None = None
+    unclaimed: tuple[Segment, ...] = ()
 
     @property
     def truncated_at(self) -> str | None:
@@ -112,6 +115,7 @@ class _Life:
     created: tuple[AddColumn, ...] = ()
     comments: list[tuple[int, str | None, str]] = field(default_factory=list)
     keys_if_new: str | None = None
+    unclaimed: list[Segment] = field(default_factory=list)
     is_dropped: bool = False
     is_moved: bool = False
     dropped_at: str = START
@@ -296,6 +300,7 @@ def _lineage(name: TableName, life: _Life, renamed_to: TableName | None) -> Line
         created=life.created,
         comments=tuple(life.comments),
         keys_if_new=life.keys_if_new,
+        unclaimed=tuple(life.unclaimed),
     )
 
 
@@ -380,5 +385,7 @@ def _rename(
     last = life.segments[-1]
     life.segments[-1] = Segment(last.table, last.start, statement.sequence)
     life.segments.append(Segment(to, statement.sequence, None))
+    if to not in lives:
+        life.unclaimed.append(Segment(to, START, statement.sequence))
     lives.begin(to, life)
     moved.pop(to, None)

@@ -41,6 +41,11 @@ def notes_of(plan: Plan, faults: Faults, met: Collisions, *, begins_marks: bool)
     if computed:
         names, others = ", ".join(computed[:5]), f" and {len(computed) - 5} more" if computed[5:] else ""
         yield f"computed by the source, null in rows from before they were added: {names}{others}"
+    for name in plan.task.unclaimed:
+        yield (
+            f"rows of {name} from before a rename gave it that name are in no table: if a full load without "
+            f"positions brought them, raise `epoch` of source {plan.task.source} and load again"
+        )
     if begins_marks:
         yield "large: its changed rows are now marked by deletion vectors, which readers must know"
     if met.total:

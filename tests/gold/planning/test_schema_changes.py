@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.contracts.ddl_actions import AddColumn, CreateTable, DropTable, RenameColumn
+from framework.contracts.ddl_actions import (
+    AddColumn,
+    CreateTable,
+    DropTable,
+    RenameColumn,
+    RenameTable,
+    TableName,
+)
 from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
 
 
@@ -77,3 +84,17 @@ def test_a_column_whose_name_another_one_takes_is_taken_as_dropped(
     assert pipeline.rows("t") == [{"id": 1, "b": "x", "_cdc_dropped_1_b": "y"}, {"id": 2, "b": "z"}]
     # a full load without positions has the new name in rows that count as older than the rename
     assert pipeline.rows("loaded") == [{"id": 1, "b": "x"}, {"id": 2, "b": "y"}]
+
+
+@pytest.mark.slow
+def test_rows_with_a_name_from_before_the_rename_that_gave_it_are_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    pipeline = GoldPipeline(spark, tmp_path / "p")
+    rename = ddl("t", 3, RenameTable(TableName("db", None, "u")))
+    pipeline.add_batch(insert("t", 1, row(1)), rename, insert("u", 0, row(2)), insert("u", 4, row(3)))
+    (note,) = pipeline.apply()["u"].notes
+    assert "rows of db.u from before a rename" in note
+    assert pipeline.rows("u") == [{"id": 1}, {"id": 3}]
+    pipeline.add_batch(insert("u", 5, row(4)))
+    assert pipeline.apply()["u"].notes == ()

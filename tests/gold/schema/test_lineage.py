@@ -59,6 +59,13 @@ def test_actions_on_columns_are_steps_in_order_of_position() -> None:
     assert segments(found) == [("a", START, None)]
 
 
+def test_what_a_name_had_before_a_rename_belongs_to_no_table_unless_a_statement_tells_of_it() -> None:
+    rename = statement("s2", A, RenameTable(B))
+    assert trace([rename], [A, B])[B].unclaimed == (Segment(B, START, "s2"),)
+    assert trace([statement("s1", B, DropTable()), rename], [A, B])[B].unclaimed == ()
+    assert trace([statement("s2", B, RenameTable(T)), rename], [A, B])[B].unclaimed == ()
+
+
 def test_a_renamed_table_takes_its_rows_along_and_the_old_name_is_dropped() -> None:
     found = trace([statement("s5", A, RenameTable(B))], [A, B])
     assert segments(found[B]) == [("a", START, "s5"), ("b", "s5", None)]

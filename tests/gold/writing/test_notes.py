@@ -23,7 +23,12 @@ CONSTANT = AddColumn("kind", "string", "text", default="x")
 NULL_IN_OLDER_ROWS = "computed by the source, null in rows from before they were added: made"
 
 
-def notes(*changes: tuple[str, ColumnAction], batch: int = 1, rebuild: Rebuild | None = None) -> list[str]:
+def notes(
+    *changes: tuple[str, ColumnAction],
+    batch: int = 1,
+    rebuild: Rebuild | None = None,
+    unclaimed: tuple[str, ...] = (),
+) -> list[str]:
     """The notes on a table with rows from 2 on, at batch 1 so far, whose statements are of `batch`."""
     task = Task(
         "feed",
@@ -34,6 +39,7 @@ def notes(*changes: tuple[str, ColumnAction], batch: int = 1, rebuild: Rebuild |
         2,
         1,
         statement_batches={at: batch for at, _ in changes},
+        unclaimed=unclaimed,
     )
     layout = Layout((), ("id",), dict(SYSTEM_COLUMNS))
     namings = tuple(ColumnNaming() for _ in range(len(changes) + 1))
@@ -62,3 +68,9 @@ def test_a_computed_default_is_told_once_and_after_each_rebuild() -> None:
     requested = Rebuild(RebuildReason.REQUESTED)
     assert notes(("3", COMPUTED)) == []
     assert notes(("3", COMPUTED), rebuild=requested) == ["rebuilt: asked for", NULL_IN_OLDER_ROWS]
+
+
+def test_rows_that_belong_to_no_table_are_told_with_what_to_do() -> None:
+    (note,) = notes(unclaimed=("db.t",))
+    assert "rows of db.t" in note
+    assert "raise `epoch` of source feed" in note
