@@ -7,6 +7,8 @@
     taken       such messages were decoded again in this batch, with the modes known then
     redefined   the batch defines a table (`kind`) from a sequence on (`modes`) that earlier rows have reached
     read_again  that table's rows are in accordance with all definitions up to the batch
+    defined     a table (`kind`) that is excluded has columns from a position on (`modes`): if it is included
+                one day, its rows are read by them
 
 A batch shows its modes while it is decoded. If that narrows the possible modes, the batch is decoded once
 more. The evidence is recorded before the changes, so a batch that is run again is decoded alike, and so is a
@@ -29,13 +31,19 @@ from framework.spark.local_frame import local_frame
 from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.changes.decode import SourcePlan
 from silver.decoding.encoding_modes import Modes, ModeState, evidence_of, fingerprint, state_of
-from silver.decoding.table_definitions import EpochPosition, TableKey
+from silver.decoding.table_definitions import (
+    EpochPosition,
+    TableDefinition,
+    TableDefinitions,
+    TableKey,
+    definitions_by_table,
+)
 from silver.values.sequence import sequence_of
 
 WAITING_REASONS = frozenset({str(Reason.ENCODING_UNKNOWN), str(Reason.ENCODING_CONTRADICTED)})
 _ROW = "source string, state string, kind string, modes string, batch bigint"
 _SHOWN, _WAITING, _TAKEN = "shown", "waiting", "taken"
-_REDEFINED, _READ_AGAIN = "redefined", "read_again"
+_REDEFINED, _READ_AGAIN, _DEFINED = "redefined", "read_again", "defined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +51,7 @@ class EncodingRow:
     """A row of `ops/encodings` without its time.
 
     `kind` says what the modes are for (`decimals`, `binary`, `times`, `positions`), or names the table of
-    `redefined` and `read_again`; null in the other states.
+    `redefined`, `read_again` and `defined`; null in the other states.
     """
 
     source: str
@@ -120,6 +128,18 @@ class Encodings:
         now = fingerprint(self.states(plan))
         return any(row.modes != now for row in self._open(plan.context.source))
 
+    def definitions(self) -> dict[str, TableDefinitions]:
+        """The definitions that came while their tables were excluded, by source."""
+        found: dict[str, list[TableDefinition]] = {}
+        for row in self.rows:
+            if row.state == _DEFINED:
+                position, columns = json.loads(row.modes)
+                declared = tuple((name, kind) for name, kind in columns)
+                database, schema, table = json.loads(row.kind or "[null, null, null]")
+                definition = TableDefinition(database, schema, table, tuple(position), declared)
+                found.setdefault(row.source, []).append(definition)
+        return {source: definitions_by_table(definitions) for source, definitions in found.items()}
+
     def redefined(self) -> list[RedefinedTable]:
         """The tables whose earlier rows may not be in accordance with their definitions."""
         done: dict[tuple[str, str | None], int] = {}
@@ -166,6 +186,12 @@ def redefined_row(source: str, table: TableKey, since: EpochPosition, batch: int
     """The row of a batch that defines a table from a position on, after rows of it came."""
     sequence = sequence_of(since[0], since[1:], None) if since else ""
     return EncodingRow(source, _REDEFINED, json.dumps(table), sequence, batch)
+
+
+def defined_row(source: str, definition: TableDefinition, batch: int) -> EncodingRow:
+    """The row of a batch that knows a definition of a table that is excluded."""
+    table = json.dumps([definition.database, definition.schema, definition.table])
+    return EncodingRow(source, _DEFINED, table, json.dumps([definition.position, definition.columns]), batch)
 
 
 def read_again_row(redefined: RedefinedTable) -> EncodingRow:

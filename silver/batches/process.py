@@ -123,6 +123,7 @@ def _commit(
             epochs.stopped_row(stop, state.config.sources[stop.source].epoch, batch) for stop in stops
         ]
         state.append_epochs(spark, already_stopped)
+    state.append_definitions(spark, batch)
     state.append_schemas(staged, contents.schemas, batch)
     if repeatable_sources(state.config):
         arrival.write_high_offsets(spark, lake, batch, state.high_offsets or {})

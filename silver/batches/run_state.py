@@ -20,7 +20,14 @@ from framework.lakehouse.lakehouse import Lakehouse, Transaction
 from framework.spark.columns import with_one_of
 from framework.spark.local_frame import local_frame
 from silver.batches import batch_counts, changes_table, pending
-from silver.batches.encodings import EncodingRow, Encodings, read_encodings, redefined_row
+from silver.batches.encodings import (
+    EncodingRow,
+    Encodings,
+    append_rows,
+    defined_row,
+    read_encodings,
+    redefined_row,
+)
 from silver.batches.landings import SourceEpochs
 from silver.batches.partition_progress import (
     NO_PROGRESS,
@@ -170,6 +177,9 @@ class RunState:
         """The plans for decoding these messages, with table definitions from them and from earlier ones."""
         if self.definitions is None:
             self.definitions = known_definitions(messages.sparkSession, self.lake, self.plans)
+            for source, more in self.known_encodings(messages.sparkSession).definitions().items():
+                if source in self.plans:
+                    self.definitions[source] = self.definitions.get(source, TableDefinitions()) | more
         known = self.known_encodings(messages.sparkSession)
         plans = {name: known.plan(plan) for name, plan in self.plans.items()}
         return plans_with_definitions(messages, plans, self.definitions, self.redefined)
@@ -183,6 +193,27 @@ class RunState:
             for (source, table), since in changed.items()
             if (top := shown.get((source, *table), Progress()).sequence) and since <= epoch_position_of(top)
         ]
+
+    def append_definitions(self, spark: SparkSession, batch: int) -> None:
+        """Record definitions of excluded tables, which no statement records.
+
+        Those of sources that have stopped may be of another epoch: they are decoded again when that begins.
+        """
+        known = self.known_encodings(spark)
+        before = known.definitions()
+        new = [
+            defined_row(source, definition, batch)
+            for source, definitions in (self.definitions or {}).items()
+            for table, every in definitions.tables.items()
+            if self.plans[source].is_excluded(table[0], table[1], table[2] or "")
+            for definition in every
+            if definition not in before.get(source, TableDefinitions()).tables.get(table, ())
+        ]
+        stopped = self.epoch_history(spark).stopped_sources() if new else ()
+        new = [row for row in new if row.source not in stopped]
+        if new:
+            append_rows(spark, self.lake, new)
+            self.encodings = Encodings((*known.rows, *new))
 
     def known_encodings(self, spark: SparkSession) -> Encodings:
         """What is known of how sources write values and halves; empty where no format leaves that open."""

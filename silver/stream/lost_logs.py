@@ -93,10 +93,12 @@ def _encodings(spark: SparkSession, state: RunState, known: Collection[str]) -> 
     if with_halves:
         shown = dict.fromkeys(_with_shared_positions(spark, lake, with_halves), (SHARED_POSITIONS,))
         rows += encodings.Encodings().news(shown, last)
+    if rows:
+        encodings.append_rows(spark, lake, rows)
+        state.encodings = None
+    state.append_definitions(spark, last)
     if not rows:
         return None
-    encodings.append_rows(spark, lake, rows)
-    state.encodings = None
     return f"{name} was gone: it has been written again from what {MESSAGES_TABLE} and {CHANGES_TABLE} show"
 
 

@@ -103,3 +103,18 @@ def test_a_definition_that_lands_later_is_that_of_the_rows_before_it(
     spark.sql(f"DELETE FROM delta.`{encodings}` WHERE state = 'read_again'")
     assert run(topics) == [], "a run that died before it recorded the end finds nothing to do"
     assert topics.status()["without_fate"] == 0
+
+
+@pytest.mark.slow
+def test_a_definition_that_came_while_its_table_was_excluded_holds_once_it_is_included(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = "  - {match: shop.item, exclude: true}"
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"}, rule)
+    topics.land("feed", [definition(0, 50, ID, TOTAL), row(0, {"id": 1, "total": -1})])
+    run(topics)
+    file = tmp_path / "mainstem.yml"
+    file.write_text(file.read_text().replace(f"tables:\n{rule}", ""))
+    topics.land("feed", [row(1, {"id": 2, "total": -1})])
+    run(topics)
+    assert topics.rows("shop/item") == [{"id": 2, "total": Decimal(2**64 - 1)}]

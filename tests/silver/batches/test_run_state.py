@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from framework.contracts.epochs import EpochRow
 from framework.lakehouse.lakehouse import Lakehouse
+from silver.batches import run_state
+from silver.batches.encodings import EncodingRow, Encodings
 from silver.batches.run_state import RunState
+from silver.decoding.table_definitions import TableDefinition, definitions_by_table
 from silver.epochs import history
 from silver.epochs.history import History
 
@@ -38,3 +42,24 @@ def test_the_epochs_are_read_once_and_again_after_the_run_has_appended(
     assert reads == [0, 1]
     state.append_epochs(nothing, [EpochRow("feed", 2, "begun")])
     assert len(table) == 1
+
+
+def test_definitions_of_excluded_tables_are_recorded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    appended: list[EncodingRow] = []
+    monkeypatch.setattr(run_state, "append_rows", lambda _spark, _lake, rows: appended.extend(rows))
+    item, other = (
+        TableDefinition("shop", None, table, (1, 0, 50), (("id", "INT"), ("total", "BIGINT UNSIGNED")))
+        for table in ("item", "other")
+    )
+    definitions = {source: definitions_by_table([item, other]) for source in ("feed", "halted")}
+    plan = Mock(is_excluded=lambda _database, _schema, table: table == "item")
+    stopped = History((EpochRow("halted", 1, "stopped"),))
+    nothing: Any = None
+    state = RunState(
+        Lakehouse("/nowhere"), nothing, dict.fromkeys(definitions, plan), definitions=definitions,
+        encodings=Encodings(), history=stopped,
+    )  # fmt: skip
+    for batch in (1000, 2000):
+        state.append_definitions(nothing, batch)
+    assert [(row.source, row.batch) for row in appended] == [("feed", 1000)]
+    assert Encodings(tuple(appended)).definitions() == {"feed": definitions_by_table([item])}
