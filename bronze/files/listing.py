@@ -87,14 +87,16 @@ def utf8_name(name: str) -> str:
 
 
 def with_utf8_names(listing: Listing) -> Listing:
-    """The listing, in which files wait whose names are not UTF-8: a table cannot store such a name."""
+    """The listing, in which files wait whose names are not UTF-8: a table cannot store such a name.
+
+    So do links to files with such names, because the log has the path of the target.
+    """
     complete, waiting = [], list(listing.waiting)
     for file in listing.complete:
-        name = utf8_name(file.file)
-        if name == file.file:
+        if all(utf8_name(name) == name for name in (file.file, file.path)):
             complete.append(file)
         else:
-            waiting.append(name)
+            waiting.append(utf8_name(file.file))
     return Listing(tuple(complete), tuple(waiting))
 
 
