@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -179,7 +180,8 @@ def from_kcat(block: Block, file: str) -> Messages:
 
     Strings become their UTF-8 bytes; `null` and a missing key become null. Where kcat has decoded Avro
     (`-s`), key or payload are objects or numbers: their JSON text is kept unchanged. A header that begins
-    with Mainstem's prefix is renamed (`foreign_name`). Any other line keeps its bytes under the coordinates
+    with Mainstem's prefix is renamed (`foreign_name`). A byte order mark before the
+    object is no part of it. Any other line keeps its bytes under the coordinates
     of the file, and its header `mainstem.bad_coordinates` says why. A line that is too long for a row is
     treated as in layout `lines`.
     """
@@ -215,6 +217,7 @@ _TEXT = msgspec.json.Decoder(str)
 
 
 def _append_kcat(messages: Messages, line: bytes) -> None:
+    line = line.removeprefix(BOM_UTF8)
     line.decode("utf-8")
     message = _KCAT.decode(line)
     if message.offset > _LAST_OFFSET:

@@ -221,7 +221,7 @@ def test_a_header_under_one_of_our_names_is_renamed() -> None:
         b'{"topic":"t","partition":0,"offset":1,"headers":[null,"v"]}',
         b'{"topic":"t","partition":0,"offset":1}{"topic":"t","partition":0,"offset":2}',
         b'{"topic":"t","partition":0,"offset":1,"payload":' + b"[" * 100_000,
-        b'\xef\xbb\xbf{"topic":"t","partition":0,"offset":1}',
+        b'\xef\xbb\xbf\xef\xbb\xbf{"topic":"t","partition":0,"offset":1}',
     ],
 )
 def test_line_that_is_no_kcat_object_keeps_bytes_and_file_coordinates(line: bytes) -> None:
@@ -230,6 +230,11 @@ def test_line_that_is_no_kcat_object_keeps_bytes_and_file_coordinates(line: byte
     assert (messages.value, messages.key, messages.timestamp) == ([line], [None], [None])
     ((name, reason),) = messages.headers[0] or []
     assert (name, bool(reason)) == (BAD_COORDINATES, True)
+
+
+def test_a_byte_order_mark_before_a_kcat_object_is_no_part_of_it() -> None:
+    messages = kcat(b'\xef\xbb\xbf{"topic":"t","partition":0,"offset":1,"payload":"a"}')
+    assert (messages.topic, messages.offset, messages.value) == (["t"], [1], [b"a"])
 
 
 @given(st.binary(max_size=60))
