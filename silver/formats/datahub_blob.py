@@ -236,8 +236,8 @@ def _row(
 
 
 def _image(image: _Image[Any] | None, declared: ColumnSet) -> tuple[Texts | None, Mapping[str, Column]]:
-    """An image as canonical text, and its columns that the schema leaves out."""
-    if image is None or image.dataColumn is None:
+    """An image as canonical text, and its columns that the schema leaves out; none where it has no column."""
+    if image is None or not image.dataColumn:
         return None, {}
     cells = image.dataColumn
     if is_narrow(cells, declared):

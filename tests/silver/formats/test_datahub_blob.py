@@ -299,12 +299,20 @@ def test_an_event_time_may_be_missing() -> None:
         ("UPDATE_AFTER", {"before": JOE}),
         ("UPDATE", {"before": JOE}),
         ("DELETE", {"after": JOE}),
+        ("INSERT", {"after": {}}),
+        ("UPDATE_BEFOR", {"before": {}}),
+        ("UPDATE", {"before": JOE, "after": {}}),
     ],
 )
 def test_a_row_without_the_image_that_its_operation_needs_is_quarantined(
     op: str, images: dict[str, Any]
 ) -> None:
     assert reason(message(op, **images)) is Reason.MISSING_IMAGE
+
+
+def test_an_image_without_columns_completes_no_half() -> None:
+    change = row(message("UPDATE_AFTER", before={}, after=JOE))
+    assert (change.half, change.before) == (Half.AFTER, None)
 
 
 def test_a_row_without_a_table_or_its_key_is_quarantined() -> None:
