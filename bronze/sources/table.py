@@ -9,6 +9,9 @@
     timestamp   no       timestamp
     headers     no       array of (key, value)
 
+A row without a topic, a partition or an offset keeps its bytes, but nothing identifies it: it lands under
+coordinates that follow from what it holds, and ends in quarantine.
+
 `columns:` of the source maps these to other column names, for example `columns: {value: payload, offset:
 seq}`. The source reads the rows that are appended to the table. Compaction is harmless, but rewritten or
 deleted rows stop the source. `table:` is a path where it contains a slash, otherwise a catalog name.
@@ -17,6 +20,8 @@ deleted rows stop the source. `table:` is a path where it contains a slash, othe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -25,6 +30,7 @@ from bronze.deduplication import drop_landed
 from bronze.headers import escape_reserved_headers, readable_text
 from bronze.record_times import representable_time
 from bronze.source import Discovery, Feed, Part, SourceKind
+from framework.contracts.messages import BAD_COORDINATES
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.errors import MainstemError, nearest
@@ -33,6 +39,8 @@ from framework.lakehouse.expired_logs import log_expired
 NEEDED = ("value", "topic", "partition", "offset")
 OPTIONAL = ("key", "timestamp", "headers")
 _OTHER_TABLE = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+_COORDINATES = ("topic", "partition", "offset")
+_DIGEST_DIGITS = 15  # hexadecimal: the largest such number is a bigint, and so is the next one
 
 
 def discover(spark: SparkSession, feed: Feed, state: str) -> Discovery:
@@ -66,7 +74,7 @@ def check_columns(existing: Sequence[str], column_names: Mapping[str, str], tabl
 
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     """The batch as one commit; with `is_reset` without the messages that have landed before."""
-    rows = as_messages(batch, _column_names(feed), feed.name)
+    rows = as_messages(batch, _column_names(feed), feed.name, feed.source.table or "")
     if is_reset:
         rows = drop_landed(
             rows, feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name)
@@ -74,7 +82,7 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     yield Part(0, 0, rows)
 
 
-def as_messages(records: DataFrame, column_names: Mapping[str, str], source: str) -> DataFrame:
+def as_messages(records: DataFrame, column_names: Mapping[str, str], source: str, table: str) -> DataFrame:
     """Rows of the table as rows of MESSAGES.
 
     Headers that begin with Mainstem's prefix are renamed; a time outside the years 1 to 9999 is null.
@@ -93,8 +101,35 @@ def as_messages(records: DataFrame, column_names: Mapping[str, str], source: str
     values["timestamp"] = representable_time(values["timestamp"].cast("timestamp"))
     values["topic"] = readable_text(values["topic"].cast("string"))
     values["headers"] = escape_reserved_headers(values["headers"].cast(HEADERS))
-    return records.select(
+    rows = records.select(
         *(values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in MESSAGES.fields)
+    )
+    return _with_coordinates(rows, table)
+
+
+def _with_coordinates(rows: DataFrame, table: str) -> DataFrame:
+    """The messages; those that lack a coordinate get the table's name and a digest of what they hold.
+
+    They land as a line of a file that is no message: silver knows it by these coordinates and the header.
+    """
+    given = [
+        F.concat(F.lit(f"{name} "), F.coalesce(F.col(f"`{name}`").cast("string"), F.lit("null")))
+        for name in _COORDINATES
+    ]
+    content = F.to_json(F.struct(*_COORDINATES, "timestamp", "key", "value", "headers"))
+    digits = F.substring(F.sha2(content, 256), 1, _DIGEST_DIGITS)
+    number = F.conv(digits, 16, 10).cast("bigint")
+    reason = F.struct(
+        F.lit(BAD_COORDINATES).alias("key"), F.concat_ws(", ", *given).cast("binary").alias("value")
+    )
+    headers = F.concat(F.array(reason), F.coalesce("headers", F.array().cast(HEADERS)))
+    instead = {
+        **{"topic": F.lit(table), "partition": F.lit(0), "offset": number},
+        **{"headers": headers.cast(HEADERS), "file": F.lit(table), "line": number},
+    }
+    lacks = reduce(or_, (F.col(f"`{name}`").isNull() for name in _COORDINATES))
+    return rows.withColumns(
+        {name: F.when(lacks, new).otherwise(F.col(f"`{name}`")) for name, new in instead.items()}
     )
 
 

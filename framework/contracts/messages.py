@@ -7,7 +7,8 @@ from msgspec import Struct
 OURS = "mainstem."
 """The start of our own headers' names. A producer's header of such a name lands under `foreign_name`."""
 BAD_COORDINATES = "mainstem.bad_coordinates"
-"""The header of a line of layout `kcat` that is no kcat object; its value says why."""
+"""The header of a line of layout `kcat` that is no kcat object, or of a row of a table that lacks a
+coordinate; its value says why."""
 TOO_LONG = "mainstem.too_long"
 """The header of a line that no row can hold, with the number of its bytes; only the file has them."""
 

@@ -32,7 +32,7 @@ class Reason(StrEnum):
     MISSING_POSITION = "missing_position"  # no sequence number where the format promises one
     BAD_POSITION = "bad_position"  # a sequence number or time that is not a number
     KEY_NOT_IN_IMAGE = "key_not_in_image"
-    BAD_COORDINATES = "bad_coordinates"  # a line of layout kcat that is no kcat object
+    BAD_COORDINATES = "bad_coordinates"  # no kcat object, or a row of a table without one of them
     UNPAIRED_BEFORE_IMAGE = "unpaired_before_image"
     AMBIGUOUS_PAIR = "ambiguous_pair"
     RULE_BROKEN = "rule_broken"  # a rule of the configuration with `on_change: quarantine`; `detail` names it

@@ -19,9 +19,11 @@ EXPLANATIONS = (
     ),
     Explanation(
         "bad_coordinates",
-        "A line is no object that `kcat -J` writes.",
-        "The source has `layout: kcat`, and its files have one value a line or the output of another tool.",
-        f"Write `layout: lines`, or write the files with `kcat -J`. {_REPLAY}",
+        "A line is no object that `kcat -J` writes, or a row of a table lacks a coordinate.",
+        "The source has `layout: kcat`, and its files have one value a line or the output of another tool; "
+        "or the job that writes the table of the source leaves `topic`, `partition` or `offset` null.",
+        "Write `layout: lines`, or write the files with `kcat -J`, or let the job append the row again with "
+        f"its coordinates. {_REPLAY}",
         'Found: {"op":"c"}. A line of kcat begins with {"topic":"crm","partition":0,"offset":17.',
     ),
     Explanation(

@@ -94,7 +94,7 @@ def batch_extent(messages: DataFrame, config: Config, files: Sequence[str] | Non
         place = [F.when(is_mine, F.col(name)).alias(name) for name in ("topic", "partition")]
         rows = messages.groupBy("source", *place).agg(*counts, *range_columns()).collect()
     known = [row for row in rows if row["source"] in config.sources]
-    placed = [row for row in known if has_places and row["topic"] is not None]
+    placed = [row for row in known if has_places and None not in (row["topic"], row["partition"], row["low"])]
     return BatchExtent(
         sum(row["n"] for row in known),
         max((row["clock"] for row in known), default=None),
@@ -143,12 +143,13 @@ def _bytes_of(groups: Sequence[RowGroup]) -> int:
 
 
 def _ranges(messages: pa.Table, sources: Sequence[str]) -> tuple[OffsetRange, ...]:
-    """The offset ranges of messages of these sources, as `range_columns` has them."""
+    """The offset ranges of messages of these sources, as `offset_ranges` has them."""
     is_mine = pc.and_(
         pc.is_in(messages["source"], pa.array(sources, pa.string())),
         pc.invert(pc.starts_with(messages["topic"], TOPIC)),
     )
-    rows = messages.filter(is_mine)
+    is_placed = pc.and_(pc.is_valid(messages["partition"]), pc.is_valid(messages["offset"]))
+    rows = messages.filter(pc.and_(is_mine, is_placed))
     for name, blank in (("file", ""), ("line", 0)):
         rows = rows.set_column(rows.schema.get_field_index(name), name, pc.fill_null(rows[name], blank))
     by_landing = rows.sort_by([(name, "ascending") for name in ("ingested_at", "file", "line", "offset")])

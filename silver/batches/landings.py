@@ -42,6 +42,7 @@ HOLDS_COORDINATES = "relanding IS NULL AND NOT is_reused"
 A message that has reused coordinates has no outcome: its source stops there.
 """
 _PARTITION = ("source", "topic", "partition")
+_IS_PLACED = "topic IS NOT NULL AND `partition` IS NOT NULL AND offset IS NOT NULL"
 _OUTCOMES = {CHANGES_TABLE: CHANGES, PENDING_TABLE: CHANGES, QUARANTINE_TABLE: QUARANTINE}
 Partition = tuple[str, str, int]
 
@@ -81,22 +82,28 @@ def has_broker_coordinates(config: Config) -> Column:
 
 
 def range_columns() -> list[Column]:
-    """The last three fields of an `OffsetRange`, as aggregates over the messages of a partition."""
-    by_landing = F.struct(landing_order(), F.col("offset"))
+    """The last three fields of an `OffsetRange`, as aggregates over the messages of a partition.
+
+    Messages without an offset do not count; the fields are null where no message has one.
+    """
+    by_landing = F.when(F.col("offset").isNotNull(), F.struct(landing_order(), F.col("offset")))
     low, high = F.min("offset"), F.max("offset")
     is_rising = (F.min_by("offset", by_landing) == low) & (F.max_by("offset", by_landing) == high)
     return [
         low.alias("low"),
         high.alias("high"),
-        (is_rising & (F.count_distinct("offset") == F.count("*"))).alias("is_plain"),
+        (is_rising & (F.count_distinct("offset") == F.count("offset"))).alias("is_plain"),
     ]
 
 
 def offset_ranges(messages: DataFrame, config: Config) -> list[OffsetRange]:
-    """The offset ranges of these messages; runs no job if no source can repeat a coordinate."""
+    """The offset ranges of these messages; runs no job if no source can repeat a coordinate.
+
+    A message without coordinates, as earlier releases have taken from tables, is in none.
+    """
     if not repeatable_sources(config):
         return []
-    counted = messages.where(has_broker_coordinates(config)).groupBy(*_PARTITION)
+    counted = messages.where(has_broker_coordinates(config)).where(_IS_PLACED).groupBy(*_PARTITION)
     return [OffsetRange(*row) for row in counted.agg(*range_columns()).collect()]
 
 
@@ -158,7 +165,8 @@ def identify(
     rows = [(span.source, span.topic, span.partition, span.low, span.high) for span in looked_at]
     schema = "source string, topic string, `partition` int, low bigint, high bigint"
     ranges = F.broadcast(local_frame(spark, rows, schema))
-    mine = placed.join(ranges, list(_PARTITION), "left_semi").withColumn("is_mine", F.lit(True))
+    mine = placed.join(ranges, list(_PARTITION), "left_semi").where(_IS_PLACED)
+    mine = mine.withColumn("is_mine", F.lit(True))
     bronze = (
         lake.read(spark, MESSAGES_TABLE)
         .select(*(F.col(f"`{n}`") for n in MESSAGES.names))
@@ -177,7 +185,8 @@ def identify(
     compared = _compare_landings(mine.unionByName(others)).where("is_mine")
     reached = _reached(with_epochs(above, history, configured), here)
     weighed = _with_restarts(compared, reached).select(*plain.columns)
-    return plain.join(ranges, list(_PARTITION), "left_anti").select(*plain.columns).unionByName(weighed)
+    is_weighed = [plain[name] == ranges[name] for name in _PARTITION] + [plain["offset"].isNotNull()]
+    return plain.join(ranges, is_weighed, "left_anti").select(*plain.columns).unionByName(weighed)
 
 
 def identify_all(messages: DataFrame, lake: Lakehouse, known: SourceEpochs) -> DataFrame:

@@ -66,7 +66,8 @@ def merge_quarantine(
             F.lit(False).alias("is_resolved"), "batch", "epoch",
             *not_dismissed(),
         )  # fmt: skip
-    merge = Merge(lake.location(QUARANTINE_TABLE), rows, SAME_MESSAGE + " AND t.ordinal <=> s.ordinal")
+    one_each = rows.dropDuplicates([*MESSAGE_ID, "ordinal"])  # messages may lack the same coordinate
+    merge = Merge(lake.location(QUARANTINE_TABLE), one_each, SAME_MESSAGE + " AND t.ordinal <=> s.ordinal")
     # a replay may take a half out of quarantine; it may be refused again when its other half comes
     merge.update(REOPENED, "t.is_resolved AND t.batch < s.batch").insert_all().execute()
 
@@ -89,7 +90,11 @@ def _append_files(spark: SparkSession, lake: Lakehouse, files: Sequence[str]) ->
 
 
 def _refused(committed: DataFrame, messages: DataFrame, count: int) -> DataFrame:
-    """The quarantined messages of a batch, with their bytes, from its committed rows and its messages."""
+    """The quarantined messages of a batch, with their bytes, from its committed rows and its messages.
+
+    Of messages that lack the same coordinate, as earlier releases have taken them from tables, each has the
+    bytes of one.
+    """
     refused = committed.where("kind = 'quarantined'").select(
         "source", "format", "topic", "partition", "offset", "ordinal", "reason", "detail", "batch", "epoch"
     )
@@ -97,8 +102,17 @@ def _refused(committed: DataFrame, messages: DataFrame, count: int) -> DataFrame
         *MESSAGE_ID, "key", "value", F.col("ingested_at").alias("seen")
     )
     if count <= FEW_REFUSED:  # else the bytes of every message of the batch are sent from task to task
-        raw = raw.join(F.broadcast(refused.select(*MESSAGE_ID)), list(MESSAGE_ID), "left_semi")
-    return refused.join(raw, list(MESSAGE_ID), "left")
+        few = F.broadcast(refused.select(*MESSAGE_ID))
+        raw = raw.join(few, _is_same(raw, few), "left_semi")
+    raw = raw.dropDuplicates(list(MESSAGE_ID))
+    own = [raw[name] for name in ("key", "value", "seen")]
+    return refused.join(raw, _is_same(refused, raw), "left").select(
+        *(refused[n] for n in refused.columns), *own
+    )
+
+
+def _is_same(rows: DataFrame, others: DataFrame) -> Column:
+    return reduce(and_, (rows[name].eqNullSafe(others[name]) for name in MESSAGE_ID))
 
 
 def resolve_unpaired(lake: Lakehouse, committed: DataFrame) -> None:

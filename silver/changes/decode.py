@@ -300,6 +300,8 @@ class ArrowBatchDecoder:
 
 def read_events(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malformed]:
     """The events of a message, at least one; a `Malformed` alone where the message goes to quarantine."""
+    if None in (message.topic, message.partition, message.offset):
+        return (Malformed(Reason.BAD_COORDINATES, "no topic, no partition or no offset"),)
     for name, value in message.headers:
         if name == BAD_COORDINATES:
             return (Malformed(Reason.BAD_COORDINATES, (value or b"").decode("utf-8", "replace")[:200]),)

@@ -31,6 +31,8 @@ def note_runs(rows: Iterable[Row]) -> None:
         return
     partitions: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
+        if row["offset"] is None:  # quarantined
+            continue
         at = (row["source"], row["topic"], row["partition"], row["epoch"], row["restart"])
         partitions.setdefault(at, []).append(row)
     for members in partitions.values():

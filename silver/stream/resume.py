@@ -230,10 +230,11 @@ def without_outcome_identified(
     # a message of another topic at the coordinates of an outcome has none, and a dump may hold messages again
     overlaps = overlapping_ranges(ranges, reached_offsets(messages.sparkSession, state))
     known = identify(messages, state.lake, replace(recorded, newest=newest or {}), overlaps)
-    decided = outcomes.withColumnRenamed("relanding", "relanding_id").withColumn("has_outcome", F.lit(True))
-    marked = known.withColumn("relanding_id", F.coalesce("relanding", F.lit(""))).join(
-        decided, [*MESSAGE_ID, "relanding_id"], "left"
-    )
+    landed = known.withColumn("relanding_id", F.coalesce("relanding", F.lit("")))
+    decided = outcomes.toDF(*(f"decided_{name}" for name in outcomes.columns))
+    same = [landed[name].eqNullSafe(decided[f"decided_{name}"]) for name in MESSAGE_ID]
+    is_it = landed["relanding_id"] == decided["decided_relanding"]
+    marked = landed.join(decided.withColumn("has_outcome", F.lit(True)), [*same, is_it], "left")
     return marked.where("has_outcome IS NULL OR is_reused").select(*known.columns)
 
 

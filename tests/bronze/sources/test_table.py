@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from bronze.source import Feed
 from bronze.sources.table import as_messages, check_columns
 from framework.config.sources import MessageColumn, Source
+from framework.contracts.messages import BAD_COORDINATES
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
@@ -39,7 +40,7 @@ def test_rows_become_messages_under_the_tables_own_names(spark: SparkSession) ->
     rows = spark.createDataFrame(
         [("v", "t", 1, 7, "k")], "payload string, topic string, partition int, seq bigint, key string"
     )
-    found = as_messages(rows, {"value": "payload", "offset": "seq"}, "crm")
+    found = as_messages(rows, {"value": "payload", "offset": "seq"}, "crm", "/raw")
     assert found.schema.names == MESSAGES.names
     (row,) = found.collect()
     assert (row["value"], row["key"], row["topic"], row["partition"], row["offset"]) == (
@@ -63,12 +64,41 @@ def test_headers_under_our_names_are_renamed_and_text_that_is_not_utf_8_stays_re
     rows = spark.range(1).selectExpr(
         *others, f"concat({header}, array(named_struct('key', null, 'value', null))) AS headers"
     )
-    (found,) = as_messages(rows, {}, "crm").select("topic", "headers").collect()
+    (found,) = as_messages(rows, {}, "crm", "/raw").select("topic", "headers").collect()
     names = [None if header is None else header["key"] for header in found["headers"]]
     assert (found["topic"], names) == (
         "not-utf8:61FF",
         ["mainstem.mainstem.forgotten", None, "not-utf8:FF", None],
     )
+
+
+def test_a_row_that_lacks_a_coordinate_has_a_place_of_its_own_and_says_what_it_lacks(
+    spark: SparkSession,
+) -> None:
+    rows = [
+        ("a", "t", 0, None),
+        ("b", "t", 0, None),
+        ("b", "t", 0, None),
+        ("c", None, None, 7),
+        ("d", "t", 1, 7),
+    ]
+    frame = spark.createDataFrame(rows, "value string, topic string, `partition` int, offset bigint")
+    *bare, last = as_messages(frame, {}, "crm", "/raw").orderBy("value").collect()
+    assert (last["topic"], last["partition"], last["offset"], last["file"], last["headers"]) == (
+        ("t", 1, 7, None, None)
+    )
+    assert [bytes(row["value"]) for row in bare] == [b"a", b"b", b"b", b"c"]
+    assert {(row["topic"], row["partition"], row["file"]) for row in bare} == {("/raw", 0, "/raw")}
+    offsets = [row["offset"] for row in bare]
+    assert (len(set(offsets)), offsets[1], min(offsets) >= 0) == (3, offsets[2], True)
+    assert offsets == [row["line"] for row in bare]
+    assert [[(header["key"], bytes(header["value"])) for header in row["headers"]] for row in bare] == [
+        [(BAD_COORDINATES, f"{lacks}".encode())]
+        for lacks in (
+            *["topic t, partition 0, offset null"] * 3,
+            "topic null, partition null, offset 7",
+        )
+    ]
 
 
 @pytest.mark.slow

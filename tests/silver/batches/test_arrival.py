@@ -35,7 +35,9 @@ def config(folder: Path, **sources: str) -> Config:
     return load_config(file, formats=LAYER.options())
 
 
-def message(source: str, topic: str, partition: int, offset: int, **more: Any) -> tuple[Any, ...]:
+def message(
+    source: str, topic: str | None, partition: int | None, offset: int | None, **more: Any
+) -> tuple[Any, ...]:
     row = {
         "source": source,
         "topic": topic,
@@ -55,15 +57,15 @@ def message(source: str, topic: str, partition: int, offset: int, **more: Any) -
 def drawn_messages(random: Random) -> list[tuple[Any, ...]]:
     """Messages of a dump, of files and of a source without settings; offsets may repeat or fall."""
     rows = []
-    for _ in range(random.randrange(1, 60)):
+    for _ in range(random.randrange(4, 60)):
         source = random.choice(("dumped", "dumped", "plain", "gone"))
         headers = random.choice((None, [], [("a", b"xyz"), ("b", None)]))
         rows.append(
             message(
                 source,
-                random.choice(("t", "été", f"{TOPIC}x")),
-                random.randrange(2),
-                random.choice((random.randrange(40), 2**62)),
+                random.choice(("t", "été", f"{TOPIC}x", None)),
+                random.choice((0, 1, None)),
+                random.choice((random.randrange(40), 2**62, None)),
                 key=random.choice((None, b"", b"key")),
                 value=random.choice((None, b"", b"value" * 20)),
                 headers=headers,
@@ -73,7 +75,7 @@ def drawn_messages(random: Random) -> list[tuple[Any, ...]]:
             )
         )
     if random.random() < 0.5:  # as they come: rising
-        rows.sort(key=lambda row: (row[3], row[10]))
+        rows.sort(key=lambda row: (row[3] or 0, row[10]))
         rows = [(*row[:10], BASE + timedelta(seconds=number)) for number, row in enumerate(rows)]
     return rows
 

@@ -283,6 +283,18 @@ def test_a_line_without_coordinates_is_quarantined_with_what_bronze_said() -> No
     ]
 
 
+@pytest.mark.parametrize("missing", ["topic", "partition", "offset"])
+def test_a_row_without_coordinates_of_an_earlier_release_is_quarantined(missing: str) -> None:
+    messages = batch([message("INSERT", number, after=JOE) for number in (5, 6)])
+    at = messages.schema.get_field_index(missing)
+    second = pa.array([messages.column(at)[0].as_py(), None], messages.schema.field(at).type)
+    found = decode_batch(messages.set_column(at, messages.schema.field(at), second), {"feed": plan()})
+    assert [(row["kind"], row["reason"]) for row in plain_rows(pa.Table.from_batches([found]))] == [
+        ("row", None),
+        ("quarantined", "bad_coordinates"),
+    ]
+
+
 def test_a_line_that_was_too_long_to_land_is_quarantined_as_too_large() -> None:
     (row,) = normalized([None], headers=[{"key": TOO_LONG, "value": b"524288000"}], file="orders")
     assert (row["kind"], row["reason"]) == ("quarantined", "too_large")

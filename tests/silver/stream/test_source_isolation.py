@@ -12,7 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.model import Config, load_config
-from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE, PARTITIONS_TABLE
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    MESSAGES_TABLE,
+    PARTITIONS_TABLE,
+    QUARANTINE_TABLE,
+)
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import place_of
 from framework.lakehouse.lakehouse import Lakehouse
@@ -205,3 +211,32 @@ def test_what_follows_from_messages_that_were_taken_up_is_not_passed_over(
     assert feeds.outcomes() == {"x": 2, "y": 2}
     assert feeds.run("x", "y") == ()
     assert feeds.outcomes() == feeds.outcomes(BATCHES_TABLE) == {"x": 2, "y": 3}
+
+
+@pytest.mark.slow
+def test_rows_without_coordinates_of_an_earlier_release_keep_their_bytes_in_quarantine(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "mainstem.yml").write_text(
+        "pipeline: p\nlakehouse: ./lakehouse\nsources:\n  raw: {format: datahub_blob, table: ./raw}\n"
+    )
+    config = load_config(tmp_path / "mainstem.yml", formats=LAYER.options())
+    lake = Lakehouse(config.root)
+    for first in (1, 3):
+        rows = [
+            (*at, None, None, json.dumps(message("INSERT", number, after=item(number, "pen", 1.0))).encode())
+            for number, at in enumerate(
+                [("raw", "t", 0, first), ("raw", "t", 0, None), ("raw", "t", 0, None), ("raw", None, 0, 7)],
+                first,
+            )
+        ]
+        landed = [(*row, None, None, None, datetime(2024, 3, first, tzinfo=UTC)) for row in rows]
+        lake.append(spark.createDataFrame(landed, MESSAGES).coalesce(1), MESSAGES_TABLE)
+        assert run_silver(spark, lake, config).errors == ()
+    counted = lake.read(spark, CHANGES_TABLE).groupBy("kind").count().collect()
+    assert {row[0]: row[1] for row in counted} == {"row": 2, "quarantined": 6}
+    kept = lake.read(spark, QUARANTINE_TABLE).where("value IS NOT NULL").collect()
+    assert sorted((row["topic"] or "", row["offset"], row["reason"]) for row in kept) == [
+        ("", 7, "bad_coordinates"),
+        ("t", None, "bad_coordinates"),
+    ]
