@@ -97,8 +97,8 @@ def is_quiet(work: Run) -> bool:
 def send_alerts(work: Run, reports: Sequence[LayerReport], exit_code: int) -> list[str]:
     """Tell each receiver what it does not know of a run: problems that are new, and those that are over.
 
-    A problem is over when a run of all tables has passed its layer and does not find it. A run of one table
-    tells errors alone. Returns a note for each receiver that could not be reached.
+    A problem is over when a run of all tables has looked for it in its layer and does not find it. A run of
+    one table tells errors alone. Returns a note for each receiver that could not be reached.
     """
     alerts, lake = work.config.alerts, work.lake
     if not alerts:
@@ -106,7 +106,7 @@ def send_alerts(work: Run, reports: Sequence[LayerReport], exit_code: int) -> li
     problems = problems_of(reports)
     layers: set[str | None] = {None}
     if work.table is None:
-        layers |= {report.layer for report in reports}
+        layers |= {report.layer for report in reports if _has_looked(report)}
     else:
         problems = [one for one in problems if one.kind in (Topic.FAILED, Topic.STOPPED)]
     count = sum(report.counts.get("quarantined", 0) for report in reports)
@@ -134,6 +134,11 @@ def send_alerts(work: Run, reports: Sequence[LayerReport], exit_code: int) -> li
     _write(failures, failed)
     _log(work.spark, lake, sent)
     return _notes(sent)
+
+
+def _has_looked(report: LayerReport) -> bool:
+    """Whether a layer has looked for all its problems; the quality step judges nothing where it fails."""
+    return report.layer != "quality" or not report.errors
 
 
 def _draft(

@@ -340,6 +340,23 @@ def test_only_a_run_that_looks_for_a_problem_knows_that_it_is_over(
     assert received[2]["over"] == ["shop.line: unique(id)"]
 
 
+def test_a_broken_rule_is_not_over_where_the_quality_step_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = LayerReport("quality", failures=(failed("unique(id)", "line"),))
+    unjudged = MainstemError("NOT_JUDGED", found="x", where="the quality step", action="y")
+    with webhook() as (address, received):
+        runs = Runs(tmp_path, monkeypatch, f"webhook: '{address}'")
+        runs.end(broken, code=3)
+        runs.end(LayerReport("quality", errors=(unjudged,)), code=1)
+        assert ([problem["kind"] for problem in received[1]["problems"]], received[1]["over"]) == (
+            ["failed"],
+            [],
+        )
+        runs.end()
+    assert set(received[2]["over"]) == {"shop.line: unique(id)", "NOT_JUDGED (the quality step)"}
+
+
 def test_messages_in_quarantine_are_told_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_700_000_000.0]
     monkeypatch.setattr(module, "_now", lambda: now[0])
