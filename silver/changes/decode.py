@@ -307,11 +307,8 @@ def read_events(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malfo
             return (Malformed(Reason.BAD_COORDINATES, (value or b"").decode("utf-8", "replace")[:200]),)
         if name == TOO_LONG:
             size = (value or b"?").decode("utf-8", "replace")[:20]
-            return (
-                Malformed(
-                    Reason.TOO_LARGE, f"a line of {size} bytes; they did not land, its file alone has them"
-                ),
-            )
+            found = f"a line of {size} bytes; they did not land, its file alone has them"
+            return (Malformed(Reason.TOO_LARGE, found),)
     length = len(message.value or b"")
     if length > plan.max_bytes:
         return (Malformed(Reason.TOO_LARGE, f"{length} bytes, at most {plan.max_bytes}"),)
