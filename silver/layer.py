@@ -6,7 +6,7 @@ Each function imports what it needs, so that commands which run nothing do not w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.contracts.table_names import PENDING_TABLE
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from framework.contracts.ddl_actions import TableName
     from framework.contracts.dismissals import Dismissal, DismissalRequest
     from framework.contracts.erasure import Erasure
     from framework.contracts.expectations import CheckTarget, PreviousResults
@@ -117,10 +118,10 @@ def _verify(run: Run) -> Sequence[Check]:
     return verify(run)
 
 
-def _kept_out_rows(run: Run, source: str) -> DataFrame:
+def _kept_out_rows(run: Run, source: str, tables: Collection[TableName]) -> DataFrame:
     from silver.operations.kept_out import kept_out_rows
 
-    return kept_out_rows(run, source)
+    return kept_out_rows(run, source, tables)
 
 
 def _erase(run: Run, erasure: Erasure) -> Mapping[str, int]:

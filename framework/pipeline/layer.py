@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from itertools import takewhile
@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # slow to import, and needed by few commands
 
     from framework.config.model import Config
     from framework.config.sources import Kafka
+    from framework.contracts.ddl_actions import TableName
     from framework.contracts.dismissals import Dismissal, DismissalRequest
     from framework.contracts.erasure import Erasure
     from framework.contracts.expectations import CheckTarget, PreviousResults
@@ -209,8 +210,8 @@ class Layer:
         trace: Returns what the layer knows of a row.
         find_row: Returns what all layers hold of a row, by source; with True, under its earlier and later
             keys, too.
-        kept_out_rows: Returns the rows of a source that are excluded or in quarantine, with the images that
-            their messages have; one layer has it.
+        kept_out_rows: Returns the rows of tables of a source that are excluded or in quarantine, with the
+            images that their messages have; one layer has it.
         erase: Removes a row from the layer's tables and returns how much that was; to repeat it is safe.
         dismiss: Dismisses messages in quarantine, or opens them again; one layer has it.
         plan: Returns what a run would do now; it writes nothing outside of the run's `scratch`.
@@ -236,7 +237,7 @@ class Layer:
     verify: Callable[[Run], Sequence[Check]] | None = None
     trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
     find_row: Callable[[Run, str, Mapping[str, str], bool], Sequence[Erasure]] | None = None
-    kept_out_rows: Callable[[Run, str], DataFrame] | None = None
+    kept_out_rows: Callable[[Run, str, Collection[TableName]], DataFrame] | None = None
     erase: Callable[[Run, Erasure], Mapping[str, int]] | None = None
     dismiss: Callable[[Run, DismissalRequest], Dismissal] | None = None
     plan: Callable[[Run], Preview] | None = None

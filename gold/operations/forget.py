@@ -44,7 +44,7 @@ from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
 from gold.schema.layout import Layout
-from gold.schema.lineage import Lineage
+from gold.schema.lineage import Lineage, Segment
 from gold.writing import table_changes
 
 
@@ -93,7 +93,7 @@ def _find_in_source(run: Run, task: Task, key: Mapping[str, str], follow_key_cha
         return own.unionByName(changes_of_earlier(rows, task, earlier, list(key))) if earlier else own
 
     rows_before = changes_of_earlier(changes.where("kind = 'row'"), task, earlier, list(key))
-    others = [rows_before, of_table(_kept_out_rows(run, task.source))]
+    others = [rows_before, of_table(_kept_out_rows(run, task, earlier))]
     sought = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), others, named)
     keys, matches = _linked_rows(sought, plan, tuple(sorted(key.items())), follow_key_changes)
     is_half = "kind = 'half' OR (kind = 'quarantined' AND (before IS NOT NULL OR after IS NOT NULL))"
@@ -130,14 +130,18 @@ def _find_in_source(run: Run, task: Task, key: Mapping[str, str], follow_key_cha
     )
 
 
-def _kept_out_rows(run: Run, source: str) -> DataFrame:
+def _kept_out_rows(run: Run, task: Task, earlier: Sequence[Lineage]) -> DataFrame:
     find = next(layer.kept_out_rows for layer in installed_layers() if layer.kept_out_rows is not None)
-    return find(run, source)
+    return find(run, task.source, [segment.table for segment in _segments(task, earlier)])
+
+
+def _segments(task: Task, earlier: Sequence[Lineage]) -> list[Segment]:
+    return [segment for each in (task.lineage, *earlier) for segment in each.segments]
 
 
 def _former_names(task: Task, earlier: Sequence[Lineage]) -> list[tuple[str | None, str | None, str]]:
-    segments = [segment for each in (task.lineage, *earlier) for segment in each.segments]
-    names = dict.fromkeys(segment.table for segment in segments if segment.table != task.name)
+    names = dict.fromkeys(segment.table for segment in _segments(task, earlier))
+    names.pop(task.name, None)
     return [(name.database, name.schema, name.table) for name in names]
 
 

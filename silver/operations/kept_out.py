@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from framework.contracts.ddl_actions import TableName
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
@@ -18,12 +20,13 @@ from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
 from silver.changes.staged_rows import OF_FIRST_LANDING
 from silver.formats import FORMATS
+from silver.operations.redecode import rows_of_tables
 
 _ROW_AT = (*MESSAGE_ID, "ordinal")
 
 
-def kept_out_rows(run: Run, source: str) -> DataFrame:
-    """The rows of `silver/changes` that are excluded or refused, with the images that their messages have.
+def kept_out_rows(run: Run, source: str, tables: Collection[TableName]) -> DataFrame:
+    """The rows of these tables that are excluded or refused, with the images that their messages have.
 
     A message that cannot be decoded has no images here either.
     """
@@ -35,7 +38,8 @@ def kept_out_rows(run: Run, source: str) -> DataFrame:
     outcomes = outcomes_in_epochs(stored.withColumn("stored_epoch", F.col("epoch")), known)
     decided = outcomes.where("kind NOT IN ('quarantined', 'half', 'excluded')").where(OF_FIRST_LANDING)
     mine = (
-        outcomes.where("kind IN ('quarantined', 'excluded') AND before IS NULL AND after IS NULL")
+        rows_of_tables(outcomes, source, dict.fromkeys(tables, ""))
+        .where("kind IN ('quarantined', 'excluded') AND before IS NULL AND after IS NULL")
         .where(~F.col("reason").eqNullSafe(FORGOTTEN))
         .join(decided.select(*_ROW_AT), list(_ROW_AT), "left_anti")
     )
