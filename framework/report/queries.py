@@ -49,13 +49,6 @@ BATCHES_AFTER = Query(
 """The newest batches of each table after one; asked only where a table is behind."""
 _BATCHES = Query(
     BATCHES_TABLE,
-    "SELECT `source`, `database`, `schema`, `table`, `kind`, `batch` FROM (SELECT *, row_number() OVER "
-    "(PARTITION BY `source`, `database`, `schema`, `table`, `kind` ORDER BY `batch` DESC) AS `n` FROM "
-    "(SELECT DISTINCT `source`, `database`, `schema`, `table`, `kind`, `batch` FROM {rows}) AS batches) "
-    "AS numbered WHERE `n` <= 1000",
-)
-_BATCHES = Query(
-    BATCHES_TABLE,
     "SELECT `batch`, sum(`rows`) AS `rows`, max(`max_event_time`) AS `event_time`, "
     "max(`max_ingested_at`) AS `ingested_at` FROM {rows} GROUP BY `batch` "
     "ORDER BY `batch` DESC NULLS LAST LIMIT 50",
