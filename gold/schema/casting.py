@@ -1,8 +1,9 @@
 """Exact casts from canonical text to typed values: a cell that does not fit is null, and has a reason.
 
 Spark's own casts round, truncate and guess. Here a text must have its type's canonical form, and the typed
-value must keep every digit. Fractions of a second beyond microseconds are the one exception: they are
-truncated and listed as `precision`; a key with such digits does not fit.
+value must keep every digit. There are two exceptions: fractions of a second beyond microseconds are
+truncated, and digits that a float or double does not hold are rounded. Both are listed as `precision`; a key
+with such digits does not fit.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from gold.schema.kept_digits import FEW_DIGITS, is_rounded
+
 TIMES = ("timestamp", "timestamp_ntz")
-"""The types with a time of day, whose cells may be listed although they fit (`is_imprecise`)."""
+IMPRECISE = (*TIMES, *FEW_DIGITS)
+"""The types whose cells may be listed although they fit (`is_imprecise`)."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 # Patterns end in \z: in Java, $ also matches before a line break at the end, which Spark's casts then trim.
 _FLOAT = r"^(-?(\d+(\.\d*)?([eE][+-]?\d+)?|Infinity)|NaN)\z"
@@ -48,10 +52,10 @@ def typed(text: Column, kind: str) -> Column:
 def typed_key(text: Column, kind: str) -> Column:
     """The value of a text in a column of the key; null also where it keeps not every digit.
 
-    A time that is cut to microseconds would be the key of another row.
+    A time that is cut to microseconds, or a number that is rounded, would be the key of another row.
     """
     value = typed(text, kind)
-    return F.when(~is_imprecise(text), value) if kind in TIMES else value
+    return F.when(~is_imprecise(text, kind), value) if kind in IMPRECISE else value
 
 
 def _of_pattern(text: Column, kind: str) -> Column:
@@ -76,13 +80,13 @@ def _decimal(text: Column, kind: str) -> Column:
 
 
 def fault(text: Column, kind: str) -> Column:
-    """Why a cell is listed: `bad_value` (null in gold), `precision` (digits beyond microseconds), or null."""
+    """Why a cell is listed: `bad_value` (null in gold), `precision` (it has lost digits), or null."""
     if kind == "string":
         return F.lit(None).cast("string")
     bad = F.when(text.isNotNull() & typed(text, kind).isNull(), F.lit("bad_value"))
-    return F.coalesce(bad, F.when(is_imprecise(text), F.lit("precision"))) if kind in TIMES else bad
+    return F.coalesce(bad, F.when(is_imprecise(text, kind), F.lit("precision"))) if kind in IMPRECISE else bad
 
 
-def is_imprecise(text: Column) -> Column:
-    """Whether a time has digits beyond microseconds; null where the text is null."""
-    return text.rlike(r"\.\d{6}\d*[1-9]\d*Z?$")
+def is_imprecise(text: Column, kind: str) -> Column:
+    """Whether a cell that fits has digits that its type does not keep; null where the text is null."""
+    return text.rlike(r"\.\d{6}\d*[1-9]\d*Z?$") if kind in TIMES else is_rounded(text, kind)

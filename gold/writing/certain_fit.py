@@ -11,13 +11,17 @@ import binascii
 import re
 from collections.abc import Iterable
 from datetime import date, datetime
+from decimal import Context, Decimal
+from struct import pack, unpack
 
 from gold.changes.few_changes import FewChange
 from gold.planning.plan import Plan
+from gold.schema.kept_digits import FEW_DIGITS
 
 _SIZES = {"tinyint": 2**7, "smallint": 2**15, "int": 2**31, "bigint": 2**63}
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
-_NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+_NUMBER = re.compile(r"-?[0-9]{1,38}(?:\.[0-9]{1,22})?")
+_MOST_DIGITS, _SURE_OF_FLOAT = 17, 9
 _DECIMAL = re.compile(r"-?([0-9]{1,38})(?:\.([0-9]{1,38}))?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _STAMP = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?)(Z?)")
@@ -55,12 +59,26 @@ def certainly_fits(text: str, kind: str) -> bool:
     if kind == "boolean":
         return text in ("true", "false")
     if kind in ("float", "double"):
-        return _NUMBER.fullmatch(text) is not None
+        return _NUMBER.fullmatch(text) is not None and _keeps_digits(text, kind)
     if kind in ("date", "timestamp", "timestamp_ntz"):
         return _is_moment(text, kind)
     if kind == "binary":
         return _is_base64(text)
     return _is_decimal(text, kind)
+
+
+def _keeps_digits(text: str, kind: str) -> bool:
+    if len(text) <= FEW_DIGITS[kind]:
+        return True
+    digits = len(text.lstrip("-").replace(".", "").strip("0"))
+    if digits <= FEW_DIGITS[kind]:
+        return True
+    value = sent = float(text)
+    if kind == "float":
+        (value,) = unpack("f", pack("f", sent))
+    if digits > _MOST_DIGITS or (kind == "float" and digits > _SURE_OF_FLOAT and value != sent):
+        return False
+    return Context(prec=digits).create_decimal(Decimal(value)) == Decimal(text)
 
 
 def _is_moment(text: str, kind: str) -> bool:

@@ -5,7 +5,9 @@ else it says why.
 from __future__ import annotations
 
 import math
+import random
 from decimal import Decimal
+from struct import pack, unpack
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from pyspark.sql import functions as F
 from gold.changes.effects import effects
 from gold.schema.casting import fault, typed, typed_key
 from gold.schema.columns import TableColumn
+from gold.writing.certain_fit import certainly_fits
 
 BAD, CUT = "bad_value", "precision"
 MICROS = "2024-02-29 10:00:00.123456"
@@ -198,3 +201,51 @@ def test_a_change_whose_key_does_not_fit_has_no_effect(spark: SparkSession) -> N
         ("null is a key, deleted", None, day, False),
         ("to a bad key", 7, day, False),
     ]
+
+
+def _kept_numbers() -> dict[str, set[str]]:
+    """Texts that writers make of floats and doubles."""
+    source = random.Random("digits")
+    doubles = [source.uniform(-1, 1) * 10.0 ** source.randint(-30, 40) for _ in range(1_500)]
+    doubles += [2.0**-44, 2e23, 2.0**53, 9007199254740994.0, 1e22, 5e-324, 1.7976931348623157e308]
+    singles = [unpack("f", pack("f", number))[0] for number in doubles if 1e-37 < abs(number) < 1e37]
+    shortest = {next(t for n in range(6, 10) if unpack("f", pack("f", float(t := f"{s:.{n}g}")))[0] == s)
+        for s in singles}  # fmt: skip
+    usual = {f"{source.uniform(-1, 1) * 10.0 ** source.randint(-5, 9):.12f}"[:15] for _ in range(500)}
+    plain = {format(Decimal(repr(number)), "f") for number in doubles if 1e-6 < abs(number) < 1e25}
+    return {
+        "double": {
+            *map(repr, doubles),
+            *(f"{number:.17g}" for number in doubles),
+            *usual,
+            *plain,
+            "1.50" + "0" * 30,
+        },
+        "float": {
+            *shortest,
+            *map(repr, singles),
+            *(f"{s:.6g}" for s in singles),
+            "16777216",
+            "0.1000000000000",
+        },
+    }
+
+
+def test_numbers_keep_their_digits_or_are_listed_and_are_no_key(spark: SparkSession) -> None:
+    rounded = {
+        "double": ("99999999999999.99", "-99999999999999.99", "9007199254740993", "0.12345678901234567",
+            "1234567890123456.7", "9.0071992547409931e15", "12345678901234567890", "0.1000000000000000055"),
+        "float": ("16777217", "1234.56789", "0.1234567891", "99999.999"),
+    }  # fmt: skip
+    for kind, kept in _kept_numbers().items():
+        rows = [(text, True) for text in sorted(kept)] + [(text, False) for text in rounded[kind]]
+        column = F.col("text")
+        found = spark.createDataFrame(rows, "text string, kept boolean").select(
+            "text", "kept", fault(column, kind), typed(column, kind).isNotNull(),
+            typed_key(column, kind).isNotNull(),
+        ).collect()  # fmt: skip
+        assert [row for row in found if tuple(row[1:]) not in (
+            (True, None, True, True), (False, CUT, True, False)
+        )] == []  # fmt: skip
+        sure = [row[0] for row in found if certainly_fits(row[0], kind)]
+        assert (len(sure) > 100, set(sure) <= kept) == (True, True)
