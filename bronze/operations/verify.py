@@ -18,17 +18,19 @@ from framework.pipeline.layer import Run
 def verify(run: Run) -> Sequence[Check]:
     """Checks that bronze has each message once, and that each source still has its checkpoint.
 
-    Files of one source may overlap, and a topic that was created again reuses its offsets: neither is an
-    error.
+    Files of one source may overlap, a table may hold a row several times, and a topic that was created again
+    reuses its offsets: none of them is an error.
     """
     if not run.lake.exists(run.spark, MESSAGES_TABLE):
         return ()
     messages = run.lake.read(run.spark, MESSAGES_TABLE)
-    restarted = [
-        name for name, source in run.config.sources.items() if source.epoch > 1 and source.files is None
+    exempt = [
+        name
+        for name, source in run.config.sources.items()
+        if source.table is not None or (source.epoch > 1 and source.files is None)
     ]
     duplicates = (
-        messages.where(~F.col("source").isin(restarted))
+        messages.where(~F.col("source").isin(exempt))
         .groupBy(*MESSAGE_AT, "file", "line")
         .count()
         .where("count > 1")

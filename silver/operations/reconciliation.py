@@ -155,16 +155,16 @@ def all_accounted(total: int, seen: int) -> list[Finding]:
 
 
 def may_land_twice(config: Config, source: str) -> bool:
-    """Whether coordinates of a source may land more than once: in dumps that overlap, or in a later epoch."""
+    """Whether coordinates of a source may land more than once: in dumps, a table, or a later epoch."""
     found = config.sources[source]
-    return found.layout is Layout.KCAT or found.epoch > 1
+    return found.layout is Layout.KCAT or found.table is not None or found.epoch > 1
 
 
 def _is_twice(ledger: Ledger) -> Column:
     """Whether coordinates landed more than once where that is a fault.
 
-    Dumps of layout `kcat` may overlap, and a source in a later epoch may number its messages from the start
-    again.
+    Dumps of layout `kcat` may overlap, a table may hold a row several times, and a source in a later epoch
+    may number its messages from the start again.
     """
     config = ledger.run.config
     exempt = [name for name in config.sources if may_land_twice(config, name)]

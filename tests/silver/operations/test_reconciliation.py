@@ -21,6 +21,7 @@ from framework.pipeline.layer import Run
 from framework.quality.job import judge
 from silver.batches import batch_counts, changes_table
 from silver.layer import LAYER as SILVER
+from silver.operations.reconciliation import may_land_twice
 
 CONFIG = """pipeline: shop
 lakehouse: ./lakehouse
@@ -126,3 +127,13 @@ def test_more_transactions_lack_changes_than_a_verdict_names_until_their_changes
     assert pipeline.lacking() == (MOST_KEYS + 2, names)
     pipeline.take([(0, 25, "t21"), (0, 26, "t00")])
     assert pipeline.lacking() == (MOST_KEYS, (*names[1:], "feed/t20: 0 of 1"))
+
+
+def test_rows_of_a_table_and_dumps_of_kcat_may_land_twice(tmp_path: Path) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(
+        "pipeline: p\nlakehouse: ./lakehouse\nsources:\n  a: {format: canal, table: ./raw}\n"
+        "  b: {format: canal, files: ./b, layout: kcat}\n  c: {format: canal, files: ./c}\n"
+    )
+    config = load_config(file, formats=SILVER.options())
+    assert [may_land_twice(config, name) for name in "abc"] == [True, True, False]
