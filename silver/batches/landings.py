@@ -223,10 +223,20 @@ def _compare_landings(messages: DataFrame) -> DataFrame:
     where = F.concat(
         F.coalesce("file", F.lit("")), F.lit(":"), F.coalesce(F.col("line").cast("string"), F.lit(""))
     )
-    again = F.concat_ws(" ", F.lit(LANDED_AGAIN), where, F.unix_micros("ingested_at").cast("string"))
+    again = F.concat_ws(
+        " ", F.lit(LANDED_AGAIN), where, F.unix_micros("ingested_at").cast("string"), _copy(at)
+    )
     rows = rows.withColumn("is_reused", (F.col("nth") == 1) & (first != F.col("content")))
     rows = rows.withColumn("is_newer", F.col("is_reused") & (F.col("timestamp") > held_time))
     return rows.withColumn("relanding", F.when(F.col("nth") > 1, again))
+
+
+def _copy(at: Sequence[Column]) -> Column:
+    """Which repeat a row is among those that landed with it, from the second one on; null for the first."""
+    together = Window.partitionBy(*at, "content", landing_order()).orderBy("nth")
+    number = F.row_number().over(together)
+    repeat = F.when(F.first("nth").over(together) == 1, number - 1).otherwise(number)
+    return F.when(repeat > 1, repeat.cast("string"))
 
 
 def _reached(bronze: DataFrame, here: DataFrame) -> DataFrame:

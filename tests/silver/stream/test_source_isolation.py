@@ -22,11 +22,13 @@ from framework.contracts.table_names import (
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import place_of
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
 from silver.batches import batch_counts, process
 from silver.batches import decisions as batches
 from silver.job import run_silver
 from silver.layer import LAYER
+from silver.operations.verify import verify
 from tests.end_to_end.test_blob_to_replica import item, message
 from tests.silver.batches.test_partition_progress import canal
 
@@ -240,3 +242,24 @@ def test_rows_without_coordinates_of_an_earlier_release_keep_their_bytes_in_quar
         ("", 7, "bad_coordinates"),
         ("t", None, "bad_coordinates"),
     ]
+
+
+@pytest.mark.slow
+def test_each_copy_of_a_row_that_lands_with_the_row_has_its_own_outcome(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "mainstem.yml").write_text(
+        "pipeline: p\nlakehouse: ./lakehouse\nsources:\n  raw: {format: datahub_blob, table: ./raw}\n"
+    )
+    config = load_config(tmp_path / "mainstem.yml", formats=LAYER.options())
+    lake = Lakehouse(config.root)
+    text = json.dumps(message("INSERT", 1, after=item(1, "pen", 1.0))).encode()
+    for day, copies in ((1, 3), (2, 2)):
+        at = datetime(2024, 3, day, tzinfo=UTC)
+        rows = [("raw", "t", 0, 1, None, None, text, None, None, None, at)] * copies
+        lake.append(spark.createDataFrame(rows, MESSAGES).coalesce(1), MESSAGES_TABLE)
+        assert run_silver(spark, lake, config).errors == ()
+    details = [row[0] for row in lake.read(spark, CHANGES_TABLE).select("detail").collect()]
+    assert (len(details), len(set(details)), None in details) == (5, 5, True)
+    checks = {check.name: check.wrong for check in verify(Run(spark, lake, config, "r"))}
+    assert (checks["every_fate"], checks["no_invention"], checks["one_fate"]) == (0, 0, 0)
