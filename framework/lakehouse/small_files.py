@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from framework.private_files import replace_text
 from framework.spark.local_frame import local_frame
-from framework.spark.session import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,6 +71,8 @@ def is_there(spark: SparkSession, path: str) -> bool:
 
 def remove(spark: SparkSession, path: str) -> None:
     """Remove the file at `path`, if there is one; not on Spark Connect, where nothing reaches other disks."""
+    from framework.spark.session import is_connect
+
     if is_local(path):
         Path(path).unlink(missing_ok=True)
     elif not is_connect(spark):
