@@ -58,6 +58,7 @@ def test_a_table_without_a_checkpoint_keeps_all(log: Path) -> None:
     assert versions(log, "json") == versions(log, "crc") == list(range(58))
 
 
+@pytest.mark.slow
 def test_delta_reads_and_writes_a_table_whose_old_files_of_the_log_are_gone(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
