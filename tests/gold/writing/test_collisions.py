@@ -77,7 +77,7 @@ def test_inserts_that_meet_another_row_are_counted_and_legitimate_ones_are_not(
     assert broken(gold) == {"line": (5, "5 inserts met a row that was there")}
 
     gold.configure("  - {match: db.line, keys: [id, n]}\n")
-    assert gold.rebuild("line").notes == ("rebuilt: asked for",)
+    assert gold.rebuild("line").notes == ("rebuilt: other settings",)
     assert gold.state("line").collisions == Collisions()
     assert broken(gold) == {}
 
