@@ -160,13 +160,15 @@ def next_landing(spark: SparkSession, feed: Feed, checkpoint: Checkpoint, *, is_
     Epochs depend on the order of landing, so it is later than all that has landed of the source, also where
     the clock was set back. It is noted before anything lands.
     """
-    landed = _saved(spark, feed, _generation(spark, feed)).get("landed_at")
+    generation = _generation(spark, feed)
+    saved = _saved(spark, feed, generation)
+    landed = saved.get("landed_at")
     if landed is None and (checkpoint.is_reset or not is_first):  # a release before this one did not note it
         messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
         row = messages.agg(F.max(F.unix_micros("ingested_at"))).first()
         landed = None if row is None else row[0]
     landing = max(time.time_ns() // 1_000, (landed or 0) + 1)
-    _save(spark, feed, landed_at=landing)
+    _write(spark, feed, generation, saved, landed_at=landing)
     return landing
 
 
@@ -190,7 +192,12 @@ def _saved(spark: SparkSession, feed: Feed, note: Mapping[str, Any]) -> dict[str
 def _save(spark: SparkSession, feed: Feed, **facts: object) -> None:
     """Change what is noted of the source's checkpoint, if it has one."""
     generation = _generation(spark, feed)
-    saved = _saved(spark, feed, generation)
+    _write(spark, feed, generation, _saved(spark, feed, generation), **facts)
+
+
+def _write(
+    spark: SparkSession, feed: Feed, generation: Mapping[str, Any], saved: Mapping[str, Any], **facts: object
+) -> None:
     note = {"generation": generation.get("generation"), "memory": "", **saved, **facts}
     if generation and note != saved:
         write_note(spark, _state_path(feed), json.dumps(note))
@@ -267,10 +274,17 @@ def _kind_of(reads: str) -> str:
 
 
 def _other_kind(feed: Feed, before: str) -> MainstemError:
+    found = (
+        f"the checkpoint of source '{feed.name}' is one of {before}, and the source reads {_reads(feed)} now"
+    )
+    return source_changed(feed, found)
+
+
+def source_changed(feed: Feed, found: str) -> MainstemError:
+    """The error of a source that reads another place than its checkpoint is about."""
     return MainstemError(
         "SOURCE_CHANGED",
-        found=f"the checkpoint of source '{feed.name}' is one of {before}, and the source reads"
-        f" {_reads(feed)} now",
+        found=found,
         where=f"source {feed.name}, {feed.checkpoint}",
         action=f"give the source another name; or, where it is the same feed, delete {feed.checkpoint},"
         f" create the empty file {_reset_path(feed)} and run again: what has landed stays",

@@ -180,10 +180,9 @@ def from_kcat(block: Block, file: str) -> Messages:
 
     Strings become their UTF-8 bytes; `null` and a missing key become null. Where kcat has decoded Avro
     (`-s`), key or payload are objects or numbers: their JSON text is kept unchanged. A header that begins
-    with Mainstem's prefix is renamed (`foreign_name`). A byte order mark before the
-    object is no part of it. Any other line keeps its bytes under the coordinates
-    of the file, and its header `mainstem.bad_coordinates` says why. A line that is too long for a row is
-    treated as in layout `lines`.
+    with Mainstem's prefix is renamed (`foreign_name`). A byte order mark before the object is no part of it.
+    Any other line keeps its bytes under the coordinates of the file, and its header
+    `mainstem.bad_coordinates` says why. A line that is too long for a row is treated as in layout `lines`.
     """
     messages = Messages([], [], [], [], [], [], [], block.numbers)
     for number, line in zip(block.numbers, block.values, strict=True):

@@ -26,6 +26,7 @@ from operator import or_
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bronze.checkpoint import source_changed
 from bronze.deduplication import drop_landed
 from bronze.headers import escape_reserved_headers, readable_text
 from bronze.record_times import representable_time
@@ -140,14 +141,8 @@ def _column_names(feed: Feed) -> dict[str, str]:
 def explain(error: Exception, feed: Feed) -> MainstemError | None:
     """The error where it is another table, or one that has lost commits of its log before they were read."""
     if _OTHER_TABLE in str(error):
-        return MainstemError(
-            "SOURCE_CHANGED",
-            found=f"{feed.source.table} is not the table that the checkpoint of source '{feed.name}'"
-            " belongs to",
-            where=f"source {feed.name}, {feed.checkpoint}",
-            action=f"give the source another name; or, where it is the same feed, delete {feed.checkpoint},"
-            f" create the empty file {feed.checkpoint}.reset and run again: what has landed stays",
-        )
+        found = f"{feed.source.table} is not the table that the checkpoint of source '{feed.name}' belongs to"
+        return source_changed(feed, found)
     return log_expired(error, str(feed.source.table), feed.checkpoint, "messages that have landed")
 
 

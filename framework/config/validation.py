@@ -6,7 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import combinations
 
 from framework.config.document import Document, KeyPath
 from framework.config.faults import Faults
@@ -132,12 +132,12 @@ def _instead(folder: str) -> str:
 def _neighbours(sources: Mapping[str, Source]) -> Sequence[tuple[str, str]]:
     """The pairs of sources that may share a place or a name, as there may be thousands of sources."""
     order = {name: number for number, name in enumerate(sources)}
-    groups: dict[tuple[str, str], set[str]] = defaultdict(set)
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     patterns = [name for name, source in sources.items() if source.kafka and source.kafka.topic_pattern]
     for name, source in sources.items():
         for key in (("name", name.casefold()), *_tables_and_topics(source)):
-            groups[key].add(name)
-    pairs = {pair for group in groups.values() for pair in permutations(group, 2)}
+            groups[key].append(name)
+    pairs = {pair for group in groups.values() for pair in combinations(group, 2)}
     pairs |= {(one, other) for one in patterns for other, found in sources.items() if found.kafka}
     pairs |= set(_nested(sources))
     ordered = {tuple(sorted(pair, key=order.__getitem__)) for pair in pairs if pair[0] != pair[1]}

@@ -175,12 +175,12 @@ class RunState:
 
     def plans_for(self, messages: DataFrame) -> Mapping[str, SourcePlan]:
         """The plans for decoding these messages, with table definitions from them and from earlier ones."""
+        known = self.known_encodings(messages.sparkSession)
         if self.definitions is None:
             self.definitions = known_definitions(messages.sparkSession, self.lake, self.plans)
-            for source, more in self.known_encodings(messages.sparkSession).definitions().items():
+            for source, more in known.definitions().items():
                 if source in self.plans:
                     self.definitions[source] = self.definitions.get(source, TableDefinitions()) | more
-        known = self.known_encodings(messages.sparkSession)
         plans = {name: known.plan(plan) for name, plan in self.plans.items()}
         return plans_with_definitions(messages, plans, self.definitions, self.redefined)
 

@@ -15,7 +15,12 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.pipeline.layer import Run
 from framework.spark.local_frame import local_frame
 from silver.batches.decoding import decode
-from silver.batches.landings import before_halves_of, identify_all, outcomes_in_epochs
+from silver.batches.landings import (
+    HOLDS_COORDINATES,
+    before_halves_of,
+    identify_all,
+    outcomes_in_epochs,
+)
 from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
 from silver.changes.staged_rows import OF_FIRST_LANDING
@@ -49,7 +54,7 @@ def kept_out_rows(run: Run, source: str, tables: Collection[TableName]) -> DataF
     landed = run.lake.read(run.spark, MESSAGES_TABLE).join(
         places.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi"
     )
-    messages = identify_all(landed, run.lake, known).where("relanding IS NULL")
+    messages = identify_all(landed, run.lake, known).where(HOLDS_COORDINATES)
     staged = decode(messages.join(places, list(MESSAGE_ID), "left_semi"), state)
     images = staged.select(
         *_ROW_AT,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from framework.config.tables import TableSettings
 from framework.contracts.ddl_actions import TableName
-from framework.lakehouse.table_reader import Query, Row, Value
+from framework.lakehouse.table_reader import Query, Row, TableReader, Value
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
 from gold.planning.unclaimed_rows import with_unclaimed
@@ -22,8 +22,6 @@ OF_NO_TABLE = (Segment(NEW, START, "5"),)
 
 class Log:
     """`ops/batches` as a reader gives it."""
-
-    own_location = staticmethod(lambda text: text)
 
     def __init__(self, *rows: Mapping[str, Any]) -> None:
         self._rows = rows
@@ -59,5 +57,5 @@ def renamed(statement_batch: int) -> Task:
 def test_rows_under_a_name_from_before_the_rename_are_told(
     row: Mapping[str, Any], statement_batch: int, found: tuple[str, ...]
 ) -> None:
-    (task,) = with_unclaimed(Log(row), [renamed(statement_batch)])  # type: ignore[arg-type]
+    (task,) = with_unclaimed(cast("TableReader", Log(row)), [renamed(statement_batch)])
     assert task.unclaimed == found
