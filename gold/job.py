@@ -187,7 +187,7 @@ def _in_threads(
         session, started, failure = sessions.get(), time.monotonic(), None
         run.progress.start_table(task.name.dotted)
         try:
-            tune_for_rows(session, task.rows)
+            tune_for_rows(session, task.new_rows)
             applied = apply_table(session, run.lake, task, schemas, cached)
             before, now = ((state.replica, state.history) for state in (task.state, applied.state))
             tag_tables(session, run.config.lakehouse, task.source, set(now) - set(before))

@@ -11,7 +11,6 @@ from framework.contracts.ddl_actions import actions_of, has_effect, tag_of
 from framework.contracts.table_names import BATCHES_TABLE, STATEMENTS_TABLE
 from framework.errors import brief
 from framework.pipeline.layer import Preview, Run
-from framework.spark.tuning import tune_for_rows
 from gold.changes.profile import SchemaColumn
 from gold.planning.discovery import all_tasks, waiting_tasks
 from gold.planning.plan import Plan
@@ -63,7 +62,6 @@ def _entry(run: Run, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) 
 
 
 def _planned(run: Run, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]) -> dict[str, Any]:
-    tune_for_rows(run.spark, task.rows)
     _, plan = plan_task(run.spark, run.lake, task, schemas)
     if plan is None:
         return {"action": "drop" if task.lineage.is_dropped else "none"}

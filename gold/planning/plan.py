@@ -17,6 +17,7 @@ from framework.config.tables import Deletes, SchemaPolicy, TableSettings
 from framework.contracts.ddl_actions import ERASE_WITHOUT_STATEMENT
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.spark.tuning import tune_for_rows
 from gold.changes.effects import table_rows
 from gold.changes.few_changes import FewMeasurements, OnlyFew, TableChanges
 from gold.changes.former_keys import FormerKeys, former_keys
@@ -134,6 +135,7 @@ def make_plan(
         if recorded is not None:
             with contextlib.suppress(NotMeasured):
                 return profile_of(recorded, lineage, schemas, state.profile)
+        tune_for_rows(spark, task.rows if since < 0 else task.new_rows)
         new = table_rows(changes.after(since), task.source, lineage)
         if applied.batch == since:  # all rows are new: without the batch, Spark compiles the query only once
             applied = Progress(-1, applied.sequence)

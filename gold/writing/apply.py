@@ -15,6 +15,7 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
 from framework.spark.session import refuse_references
+from framework.spark.tuning import tune_for_rows
 from gold.changes.effects import effects, key_names
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
@@ -33,6 +34,7 @@ from gold.writing.key_bounds import key_bounds
 from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
 from gold.writing.merge_rows import Look, computed_once, merge_many, rows_to_merge
 from gold.writing.notes import notes_of
+from gold.writing.workload import rows_read
 
 FEW_CHANGES = 100_000
 """The keys of this many changes fit into memory: finding them in a large table needs no sort."""
@@ -137,6 +139,7 @@ def apply_table(
         )
     crash_point("gold.before_table")
     target = _target(lake, plan)
+    tune_for_rows(spark, rows_read(spark, lake, plan, (target.replica, target.history)))
     all_fit = False
     if plan.rebuild is not None:
         met = _rebuild(

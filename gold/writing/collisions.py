@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from framework.config.tables import Deletes
 from framework.lakehouse.lakehouse import read_changes, table_version
 from framework.naming import quoted
+from framework.spark.tuning import tune_for_rows
 from gold.changes.effects import by_key, effects, key_names
 from gold.changes.full_loads import is_of_load, load_of
 from gold.planning.plan import Plan
@@ -40,6 +41,7 @@ def count_collisions(
     """
     if added is None or plan.batch_profile.additions <= added:
         return Collisions()
+    tune_for_rows(rows.sparkSession, plan.task.rows)
     all_effects = _with_marks(effects(rows, plan.layout.key_columns), plan)
     met = all_effects.where("_collides").select("op")
     before = None if everything is None else _rows_before(rows.sparkSession, plan, replica)

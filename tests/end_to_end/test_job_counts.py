@@ -19,7 +19,9 @@ from framework.pipeline.layer import LayerReport, Run, installed_layers
 from framework.pipeline.session import open_pipeline
 from framework.quality import memory, runner
 from framework.quality.job import judge
+from framework.spark import tuning
 from framework.spark.session import is_connect
+from gold.writing import workload
 from tests.benchmarks import feeds
 from tests.end_to_end.random_wires import blob, canal, maxwell
 from tests.framework.demo.story import Change
@@ -76,6 +78,28 @@ def test_a_warm_round_of_few_messages_runs_few_jobs(spark: SparkSession, tmp_pat
                     assert [(line.inserted, line.updated) for line in report.tables] == [expected] * 3
                 counted[layer.name] = jobs(spark) - before
     assert {name: count for name, count in counted.items() if count > MOST_JOBS[name]} == {}
+
+
+def test_a_round_after_many_changes_of_few_rows_runs_no_more_jobs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if 30 changes of a table were many: a batch has 20 of them, and the table 20 rows."""
+    monkeypatch.setattr(tuning, "SMALL_ROWS", 30)
+    monkeypatch.setattr(workload, "SMALL_ROWS", 30)
+    config = feeds.config(tmp_path / "pipeline", ["datahub_blob"])
+    with open_pipeline(config, is_exclusive=True) as (lake, session):
+        counted = []
+        for number in range(4):
+            _land(tmp_path / "pipeline", number)
+            run = Run(session, lake, config, f"run-{number}")
+            bronze, silver, gold = list(installed_layers())[:3]
+            assert not bronze.run(run).errors + silver.run(run).errors
+            before = jobs(spark)
+            assert [(line.inserted, line.updated) for line in gold.run(run).tables] == [
+                (0, 20) if number else (20, 0)
+            ] * 3
+            counted.append(jobs(spark) - before)
+    assert max(counted[2:]) <= MOST_JOBS["gold"]
 
 
 def test_a_small_batch_with_halves_servers_and_a_broken_message_runs_few_jobs(
