@@ -7,13 +7,13 @@ the commits that follow get numbers that the stream has passed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.lakehouse.checkpoint_files import newest_offsets
 from framework.lakehouse.lakehouse import Lakehouse, local_log, table_version
 from framework.lakehouse.local_tables import local_table
-from framework.lakehouse.log_files import commit_digest
+from framework.lakehouse.log_files import commit_digest, is_restore
 from framework.lakehouse.small_files import is_local
 
 if TYPE_CHECKING:
@@ -46,6 +46,27 @@ def is_older(spark: SparkSession, location: str, mark: Mark | None) -> bool:
     log = local_log(location)
     commit = None if log is None else commit_digest(log, mark["version"])
     return version < mark["version"] or _differ(mark["commit"], commit)
+
+
+def newest_marks(spark: SparkSession, locations: Sequence[str]) -> tuple[Mark, ...]:
+    """The newest commit of each table; empty where one is no table, or would take a query."""
+    if any(local_log(location) is None for location in locations):
+        return ()
+    found = [newest_mark(spark, location) for location in locations]
+    return tuple(mark for mark in found if mark is not None) if None not in found else ()
+
+
+def is_put_back(spark: SparkSession, location: str, mark: Mark) -> bool:
+    """Whether a table is an older copy, or was set back to an older version with `RESTORE`, since a commit.
+
+    False where that would take a query. Another table in its place counts as well: nobody knows its rows.
+    """
+    log, version = local_log(location), table_version(spark, location)
+    if log is None or version is None:
+        return False
+    if is_older(spark, location, mark) or _differ(mark["table"], _table_id(location, version)):
+        return True
+    return any(is_restore(log, later) for later in range(mark["version"] + 1, version + 1))
 
 
 def is_read_beyond(spark: SparkSession, lake: Lakehouse, name: str, checkpoint: str) -> bool:

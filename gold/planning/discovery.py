@@ -21,6 +21,9 @@ from framework.contracts.table_names import (
 )
 from framework.errors import ConfigurationError, nearest
 from framework.lakehouse.kept_rows import kept_rows
+from framework.lakehouse.lakehouse import local_log
+from framework.lakehouse.log_files import has_commit
+from framework.lakehouse.older_copies import Mark, is_put_back
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.pipeline.layer import Run
 from framework.pipeline.named_table import is_excluded, table_excluded
@@ -28,7 +31,7 @@ from framework.quality.rules import configured, rule_of, unique_by_name
 from gold.planning.kept_logs import STATEMENTS, counts_log, extents_of
 from gold.planning.knowledge import remembered
 from gold.planning.places import with_rivals
-from gold.planning.rebuild import is_behind
+from gold.planning.rebuild import is_behind, marked_places
 from gold.planning.table_state import State, TableId, TableState, applied_to_any, read_states, table_id
 from gold.planning.task import Task, folder_of
 from gold.schema.lineage import START, Lineage, Statement, earlier_lives, trace_tables
@@ -75,7 +78,7 @@ def waiting_tasks(run: Run, tasks: Sequence[Task]) -> list[Task]:
 
 
 def _is_gone(run: Run, task: Task) -> bool:
-    """Whether the replica or its history is gone.
+    """Whether the replica or its history is gone, or lacks the last commit that gold has made there.
 
     Not checked in an object store, where the request costs too much: `status --verify` finds it there.
     """
@@ -84,7 +87,17 @@ def _is_gone(run: Run, task: Task) -> bool:
         return False
     has_history = task.settings.history and task.state.history is not None
     names = [folder_of(task), *([folder_of(task, is_history=True)] if has_history else ())]
-    return not all(run.lake.exists(run.spark, f"gold/{name}") for name in names)
+    if not all(run.lake.exists(run.spark, f"gold/{name}") for name in names):
+        return True
+    marked = ((run.lake.location(name), mark) for name, mark in marked_places(task))
+    return any(_lacks_commit(run, location, mark) for location, mark in marked)
+
+
+def _lacks_commit(run: Run, location: str, mark: Mark) -> bool:
+    """Whether the table is surely an older copy. Each run asks for all tables, so that it must be cheap."""
+    log = local_log(location)
+    is_there = log is None or has_commit(log, mark["version"])
+    return not is_there and is_put_back(run.spark, location, mark)
 
 
 def named_tasks(tasks: Sequence[Task], name: str, config: Config) -> list[Task]:

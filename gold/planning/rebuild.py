@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from framework.config.tables import Deletes, SchemaPolicy, TableSettings
 from framework.contracts.ddl_actions import AddColumn, ChangeType, TableName
 from framework.lakehouse.lakehouse import Lakehouse, is_called
+from framework.lakehouse.older_copies import Mark, is_put_back
 from gold.changes.former_keys import other_keys
 from gold.changes.profile import Profile, namings_for
 from gold.planning.table_state import State, TableState
@@ -40,6 +41,7 @@ class RebuildReason(StrEnum):
     FIRST_ROWS = "its first rows"
     REPLICA_GONE = "its replica is gone"
     HISTORY_GONE = "its history is gone"
+    OLDER_COPY = "it is an older copy of its replica or history"
     OTHER_FOLDER = "another place"
     PLACE_TAKEN = "another table was written in its place"
     HISTORY_ADDED = "its history is to be made"
@@ -202,6 +204,8 @@ def _reason_before_reading(
         and not lake.exists(spark, "gold/" + folder_of(task, is_history=True))
     ):
         return RebuildReason.HISTORY_GONE
+    if any(is_put_back(spark, lake.location(name), mark) for name, mark in marked_places(task)):
+        return RebuildReason.OLDER_COPY
     if task.is_rebuild:
         return RebuildReason.REQUESTED
     if task.is_repaired:
@@ -209,6 +213,13 @@ def _reason_before_reading(
     if state.lineage != digest:
         return None if _only_adds(state, lineage) else RebuildReason.SCHEMA_CHANGE
     return _truncate_reason(task)
+
+
+def marked_places(task: Task) -> Iterator[tuple[str, Mark]]:
+    """The stored tables that the table should have, with the last commit that gold has made in each."""
+    for is_history, mark in enumerate(task.state.marks):
+        if not is_history or task.settings.history:
+            yield "gold/" + folder_of(task, is_history=bool(is_history)), mark
 
 
 def _truncate_reason(task: Task) -> RebuildReason | None:

@@ -25,6 +25,8 @@ from gold.schema.type_inference import ColumnEvidence
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from framework.lakehouse.older_copies import Mark
+
 TableId = tuple[str, TableName]
 """A source and one of its tables."""
 SCHEMA = (
@@ -133,6 +135,8 @@ class TableState:
         repair: Silver's newest repair of the table at that time.
         collisions: How many added rows met an existing one since the table was last rebuilt.
         is_unlisted: `ops/bad_values` was lost, and does not list all cells of the table yet.
+        marks: The last commit that gold has made in the replica, and in the history if there is one; empty
+            where gold does not read the logs of tables itself.
     """
 
     source: str
@@ -158,6 +162,7 @@ class TableState:
     collisions: Collisions = Collisions()
     is_unlisted: bool = False
     comment: str | None = None
+    marks: tuple[Mark, ...] = ()
 
     @property
     def is_displaced(self) -> bool:
@@ -262,6 +267,7 @@ def _more(state: TableState) -> dict[str, Any]:
     more |= {"loads_met": state.collisions.loaded} if state.collisions.loaded else {}
     more |= {"is_unlisted": True} if state.is_unlisted else {}
     more |= {} if state.comment is None else {"comment": state.comment}
+    more |= {"commits": list(state.marks)} if state.marks else {}
     if state.state is State.PARKED and state.gate_keys is not None:
         more[GATE_KEYS] = list(state.gate_keys)
     return more
@@ -323,6 +329,7 @@ def _state(row: Row) -> TableState:
         collisions=Collisions(profile.get("inserts_met", 0), profile.get("loads_met", 0)),
         is_unlisted=profile.get("is_unlisted", False),
         comment=profile.get("comment"),
+        marks=tuple(profile.get("commits", ())),
     )
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from framework.config.tables import BadValues, Deletes
 from framework.lakehouse.commits import rows_written
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.older_copies import Mark, newest_marks
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
 from framework.spark.session import refuse_references
@@ -71,11 +72,13 @@ class _Target:
         replica: The replica.
         history: The history; None where the table has none.
         begins_marks: From now on merges mark rows that are gone instead of writing their files again.
+        marks: Their newest commits, once they are written.
     """
 
     replica: str
     history: str | None
     begins_marks: bool = False
+    marks: tuple[Mark, ...] = ()
 
 
 def _target(lake: Lakehouse, plan: Plan) -> _Target:
@@ -151,7 +154,9 @@ def apply_table(
         truncates = _truncates(spark, task, after=task.state.batch)
         met, all_fit = _merge(found, new, plan, target, truncates)
     crash_point("gold.after_table")
-    return _applied(_list_faults(found, plan, all_fit=all_fit), plan, target, met)
+    stored = [place for place in (target.replica, target.history) if place is not None]
+    marks = newest_marks(spark, stored)
+    return _applied(_list_faults(found, plan, all_fit=all_fit), plan, replace(target, marks=marks), met)
 
 
 def _unlike_planned(spark: SparkSession, lake: Lakehouse, plan: Plan | None) -> str | None:
@@ -376,6 +381,7 @@ def _applied(faults: Faults, plan: Plan, target: _Target, met: Collisions) -> Ap
         repair=task.repair,
         collisions=met if is_rebuild else task.state.collisions + met,
         is_unlisted=False,
+        marks=target.marks,
     )
     return Applied(
         state,

@@ -52,6 +52,12 @@ MUTATIONS = {
             "tests/silver/changes/test_decode.py::test_positions_that_are_only_times_take_broker_coordinates_as_tie_breakers",
         ),
     ),
+    "an older copy of a replica is made again": Mutation(
+        "gold/planning/rebuild.py",
+        "if any(is_put_back(spark, lake.location(name), mark) for name, mark in marked_places(task)):",
+        "if False:",
+        ("tests/end_to_end/test_older_replicas.py::test_changes_that_an_older_copy_lacks_are_not_lost",),
+    ),
     "a value that can be read in several ways waits": Mutation(
         "silver/envelopes/debezium/encoding_modes.py",
         'if len({_READ[cell.field.name or ""](cell.field, mode, cell.text) for mode in left}) > 1:',
