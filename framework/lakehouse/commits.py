@@ -33,7 +33,7 @@ def newest_commits(spark: SparkSession, location: str, most: int = _MOST) -> Ite
         yield from (row.asDict() for row in rows.select("userMetadata", "operationMetrics").collect())
         return
     for version in range(newest, max(newest - most, -1), -1):
-        told = _commits(log, version)
+        told = commit_infos(log, version)
         if not told:
             return
         yield told[0]
@@ -51,7 +51,7 @@ def operations(spark: SparkSession, location: str, since: int, moment: datetime)
         rows = read_commits(spark, location, newest - since + 1).orderBy("version")
         found = [tuple(row) for row in rows.selectExpr("operation", "unix_millis(timestamp)").collect()]
     else:
-        told = (_commits(log, version) for version in range(since, newest + 1))
+        told = (commit_infos(log, version) for version in range(since, newest + 1))
         found = [
             (str(commit.get("operation")), commit.get("timestamp", float("inf")))
             for one in told
@@ -69,7 +69,7 @@ def rows_written(spark: SparkSession, location: str) -> int | None:
     return int(counts[0]) if counts else None
 
 
-def _commits(log: Path, version: int) -> list[dict[str, Any]]:
+def commit_infos(log: Path, version: int) -> list[dict[str, Any]]:
     """The `commitInfo` of a version's file in the log; empty where the file is missing."""
     file = log / f"{version:020d}.json"
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []

@@ -76,16 +76,6 @@ def commit_digest(log: Path, version: int) -> str | None:
         return None
 
 
-def is_restore(log: Path, version: int) -> bool:
-    """Whether a commit set its table back to an earlier version; False where the log does not have it."""
-    try:
-        lines = _commit(log, version).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return False
-    told = (json.loads(line)["commitInfo"] for line in lines if line.startswith('{"commitInfo"'))
-    return any(commit.get("operation") == "RESTORE" for commit in told)
-
-
 def has_commit(log: Path, version: int) -> bool:
     """Whether the log has the commit of a version."""
     return _commit(log, version).exists()

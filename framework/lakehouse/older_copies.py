@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from framework.lakehouse.checkpoint_files import newest_offsets
+from framework.lakehouse.commits import commit_infos
 from framework.lakehouse.lakehouse import Lakehouse, local_log, table_version
 from framework.lakehouse.local_tables import local_table
-from framework.lakehouse.log_files import commit_digest, is_restore
+from framework.lakehouse.log_files import commit_digest
 from framework.lakehouse.small_files import is_local
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def is_put_back(spark: SparkSession, location: str, mark: Mark) -> bool:
         return False
     if is_older(spark, location, mark) or _differ(mark["table"], _table_id(location, version)):
         return True
-    return any(is_restore(log, later) for later in range(mark["version"] + 1, version + 1))
+    later = (told for number in range(mark["version"] + 1, version + 1) for told in commit_infos(log, number))
+    return any(commit.get("operation") == "RESTORE" for commit in later)
 
 
 def is_read_beyond(spark: SparkSession, lake: Lakehouse, name: str, checkpoint: str) -> bool:

@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -232,27 +232,16 @@ def test_any_part_of_the_state_may_be_gone(
         b"no message either",
     ]
     assert len(expected["bad_values"]) == 1
-    failures: dict[str, str] = {}
-    conditions: Counter[str] = Counter()
-    for number, parts in enumerate(sets_to_lose()):
-        damaged, name = copied(shop, tmp_path / f"damaged-{number}"), " ".join(parts)
+
+    def lose(damaged: Shop, parts: Sequence[str]) -> list[str]:
         take_away(damaged.folder / "lakehouse", patterns_of(parts, damaged.folder / "lakehouse"))
-        try:
-            errors, printed = repaired(damaged, shop, capsys, parts)
-            check(damaged, expected, errors, parts)
-            if len(parts) == 1 and parts[0] in DERIVED:
-                assert DERIVED[parts[0]] in printed, printed
-        except Exception as error:
-            errors = [f"FAILED {type(error).__name__}: {error}"[:1500]]
-            failures[name] = errors[0]
-        else:
-            shutil.rmtree(damaged.folder)
-            conditions.update(errors)
-        with capsys.disabled():
-            print(f"{name}: {', '.join(errors) or 'right'}", flush=True)
-    with capsys.disabled():
-        print(f"MAINSTEM_SEED={SEED}: {len(sets_to_lose())} sets, {dict(conditions)}")
-    assert failures == {}
+        errors, printed = repaired(damaged, shop, capsys, parts)
+        check(damaged, expected, errors, parts)
+        if len(parts) == 1 and parts[0] in DERIVED:
+            assert DERIVED[parts[0]] in printed, printed
+        return errors
+
+    try_sets(shop, tmp_path, capsys, lose)
 
 
 @pytest.mark.long
@@ -263,19 +252,33 @@ def test_any_part_of_the_state_may_be_an_older_copy(
     assert run(whole, shop)[0] == []
     # a half that an older copy says is waiting goes to quarantine after its time: a false alarm, no loss
     expected = {name: value for name, value in state(whole.folder).items() if name != "pending"}
+
+    def age(damaged: Shop, parts: Sequence[str]) -> list[str]:
+        older = shop.folder / "lakehouse"
+        put_back(damaged.folder / "lakehouse", older, patterns_of(parts, older))
+        errors, _ = run(damaged, whole)
+        check(damaged, expected, errors, parts=None)
+        return errors
+
+    try_sets(whole, tmp_path, capsys, age)
+
+
+def try_sets(
+    pipeline: Shop,
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[Shop, Sequence[str]], list[str]],
+) -> None:
+    """Damage each set of parts in a copy of the pipeline, and run it until it is right again.
+    `damage` returns the conditions of the errors on the way, and raises what is wrong in the end.
+    """
     failures: dict[str, str] = {}
     conditions: Counter[str] = Counter()
     for number, parts in enumerate(sets_to_lose()):
-        damaged, name = copied(whole, tmp_path / f"damaged-{number}"), " ".join(parts)
-        put_back(
-            damaged.folder / "lakehouse",
-            shop.folder / "lakehouse",
-            patterns_of(parts, shop.folder / "lakehouse"),
-        )
+        damaged, name = copied(pipeline, folder / f"damaged-{number}"), " ".join(parts)
         try:
-            errors, _ = run(damaged, whole)
-            check(damaged, expected, errors, parts=None)
-        except Exception as error:
+            errors = damage(damaged, parts)
+        except Exception as error:  # all sets are tried, and those that fail are listed together
             errors = [f"FAILED {type(error).__name__}: {error}"[:1500]]
             failures[name] = errors[0]
         else:
