@@ -127,8 +127,10 @@ def change_id(row: Mapping[str, Any]) -> str:
     position and all that the change says.
     """
     place = (row["source"], row["database"], row["schema"], row["table"], row["kind"], row["op"])
+    # without a time, only its offset distinguishes it from an equal one
+    is_at_offset = row.get("block") is not None and row["event_time"] is None
     if row["kind"] != "row":
-        where = row["position"] or "/".join(coordinate_parts(row))
+        where = row["sequence"] if is_at_offset else row["position"] or "/".join(coordinate_parts(row))
         return digest((*place, where, row["statement"], str(row["ordinal"])))
     before, after = row["before"], row["after"]
     where = row["identity"]
@@ -137,11 +139,7 @@ def change_id(row: Mapping[str, Any]) -> str:
         identity = key_values(row["keys"], image)
         told = _image_text(image) if identity is None else "".join(map(_measured, identity))
     else:
-        where = row["position"] or epoch_part(row["sequence"])
-        if (
-            row.get("block") is not None and row["event_time"] is None
-        ):  # only its offset distinguishes it from an equal one
-            where = row["sequence"]
+        where = row["sequence"] if is_at_offset else row["position"] or epoch_part(row["sequence"])
         told = _image_text(before) + _image_text(after)
     text = f"{_place_text(place)}{_measured(where)}{told}"
     return _digest_of(text.encode("utf-8", "surrogatepass"))

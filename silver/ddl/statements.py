@@ -29,7 +29,7 @@ from silver.ddl.name_resolution import Scope
 from silver.ddl.tokens import TEXT, Cursor, UnsupportedDdl
 
 _FRAGMENTS = frozenset({"ADD", "MODIFY", "CHANGE", "CONVERT"})
-_TAILS = frozenset({"CASCADE", "RESTRICT", "CONSTRAINTS", "PURGE", "WAIT", "NOWAIT", "0", "AS"})
+_TAILS = frozenset({"CASCADE", "RESTRICT", "CONSTRAINTS", "PURGE", "WAIT", "NOWAIT", "0"})
 _STORAGE_TAILS = word_set(
     "RESTART CONTINUE IDENTITY DROP REUSE ALL STORAGE IMMEDIATE PRESERVE PURGE IGNORE RESTRICT WHEN DELETE"
     " TRIGGERS WAIT NOWAIT MATERIALIZED VIEW SNAPSHOT LOG 0"
@@ -155,6 +155,8 @@ def _drop_tables(cursor: Cursor, scope: Scope, action: Action) -> list[Statement
         found.append(Statement(scope.read(cursor), (action,)))
     while cursor.take_any(_TAILS):
         pass
+    if cursor.take("AS") and cursor.is_name():  # Oracle: the table's name in the recycle bin
+        cursor.path()
     if not cursor.is_end():
         raise cursor.unsupported()
     return found

@@ -86,7 +86,7 @@ class Images(Struct, frozen=True):
 
 def images_of(row: ConnectRow, op: Op, message: RawMessage, known: Known) -> Images:
     """Reads the images of a row. Raises `Malformed` where one is missing, or where values are ambiguous."""
-    old_key = header_of(message, "__debezium.oldkey") if op is Op.INSERT else None
+    old_key = None if op is Op.DELETE else header_of(message, "__debezium.oldkey")
     before = _available(
         old_key if old_key is not None else row.before if op in (Op.UPDATE, Op.DELETE) else None, known.word
     )

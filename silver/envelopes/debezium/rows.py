@@ -78,7 +78,8 @@ class Reading(Struct, frozen=True):
 def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: Reading) -> Event:
     """The change of one row.
 
-    The delete half of a key change is not a change: the insert describes it completely.
+    The delete half of a key change is not a change: the insert describes it completely. Where offsets are
+    the positions it is one, because that insert may be in a partition with lower offsets.
     """
     op = Op.READ if row.op == "c" and (row.source.is_snapshot or _is_copied(row)) else OPS[row.op]
     database, schema, table = row.names
@@ -87,7 +88,8 @@ def change_of(row: ConnectRow, message: RawMessage, context: Context, reading: R
     key, key_columns = key_image(message.key) if row.key is None else image_of(row.key, {})
     keys = tuple(key) if key else context.keys_for(database, schema, table)
     position = _position(row, message, reading, has_key=bool(keys), is_key_sent=bool(key))
-    if op is Op.DELETE and header_of(message, "__debezium.newkey") is not None:
+    is_half = op is Op.DELETE and header_of(message, "__debezium.newkey") is not None
+    if is_half and not reading.by_offset:
         place = (database, schema, table)
         return Control(
             ControlKind.HALF,

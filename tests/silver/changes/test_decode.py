@@ -20,7 +20,7 @@ from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.changes.decode import SourcePlan, arrow_decoder, decode_batch
 from silver.changes.staged_rows import STAGED, Row, plain_rows
 from silver.decoding.format import Context, Format, Options
-from silver.formats import datahub_blob, datahub_tuple
+from silver.formats import canal, datahub_blob, datahub_tuple
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 MESSAGES = pa.schema(
@@ -666,3 +666,21 @@ def test_a_message_that_landed_before_is_a_duplicate_whatever_it_says() -> None:
     assert rows[0]["change_id"] == first[0]["change_id"]
     quarantined = next(row for row in first if row["kind"] == "quarantined")
     assert rows[2]["change_id"] == quarantined["change_id"] != normalized(values)[1]["change_id"]
+
+
+def test_equal_truncates_without_a_time_are_two_where_the_partition_orders() -> None:
+    """Nothing but their offsets distinguishes them; a repeat of them has other ones."""
+    truncate = json.dumps(
+        {
+            "database": "shop",
+            "table": "stage",
+            "type": "TRUNCATE",
+            "isDdl": True,
+            "sql": "TRUNCATE TABLE stage",
+        }
+    ).encode()
+    without_position = replace(CONTEXT, needs_no_position=True)
+    by_partition = replace(plan(canal.FORMAT), by_partition=True, context=without_position)
+    rows = normalized([truncate, truncate], by_partition)
+    assert [row["kind"] for row in rows] == ["truncate", "truncate"]
+    assert len({row["change_id"] for row in rows}) == 2

@@ -163,6 +163,19 @@ def test_key_change_of_a_flattened_row() -> None:
     assert isinstance(gone, Control)
 
 
+def test_key_change_of_a_flattened_row_that_names_no_operation() -> None:
+    flat = {"id": 2, "name": "Ann", "__deleted": "false", "__table": "orders", "__lsn": 5}
+    found = row(flat, key={"id": 2}, headers={"__debezium.oldkey": {"id": 1}})
+    assert (found.op, found.before) == (Op.UPDATE, {"id": "1"})
+
+
+def test_a_tombstone_of_a_changed_key_is_a_delete_where_offsets_are_positions() -> None:
+    """The row under the new key may be in another partition, where offsets are lower."""
+    given = context(flattened=True, tombstones="delete", database="shop")
+    found = row(None, key={"id": 1}, headers={"__debezium.newkey": {"id": 2}}, given=given)
+    assert (found.op, found.before) == (Op.DELETE, {"id": "1"})
+
+
 def with_header(value: Any, name: str, header: bytes) -> Event:
     message = RawMessage(
         "feed", "crm.shop.orders", 0, 40, None, b'{"id":"b"}', json.dumps(value).encode(), ((name, header),)
