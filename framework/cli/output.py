@@ -127,14 +127,16 @@ def _totals(counts: Mapping[str, int], seconds: float) -> str:
 
 
 def check_lines(check: Check) -> list[str]:
-    """The result of a check as a line; a failed check has two more."""
+    """The result of a check as a line; a failed check has two more, which name examples where it has them."""
     state = "ok  " if check.is_ok else "FAIL"
     line = f"{state}  {check.name:<20} {check.promise}"
     if check.is_ok:
         return [line]
+    examples = ", ".join(f"[{example}]" for example in check.examples)
+    place = f"{check.where}, for example {examples}" if examples else check.where
     return [
         line,
-        f"      found: {check.wrong:,} that {noun_for(check.wrong, 'breaks', 'break')} it, in {check.where}",
+        f"      found: {check.wrong:,} that {noun_for(check.wrong, 'breaks', 'break')} it, in {place}",
         f"      do:    {check.action}",
     ]
 

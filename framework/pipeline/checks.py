@@ -15,6 +15,7 @@ class Check:
         wrong: How many rows, messages or tables break it; None where there was nothing to check.
         where: Where they are.
         action: What to do about them.
+        examples: Some of them, where they can be named: `id=7`.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Check:
     wrong: int | None
     where: str
     action: str
+    examples: tuple[str, ...] = ()
 
     @property
     def is_ok(self) -> bool:

@@ -1,29 +1,34 @@
-"""The invariants of gold: each replica contains exactly what the changes of its table lead to."""
+"""The invariants of gold: replicas and histories contain exactly what the changes of their tables lead to."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from framework.config.tables import SchemaPolicy
 from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE, CHANGES_TABLE, TABLES_TABLE
 from framework.lakehouse.lakehouse import is_table, read_table
+from framework.naming import quoted
 from framework.pipeline.checks import Check
 from framework.pipeline.layer import Run
-from framework.spark.comparison import count_differences
-from framework.spark.local_frame import local_frame
-from gold.changes.effects import key_names, table_rows, with_current_names
+from framework.quality.row_checks import key_text
+from framework.spark.comparison import compare
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
-from gold.operations.key_comparison import newest_keys
 from gold.planning.discovery import all_tasks
-from gold.planning.plan import Plan, make_plan, policy_of
+from gold.planning.plan import Plan, make_plan
+from gold.planning.rebuild import settings_mismatch
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State
 from gold.planning.task import Task, folder_of
-from gold.writing import replica, table_changes
+from gold.schema.layout import Layout
+from gold.writing import append, history, replica, table_changes
+
+_EXAMPLES = 3
+"""The keys of wrong rows that a check names."""
 
 
 def verify(run: Run) -> Sequence[Check]:
@@ -93,9 +98,11 @@ def _table_checks(
 
 
 def _is_up_to_date(task: Task) -> bool:
+    """Whether the stored table should be what all changes lead to under its settings of today."""
     state = task.state
     is_there = state.state in (State.ACTIVE, State.APPEND_ONLY) and state.replica is not None
-    return is_there and task.newest <= state.batch and not task.is_repaired and not task.settings.exclude
+    is_current = task.newest <= state.batch and not task.is_repaired and not task.settings.exclude
+    return is_there and is_current and settings_mismatch(task) is None
 
 
 def _checks(
@@ -105,7 +112,6 @@ def _checks(
     places = [
         run.lake.location(f"gold/{folder_of(task, is_history=is_history)}") for is_history in (False, True)
     ]
-    at = places[0]
     needed = places if task.settings.history and task.state.keys else places[:1]
     gone = [place for place in needed if not is_table(run.spark, place)]
     if gone:
@@ -117,40 +123,85 @@ def _checks(
             "run: it rebuilds what is gone",
         )
         return (found,)
-    rows = read_table(run.spark, at)
-    plan = make_plan(run.spark, run.lake, TableChanges(changes), replace(task, is_rebuild=True), schemas)
+    plan = _plan_of_all_changes(run, changes, task, schemas)
     if plan is None:
         return ()
-    mine = table_rows(changes, task.source, task.lineage)
-    if not plan.layout.keys:
-        return (_append_check(name, rows, mine, task),)
-    stored = replica.live_keys(rows, plan.layout)
-    twice = stored.groupBy(*key_names(len(plan.layout.keys))).count().where("count > 1").count()
-    differing = count_differences(_implied_rows(mine, plan), stored)
-    return (
+    at, layout = places[0], plan.layout
+    rows = table_changes.current_changes(changes, plan)
+    stored = _cells(read_table(run.spark, at), layout)
+    if not layout.keys:
+        truncates = table_changes.truncates(run.spark, task, after=-1)
+        implied = append.change_rows(rows, truncates, layout)
+        by_change = {"_cdc_change_id": "_cdc_change_id"}
+        appended = _Rows(f"rows {name}", "each change is a row, once", layout, by_change)
+        return (appended.check(implied, stored, at, action),)
+    rows = table_changes.complete_changes(rows, plan)
+    keys = {f"c{layout.columns.index(c)}": layout.gold_names[c.name] for c in layout.key_columns}
+    twice = replica.live_rows(stored).groupBy(*keys).count().where("count > 1").count()
+    replicas = _Rows(f"rows {name}", "the rows are the newest that changes lead to", layout, keys)
+    checks = [
         Check(f"keys {name}", "each key is there once", twice, at, action),
-        Check(f"rows {name}", "the rows are the newest that changes lead to", differing, at, action),
+        replicas.check(replica.rows_of_changes(rows, plan), stored, at, action),
+    ]
+    for place in needed[1:]:
+        versions = _cells(read_table(run.spark, place), plan.history_layout)
+        promise = "the versions are those that changes lead to"
+        kept = _Rows(f"history {name}", promise, plan.history_layout, keys)
+        checks.append(kept.check(history.versions_of(rows, plan), versions, place, action))
+    return checks
+
+
+def _plan_of_all_changes(
+    run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]
+) -> Plan | None:
+    """The plan of a rebuild into the columns that the stored table has.
+
+    A rebuild may give a column a narrower type, or leave it out: where the value that made it wide, or the
+    only rows with it, have been forgotten.
+    """
+    settings, state = task.settings, task.state
+    if settings.schema_policy is SchemaPolicy.FAIL:  # the changes are applied: none is to be refused
+        settings = replace(settings, schema_policy=SchemaPolicy.LENIENT)
+    asked = replace(task, is_rebuild=True, settings=settings)
+    plan = make_plan(run.spark, run.lake, TableChanges(changes), asked, schemas)
+    if plan is None:
+        return None
+    return replace(
+        plan,
+        layout=replace(plan.layout, columns=state.columns, keys=state.keys),
+        history_layout=replace(plan.history_layout, columns=state.columns, keys=state.keys),
     )
 
 
-def _implied_rows(mine: DataFrame, plan: Plan) -> DataFrame:
-    """The keys and sequences of the rows that all changes lead to."""
-    named = table_changes.complete_changes(with_current_names(mine, plan.task.lineage, plan.namings), plan)
-    newest = newest_keys(named, plan.layout, plan.profile, policy_of(plan.task, plan.profile))
-    return newest.where("is_upsert").drop("is_upsert").withColumnRenamed("sequence", "_cdc_sequence")
+def _cells(stored: DataFrame, layout: Layout) -> DataFrame:
+    """A stored table as rows to write are: c0… and the system columns."""
+    names = layout.gold_names
+    cells = [F.col(quoted(names[c.name])).alias(f"c{i}") for i, c in enumerate(layout.columns)]
+    return stored.select(*cells, *layout.system)
 
 
-def _append_check(name: str, rows: DataFrame, mine: DataFrame, task: Task) -> Check:
-    ids = mine.where("half IS NULL").select("change_id").distinct()
-    truncates = local_frame(
-        rows.sparkSession, [(change_id,) for _, change_id in task.lineage.truncates], "change_id string"
-    )
-    wanted = ids.unionByName(truncates).distinct()
-    there = rows.select(F.col("_cdc_change_id").alias("change_id"))
-    return Check(
-        f"rows {name}",
-        "each change is a row, once",
-        count_differences(wanted, there),
-        str(task.state.replica),
-        f"mainstem rebuild {name}",
-    )
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A check of all rows of a table, cell by cell.
+
+    Attributes:
+        name: The name of the check.
+        promise: What must hold.
+        layout: The columns of the table.
+        keys: The columns by which a row is named, each with its name in gold.
+    """
+
+    name: str
+    promise: str
+    layout: Layout
+    keys: Mapping[str, str]
+
+    def check(self, implied: DataFrame, stored: DataFrame, where: str, action: str) -> Check:
+        """Compares the rows that changes lead to with the stored ones (c0… and the system columns)."""
+        columns = (*self.layout.cells, *self.layout.system)
+        rows = compare(implied.select(*columns), stored.select(*columns)).where("expected <> found")
+        keys = rows.select(*(F.col(column).alias(name) for column, name in self.keys.items())).distinct()
+        wrong = keys.count()
+        key = key_text(self.keys.values()).alias("key")
+        found = keys.select(key).orderBy("key").limit(_EXAMPLES).collect() if wrong else ()
+        return Check(self.name, self.promise, wrong, where, action, tuple(row[0] for row in found))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config.tables import BadValues, Deletes
+from framework.config.tables import BadValues
 from framework.lakehouse.commits import rows_written
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.older_copies import Mark, newest_marks
 from framework.pipeline.fault_injection import crash_point
-from framework.spark.local_frame import local_frame
 from framework.spark.session import refuse_references
 from framework.spark.tuning import tune_for_rows
 from gold.changes.effects import effects, key_names
@@ -146,12 +144,15 @@ def apply_table(
     all_fit = False
     if plan.rebuild is not None:
         met = _rebuild(
-            table_changes.current_changes(changes, plan), plan, target, _truncates(spark, task, after=-1)
+            table_changes.current_changes(changes, plan),
+            plan,
+            target,
+            table_changes.truncates(spark, task, after=-1),
         )
     else:
         begins_marks = merge.begin_marks(spark, (target.replica, target.history), plan.layout, plan.profile)
         target = replace(target, begins_marks=begins_marks)
-        truncates = _truncates(spark, task, after=task.state.batch)
+        truncates = table_changes.truncates(spark, task, after=task.state.batch)
         met, all_fit = _merge(found, new, plan, target, truncates)
     crash_point("gold.after_table")
     stored = [place for place in (target.replica, target.history) if place is not None]
@@ -229,7 +230,7 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
         refuse_failing_rows(states, layout, plan.task.gates, plan.task.name.table)
     replica.rewrite(rows, target.replica, plan)
     if target.history is not None:
-        history.rewrite(_versions(rows, plan), target.history, plan.history_layout)
+        history.rewrite(history.versions_of(rows, plan), target.history, plan.history_layout)
     if not plan.batch_profile.additions:
         return Collisions()
     return count_collisions(
@@ -244,22 +245,6 @@ def _gate_rows(rows: DataFrame) -> DataFrame:
         (F.col("op") != "delete").alias("is_upsert"),
         (~F.coalesce("partial", F.lit(False))).alias("is_whole"),
     )
-
-
-def _versions(rows: DataFrame, plan: Plan) -> DataFrame:
-    """The versions of the keys that the rows touch, under the table's settings."""
-    return history.versions(rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.track)
-
-
-def _truncate_times(plan: Plan) -> list[tuple[str, Any]] | None:
-    """The positions and event times of truncates; None where the history keeps what is deleted."""
-    if plan.task.settings.deletes is Deletes.IGNORE:
-        return None
-    times = plan.task.truncate_times
-    return [
-        (sequence, times[sequence][0] if sequence in times else None)
-        for sequence, _ in plan.task.lineage.truncates
-    ]
 
 
 def _merge(
@@ -324,7 +309,7 @@ def _merge_history(
 
     def merge_with(touched: DataFrame) -> None:
         rows = changes_of_keys(everything, layout, touched, keys)
-        frame = with_keys(_versions(rows, plan), touched, keys)
+        frame = with_keys(history.versions_of(rows, plan), touched, keys)
         history.merge_keys(frame, touched, path, plan.history_layout, are_few=are_few)
 
     touched = effects(new, layout.key_columns).select(*keys)
@@ -332,17 +317,6 @@ def _merge_history(
         merge_with(touched.distinct())
     else:
         computed_once(touched.union(late).distinct(), lambda kept, _: merge_with(kept))
-
-
-def _truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
-    rows = []
-    for sequence, change_id in task.lineage.truncates:
-        event_time, batch = task.truncate_times.get(sequence, (None, -1))
-        if batch > after:
-            rows.append((change_id, sequence, event_time))
-    return local_frame(spark, rows, "change_id string, sequence string, event_time timestamp").dropDuplicates(
-        ["change_id"]
-    )
 
 
 def _applied(faults: Faults, plan: Plan, target: _Target, met: Collisions) -> Applied:

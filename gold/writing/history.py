@@ -13,6 +13,7 @@ from typing import Any, cast
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
+from framework.config.tables import Deletes
 from framework.lakehouse.lakehouse import read_table
 from framework.naming import quoted
 from framework.spark.local_frame import local_frame
@@ -20,6 +21,7 @@ from gold.changes.effects import by_key, effects, key_names
 from gold.changes.folded_images import fold_images
 from gold.changes.latest import drop_superseded_leaves
 from gold.changes.profile import Profile
+from gold.planning.plan import Plan
 from gold.schema.layout import Layout
 from gold.writing.cells import with_cells
 from gold.writing.merge import merge_versions, replace_table
@@ -74,6 +76,30 @@ def versions(
     if profile.has_partials:
         all_effects = fold_images(all_effects, keys)
     return _with_validity(all_effects, layout, keys, track)
+
+
+def versions_of(rows: DataFrame, plan: Plan) -> DataFrame:
+    """The versions of the keys that the rows touch, under the table's settings.
+
+    Args:
+        rows: Row changes, complete, with current column names.
+        plan: The plan of the table.
+
+    Returns:
+        As `versions` returns them.
+    """
+    return versions(rows, plan.history_layout, plan.profile, _truncate_times(plan), plan.track)
+
+
+def _truncate_times(plan: Plan) -> list[tuple[str, Any]] | None:
+    """The positions and event times of truncates; None where the history keeps what is deleted."""
+    if plan.task.settings.deletes is Deletes.IGNORE:
+        return None
+    times = plan.task.truncate_times
+    return [
+        (sequence, times[sequence][0] if sequence in times else None)
+        for sequence, _ in plan.task.lineage.truncates
+    ]
 
 
 def _truncate_effects(

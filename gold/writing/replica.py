@@ -90,12 +90,25 @@ def typed_rows(states: DataFrame, layout: Layout, *flags: str, are_marked: bool 
     )
 
 
-def rewrite(rows: DataFrame, path: str, plan: Plan) -> None:
-    """Rebuilds the replica from all its changes, in one commit."""
+def rows_of_changes(rows: DataFrame, plan: Plan) -> DataFrame:
+    """The rows that all changes of the table lead to, as a rebuild writes them.
+
+    Args:
+        rows: All row changes of the table, complete, with current column names.
+        plan: The plan of a rebuild.
+
+    Returns:
+        c0… and the system columns, and further ones.
+    """
     layout, policy = plan.layout, policy_of(plan.task, plan.profile)
     if are_plain(plan, policy):
         whole = plain_rows(plain_cells(rows, layout), layout, policy).where("is_upsert").drop("is_forced")
     else:
         states = newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
         whole = typed_rows(states.where("is_upsert"), layout)
-    replace_table(whole.drop("is_upsert"), path, layout)
+    return whole.drop("is_upsert")
+
+
+def rewrite(rows: DataFrame, path: str, plan: Plan) -> None:
+    """Rebuilds the replica from all its changes, in one commit."""
+    replace_table(rows_of_changes(rows, plan), path, plan.layout)

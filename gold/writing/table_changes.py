@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
+from framework.spark.local_frame import local_frame
 from gold.changes import key_changes
 from gold.changes.effects import table_rows, with_current_names
 from gold.changes.former_keys import with_current_key
 from gold.planning.plan import Plan
+from gold.planning.task import Task
 
 
 def current_changes(changes: DataFrame, plan: Plan) -> DataFrame:
@@ -42,4 +44,16 @@ def _with_current_key(rows: DataFrame, plan: Plan) -> DataFrame:
         plan.former_keys,
         plan.task.truncated_at,
         has_partial_key_changes=plan.profile.has_partial_key_changes,
+    )
+
+
+def truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
+    """The truncates of the table in batches after `after`: `change_id`, `sequence` and `event_time`."""
+    rows = []
+    for sequence, change_id in task.lineage.truncates:
+        event_time, batch = task.truncate_times.get(sequence, (None, -1))
+        if batch > after:
+            rows.append((change_id, sequence, event_time))
+    return local_frame(spark, rows, "change_id string, sequence string, event_time timestamp").dropDuplicates(
+        ["change_id"]
     )

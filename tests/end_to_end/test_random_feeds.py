@@ -25,6 +25,7 @@ from framework.contracts.seed import TOPIC
 from framework.lakehouse import newest_tables
 from framework.lakehouse.lakehouse import read_table
 from framework.pipeline.layer import Run
+from framework.pipeline.status import run_checks
 from framework.spark.no_session import SessionNeeded, no_session
 from gold.operations import trace as tracing
 from gold.operations.trace import trace
@@ -196,6 +197,13 @@ def test_rows_are_traced_without_a_session_as_with_one(
         assert local["row"] is not None, (name, key)
         assert local["changes"], (name, key)
         assert trace(run, name, key) == local
+
+
+def test_every_table_is_what_the_one_before_it_leads_to(pipeline: Pipeline) -> None:
+    run = Run(pipeline.spark, pipeline.lake, pipeline.config, "verify")
+    checks = run_checks(run)
+    assert {check.name.split()[0] for check in checks} >= {"messages_once", "one_fate", "keys", "rows"}
+    assert [check for check in checks if not check.is_ok] == [], f"MAINSTEM_SEED={pipeline.seed}"
 
 
 def test_a_rebuild_changes_no_table_and_no_history(pipeline: Pipeline) -> None:
