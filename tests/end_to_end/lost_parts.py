@@ -46,6 +46,15 @@ def take_away(lakehouse: Path, patterns: Sequence[str]) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def put_back(lakehouse: Path, older: Path, patterns: Sequence[str]) -> None:
+    """Replace what each pattern finds by what an older copy of the lakehouse has there."""
+    take_away(lakehouse, patterns)
+    for pattern in patterns:
+        for path in older.glob(pattern):
+            place = lakehouse / path.relative_to(older)
+            shutil.copytree(path, place) if path.is_dir() else shutil.copy2(path, place)
+
+
 def follow(lakehouse: Path, condition: str, advice: str, backup: Path) -> None:
     """Do what an error says; without the backup, but where nothing else brings the table back."""
     done, place = 0, "/lakehouse"  # the folder may have a space in its name

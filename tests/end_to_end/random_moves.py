@@ -1,6 +1,7 @@
 """Moves that leave the tables of a random pipeline as they were.
 
-Positions that begin anew, parts of the lakehouse that are lost, settings that are set otherwise for a while.
+Positions that begin anew, parts of the lakehouse that are lost or older copies, settings that are set
+otherwise for a while.
 A seed draws them; each lies between two runs, or is what a run says.
 """
 
@@ -14,15 +15,15 @@ from random import Random
 
 from framework.errors import MainstemError
 from silver.formats import FORMATS
-from tests.end_to_end.lost_parts import parts_of, run_on, take_away
+from tests.end_to_end.lost_parts import parts_of, put_back, run_on, take_away
 from tests.end_to_end.random_feeds import Feed, parts_of_life
 from tests.end_to_end.random_repairs import RandomRepairs
 from tests.end_to_end.random_settings import WAYS, Settings, name_of
 from tests.end_to_end.random_source import RandomSource
 from tests.end_to_end.random_statements import RandomTable
 
-RESTART, LOSS, SETTING, DUMP, ORDER = "restart", "loss", "setting", "seed", "order"
-MOVES = (RESTART, LOSS, SETTING, DUMP, ORDER)
+RESTART, LOSS, OLDER, SETTING, DUMP, ORDER = "restart", "loss", "older", "setting", "seed", "order"
+MOVES = (RESTART, LOSS, OLDER, SETTING, DUMP, ORDER)
 
 
 Place = tuple[Feed, RandomSource, RandomTable]
@@ -69,39 +70,62 @@ def _said(pattern: str, text: str) -> str:
 
 
 class Losses:
-    """Parts of the state that are taken away; the runs behind do what each error says."""
+    """Parts of the state that are taken away or put back from an older copy; the runs behind do what each
+    error says.
+    """
 
     def __init__(self, folder: Path, settings: Settings, repairs: RandomRepairs, seed: str) -> None:
-        self.folder, self.settings, self.repairs, self.draw = (
-            folder,
-            settings,
-            repairs,
-            Random(f"{seed} losses"),
+        self.settings, self.repairs, self.draw = settings, repairs, Random(f"{seed} losses")
+        self.lakehouse, self.backup, self.older = (
+            folder / name for name in ("lakehouse", "backup", "older-copy")
         )
 
     def lose(self) -> None:
         """Take some parts away and run until all is well."""
+        names, patterns = self._drawn(self.lakehouse)
+        _copy(self.lakehouse, self.backup)
+        take_away(self.lakehouse, patterns)
+        print("lost:", *names)
+        self._run_on()
+
+    def keep(self) -> None:
+        """Keep a copy, from which `put_back` takes older parts."""
+        _copy(self.lakehouse, self.older)
+
+    def put_back(self) -> None:
+        """Put some parts back from the older copy and run until all is well.
+
+        Halves that an older copy says are waiting have their partners already: they go to quarantine after
+        their time.
+        """
+        names, patterns = self._drawn(self.older, without=("pending",))
+        _copy(self.lakehouse, self.backup)
+        put_back(self.lakehouse, self.older, patterns)
+        print("older:", *names)
+        self._run_on()
+
+    def _drawn(self, lakehouse: Path, without: Sequence[str] = ()) -> tuple[Sequence[str], Sequence[str]]:
+        """Names of some parts that a lakehouse has, the table and source of one among them; and patterns."""
         place = self.draw.choice(self.repairs.present)
         feed = place[0]
-        replica = name_of(place).replace(".", "/")
-        lakehouse, backup = self.folder / "lakehouse", self.folder / "backup"
         known = {
-            name: found
-            for name, found in parts_of(feed.format, replica).items()
-            if any(map(lakehouse.glob, found))
+            name: patterns
+            for name, patterns in parts_of(feed.format, name_of(place).replace(".", "/")).items()
+            if name not in without
+            and all(list(at.glob(pattern)) for pattern in patterns for at in {lakehouse, self.lakehouse})
         }
-        known = {
-            name: found
-            for name, found in known.items()
-            if all(list(lakehouse.glob(pattern)) for pattern in found)
-        }
-        parts = self.draw.sample(sorted(known), self.draw.choice((1, 1, 2, 3, len(known) // 2)))
-        shutil.rmtree(backup, ignore_errors=True)
-        shutil.copytree(lakehouse, backup)
-        take_away(lakehouse, [pattern for name in parts for pattern in known[name]])
-        print("lost:", *parts, "of", feed.format)
-        conditions, _ = run_on(lakehouse, backup, ["run", "--through", "gold", "-c", str(self.settings.file)])
+        names = self.draw.sample(sorted(known), self.draw.choice((1, 1, 2, 3, len(known) // 2)))
+        return (*names, "of", feed.format), [pattern for name in names for pattern in known[name]]
+
+    def _run_on(self) -> None:
+        command = ["run", "--through", "gold", "-c", str(self.settings.file)]
+        conditions, _ = run_on(self.lakehouse, self.backup, command)
         print("followed:", *conditions)
+
+
+def _copy(lakehouse: Path, place: Path) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(lakehouse, place)
 
 
 _TYPES = ("string", "int", "decimal(5,1)", "date")

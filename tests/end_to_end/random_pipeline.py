@@ -30,6 +30,7 @@ from tests.end_to_end.random_moves import (
     DUMP,
     LOSS,
     MOVES,
+    OLDER,
     ORDER,
     RESTART,
     SETTING,
@@ -110,7 +111,12 @@ class Pipeline:
                 self.detours.leave()
             if ORDER in self.moves and part < PARTS - 1:
                 self.orders.leave()
+            is_aged = OLDER in self.moves and part > 0
+            if is_aged:
+                self.losses.keep()
             self.run(part)
+            if is_aged:
+                self.losses.put_back()
             if part < PARTS - 1:
                 if LOSS in self.moves:
                     self.losses.lose()

@@ -25,7 +25,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from tests.end_to_end.lost_parts import parts_of, run_on, take_away
+from tests.end_to_end.lost_parts import parts_of, put_back, run_on, take_away
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_repair import broken, command, later
 
@@ -289,15 +289,6 @@ def try_sets(
     with capsys.disabled():
         print(f"MAINSTEM_SEED={SEED}: {len(sets_to_lose())} sets, {dict(conditions)}")
     assert failures == {}
-
-
-def put_back(lakehouse: Path, older: Path, patterns: Sequence[str]) -> None:
-    """Replace what each pattern finds by what an older copy of the lakehouse has there."""
-    take_away(lakehouse, patterns)
-    for pattern in patterns:
-        for path in older.glob(pattern):
-            place = lakehouse / path.relative_to(older)
-            shutil.copytree(path, place) if path.is_dir() else shutil.copy2(path, place)
 
 
 def repaired(
