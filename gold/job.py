@@ -82,8 +82,9 @@ def rebuild_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: s
     notes: dict[str, None] = {}
 
     def choose(tasks: Sequence[Task]) -> list[Task]:
-        named = []
-        for task in named_tasks(tasks, table, config):
+        named, found = [], named_tasks(tasks, table, config)
+        # one source may exclude the table that another one has
+        for task in [task for task in found if not task.settings.exclude] or found:
             named.append(newest_task(tasks, task) if task.lineage.renamed_to else task)
             notes.update(dict.fromkeys(_renamed(task, named[-1])))
         others = [

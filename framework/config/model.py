@@ -20,7 +20,7 @@ from framework.config.sources import Kafka, Layout, Source, read_sources
 from framework.config.tables import ColumnRule, TableRule, TableRules, TableSettings
 from framework.config.validation import check_folders, check_lakehouse, check_places
 from framework.config.value_types import absolute_place
-from framework.errors import ConfigurationError
+from framework.errors import ConfigurationError, suggested
 
 __all__ = [
     "Catalog",
@@ -137,9 +137,11 @@ class Config(BaseModel):
         """The `tables` entries alone: cheap to send to workers, and without secrets."""
         return self._rules
 
-    def settings(self, database: str | None, schema: str | None, table: str) -> TableSettings:
-        """The settings of one table; the same object for the same name."""
-        return self._rules.settings(database, schema, table)
+    def settings(
+        self, source: str | None, database: str | None, schema: str | None, table: str
+    ) -> TableSettings:
+        """The settings of one table of a source; the same object for the same name."""
+        return self._rules.settings(source, database, schema, table)
 
     def digest(self) -> str:
         """A hash of everything that can change a result; of Kafka settings the topics alone."""
@@ -207,6 +209,7 @@ def _checked(
         add_model_faults(error, document, Config, faults)
     _check_checkpoints(content, document, faults)
     _check_quality_sources(content, document, faults)
+    _check_table_sources(content, document, faults)
     lakehouse = content.get("lakehouse")
     place = absolute_place(lakehouse, document.path.parent) if isinstance(lakehouse, str) else None
     check_places(sources, place, document, faults)
@@ -256,3 +259,20 @@ def _check_quality_sources(content: Mapping[str, object], document: Document, fa
             if name not in sources:
                 keys = ("quality", "sources", str(name))
                 faults.add(keys, unknown_key(document, keys, map(str, sources)))
+
+
+def _check_table_sources(content: Mapping[str, object], document: Document, faults: Faults) -> None:
+    tables, sources = content.get("tables"), document.resolved.get("sources")
+    if not isinstance(tables, list | tuple) or not isinstance(sources, dict):
+        return
+    for number, rule in enumerate(tables):
+        named = rule.get("source") if isinstance(rule, dict) else None
+        if isinstance(named, str) and named and named not in sources:
+            keys = ("tables", number, "source")
+            error = ConfigurationError(
+                "CONFIG_BAD_VALUE",
+                found=document.quoted(keys),
+                where=document.where(keys),
+                action=suggested(named, map(str, sources)),
+            )
+            faults.add(keys, error)

@@ -92,6 +92,12 @@ class TableRule(BaseModel):
     match: Pattern = Field(
         description="The tables: database.table or database.schema.table. `*` and `?` stay inside one part."
     )
+    source: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The source whose tables these are; without it, the tables of every source. Two sources "
+        "with tables of one name need it, with `replica`.",
+    )
     history: StrictBool | History = Field(
         default=False, description="Whether to keep every version of each row in a second table."
     )
@@ -176,23 +182,26 @@ class TableRules:
     def __init__(self, rules: Sequence[TableRule]) -> None:
         self._rules = tuple(rules)
         self._patterns = tuple(_compiled(rule.match) for rule in rules)
-        self._known: dict[tuple[str | None, str | None, str], TableSettings] = {}
+        self._known: dict[tuple[str | None, str | None, str | None, str], TableSettings] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return TableRules, (self._rules,)
 
-    def settings(self, database: str | None, schema: str | None, table: str) -> TableSettings:
+    def settings(
+        self, source: str | None, database: str | None, schema: str | None, table: str
+    ) -> TableSettings:
         """The settings of one table: every matching entry applies, and a later one wins field by field."""
-        name = (database, schema, table)
-        known = self._known.get(name)
+        at = (source, database, schema, table)
+        known = self._known.get(at)
         if known is None:
-            known = self._known[name] = self._combined(tuple(part for part in name if part is not None))
+            parts = tuple(part for part in at[1:] if part is not None)
+            known = self._known[at] = self._combined(source, parts)
         return known
 
-    def _combined(self, parts: tuple[str, ...]) -> TableSettings:
+    def _combined(self, source: str | None, parts: tuple[str, ...]) -> TableSettings:
         settings = TableSettings()
         for rule, pattern in zip(self._rules, self._patterns, strict=True):
-            if _matches(pattern, parts):
+            if rule.source in (None, source) and _matches(pattern, parts):
                 settings = _overridden(settings, rule)
         if settings.track is not None and not settings.history:
             settings = replace(settings, track=None)
@@ -244,7 +253,7 @@ def _matches(pattern: tuple[re.Pattern[str], ...], parts: tuple[str, ...]) -> bo
 
 
 def _overridden(settings: TableSettings, rule: TableRule) -> TableSettings:
-    written = rule.model_fields_set - {"match", "history", "columns"}
+    written = rule.model_fields_set - {"match", "source", "history", "columns"}
     settings = replace(settings, **{name: getattr(rule, name) for name in written})
     if "history" in rule.model_fields_set:
         track = rule.history.track if isinstance(rule.history, History) else None

@@ -250,6 +250,13 @@ EXPLANATIONS = (
         "Do: `mainstem run`, then repeat the query.",
     ),
     Explanation(
+        "TABLE_AMBIGUOUS",
+        "Several sources have a table of this name.",
+        "Each of them has a name of its own in gold, set with `source` and `replica` under `tables`.",
+        "Use the name in gold, which the error lists.",
+        "Found: `mainstem trace shop.orders id=7`. Write: `mainstem trace shard_2.orders id=7`.",
+    ),
+    Explanation(
         "TABLE_EXCLUDED",
         "The configuration excludes this table.",
         "An entry of `tables` that matches it has `exclude: true`.",

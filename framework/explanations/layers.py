@@ -93,8 +93,8 @@ EXPLANATIONS = (
         "REPLICA_TAKEN",
         "Two tables would have the same replica.",
         "Two sources have a table of the same name, or two names differ only by case.",
-        "Give one of them another name with `replica`.",
-        "Write: `{match: shop.orders, replica: archive.orders}`.",
+        "Give one of them another name with `replica`; `source` says which of them is meant.",
+        "Write: `{match: shop.orders, source: archive, replica: archive.orders}`.",
     ),
     Explanation(
         "SCHEMAS_LOST",

@@ -31,7 +31,7 @@ def notes_on_name(tables: TableReader, config: Config, name: str | None) -> Iter
     if name is None:
         return
     known = {dotted_name(row["database"], row["schema"], row["table"]) for row in tables.rows(_KNOWN)}
-    if name in known:
+    if name in known or name in (rule.replica for rule in config.tables):
         return
     if is_excluded(name, config):
         raise table_excluded(name)
@@ -54,11 +54,12 @@ def notes_without_session(config: Config, name: str | None) -> Iterator[str]:
 
 
 def is_excluded(name: str, config: Config) -> bool:
-    """Whether the configuration excludes the table `database.table` or `database.schema.table`."""
+    """Whether every source excludes the table `database.table` or `database.schema.table`."""
     parts = name.split(".")
     if len(parts) not in (2, 3):
         return False
-    return config.settings(parts[0], parts[1] if len(parts) == 3 else None, parts[-1]).exclude
+    table = (parts[0], parts[1] if len(parts) == 3 else None, parts[-1])
+    return all(config.settings(source, *table).exclude for source in config.sources)
 
 
 def table_excluded(name: str) -> ConfigurationError:

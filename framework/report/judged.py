@@ -32,6 +32,6 @@ def _is_judged(check: QualityResult, judged: set[TableKey], config: Config) -> b
         return False
     if check.table is None:
         return config.quality.defaults or check.source in config.quality.sources
-    settings = config.settings(check.database, check.schema, check.table)
+    settings = config.settings(check.source, check.database, check.schema, check.table)
     key = TableKey(check.source, check.database, check.schema, check.table)
     return key in judged and not settings.exclude

@@ -85,7 +85,7 @@ def expectations(run: Run, previous: PreviousResults) -> Sequence[CheckTarget]:
     clock = Clock(run, states) if states else None
     versions = _versions(run, states)
     for (source, name), state in sorted(states.items(), key=lambda item: repr(item[0])):
-        settings = run.config.settings(name.database, name.schema, name.table)
+        settings = run.config.settings(source, name.database, name.schema, name.table)
         if source not in run.config.sources or settings.exclude or run.table not in (None, name.dotted):
             continue
         if clock is not None and state.state is not State.DROPPED:
@@ -271,11 +271,13 @@ def _check(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:
 def _other(table: _Table, rule: Rule) -> TableState | None:
     if rule.to is None:
         return None
-    for (_, name), state in table.others.items():
-        settings = table.run.config.settings(name.database, name.schema, name.table)
+    found = []
+    for (source, name), state in table.others.items():
+        settings = table.run.config.settings(source, name.database, name.schema, name.table)
         if rule.to in (name.dotted, settings.replica):
-            return state
-    return None
+            found.append(state)
+    mine = (state for state in found if state.source == table.state.source)
+    return next(mine, found[0] if found else None)
 
 
 def _related(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:

@@ -70,7 +70,7 @@ def _missed(view: View) -> dict[TableId, int]:
     return {
         place: n
         for place, n in counts.items()
-        if not view.config.settings(place[1].database, place[1].schema, place[1].table).exclude
+        if not view.config.settings(place[0], place[1].database, place[1].schema, place[1].table).exclude
     }
 
 

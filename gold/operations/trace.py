@@ -60,9 +60,9 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     name keeps the rows that it had at the last run before; they may be older than the changes.
 
     Raises:
-        ConfigurationError: TABLE_UNKNOWN or COLUMN_UNKNOWN.
+        ConfigurationError: TABLE_UNKNOWN, TABLE_AMBIGUOUS or COLUMN_UNKNOWN.
     """
-    task = named_tasks(all_tasks(run), table, run.config)[0]
+    task = _named_task(run, table)
     renamed_to = task.lineage.renamed_to
     about = {
         "table": task.name.dotted,
@@ -94,6 +94,25 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
         "row": row,
         "changes": sorted(described, key=lambda c: c["sequence"], reverse=True),
     }
+
+
+def _named_task(run: Run, name: str) -> Task:
+    """The table of this name: of several sources that have one, that which has the name in gold, too."""
+    found = named_tasks(all_tasks(run), name, run.config)
+    with_place = [task for task in found if task.rival is None and not task.yields] or found
+    chosen = [task for task in with_place if _gold_name(task) == name] or with_place
+    if len(chosen) > 1:
+        raise ConfigurationError(
+            "TABLE_AMBIGUOUS",
+            found=f"several sources have a table {name!r}",
+            where=f"sources {', '.join(task.source for task in chosen)}",
+            action=f"use its name in gold: {', '.join(_gold_name(task) for task in chosen)}",
+        )
+    return chosen[0]
+
+
+def _gold_name(task: Task) -> str:
+    return task.settings.replica or task.name.dotted
 
 
 def _rows(run: Run, task: Task, key: Mapping[str, str]) -> tuple[Plan | None, list[_Change]]:

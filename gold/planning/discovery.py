@@ -101,13 +101,16 @@ def _lacks_commit(run: Run, location: str, mark: Mark) -> bool:
 
 
 def named_tasks(tasks: Sequence[Task], name: str, config: Config) -> list[Task]:
-    """The tasks of the table `database.table` or `database.schema.table`.
+    """The tasks of the table `database.table` or `database.schema.table`, one of each source that has it.
+
+    A table of another name in gold answers to that one, too, where no table of a source has it.
 
     Raises:
         ConfigurationError: TABLE_EXCLUDED where the configuration excludes the table and nothing of it came
             before, TABLE_UNKNOWN where no table has that name.
     """
     found = [task for task in tasks if task.name.dotted == name]
+    found = found or [task for task in tasks if task.settings.replica == name]
     if found:
         return found
     if is_excluded(name, config):
@@ -154,13 +157,24 @@ def unmatched_patterns(run: Run, tasks: Sequence[Task]) -> tuple[str, ...]:
 
     It knows tables of which all rows are excluded or in quarantine, too.
     """
-    names = {segment.table for task in tasks for segment in task.lineage.segments}
-    names |= {task.name for task in tasks}
-    patterns = [rule.match for rule in run.config.tables]
-    if not unmatched(patterns, names, "tables"):
+    found = [
+        note
+        for source in dict.fromkeys(rule.source for rule in run.config.tables)
+        for note in _unmatched_of(run, tasks, source)
+    ]
+    return tuple(found)
+
+
+def _unmatched_of(run: Run, tasks: Sequence[Task], source: str | None) -> tuple[str, ...]:
+    """The notes on entries that are about one source; None: on those that are about all."""
+    mine = [task for task in tasks if source in (None, task.source)]
+    names = {segment.table for task in mine for segment in task.lineage.segments}
+    names |= {task.name for task in mine}
+    patterns = [rule.match for rule in run.config.tables if rule.source == source]
+    where = "tables" if source is None else f"tables of source {source}"
+    if not unmatched(patterns, names, where):
         return ()
-    names |= _kept_out(run)
-    return unmatched(patterns, names, "tables")
+    return unmatched(patterns, names | _kept_out(run), where)
 
 
 def _kept_out(run: Run) -> set[TableName]:
@@ -307,7 +321,7 @@ def _source_tasks(
         batches[statement.sequence] = max(statement.batch, batches.get(statement.sequence, -1))
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
-        settings = config.settings(name.database, name.schema, name.table)
+        settings = config.settings(source, name.database, name.schema, name.table)
         state = states.get((source, name), TableState(source, name, State.ACTIVE))
         newest = max((extent.batches.get(segment.table, -1) for segment in lineage.segments), default=-1)
         newest = max(newest, *stated.get(name, {}).values(), -1)

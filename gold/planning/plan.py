@@ -316,7 +316,8 @@ def refuse_rival(task: Task) -> None:
             "REPLICA_TAKEN",
             found=f"its replica would be that of {task.rival}",
             where=f"table {task.name.table} of source {task.source}",
-            action="give one of them another name: tables: - match: … replica: database.other_name",
+            action="give one of them another name: `tables:` with"
+            f" `- {{match: {task.name.dotted}, source: {task.source}, replica: database.other_name}}`",
         )
 
 

@@ -45,7 +45,7 @@ def resolve_seed(run: Run, request: SeedRequest) -> ResolvedSeed:
     state = RunState(run.lake, run.config, source_plans(run.config, FORMATS))
     table = _table(state, run.spark, request)
     source, *name, last = table
-    if run.config.settings(name[0], name[1], last).exclude:
+    if run.config.settings(source, name[0], name[1], last).exclude:
         raise _error(
             "TABLE_EXCLUDED",
             "the configuration excludes the table",
@@ -65,7 +65,7 @@ def resolve_seed(run: Run, request: SeedRequest) -> ResolvedSeed:
         changes_table.is_of(source, TableName(name[0], name[1], last)) & (F.col("kind") == "row")
     )
     keys, before, after, seeded = _feed_summary(rows, sequence)
-    key = tuple(keys or run.config.settings(name[0], name[1], last).keys or ())
+    key = tuple(keys or run.config.settings(source, name[0], name[1], last).keys or ())
     if not key:
         action = (
             "write `keys: […]` for it under `tables:`: without a key,"

@@ -24,36 +24,40 @@ def source_plans(config: Config, formats: Mapping[str, Format]) -> dict[str, Sou
             source=name,
             options=cast(Options, source.options),
             timezone=source.timezone,
-            keys_for=functools.partial(_keys_of, rules),
-            codecs_for=functools.partial(_codecs_of, rules),
-            hints_for=functools.partial(_given_of, rules),
+            keys_for=functools.partial(_keys_of, rules, name),
+            codecs_for=functools.partial(_codecs_of, rules, name),
+            hints_for=functools.partial(_given_of, rules, name),
             needs_no_position=source.order is Order.PARTITION,
         )
-        is_excluded = functools.partial(_is_excluded, rules)
+        is_excluded = functools.partial(_is_excluded, rules, name)
         plan = SourcePlan(formats[source.format], context, source.epoch, is_excluded, MAX_MESSAGE_BYTES)
         plans[name] = replace(plan, by_partition=source.is_ordered_by_partition)
     return plans
 
 
 def _keys_of(
-    rules: TableRules, database: str | None, schema: str | None, table: str
+    rules: TableRules, source: str, database: str | None, schema: str | None, table: str
 ) -> tuple[str, ...] | None:
-    return rules.settings(database, schema, table).keys
+    return rules.settings(source, database, schema, table).keys
 
 
-def _codecs_of(rules: TableRules, database: str | None, schema: str | None, table: str) -> dict[str, str]:
-    columns = rules.settings(database, schema, table).columns
+def _codecs_of(
+    rules: TableRules, source: str, database: str | None, schema: str | None, table: str
+) -> dict[str, str]:
+    columns = rules.settings(source, database, schema, table).columns
     return {name: column.decode for name, column in columns.items() if column.decode}
 
 
 def _given_of(
-    rules: TableRules, database: str | None, schema: str | None, table: str
+    rules: TableRules, source: str, database: str | None, schema: str | None, table: str
 ) -> dict[str, ColumnHint]:
-    columns = rules.settings(database, schema, table).columns
+    columns = rules.settings(source, database, schema, table).columns
     return {
         name: ColumnHint(c.type, c.encoding, bool(c.unsigned)) for name, c in columns.items() if not c.decode
     }
 
 
-def _is_excluded(rules: TableRules, database: str | None, schema: str | None, table: str) -> bool:
-    return rules.settings(database, schema, table).exclude
+def _is_excluded(
+    rules: TableRules, source: str, database: str | None, schema: str | None, table: str
+) -> bool:
+    return rules.settings(source, database, schema, table).exclude

@@ -55,7 +55,7 @@ def encoded_columns(changes: DataFrame, schemas: DataFrame, config: Config) -> t
         return ()
     tables: dict[tuple[str, str], dict[str, str]] = {}
     for row in _samples(rows.where(F.col("schema_id").isin(*known))):
-        settings = config.settings(*row[1:4]).columns
+        settings = config.settings(*row[:4]).columns
         columns = {name: token for name, token in known[row["schema_id"]].items() if name not in settings}
         images = [image for image in row["images"] if image is not None]
         shown = {

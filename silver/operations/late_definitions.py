@@ -40,7 +40,7 @@ def decode_redefined(
     due: dict[str, dict[TableName, RedefinedTable]] = {}
     for redefined in read_encodings(spark, state.lake).redefined():
         name = TableName(redefined.table[0], redefined.table[1], str(redefined.table[2]))
-        settings = state.config.settings(name.database, name.schema, name.table)
+        settings = state.config.settings(redefined.source, name.database, name.schema, name.table)
         if redefined.source in state.plans and not settings.exclude:
             due.setdefault(redefined.source, {})[name] = redefined
     if due:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
@@ -27,7 +27,8 @@ def tables_named(spark: SparkSession, state: RunState, table: str) -> dict[str, 
     """By source, the names of the table with this dotted name, the newest first.
 
     Raises:
-        ConfigurationError: TABLE_EXCLUDED, also for a former name, or TABLE_UNKNOWN.
+        ConfigurationError: TABLE_EXCLUDED where each source that has the table excludes it, under this name
+            or a former one; TABLE_UNKNOWN.
     """
     reached: dict[str, dict[TableName, str]] = {source: {} for source in state.config.sources}
     for (source, database, schema, name), shown in state.table_progress(spark).items():
@@ -43,8 +44,9 @@ def tables_named(spark: SparkSession, state: RunState, table: str) -> dict[str, 
         for source, tables in known.items()
         if table in tables
     }
-    for source, names in found.items():
-        _refuse_excluded(state, source, names)
+    named = {source: names for source, names in found.items() if not _is_excluded(state, source, names)}
+    if found and not named:
+        raise _excluded(*next(iter(found.items())))
     if not found:
         dotted = sorted({name for tables in known.values() for name in tables})
         close = nearest(table, dotted)
@@ -54,7 +56,7 @@ def tables_named(spark: SparkSession, state: RunState, table: str) -> dict[str, 
             where=CHANGES_TABLE,
             action=f"use one of: {', '.join(dotted[:20])}" + (f" (did you mean {close}?)" if close else ""),
         )
-    return found
+    return named
 
 
 def names_of(
@@ -95,13 +97,17 @@ def _renames(spark: SparkSession, state: RunState) -> dict[str, list[Rename]]:
     return found
 
 
-def _refuse_excluded(state: RunState, source: str, names: Iterable[TableName]) -> None:
-    for name in names:
-        if state.config.settings(name.database, name.schema, name.table).exclude:
-            raise ConfigurationError(
-                "TABLE_EXCLUDED",
-                found="the configuration excludes the table: decoding its messages again would empty"
-                " what silver has of them",
-                where=f"source {source}, table {name.dotted}",
-                action="take `exclude` off, or rebuild from silver: leave out `--from bronze`",
-            )
+def _is_excluded(state: RunState, source: str, names: Iterable[TableName]) -> bool:
+    """Whether the configuration excludes the table of a source under one of its names."""
+    settings = (state.config.settings(source, name.database, name.schema, name.table) for name in names)
+    return any(found.exclude for found in settings)
+
+
+def _excluded(source: str, names: Sequence[TableName]) -> ConfigurationError:
+    return ConfigurationError(
+        "TABLE_EXCLUDED",
+        found="the configuration excludes the table: decoding its messages again would empty"
+        " what silver has of them",
+        where=f"source {source}, table {names[0].dotted}",
+        action="take `exclude` off, or rebuild from silver: leave out `--from bronze`",
+    )

@@ -83,7 +83,7 @@ def test_places_of_this_machine_become_places_of_the_bundle_and_all_else_stays(t
     assert config.checkpoints == "/Volumes/main/shop_ops/files/checkpoints"
     assert config.sources["orders"].files == "/Volumes/main/shop_ops/landing/orders"
     assert config.sources["clicks"].files == "s3://bucket/clicks"
-    assert config.settings("shop", None, "orders").history
+    assert config.settings("feed", "shop", None, "orders").history
 
 
 def test_a_configuration_of_another_catalog_keeps_its_grants_and_its_volume(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_partitions_are_in_order_unless_the_messages_are_lines_of_files(
 def test_settings_of_a_table_come_from_every_entry_that_matches(load: Load) -> None:
     config = load(WHOLE)
 
-    line = config.settings("shop", None, "order_line")
+    line = config.settings("feed", "shop", None, "order_line")
     assert (line.history, line.keys, line.replica, line.exclude) == (
         True,
         ("order_id", "line_no"),
@@ -131,9 +131,9 @@ def test_settings_of_a_table_come_from_every_entry_that_matches(load: Load) -> N
     )
     assert line.columns["price"].type == "decimal(12,2)"
     assert line.replica_parts == ("crm", None, "order_line")
-    assert config.settings("shop", None, "tmp_1").exclude
-    assert config.settings("other", None, "orders") == config.settings("x", "y", "z")
-    assert config.settings("shop", None, "order_line") is line
+    assert config.settings("feed", "shop", None, "tmp_1").exclude
+    assert config.settings("feed", "other", None, "orders") == config.settings("feed", "x", "y", "z")
+    assert config.settings("feed", "shop", None, "order_line") is line
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,31 @@ def test_wildcards_stay_inside_one_part(
         assert refusal(load, text).condition == "CONFIG_BAD_VALUE"
         return
 
-    assert load(text).settings(*name).history is is_match
+    assert load(text).settings("feed", *name).history is is_match
+
+
+def test_an_entry_of_one_source_says_nothing_of_the_others(load: Load) -> None:
+    text = (
+        WHOLE.partition("tables:")[0]
+        + """
+tables:
+  - {match: "shop.*", history: true}
+  - {match: shop.a, source: crm, replica: crm.a, history: false}
+"""
+    )
+    config = load(text)
+    found = {source: config.settings(source, "shop", None, "a") for source in ("orders", "crm", None)}
+    assert {source: settings.replica for source, settings in found.items()} == {
+        "orders": None,
+        "crm": "crm.a",
+        None: None,
+    }
+    assert [settings.history for settings in found.values()] == [True, False, True]
+
+    fault = refusal(load, text.replace("source: crm", "source: crn"))
+    assert fault.condition == "CONFIG_BAD_VALUE"
+    assert "tables[1].source" in fault.where
+    assert "did you mean 'crm'?" in fault.action
 
 
 def test_later_entries_win_field_by_field_and_column_by_column(load: Load) -> None:
@@ -186,7 +210,7 @@ tables:
   - {match: "shop.plain", history: false}
 """
     )
-    orders = config.settings("shop", None, "orders")
+    orders = config.settings("feed", "shop", None, "orders")
 
     assert (orders.history, orders.track, orders.deletes, orders.schema_policy, orders.bad_values) == (
         True,
@@ -201,8 +225,8 @@ tables:
         "date",
     )
     assert orders.columns["c"].decode == "gbk"
-    assert config.settings("shop", None, "plain").history is False
-    assert config.settings("shop", None, "plain").track is None
+    assert config.settings("feed", "shop", None, "plain").history is False
+    assert config.settings("feed", "shop", None, "plain").track is None
 
 
 @pytest.mark.parametrize(
@@ -534,7 +558,7 @@ def test_anchors_and_merges_are_plain_yaml(load: Load) -> None:
         "soft}\n"
     )
 
-    assert config.settings("crm", None, "x").history
+    assert config.settings("feed", "crm", None, "x").history
 
 
 def test_digest_follows_meaning_and_not_secrets(load: Load) -> None:
@@ -551,7 +575,9 @@ def test_rules_travel_to_workers(load: Load) -> None:
 
     rules = pickle.loads(pickle.dumps(config.rules))
 
-    assert rules.settings("shop", None, "order_line") == config.settings("shop", None, "order_line")
+    assert rules.settings("feed", "shop", None, "order_line") == config.settings(
+        "feed", "shop", None, "order_line"
+    )
 
 
 def test_a_table_of_messages_has_columns_of_its_own_names(load: Load) -> None:

@@ -50,9 +50,9 @@ def test_a_table_without_a_key_is_named_with_what_to_write(
     assert main(["init", "--from", "prices/feed.jsonl", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["append_only"] == ["prices.price"]
     text = Path("mainstem.yml").read_text()
-    assert load_config("mainstem.yml", formats=OPTIONS).settings("prices", None, "price").keys is None, (
-        "as it stands it is append-only"
-    )
+    assert (
+        load_config("mainstem.yml", formats=OPTIONS).settings("feed", "prices", None, "price").keys is None
+    ), "as it stands it is append-only"
     assert "candidates, unique and never null in the 6 rows of the sample: [sku], [price]" in text
     followed = uncommented(text)
     Path("mainstem.yml").write_text(followed)
@@ -65,7 +65,7 @@ def test_a_table_without_a_key_is_named_with_what_to_write(
     assert "choose the key" in refused.value.action
     Path("mainstem.yml").write_text(followed.replace('["<choose>"]', "[sku]"))
     config = load_config("mainstem.yml", formats=OPTIONS)
-    assert config.settings("prices", None, "price").keys == ("sku",)
+    assert config.settings("feed", "prices", None, "price").keys == ("sku",)
     assert [rule.kind for rule in config.quality.rules] == ["not_null"]
 
 

@@ -49,7 +49,7 @@ def decoded(config: Config, feed: str) -> Iterator[Found]:
     source = config.sources[feed]
 
     def keys(database: str | None, schema: str | None, table: str) -> tuple[str, ...] | None:
-        return config.settings(database, schema, table).keys
+        return config.settings(feed, database, schema, table).keys
 
     assert isinstance(source.options, Options)
     context = Context(feed, source.options, source.timezone, keys)

@@ -40,7 +40,7 @@ def test_what_is_installed_is_used(tmp_path: Path) -> None:
 def test_without_it_the_counts_decide_and_a_note_says_how_to_install_it(tmp_path: Path) -> None:
     run, notes = availability.judgeable(run_with(tmp_path, "quality: {rules: []}"))
     assert run.config.quality.scan is Scan.COUNTED
-    assert run.config.settings("a", None, "b").keys is None  # the rest of the configuration is whole
+    assert run.config.settings("feed", "a", None, "b").keys is None  # the rest of the configuration is whole
     (note,) = notes
     assert "pip install 'great-expectations>=1.24,<2'" in note
 
