@@ -144,7 +144,7 @@ def load_state(spark: SparkSession, feed: Feed, table: str | None) -> str:
 
 
 def save_state(spark: SparkSession, feed: Feed, state: str) -> None:
-    """Save what the next `discover` needs; call it only when everything that this one found has landed."""
+    """Save what the next `discover` needs; it may only tell of what has landed."""
     if state:
         _save(spark, feed, memory=state)
 

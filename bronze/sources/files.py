@@ -22,7 +22,7 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.checkpoint import checkpoint_lost, has_checkpoint, older_copy
+from bronze.checkpoint import checkpoint_lost, has_checkpoint, older_copy, save_state
 from bronze.files import sections
 from bronze.files.arrow_reader import Reading, content_reader, path_reader
 from bronze.files.auto_loader import has_auto_loader, list_with_auto_loader
@@ -85,6 +85,8 @@ def discover(spark: SparkSession, feed: Feed, state: str, clock: Clock | None = 
     if scan is None:
         return Discovery(is_idle=True, state=state, skipped=folder.skipped)
     if scan.new:
+        # until they land, a folder without them is not the one that was read
+        save_state(spark, feed, json.dumps({"digest": None, "landed": scan.landed}))
         crash_point("bronze.before_log")
         append_log(spark, feed, _entries(scan.new, scan.log, clock.now()))
         crash_point("bronze.after_log")

@@ -230,6 +230,17 @@ def test_file_that_vanishes_before_it_was_read_stops_its_source(
     assert landed(feed) == [("b.txt", 1, b"b")]
 
 
+def test_an_unread_file_that_vanishes_is_missed_also_where_the_folder_is_as_it_was_before(
+    spark: SparkSession, feed: Feed, drop: Drop
+) -> None:
+    drop("a.txt", b"a\n")
+    run_source(spark, feed)
+    path = drop("b.gz", gzip.compress(b"b" * 1000)[:-3])
+    corrupt = run_source(spark, feed)
+    path.unlink()
+    assert (condition(corrupt), condition(run_source(spark, feed))) == ("FILE_CORRUPT", "FILE_VANISHED")
+
+
 def test_corrupt_file_lands_nothing_and_may_be_replaced(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
 ) -> None:
