@@ -13,7 +13,7 @@ from framework.cli.terminal import say_note
 from framework.pipeline.continuous import repeat, until_asked_to_end
 from framework.pipeline.layer import Run
 from framework.pipeline.named_table import notes_on_name
-from framework.pipeline.run import alert_on_failure, apply_waiting, new_run_id, run_layers
+from framework.pipeline.run import alert_on_failure, apply_waiting, exit_code, new_run_id, run_layers
 from framework.pipeline.session import open_pipeline, read_config
 from framework.pipeline.step_log import show_steps
 
@@ -52,4 +52,4 @@ def _round(work: Run, options: Options) -> int:
         code = print_run(reports, seconds, is_json=options.json)
         sys.stdout.flush()
         return code
-    return 0
+    return exit_code(reports)  # a rule may still be broken
