@@ -26,7 +26,12 @@ _HEADS = ("key", "value", "default", "meaning")
 
 _SECTIONS = (
     ("Lakehouse in a catalog", "`lakehouse:` is a folder, a URL, or this mapping.", "Catalog"),
-    ("Kafka", "Below `kafka:` of a source. All other keys are options of Spark's Kafka reader.", "Kafka"),
+    (
+        "Kafka",
+        "Below `kafka:` of a source. All other keys are options of Spark's Kafka reader (`startingOffsets`)"
+        " or, with the prefix `kafka.`, settings of the client; a key that Spark would ignore is refused.",
+        "Kafka",
+    ),
     ("Tables", "Each entry of `tables:`.", "TableRule"),
     ("History", "`history:` of a table is `true`, `false`, or this mapping.", "History"),
     ("Columns", "Below `columns:` of a table, for each column.", "ColumnRule"),

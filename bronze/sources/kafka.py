@@ -1,6 +1,6 @@
 """Messages of Kafka topics, read with Spark's connector: coordinates, keys, values and headers of the broker.
 
-Other keys of `kafka:` are passed to Spark's reader unchanged: its own options (`startingOffsets`,
+Other keys of `kafka:` are options of Spark's reader and go to it unchanged: its own (`startingOffsets`,
 `maxOffsetsPerTrigger`, `minPartitions`) and, with the prefix `kafka.`, those of the client
 (`kafka.security.protocol`, `kafka.sasl.jaas.config`). By default a source begins at the earliest offset, a
 commit has at most a million messages, and lost offsets stop the source. The options are those of

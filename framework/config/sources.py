@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,13 +14,13 @@ from framework.config.document import Document, KeyPath
 from framework.config.errors import add_model_faults, unknown_key
 from framework.config.faults import Faults
 from framework.config.java_regex import check_expression
+from framework.config.kafka_options import instead_of, is_reader_option
 from framework.config.quoting import quoted_key
 from framework.config.value_types import Duration, Place, Zone, absolute_place, value_error
 from framework.errors import ConfigurationError, suggested
 
 PLACES = ("files", "kafka", "table")
 
-_SPARK_PLACES = frozenset({"subscribe", "subscribePattern", "assign", "kafka.bootstrap.servers"})
 _ONE_OF_TOPICS = "write exactly one of `topics:` and `topic_pattern:`"
 _BROKER = re.compile(r"\S+:[0-9]{1,5}", re.ASCII)
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -319,12 +318,19 @@ def _read_options(
 
 
 def _check_kafka_keys(kafka: object, document: Document, at: tuple[str, str], faults: Faults) -> None:
-    """Refuse misspelt keys, and Spark's names for what Mainstem sets; Spark checks other keys."""
+    """Refuse misspelt keys, which Spark would ignore, and Spark's names for what Mainstem sets."""
     own = Kafka.model_fields
     for key in kafka if isinstance(kafka, dict) else ():
-        if key not in own and (key in _SPARK_PLACES or get_close_matches(str(key), own, n=1, cutoff=0.85)):
-            keys = (*at, "kafka", str(key))
-            faults.add(keys, unknown_key(document, keys, own))
+        if key in own or is_reader_option(str(key)):
+            continue
+        keys = (*at, "kafka", str(key))
+        error = ConfigurationError(
+            "CONFIG_UNKNOWN_KEY",
+            found=f"the unknown key '{document.key(keys)}'",
+            where=document.where(keys),
+            action=instead_of(document.key(keys), own),
+        )
+        faults.add(keys, error)
 
 
 def _without_format(

@@ -5,9 +5,10 @@ from framework.explanations.explanation import Explanation
 EXPLANATIONS = (
     Explanation(
         "BAD_KAFKA_SETTING",
-        "A setting of Kafka is not written as KEY=VALUE.",
-        "The key, the sign `=` or the value is missing in `--kafka-option`.",
-        "Write the key of Kafka's client and its value; each setting is an option of its own.",
+        "A setting of Kafka is not written as KEY=VALUE, or its key is unknown.",
+        "The key, the sign `=` or the value is missing in `--kafka-option`; or the key is misspelt, or is a "
+        "setting of Kafka's client without the prefix `kafka.`, which Spark would ignore.",
+        "Write `kafka.`, the key of Kafka's client and its value; each setting is an option of its own.",
         "Write: `--kafka-option kafka.security.protocol=SASL_SSL`.",
     ),
     Explanation(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from framework.config.document import resolved_values
+from framework.config.kafka_options import instead_of, is_reader_option
 from framework.config.sources import Kafka
 from framework.errors import ConfigurationError
 
@@ -102,6 +103,13 @@ def _setting(text: str) -> tuple[str, str]:
             found="a setting without a key or a value",
             where="--kafka-option",
             action="write KEY=VALUE, for instance kafka.security.protocol=SASL_SSL",
+        )
+    if not is_reader_option(key):
+        raise ConfigurationError(
+            "BAD_KAFKA_SETTING",
+            found=f"the unknown setting '{key}'",
+            where="--kafka-option",
+            action=instead_of(key, ("--kafka", "--topic")),
         )
     if _SECRET.search(key) and "${" not in value:
         raise ConfigurationError(

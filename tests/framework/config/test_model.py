@@ -321,6 +321,27 @@ tables:
             "'bootstrap_servers'",
         ),
         (
+            "failOnDataLoss: false",
+            "startingOffset: latest",
+            "CONFIG_UNKNOWN_KEY",
+            "sources.crm.kafka.startingOffset",
+            "did you mean 'startingOffsets'?",
+        ),
+        (
+            "failOnDataLoss: false",
+            "security.protocol: SASL_SSL",
+            "CONFIG_UNKNOWN_KEY",
+            "sources.crm.kafka.security.protocol",
+            "write `kafka.security.protocol`",
+        ),
+        (
+            "kafka.sasl.jaas.config",
+            "kafak.sasl.jaas.config",
+            "CONFIG_UNKNOWN_KEY",
+            "sources.crm.kafka.kafak.sasl.jaas.config",
+            "write `kafka.sasl.jaas.config`",
+        ),
+        (
             'bootstrap_servers: "localhost:9092", ',
             "",
             "CONFIG_MISSING_KEY",
@@ -508,6 +529,18 @@ def test_thousands_of_sources_are_checked_without_a_look_at_each_pair(
     config = load(f"pipeline: shop\nlakehouse: ./lakehouse\nsources:\n{sources}{kafka}")
     assert len(config.sources) == 600
     assert len(looks) <= 5 * 300
+
+
+def test_options_of_sparks_reader_are_taken_in_any_case(load: Load) -> None:
+    written = "startingoffsets: latest, KAFKA.group.id: g, databricks.serviceCredential: kafka-login"
+    kafka = load(WHOLE.replace("failOnDataLoss: false", written)).sources["crm"].kafka
+    assert kafka is not None
+    assert kafka.options == {
+        "startingoffsets": "latest",
+        "KAFKA.group.id": "g",
+        "databricks.serviceCredential": "kafka-login",
+        "kafka.sasl.jaas.config": "s3cret",
+    }
 
 
 def test_a_secret_is_never_shown(load: Load) -> None:

@@ -53,6 +53,7 @@ def test_references_are_written_and_their_values_are_used() -> None:
         ([""], [], "BAD_TOPIC"),
         (["t"], ["kafka.security.protocol"], "BAD_KAFKA_SETTING"),
         (["t"], ["=x"], "BAD_KAFKA_SETTING"),
+        (["t"], ["security.protocol=SASL_SSL"], "BAD_KAFKA_SETTING"),
         (["t"], ["kafka.sasl.jaas.config=user and word"], "SECRET_IN_ARGUMENT"),
         (["t"], ["kafka.ssl.keystore.password=word"], "SECRET_IN_ARGUMENT"),
         (["t"], ["kafka.ssl.keystore.password=${env:NOT_THERE}"], "CONFIG_ENV_MISSING"),
