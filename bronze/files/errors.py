@@ -89,7 +89,8 @@ def file_corrupt(file: ListedFile, source: str, reason: str, *, is_gzip: bool) -
             "a file whose name ends in .gz, and which is not compressed by gzip",
             file,
             source,
-            "give it a name without `.gz` if it is plain text, or compress it; then run again",
+            "if it is plain text, compress it, or give it a name without `.gz` and put an empty file in its"
+            " place; then run again",
         )
     return _error("FILE_CORRUPT", f"not a complete gzip file ({reason})", file, source, _REPLACE)
 

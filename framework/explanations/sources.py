@@ -77,8 +77,8 @@ EXPLANATIONS = (
         "FILE_CORRUPT",
         "A gzip file cannot be decompressed to its end.",
         "It was not copied completely, is damaged, or is no gzip file in spite of its name.",
-        "Give a plain file a name without `.gz`. Replace a damaged file by the complete one, or by an empty "
-        "one if its content is lost. Then run again.",
+        "Compress a plain file, or give it a name without `.gz` and put an empty file in its place. Replace "
+        "a damaged file by the complete one, or by an empty one if its content is lost. Then run again.",
         "Do: check with `gzip -t FILE`, copy the file again, then `mainstem run`.",
     ),
     Explanation(

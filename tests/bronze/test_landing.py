@@ -259,6 +259,19 @@ def test_corrupt_file_lands_nothing_and_may_be_replaced(
     assert (repaired.error, landed(feed)) == (None, [("a.txt", 1, b"a"), ("b.gz", 1, b"b")])
 
 
+def test_plain_text_under_a_name_of_gzip_lands_by_the_advice(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
+) -> None:
+    path = drop("a.txt.gz", b"a\n")
+    error = run_source(spark, feed).error
+    assert error is not None
+    assert "give it a name without `.gz` and put an empty file in its place" in error.action
+    path.rename(path.with_suffix(""))
+    drop("a.txt.gz", b"", modified=7)
+    assert run_source(spark, feed).error is None
+    assert landed(feed) == [("a.txt", 1, b"a")]
+
+
 def test_file_that_was_empty_when_it_was_read_may_be_filled(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
 ) -> None:
