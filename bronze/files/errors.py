@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bronze.files.listing import ListedFile
 from framework.errors import MainstemError
+from framework.lakehouse.small_files import is_local
 from framework.text.formatting import noun_for, quantity
-
-_REPLACE = "replace it by the complete file, or by an empty one if its content is lost, and run again"
 
 _RENAME = (
     "delete a file if all its messages have landed, or rename it to read it as a new one; then run again"
@@ -21,7 +20,7 @@ def file_vanished(file: ListedFile, source: str, more: int = 0) -> MainstemError
         text,
         file,
         source,
-        "put it back, or an empty file if its content is lost, and run again",
+        f"put it back, or {_without_messages(file)} if its content is lost, and run again",
     )
 
 
@@ -89,10 +88,10 @@ def file_corrupt(file: ListedFile, source: str, reason: str, *, is_gzip: bool) -
             "a file whose name ends in .gz, and which is not compressed by gzip",
             file,
             source,
-            "if it is plain text, compress it, or give it a name without `.gz` and put an empty file in its"
-            " place; then run again",
+            "if it is plain text, compress it, or give it a name without `.gz` and put"
+            f" {_without_messages(file)} in its place; then run again",
         )
-    return _error("FILE_CORRUPT", f"not a complete gzip file ({reason})", file, source, _REPLACE)
+    return _error("FILE_CORRUPT", f"not a complete gzip file ({reason})", file, source, _replace(file))
 
 
 def file_inflated(file: ListedFile, source: str, ratio: int) -> MainstemError:
@@ -106,7 +105,8 @@ def file_inflated(file: ListedFile, source: str, ratio: int) -> MainstemError:
         text,
         file,
         source,
-        f"if that is intended, raise `max_gzip_ratio` of the source and run again; otherwise {_REPLACE}",
+        "if that is intended, raise `max_gzip_ratio` of the source and run again; otherwise"
+        f" {_replace(file)}",
     )
 
 
@@ -118,7 +118,8 @@ def file_crowded(file: ListedFile, source: str, limit: int) -> MainstemError:
         text,
         file,
         source,
-        f"if that is intended, raise `max_file_messages` of the source and run again; otherwise {_REPLACE}",
+        "if that is intended, raise `max_file_messages` of the source and run again; otherwise"
+        f" {_replace(file)}",
     )
 
 
@@ -127,7 +128,7 @@ def file_sparse(file: ListedFile, source: str, limit: int) -> MainstemError:
     text = (
         f"a file with more than {quantity(limit, 'byte')} of zeros and nothing else; nothing of it has landed"
     )
-    return _error("FILE_SPARSE", text, file, source, _REPLACE)
+    return _error("FILE_SPARSE", text, file, source, _replace(file))
 
 
 def file_too_large(file: ListedFile, source: str, limit: int) -> MainstemError:
@@ -138,8 +139,21 @@ def file_too_large(file: ListedFile, source: str, limit: int) -> MainstemError:
         text,
         file,
         source,
-        "mount the store as a folder, or split the file into smaller ones, and run again",
+        "mount the store as a folder; or split the file into smaller ones and put"
+        f" {_without_messages(file)} in its place; then run again",
     )
+
+
+def _replace(file: ListedFile) -> str:
+    lost = f"by {_without_messages(file)} if its content is lost"
+    return f"replace it by the complete file, or {lost}, and run again"
+
+
+def _without_messages(file: ListedFile) -> str:
+    """What may stand in the place of a file: Spark, which lists object stores, leaves out empty files."""
+    if is_local(file.path):
+        return "an empty file"
+    return "the output of `gzip < /dev/null`" if file.file.endswith(".gz") else "a file with one line feed"
 
 
 def _error(condition: str, text: str, file: ListedFile, source: str, action: str) -> MainstemError:

@@ -78,7 +78,9 @@ EXPLANATIONS = (
         "A gzip file cannot be decompressed to its end.",
         "It was not copied completely, is damaged, or is no gzip file in spite of its name.",
         "Compress a plain file, or give it a name without `.gz` and put an empty file in its place. Replace "
-        "a damaged file by the complete one, or by an empty one if its content is lost. Then run again.",
+        "a damaged file by the complete one, or by an empty one if its content is lost. Then run again. In "
+        "an object store, where Spark does not list empty files, the output of `gzip < /dev/null` stands for "
+        "an empty file.",
         "Do: check with `gzip -t FILE`, copy the file again, then `mainstem run`.",
     ),
     Explanation(
@@ -106,8 +108,10 @@ EXPLANATIONS = (
         "FILE_TOO_LARGE",
         "A file of an object store is larger than Spark can read whole.",
         "Spark reads a file of an object store in one piece.",
-        "Mount the store as a folder, or split the file into smaller ones.",
-        "Do: `split -l 1000000 feed.jsonl feed-`, upload the parts, remove the large file.",
+        "Mount the store as a folder; or split the file into smaller ones, and put a file with one line feed "
+        "(the output of `gzip < /dev/null` if its name ends in `.gz`) in its place, because it was found and "
+        "not read.",
+        "Do: `split -l 1000000 feed.jsonl feed-`, upload the parts, replace the large file.",
     ),
     Explanation(
         "FILE_UNREADABLE",
@@ -120,7 +124,9 @@ EXPLANATIONS = (
         "FILE_VANISHED",
         "A file was found earlier and is gone before it was read.",
         "Something deletes files from the landing folder before their messages have landed.",
-        "Put the file back, or an empty one of the same name if its content is lost, and run again.",
+        "Put the file back, or an empty one of the same name if its content is lost, and run again. In an "
+        "object store, where Spark does not list empty files, a file with one line feed stands for an empty "
+        "one, or the output of `gzip < /dev/null` if its name ends in `.gz`.",
         "Do: `touch landing/orders/part-7.jsonl`, only if the content is lost.",
     ),
     Explanation(

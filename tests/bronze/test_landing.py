@@ -564,6 +564,27 @@ def test_folder_that_only_spark_reaches_lands_the_same(
     assert condition(run_source(spark, far)) == "FILE_CHANGED"
 
 
+@pytest.mark.slow
+def test_a_file_without_messages_stands_in_for_a_lost_one_that_only_spark_reaches(
+    spark: SparkSession, feed: Feed, drop: Drop, landing: Path, landed: Landed
+) -> None:
+    far = replace(feed, source=feed.source.model_copy(update={"files": f"file://{landing}"}))
+    path = drop("a.txt", b"a\n")
+    drop("b.gz", gzip.compress(b"b" * 1000)[:-3])
+
+    corrupt = run_source(spark, far).error
+    drop("b.gz", gzip.compress(b""), modified=7)
+    path.unlink()
+    vanished = run_source(spark, far).error
+    drop("a.txt", b"\n", modified=7)
+
+    assert corrupt is not None
+    assert (corrupt.condition, "`gzip < /dev/null`" in corrupt.action) == ("FILE_CORRUPT", True)
+    assert vanished is not None
+    assert (vanished.condition, "one line feed" in vanished.action) == ("FILE_VANISHED", True)
+    assert (run_source(spark, far).error, landed(far)) == (None, [])
+
+
 def test_error_of_a_task_comes_back_as_it_was_raised() -> None:
     text = f"job failed\n  framework.errors.{_shown()}\n\tat org.apache.spark\n"
     error = as_raised(StreamingQueryException(text))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bronze.files.errors import file_rewritten
+from dataclasses import replace
+
+from bronze.files.errors import file_rewritten, file_too_large, file_vanished
 from bronze.files.listing import ListedFile
 
 FILE = ListedFile("a.jsonl", "/landing/a.jsonl", 10, 5)
@@ -22,3 +24,11 @@ def test_a_file_of_another_size_is_no_copy() -> None:
     error = file_rewritten(FILE, "orders", has_size=False)
     assert error.found == "1 file that has another size or modification time than when the messages landed"
     assert "copied" not in error.found + error.action
+
+
+def test_what_stands_in_for_a_lost_file_is_a_file_that_the_listing_has() -> None:
+    far = replace(FILE, path="s3://bucket/a.jsonl")
+    packed = replace(far, file="a.gz")
+    assert "put it back, or an empty file if" in file_vanished(FILE, "orders").action
+    assert "put it back, or a file with one line feed if" in file_vanished(far, "orders").action
+    assert "put the output of `gzip < /dev/null` in its place" in file_too_large(packed, "orders", 1).action
