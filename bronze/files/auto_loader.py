@@ -3,7 +3,7 @@
 Auto Loader's stream appends the files that it finds to `ops/arrivals/<source>`; Delta and the stream's
 checkpoint make that exact. A file that is overwritten is found again. The table then replaces a listing of
 the folder: which files are new, and whether one has changed since it was read, is decided as after any other
-listing. A deleted file is noticed only when it is read.
+listing. A deleted file is noticed only when it is read, or where it seems to have changed after it landed.
 
 See https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/
 """

@@ -285,11 +285,15 @@ def _new_files(
     """The files that are not in the log, and those that were replaced before they were read."""
     replaced = [f for f in listing.complete if f.file in log and _differs(f, log[f.file].listed)]
     landed = files_with_messages(spark, feed, [file.file for file in replaced])
-    if landed:
-        changed = [file for file in replaced if file.file in landed]
+    changed = [file for file in replaced if file.file in landed]
+    if changed and has_auto_loader(feed):  # it also tells of files that are gone, and of earlier changes
+        there = [file for file in _list_wanted(spark, feed, changed) if file.file in landed]
+        changed = [file for file in there if _differs(file, log[file.file].listed)]
+    if changed:
         has_size = all(file.size == log[file.file].listed.size for file in changed)
         raise file_rewritten(changed[0], feed.name, len(changed) - 1, has_size=has_size)
-    return [f for f in listing.complete if f.file not in log or _differs(f, log[f.file].listed)]
+    unread = {file for file in replaced if file.file not in landed}
+    return [file for file in listing.complete if file.file not in log or file in unread]
 
 
 def _differs(file: ListedFile, logged: ListedFile) -> bool:

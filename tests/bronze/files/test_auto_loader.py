@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from bronze.files import auto_loader
 from bronze.files.auto_loader import FileStream, arrivals_table, has_auto_loader
 from bronze.source import Feed
 from bronze.sources.files import peek
-from tests.bronze.conftest import run_source
+from tests.bronze.conftest import LONG_AGO, run_source
 
 Drop = Callable[..., Path]
 Landed = Callable[..., list[tuple[object, ...]]]
@@ -87,6 +88,27 @@ def test_lost_arrivals_are_named_and_all_files_found_again_by_the_advice(
         ("b.txt", 1, b"2"),
         ("c.txt", 1, b"3"),
     ]
+
+
+@pytest.mark.slow
+def test_a_landed_file_that_was_uploaded_again_stops_its_source_until_it_is_deleted(
+    spark: SparkSession, watched: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto_loader, "AUTO_LOADER", FileStream("binaryFile", {"recursiveFileLookup": "true"}))
+    path = drop("a.txt", b"1\n")
+    assert run_source(spark, watched).messages == 1
+    drop("a.txt", b"1\n", modified=LONG_AGO + 9)
+    arrivals = watched.lake.read(spark, arrivals_table("orders"))
+    again = arrivals.withColumn("modified_at", F.col("modified_at") + 9_000_000)
+    watched.lake.append(again, arrivals_table("orders"))
+
+    stopped = run_source(spark, watched).error
+    assert stopped is not None
+    assert stopped.condition == "FILE_CHANGED"
+    path.unlink()
+    drop("b.txt", b"2")
+    assert run_source(spark, watched).error is None
+    assert landed(watched, "file", "value") == [("a.txt", b"1"), ("b.txt", b"2")]
 
 
 def test_a_stream_that_does_not_start_is_reported_with_the_way_out(
