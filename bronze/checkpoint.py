@@ -88,19 +88,44 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
     with _CREATING:
         feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
     table = messages_table(spark, feed.lake) or ""
-    if not has_begun:
-        return _begin(spark, feed, table, feed.name in landed_sources())
+    try:
+        if not has_begun:
+            has_messages = feed.name in landed_sources()
+            _check_beginning(spark, feed, has_messages)
+            return _begin(spark, feed, table, has_messages)
+        _check_begun(spark, feed, note, table)
+    except MainstemError as error:
+        if error.condition in ("CHECKPOINT_LOST", "BRONZE_REPLACED"):
+            clear_state(spark, feed)
+        raise
+    end_reset(spark, feed)
+    return Checkpoint(note["generation"], note["is_reset"])
+
+
+def check_checkpoint(spark: SparkSession, feed: Feed) -> None:
+    """Raises what `open_checkpoint` raises, and changes nothing."""
+    if has_checkpoint(spark, feed):
+        _check_begun(spark, feed, _generation(spark, feed), messages_table(spark, feed.lake))
+    else:
+        _check_beginning(spark, feed, bool(sources_with_messages(spark, [feed])))
+
+
+def _check_begun(spark: SparkSession, feed: Feed, note: Mapping[str, Any], table: str | None) -> None:
     if not note:
         raise checkpoint_lost(feed, f"the checkpoint {feed.checkpoint} without its generation")
     if "reads" in note and _kind_of(note["reads"]) != _kind_of(_reads(feed)):  # earlier releases lack it
         raise _other_kind(feed, note["reads"])
     check_files(feed.checkpoint, f"source {feed.name}")
     if note["table"] != table:
-        clear_state(spark, feed)
         raise _bronze_replaced(feed)
     _check_messages(spark, feed, _saved(spark, feed, note))
-    end_reset(spark, feed)
-    return Checkpoint(note["generation"], note["is_reset"])
+
+
+def _check_beginning(spark: SparkSession, feed: Feed, has_messages: bool) -> None:
+    if has_messages and not is_there(spark, _reset_path(feed)):
+        raise checkpoint_lost(
+            feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone"
+        )
 
 
 def end_reset(spark: SparkSession, feed: Feed) -> None:
@@ -234,11 +259,6 @@ def older_copy(feed: Feed, table: str) -> MainstemError:
 
 def _begin(spark: SparkSession, feed: Feed, table: str, has_messages: bool) -> Checkpoint:
     is_allowed = is_there(spark, _reset_path(feed))
-    if has_messages and not is_allowed:
-        clear_state(spark, feed)
-        raise checkpoint_lost(
-            feed, f"{MESSAGES_TABLE} has messages of source '{feed.name}', but its checkpoint is gone"
-        )
     before = _generation(spark, feed)
     # what a `bronze/messages` had that was replaced is read again
     is_again = before.get("is_reset", False) or before.get("table", table) != table

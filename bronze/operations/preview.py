@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze.checkpoint import load_state, messages_table
+from bronze.checkpoint import check_checkpoint, load_state, messages_table
 from bronze.job import kind_of, source_error
 from bronze.source import Feed, SourceKind, Waiting
 from framework.contracts.table_names import MESSAGES_TABLE
@@ -60,8 +60,12 @@ def _peek(spark: SparkSession, feed: Feed, scratch: str) -> Waiting:
     kind = kind_of(feed.source)
     place = str(Path(scratch) / "bronze" / feed.name)
     if kind.peek is None:
+        check_checkpoint(spark, feed)
         return _peek_stream(spark, feed, kind, place)
-    result = kind.peek(spark, feed, load_state(spark, feed, messages_table(spark, feed.lake)))
+    state = load_state(spark, feed, messages_table(spark, feed.lake))
+    result = kind.peek(spark, feed, state)
+    if result.messages is not None or not state:  # else a run starts no stream
+        check_checkpoint(spark, feed)
     if result.messages is None:
         return result
     result.messages.write.parquet(place)
