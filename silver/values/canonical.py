@@ -8,7 +8,8 @@ fit its type stays as it was sent, and gold lists the cell as a bad value.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from framework.contracts.events import Token
@@ -26,6 +27,14 @@ _WALL = re.compile(
 _EPOCH = re.compile(r"(-?)(\d{1,20})(?:\.(\d+))?", re.ASCII)
 _MOST_EPOCH_DIGITS = 20
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
+_ZONED = re.compile(
+    r"([0-9]{4}-[0-9]{1,2}-[0-9]{1,2}[T ][0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?) ?(Z|[+-][0-9:]+)"
+    r"|(.+) ([A-Za-z][A-Za-z0-9_/+:-]*)"
+)
+_OFFSET = re.compile(r"(?:GMT|UTC?)?([+-])([0-9]{1,2})(?::?([0-9]{2}))?(?::?([0-9]{2}))?")
+_GREENWICH = frozenset({"Z", "UTC", "UT", "GMT"})
+_NO_ZONES = ("posix/", "right/", "localtime", "posixrules", "Factory")
+"""Files of a time zone database that name no zone, or that of the machine."""
 _POINTS = frozenset(("-- ::", "--T::"))
 _TO_SECONDS, _LAST_HOUR = 19, "23"
 _PER_SECOND = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -223,6 +232,43 @@ def instant_of_wall(text: str, zone: str) -> str:
     except (ValueError, OverflowError):
         return text
     return _iso_seconds(moment) + (f".{fraction}" if fraction else "") + "Z"
+
+
+def instant_of_zoned_wall(text: str) -> str:
+    """A wall time that names its own zone, `2020-11-25 00:01:02.5 Asia/Shanghai`, as an instant.
+
+    Any other text is returned unchanged, also one whose zone is not known.
+    """
+    found = _ZONED.fullmatch(text)
+    zone = None if found is None else _zone(found[2] or found[4])
+    if found is None or zone is None:
+        return text
+    wall = wall_as_written(wall_of_text(found[1] or found[3]))
+    if wall is None:
+        return text
+    body, _, fraction = wall.partition(".")
+    try:
+        moment = datetime.fromisoformat(body).replace(tzinfo=zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return text
+    return _iso_seconds(moment) + (f".{fraction}" if fraction else "") + "Z"
+
+
+@lru_cache(maxsize=1024)
+def _zone(name: str) -> tzinfo | None:
+    """The zone of a name or an offset; None where it is not known."""
+    if name in _GREENWICH:
+        return UTC
+    found = _OFFSET.fullmatch(name)
+    try:
+        if found is None:
+            return None if name.startswith(_NO_ZONES) else ZoneInfo(name)
+        sign, *parts = found.groups()
+        hours, minutes, seconds = (int(part or 0) for part in parts)
+        offset = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+        return timezone(-offset if sign == "-" else offset)
+    except (ValueError, LookupError, OSError):
+        return None
 
 
 def micros_of_epoch(text: str, unit: str) -> int | None:

@@ -2,7 +2,8 @@
 
     canonical       how it is written, and how it is read
     timestamp       `1606233662.012345` or `1606233662`, seconds since the epoch, as text or number; 12
-                    digits or more are milliseconds. A wall time without a zone is in the source's `timezone`.
+                    digits or more are milliseconds. A wall time is in the zone that it names (`2020-11-25
+                    00:01:02 Asia/Shanghai`), without one in the source's `timezone`.
     timestamp_ntz   `2020-11-25 00:01:02[.n] [zone]`, before OMS 3.3.0 `2020-11-25T00:01[:02]`: the wall time,
                     the zone is ignored; a number is milliseconds since the epoch, as wall time in `timezone`
     date            `2020-11-25`, before OMS 3.3.0 also with the time 00:00; a number is milliseconds
@@ -44,6 +45,7 @@ from silver.values.canonical import (
     declared_text,
     epoch_parts,
     instant_of_wall,
+    instant_of_zoned_wall,
     instant_text,
     undeclared_text,
     wall_as_written,
@@ -174,7 +176,10 @@ def declared_value(column: Column, token: Token, text: str, zone: str) -> str:
     kind, is_number = column.type or "string", token is Token.NUMBER
     if kind == "timestamp":
         parts = _moment(text, is_milliseconds=False)
-        return instant_of_wall(text, zone) if parts is None else instant_text(*parts) or text
+        if parts is not None:
+            return instant_text(*parts) or text
+        instant = instant_of_wall(text, zone)
+        return instant_of_zoned_wall(text) if instant is text else instant
     if kind == "timestamp_ntz":
         if not is_number and (usual := wall_as_written(text)) is not None:
             return usual
