@@ -61,7 +61,9 @@ class ColumnRule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     type: CanonicalType | None = Field(
-        default=None, description="The type of the column, as Spark SQL writes it: `decimal(12,2)`."
+        default=None,
+        description="The type of the column, as Spark SQL writes it: `decimal(12,2)`. Where messages declare "
+        "none, values are read as this type: change it, then `mainstem rebuild TABLE --from bronze`.",
     )
     decode: Codec | None = Field(
         default=None, description="Binary values are text in this encoding: `utf8`, `gbk`."

@@ -57,6 +57,12 @@ from silver.decoding.row_plans import (
     joined_columns,
     undeclared_steps,
 )
+from silver.envelopes.configured_columns import (
+    ConfiguredColumns,
+    Reader,
+    configured_columns,
+    configured_text,
+)
 from silver.values.canonical import undeclared_text
 from silver.values.declared_types import is_open_decimal, type_of_declaration, undeclared_token
 
@@ -129,6 +135,7 @@ class Dialect:
         sql: The SQL dialect of the statements; empty where the writer reads several kinds of databases.
         bytes_types: Declared types, in lower case, whose values the writer sends as bytes although they have
             no canonical type of their own.
+        configured_text: Gives the canonical text of a value whose type only the configuration says.
         names_from_topic: The topic names the table of a row whose message does not.
     """
 
@@ -138,6 +145,7 @@ class Dialect:
     name_of: Callable[[str], str] = str
     sql: str = ""
     bytes_types: frozenset[str] = frozenset()
+    configured_text: Reader = configured_text
     names_from_topic: bool = False
 
 
@@ -217,9 +225,12 @@ class _Reader:
                 Reason.WRONG_SHAPE, f"old has {quantity(len(old), 'row')}, data has {len(data):,}"
             )
         declared, keys = self._declared(), self._keys()
+        read = configured_columns(
+            self.context, (self.database, None, self.table), self.dialect.configured_text
+        )
         padded = [*old, *[None] * (len(data) - len(old))]
         return [
-            self._change(row, former, declared, keys)
+            self._change(row, former, (declared, read), keys)
             for row, former in zip(data, padded, strict=True)
             if row is not None
         ]
@@ -244,14 +255,15 @@ class _Reader:
         self,
         row: _Row,
         former: _Row | None,
-        declared: Mapping[str, ColumnDeclaration],
+        how: tuple[Mapping[str, ColumnDeclaration], ConfiguredColumns],
         keys: Sequence[str] | None,
     ) -> RowChange:
+        declared, configured = how
         op = _ROWS[self.envelope.type]
-        whole, columns = self._image(row, declared)
+        whole, columns = configured.row(*self._image(row, declared))
         before: Image | None = whole if op is Op.DELETE else None
         if op is Op.UPDATE and former is not None:
-            old, old_columns = self._image(former, declared)
+            old, old_columns = configured.row(*self._image(former, declared))
             before, columns = {**whole, **old}, joined_columns(columns, old_columns)
         after = None if op is Op.DELETE else whole
         return RowChange(

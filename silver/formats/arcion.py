@@ -48,6 +48,7 @@ from silver.decoding import (
     required,
     time_of,
 )
+from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.connect.column_types import Field
 from silver.envelopes.connect.messages import columns_of, envelope_fields, image_of, key_of
 from silver.envelopes.signatures import arcion_signature
@@ -118,13 +119,14 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
     if op is None:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
     table = required(source.table or None, Reason.MISSING_TABLE, "source.table")
-    before, before_columns = image_of(payload.before, fields, numbers_as_text=True)
-    after, after_columns = image_of(payload.after, fields, numbers_as_text=True)
+    database, schema = source.db or None, source.schema or None
+    read = configured_columns(context, (database, schema, table)).image
+    before, before_columns = read(*image_of(payload.before, fields, numbers_as_text=True))
+    after, after_columns = read(*image_of(payload.after, fields, numbers_as_text=True))
     if op is Op.DELETE:
         before, after = required(before, Reason.MISSING_IMAGE, "before"), None
     else:
         before, after = before if op is Op.UPDATE else None, required(after, Reason.MISSING_IMAGE, "after")
-    database, schema = source.db or None, source.schema or None
     event_time = time_of(source.ts_ms, "source.ts_ms")
     keys = _key_names(message.key) or context.keys_for(database, schema, table)
     return RowChange(

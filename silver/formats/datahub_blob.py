@@ -67,6 +67,7 @@ from silver.decoding import (
     time_in,
     written_parts,
 )
+from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time, is_none
 from silver.values.canonical import AS_SENT, declared_text, instant_of_epoch, undeclared_text
 
@@ -204,8 +205,10 @@ def _row(
     (changed_at, position, is_loaded), source = at, block.source
     table = required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName")
     op, half, needs_before, needs_after = _ROWS[payload.op]
-    before, shown_before = _image(payload.before, block.columns)
-    after, shown_after = _image(payload.after, block.columns)
+    database, schema = source.dbName, source.schemaName or None
+    read = configured_columns(context, (database, schema, table)).image
+    before, shown_before = read(*_image(payload.before, block.columns))
+    after, shown_after = read(*_image(payload.after, block.columns))
     if half == "after" and before is not None:
         half = None
     if (needs_before and before is None) or (needs_after and after is None):
@@ -218,12 +221,10 @@ def _row(
         after = None
     return RowChange(
         op=Op.READ if is_loaded else op,
-        database=source.dbName,
-        schema=source.schemaName or None,
+        database=database,
+        schema=schema,
         table=table,
-        keys=checked_keys(
-            block.keys or context.keys_for(source.dbName, source.schemaName or None, table), before, after
-        ),
+        keys=checked_keys(block.keys or context.keys_for(database, schema, table), before, after),
         before=before,
         after=after,
         columns=joined_columns(block.columns, shown_before, shown_after)

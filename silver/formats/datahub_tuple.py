@@ -41,6 +41,7 @@ from silver.decoding import (
     time_in,
     undeclared_image,
 )
+from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.dataworks import is_none
 
 _OPS = {
@@ -94,8 +95,10 @@ def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
     position = required(
         number_in(record.get("_sequence_id_"), "_sequence_id_"), Reason.MISSING_POSITION, "_sequence_id_"
     )
-    image, columns = undeclared_image({name: cell for name, cell in record.items() if name not in _METADATA})
     database = options.database or context.source
+    image, columns = configured_columns(context, (database, None, table)).row(
+        *undeclared_image({name: cell for name, cell in record.items() if name not in _METADATA})
+    )
     name = next((name for name in _TIMES if record.get(name) is not None), _TIMES[0])
     time = record.get(name)
     is_before = flags[1] == "Y"

@@ -58,6 +58,7 @@ from silver.decoding import (
     required,
     undeclared_image,
 )
+from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.connect.messages import decoded_image
 from silver.values.canonical import instant_of_wall, micros_of_instant
 
@@ -160,10 +161,11 @@ def _change(record: _Message[Any], database: str, table: str, context: Context) 
     data, old = _split_images(
         record.data or {}, options.before_image_prefix if isinstance(options, DmsOptions) else None
     )
-    whole, columns = undeclared_image(required(data or None, Reason.MISSING_IMAGE, "data"))
+    configured = configured_columns(context, (database, None, table))
+    whole, columns = configured.row(*undeclared_image(required(data or None, Reason.MISSING_IMAGE, "data")))
     before: Texts | None = whole if op is Op.DELETE else None
     if (old := {**old, **(record.before_image or {})}) and op in (Op.UPDATE, Op.DELETE):
-        former, former_columns = undeclared_image(old)
+        former, former_columns = configured.row(*undeclared_image(old))
         before, columns = {**whole, **former}, joined_columns(columns, former_columns)
     codecs = context.codecs_for(database, None, table)
     identity, earliest = _identity(metadata)

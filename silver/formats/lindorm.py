@@ -51,6 +51,7 @@ from silver.decoding import (
     required,
     time_of,
 )
+from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.connect.column_types import Field
 from silver.envelopes.connect.messages import columns_of, decoded_image, envelope_fields, image_of, key_of
 
@@ -114,6 +115,13 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
     after, after_columns = image_of(after_cells, fields)
     key, key_columns = _key(message.key, before, after)
     is_hbase = is_hbase or (not before and not after and _is_row_key(key_columns))
+    if not is_hbase:
+        read = configured_columns(context, (namespace, None, table)).image
+        (before, before_columns), (after, after_columns), (key, key_columns) = (
+            read(before, before_columns),
+            read(after, after_columns),
+            read(key, key_columns),
+        )
     columns = joined_columns(columns_of(fields), after_columns, before_columns, key_columns)
     if is_hbase:
         columns = {name: Column(type="binary") for name in columns}

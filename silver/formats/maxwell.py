@@ -63,6 +63,7 @@ from silver.decoding import (
     time_of,
     undeclared_image,
 )
+from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.connect.messages import decoded_image
 from silver.envelopes.maxwell_tables import Definition, alteration, columns_of, creation, primary_key_of
 
@@ -122,11 +123,12 @@ def _change(found: _Message[Any], message: RawMessage, context: Context) -> RowC
     table = required(found.table or None, Reason.MISSING_TABLE, "table")
     database = found.database or None
     data = required(found.data or None, Reason.MISSING_IMAGE, "data")
-    whole, columns = undeclared_image(data)
+    configured = configured_columns(context, (database, None, table))
+    whole, columns = configured.row(*undeclared_image(data))
     before: Texts | None = whole if op is Op.DELETE else None
     old = _old(found.old) if op is Op.UPDATE else None
     if old is not None:
-        former, former_columns = undeclared_image(old)
+        former, former_columns = configured.row(*undeclared_image(old))
         before, columns = {**whole, **former}, joined_columns(columns, former_columns)
     codecs = context.codecs_for(database, None, table)
     images = decoded_image(before, codecs), decoded_image(None if op is Op.DELETE else whole, codecs)

@@ -45,6 +45,7 @@ from silver.decoding import (
     read_json,
     required,
 )
+from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.connect.column_types import Field
 from silver.envelopes.connect.messages import (
     EXACT,
@@ -160,8 +161,9 @@ def _change(
     )
     if is_flat and op is Op.DELETE:
         before_cells, after_cells = after_cells, None
-    before, before_columns = image_of(before_cells if op is not Op.INSERT else None, fields)
-    after, after_columns = image_of(after_cells if op is not Op.DELETE else None, fields)
+    read = configured_columns(context, names).image
+    before, before_columns = read(*image_of(before_cells if op is not Op.INSERT else None, fields))
+    after, after_columns = read(*image_of(after_cells if op is not Op.DELETE else None, fields))
     required(
         (before if op is Op.DELETE else after) or None,
         Reason.MISSING_IMAGE,

@@ -35,7 +35,7 @@ from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding import BY_PARTITION, Context, Format, number_of
 from silver.envelopes.canal import ColumnDeclaration, Dialect, Envelope, decode_flat
-from silver.envelopes.oms.values import coded_text, declared_conversion, declared_value
+from silver.envelopes.oms.values import coded_text, configured_value, declared_conversion, declared_value
 from silver.envelopes.signatures import oms_canal_signature
 
 
@@ -65,7 +65,9 @@ def _conversion(declared: ColumnDeclaration, kind: type, zone: str) -> Callable[
     return declared_conversion(declared.column, kind, zone)
 
 
-_DIALECT = Dialect(position_of=_position, text_of=_text, conversion_of=_conversion)
+_DIALECT = Dialect(
+    position_of=_position, text_of=_text, conversion_of=_conversion, configured_text=configured_value
+)
 _WITHOUT_POSITIONS = replace(_DIALECT, position_of=_position_or_none, names_from_topic=True)
 
 FORMAT = Format(

@@ -59,8 +59,16 @@ from silver.decoding import (
     schema_block_cache,
     time_of,
 )
+from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
-from silver.envelopes.oms.values import Reading, declared_columns, dialect_of, in_order_of, read_image
+from silver.envelopes.oms.values import (
+    Reading,
+    configured_value,
+    declared_columns,
+    dialect_of,
+    in_order_of,
+    read_image,
+)
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
 _CONTROLS = {"HEARTBEAT": ControlKind.HEARTBEAT, **CONTROLS}
@@ -162,8 +170,9 @@ def _row(payload: _Payload[Any], block: _SchemaBlock, context: Context) -> RowCh
     database, owner = source.dbName or None, source.schema or None
     table = required(source.table or None, Reason.MISSING_TABLE, "schema.source.table")
     reading = Reading(context.timezone, declared, context.codecs_for(database, owner, table))
-    before, before_columns = _image(None if op is Op.INSERT else payload.before, reading)
-    after, after_columns = _image(None if op is Op.DELETE else payload.after, reading)
+    read = configured_columns(context, (database, owner, table), configured_value).image
+    before, before_columns = read(*_image(None if op is Op.INSERT else payload.before, reading))
+    after, after_columns = read(*_image(None if op is Op.DELETE else payload.after, reading))
     if (before if op is Op.DELETE else after) is None:
         raise Malformed(Reason.MISSING_IMAGE, f"payload.{'before' if op is Op.DELETE else 'after'}.data")
     return RowChange(

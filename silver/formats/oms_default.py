@@ -15,7 +15,8 @@
     HEARTBEAT    -            -                 heartbeat
 
 For the envelope see `silver/envelopes/oms/records.py`. Nothing declares the type of a text: times, dates and
-base64 stay the text that was sent, and gold infers types from the values, numbers exactly. `dbType` (MYSQL,
+base64 stay the text that was sent, and gold infers types from the values, numbers exactly. A column that the
+configuration types is read as that type, see `silver/envelopes/configured_columns.py`. `dbType` (MYSQL,
 OCEANBASE in old releases, OB_MYSQL) gives the SQL dialect of a DDL statement. The vendor documents
 `{tenant}.{database}` for OceanBase; two tenants with databases of the same name are two sources.
 """

@@ -16,10 +16,11 @@ A null column of `data` was set to null; a missing one is unchanged. An update w
 image, too. `meta.table` is `database.table`. The feed names no key columns: `meta.rowid` has only the values
 (one printed sample lost the separator U+0001 between them), so the columns are configured (`keys`), or the
 table is append-only. The number of configured columns must equal the number of values: with fewer, several
-rows would become one. The feed declares no types either: gold infers them from the values. `time` is a wall
-time in the source's `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS
-sends `scn` only with `sequenceEnabled`. If the source has `order: partition`, rows without `scn` are read in
-the order of their partition, and `time` relates partitions. There are no DDL messages and no heartbeats.
+rows would become one. The feed declares no types either: gold infers them from the values, or the
+configuration gives them (`silver/envelopes/configured_columns.py`). `time` is a wall time in the source's
+`timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS sends `scn` only with
+`sequenceEnabled`. If the source has `order: partition`, rows without `scn` are read in the order of their
+partition, and `time` relates partitions. There are no DDL messages and no heartbeats.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from silver.decoding import (
     required,
     undeclared_image,
 )
-from silver.envelopes.oms.values import SEPARATOR
+from silver.envelopes.configured_columns import configured_columns
+from silver.envelopes.oms.values import SEPARATOR, configured_value
 from silver.values.canonical import instant_of_wall, micros_of_instant
 
 _MICROSECONDS = 1_000_000
@@ -85,10 +87,13 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
     if op is None:
         raise Malformed(Reason.UNKNOWN_OP, meta.op[:100])
     database, table = _names(meta.table)
+    configured = configured_columns(context, (database, None, table), configured_value)
     former, former_columns = (
-        undeclared_image(envelope.key) if op is Op.UPDATE and envelope.key else (None, {})
+        configured.row(*undeclared_image(envelope.key)) if op is Op.UPDATE and envelope.key else (None, {})
     )
-    data, data_columns = undeclared_image(required(envelope.data, Reason.MISSING_IMAGE, "data"))
+    data, data_columns = configured.row(
+        *undeclared_image(required(envelope.data, Reason.MISSING_IMAGE, "data"))
+    )
     keys = context.keys_for(database, None, table)
     _check_rowid(keys, meta)
     before = data if op is Op.DELETE else former

@@ -32,10 +32,12 @@ from silver.decoding.dual_decoder import DualDecoder
 from silver.decoding.format import Context
 from silver.decoding.json_reader import checked_keys, number_of, optional_text, required, time_of
 from silver.decoding.row_plans import joined_columns
+from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.oms.values import (
     SEPARATOR,
     Reading,
     Types,
+    configured_value,
     declared_columns,
     dialect_of,
     key_value,
@@ -111,8 +113,9 @@ def _row(record: Record[Any], meta: _MetaData, context: Context, lift: Lift) -> 
     declared = declared_columns(_joined_types(before_types, after_types), dialect_of(meta.dbType))
     reading = Reading(context.timezone, declared, context.codecs_for(database, None, table))
     key = _Key.of(meta)
-    before, before_columns = _image(before_cells if op in (Op.UPDATE, Op.DELETE) else {}, key, reading)
-    after, after_columns = _image(after_cells if op is not Op.DELETE else {}, key, reading)
+    read = configured_columns(context, (database, None, table), configured_value).image
+    before, before_columns = read(*_image(before_cells if op in (Op.UPDATE, Op.DELETE) else {}, key, reading))
+    after, after_columns = read(*_image(after_cells if op is not Op.DELETE else {}, key, reading))
     if (before if op is Op.DELETE else after) is None:
         raise Malformed(Reason.MISSING_IMAGE, "prevStruct" if op is Op.DELETE else "postStruct")
     return RowChange(

@@ -30,6 +30,7 @@ from zoneinfo import ZoneInfo
 from framework.contracts.events import Column, Token
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.cells import TOKENS, Kinds, Texts, integer_text, is_plain, read_non_null_cell
+from silver.decoding.format import ColumnHint
 from silver.decoding.row_plans import (
     ColumnSet,
     RowPlan,
@@ -39,6 +40,7 @@ from silver.decoding.row_plans import (
     is_narrow,
     undeclared_steps,
 )
+from silver.envelopes.configured_columns import is_bits
 from silver.values.canonical import (
     AS_SENT,
     INTEGERS,
@@ -189,6 +191,12 @@ def declared_value(column: Column, token: Token, text: str, zone: str) -> str:
     if token is Token.TEXT and _BIT.fullmatch(column.declared or ""):
         return _bit(text)
     return declared_text(kind, token, text) or text
+
+
+def configured_value(hint: ColumnHint, token: Token, text: str, zone: str) -> str:
+    """The canonical text of a value whose type only the configuration says, see `configured_columns`."""
+    text = _bit(text) if token is Token.TEXT and is_bits(hint) else text
+    return declared_value(Column(hint.type), token, text, zone)
 
 
 def coded_text(name: str, text: str, codec: str) -> str:

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from framework.contracts.events import Column, RowChange, Token
+from framework.contracts.messages import RawMessage
+from silver.decoding.format import ColumnHint
+from silver.envelopes.configured_columns import ConfiguredColumns
+from silver.formats import FORMATS
+from tests.silver.recorded import Cell, messages_of, sample_of
+
+WITHOUT_TYPES = sorted(FORMATS.keys() - {"debezium"})
+"""The formats whose messages can leave a type out; Debezium's hints have their own tests."""
+
+
+def decoded(name: str, cells: Mapping[str, object], hints: Mapping[str, ColumnHint]) -> RowChange:
+    """The change of a format's sample with these columns, in Shanghai."""
+    good = sample_of(name)
+    context = replace(good.context, timezone="Asia/Shanghai", hints_for=lambda *_: hints)
+    raw: list[Cell] = [(json.dumps(n).encode(), json.dumps(value).encode()) for n, value in cells.items()]
+    message = RawMessage("feed", "topic", 0, 0, None, good.key, good.value(*raw))
+    (change,) = good.format.decode(message, context)
+    assert isinstance(change, RowChange)
+    return change
+
+
+@pytest.mark.parametrize("name", WITHOUT_TYPES)
+def test_times_without_a_type_are_read_as_the_configuration_types_them(name: str) -> None:
+    wall = "2020-11-25 00:01:02.5"
+    hints = {
+        "their paid": ColumnHint("timestamp"),
+        "their made": ColumnHint("timestamp_ntz"),
+        "their gone": ColumnHint("date"),
+    }
+    change = decoded(
+        name, {"their paid": wall, "their made": wall, "their note": wall, "their gone": None}, hints
+    )
+    assert change.after is not None
+    found = [(change.after[n], change.columns[n].type) for n in ("their paid", "their made", "their gone")]
+    assert found == [
+        ("2020-11-24T16:01:02.5Z", "timestamp"),
+        ("2020-11-25T00:01:02.5", "timestamp_ntz"),
+        (None, "date"),
+    ]
+    assert (change.after["their note"], change.columns["their note"].type) == (wall, None)
+
+
+@pytest.mark.parametrize(
+    ("hint", "cell", "text"),
+    [
+        (ColumnHint("timestamp"), "1606233662.012345", "2020-11-24T16:01:02.012345Z"),
+        (ColumnHint("timestamp"), 1606233662, "2020-11-24T16:01:02Z"),
+        (ColumnHint("timestamp"), "2020-11-25 00:01:02 America/New_York", "2020-11-25T05:01:02Z"),
+        (ColumnHint("timestamp"), "0000-00-00 00:00:00", "0000-00-00 00:00:00"),
+        (ColumnHint("timestamp_ntz"), "2020-11-25T00:01", "2020-11-25T00:01:00"),
+        (ColumnHint("date"), "2020-11-25T00:00", "2020-11-25"),
+        (ColumnHint("boolean"), 1, "true"),
+        (ColumnHint("boolean", "base64"), "AQ==", "AQ=="),
+        (ColumnHint("decimal(20,0)", "base64"), "AQI=", "258"),
+        (ColumnHint("decimal(20,0)", "base64"), 258, "258"),
+    ],
+)
+@pytest.mark.parametrize("name", ["oms_default", "oms_shareplex"])
+def test_values_of_oms_are_read_in_its_own_spelling(
+    name: str, hint: ColumnHint, cell: object, text: str
+) -> None:
+    change = decoded(name, {"c": cell}, {"c": hint})
+    assert change.after is not None
+    assert (change.after["c"], change.columns["c"].type) == (text, hint.type)
+
+
+@pytest.mark.parametrize(
+    ("hint", "cell", "text"),
+    [
+        (ColumnHint("timestamp", "microseconds"), "1606233662012345", "2020-11-24T16:01:02.012345Z"),
+        (ColumnHint("timestamp_ntz", "milliseconds"), "1606233662012", "2020-11-24T16:01:02.012"),
+        (ColumnHint("timestamp"), "1606233662", "1606233662"),
+        (ColumnHint("timestamp"), "2020-11-25 00:01:02+01:00", "2020-11-24T23:01:02Z"),
+        (ColumnHint("timestamp"), "2020-11-25T00:01:02Z", "2020-11-25T00:01:02Z"),
+        (ColumnHint("timestamp_ntz"), "soon", "soon"),
+        (ColumnHint("date"), "2020-11-25 00:00:00.000", "2020-11-25"),
+        (ColumnHint("date"), "2020-11-25 00:00:01", "2020-11-25 00:00:01"),
+        (ColumnHint("boolean"), "0", "false"),
+    ],
+)
+def test_other_feeds_write_times_as_texts_or_counts(hint: ColumnHint, cell: str, text: str) -> None:
+    configured = ConfiguredColumns({"c": hint}, "Asia/Shanghai")
+    found = configured.row({"c": cell}, {"c": Column(token=Token.TEXT)})
+    assert found == ({"c": text}, {"c": Column(type=hint.type)})
+
+
+def test_a_type_that_the_message_declares_stays() -> None:
+    configured = ConfiguredColumns({"c": ColumnHint("timestamp"), "not there": ColumnHint("date")})
+    texts, columns = {"c": "2020-11-25T00:01:02"}, {"c": Column(type="timestamp_ntz", declared="DATETIME")}
+    assert configured.row(texts, columns) == (texts, columns)
+    assert configured.image(None, {}) == (None, {})
+
+
+def test_a_key_that_only_the_packed_value_has_is_read_too() -> None:
+    message = messages_of("oms_default/rows")[0]
+    assert message.value is not None
+    value = json.loads(message.value)
+    value["allMetaData"]["record_primary_value"] = "27\x011606233662"
+    value["postStruct"] = {"order_id": 27}
+    good = sample_of("oms_default")
+    context = replace(good.context, hints_for=lambda *_: {"line": ColumnHint("timestamp")})
+    (change,) = good.format.decode(
+        RawMessage("feed", "topic", 0, 0, None, None, json.dumps(value).encode()), context
+    )
+    assert isinstance(change, RowChange)
+    assert change.after is not None
+    assert change.after["line"] == "2020-11-24T16:01:02Z"
