@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from framework.contracts.events import Column, Token
 from silver.decoding.cells import Texts
 from silver.decoding.format import ColumnHint, Context
+from silver.envelopes.connect.messages import decoded_image
 from silver.values.canonical import (
     declared_text,
     instant_of_epoch,
@@ -34,6 +35,9 @@ from silver.values.canonical import (
 
 Reader = Callable[[ColumnHint, Token, str, str], str]
 """Gives the canonical text of a value for (hint, token, text, zone)."""
+
+Rows = tuple[Texts | None, Texts | None]
+"""The images of a change, before and after."""
 
 _READ = frozenset({"timestamp", "timestamp_ntz", "date", "boolean"})
 _UNITS = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
@@ -104,3 +108,23 @@ def configured_columns(
 def is_bits(hint: ColumnHint) -> bool:
     """Whether a column's numbers come as the base64 of their bytes."""
     return hint.encoding == "base64" and hint.type not in (None, "string", "binary", *_READ)
+
+
+def decoded_rows(
+    images: Rows, columns: Mapping[str, Column], codecs: Mapping[str, str]
+) -> tuple[Rows, Mapping[str, Column]]:
+    """The images before and after with decoded text in the columns of bytes that have a codec.
+
+    Columns that the feed declares as something else, and undeclared ones that are no texts, stay. Raises
+    `Malformed` when a value is not in its codec.
+    """
+    coded = {name: codec for name, codec in codecs.items() if name in columns and _is_bytes(columns[name])}
+    if not coded:
+        return images, columns
+    before, after = images
+    texts = {name: Column(type="string", declared=columns[name].declared) for name in coded}
+    return (decoded_image(before, coded), decoded_image(after, coded)), {**columns, **texts}
+
+
+def _is_bytes(column: Column) -> bool:
+    return column.type == "binary" or column.token in (Token.TEXT, Token.NULL)

@@ -48,7 +48,7 @@ from silver.decoding import (
     required,
     time_of,
 )
-from silver.envelopes.configured_columns import configured_columns
+from silver.envelopes.configured_columns import configured_columns, decoded_rows
 from silver.envelopes.connect.column_types import Field
 from silver.envelopes.connect.messages import columns_of, envelope_fields, image_of, key_of
 from silver.envelopes.signatures import arcion_signature
@@ -127,6 +127,9 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
         before, after = required(before, Reason.MISSING_IMAGE, "before"), None
     else:
         before, after = before if op is Op.UPDATE else None, required(after, Reason.MISSING_IMAGE, "after")
+    columns = joined_columns(columns_of(fields), after_columns, before_columns)
+    if codecs := context.codecs_for(database, schema, table):
+        (before, after), columns = decoded_rows((before, after), columns, codecs)
     event_time = time_of(source.ts_ms, "source.ts_ms")
     keys = _key_names(message.key) or context.keys_for(database, schema, table)
     return RowChange(
@@ -137,7 +140,7 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
         keys=checked_keys(keys, before, after),
         before=before,
         after=after,
-        columns=joined_columns(columns_of(fields), after_columns, before_columns),
+        columns=columns,
         position=_position(source, op),
         event_time=time_of(payload.ts_ms, "ts_ms") if event_time is None else event_time,
         transaction_id=optional_text(payload.transaction.id) or None if payload.transaction else None,

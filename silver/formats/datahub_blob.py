@@ -67,7 +67,7 @@ from silver.decoding import (
     time_in,
     written_parts,
 )
-from silver.envelopes.configured_columns import configured_columns
+from silver.envelopes.configured_columns import configured_columns, decoded_rows
 from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time, is_none
 from silver.values.canonical import AS_SENT, declared_text, instant_of_epoch, undeclared_text
 
@@ -219,6 +219,13 @@ def _row(
         before = None
     if not needs_after:
         after = None
+    columns = (
+        joined_columns(block.columns, shown_before, shown_after)
+        if shown_before or shown_after
+        else block.columns
+    )
+    if codecs := context.codecs_for(database, schema, table):
+        (before, after), columns = decoded_rows((before, after), columns, codecs)
     return RowChange(
         op=Op.READ if is_loaded else op,
         database=database,
@@ -227,9 +234,7 @@ def _row(
         keys=checked_keys(block.keys or context.keys_for(database, schema, table), before, after),
         before=before,
         after=after,
-        columns=joined_columns(block.columns, shown_before, shown_after)
-        if shown_before or shown_after
-        else block.columns,
+        columns=columns,
         position=None if is_loaded else (required(position, Reason.MISSING_POSITION, "sequenceId"),),
         event_time=changed_at,
         half=half,

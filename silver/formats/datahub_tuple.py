@@ -41,7 +41,7 @@ from silver.decoding import (
     time_in,
     undeclared_image,
 )
-from silver.envelopes.configured_columns import configured_columns
+from silver.envelopes.configured_columns import Rows, configured_columns, decoded_rows
 from silver.envelopes.dataworks import is_none
 
 _OPS = {
@@ -101,7 +101,9 @@ def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
     )
     name = next((name for name in _TIMES if record.get(name) is not None), _TIMES[0])
     time = record.get(name)
-    is_before = flags[1] == "Y"
+    images: Rows = (image, None) if flags[1] == "Y" else (None, image)
+    if codecs := context.codecs_for(database, None, table):
+        images, columns = decoded_rows(images, columns, codecs)
     return (
         RowChange(
             op=op,
@@ -109,8 +111,8 @@ def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
             schema=None,
             table=table,
             keys=checked_keys(context.keys_for(database, None, table), image),
-            before=image if is_before else None,
-            after=None if is_before else image,
+            before=images[0],
+            after=images[1],
             columns=columns,
             position=(position,),
             event_time=None if is_none(time) else time_in(time, name),

@@ -47,7 +47,7 @@ from silver.decoding import (
     required,
     undeclared_image,
 )
-from silver.envelopes.configured_columns import configured_columns
+from silver.envelopes.configured_columns import configured_columns, decoded_rows
 from silver.envelopes.oms.values import SEPARATOR, configured_value
 from silver.values.canonical import instant_of_wall, micros_of_instant
 
@@ -100,6 +100,9 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
     after = None if op is Op.DELETE else {**(former or {}), **data}
     if not before and not after:
         raise Malformed(Reason.MISSING_IMAGE, "data has no column")
+    columns = joined_columns(former_columns, data_columns)
+    if codecs := context.codecs_for(database, None, table):
+        (before, after), columns = decoded_rows((before, after), columns, codecs)
     scn, time = number_of(meta.scn, "meta.scn"), _event_time(meta.time, context.timezone)
     if scn is None and not context.needs_no_position:
         raise Malformed(Reason.MISSING_POSITION, f"meta.scn is missing: {BY_PARTITION}")
@@ -111,7 +114,7 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
         keys=checked_keys(keys, before, after),
         before=before,
         after=after,
-        columns=joined_columns(former_columns, data_columns),
+        columns=columns,
         position=_time_position(time) if scn is None else (scn, number_of(meta.seq, "meta.seq") or 0),
         event_time=time,
         partial=op is Op.UPDATE and (former or {}).keys() <= set(keys or ()),

@@ -3,24 +3,34 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from framework.contracts.events import Column, RowChange, Token
 from framework.contracts.messages import RawMessage
+from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.format import ColumnHint
-from silver.envelopes.configured_columns import ConfiguredColumns
+from silver.envelopes.configured_columns import ConfiguredColumns, decoded_rows
 from silver.formats import FORMATS
 from tests.silver.recorded import Cell, messages_of, sample_of
 
+NONE: Mapping[str, Any] = {}
 WITHOUT_TYPES = sorted(FORMATS.keys() - {"debezium"})
 """The formats whose messages can leave a type out; Debezium's hints have their own tests."""
 
 
-def decoded(name: str, cells: Mapping[str, object], hints: Mapping[str, ColumnHint]) -> RowChange:
+def decoded(
+    name: str,
+    cells: Mapping[str, object],
+    hints: Mapping[str, ColumnHint] = NONE,
+    codecs: Mapping[str, str] = NONE,
+) -> RowChange:
     """The change of a format's sample with these columns, in Shanghai."""
     good = sample_of(name)
-    context = replace(good.context, timezone="Asia/Shanghai", hints_for=lambda *_: hints)
+    context = replace(
+        good.context, timezone="Asia/Shanghai", hints_for=lambda *_: hints, codecs_for=lambda *_: codecs
+    )
     raw: list[Cell] = [(json.dumps(n).encode(), json.dumps(value).encode()) for n, value in cells.items()]
     message = RawMessage("feed", "topic", 0, 0, None, good.key, good.value(*raw))
     (change,) = good.format.decode(message, context)
@@ -98,6 +108,36 @@ def test_a_type_that_the_message_declares_stays() -> None:
     texts, columns = {"c": "2020-11-25T00:01:02"}, {"c": Column(type="timestamp_ntz", declared="DATETIME")}
     assert configured.row(texts, columns) == (texts, columns)
     assert configured.image(None, {}) == (None, {})
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_a_configured_codec_makes_bytes_text_in_every_format(name: str) -> None:
+    sent = "größe".encode().decode("latin-1") if name == "canal" else "Z3LDtsOfZQ=="
+    change = decoded(name, {"their photo": sent, "their note": sent}, codecs={"their photo": "utf8"})
+    assert change.after is not None
+    assert (change.after["their photo"], change.after["their note"]) == ("größe", sent)
+    assert change.columns["their photo"] == Column(type="string")
+
+
+def test_only_bytes_have_a_codec() -> None:
+    columns = {
+        "photo": Column(type="binary", declared="BYTES"),
+        "name": Column(type="string", declared="STRING"),
+        "n": Column(token=Token.NUMBER),
+        "none": Column(token=Token.NULL),
+    }
+    before = {"photo": "YQ==", "name": "YQ==", "n": "7", "none": None}
+    codecs = {**dict.fromkeys(columns, "utf8"), "not there": "utf8"}
+    images, found = decoded_rows((before, None), columns, codecs)
+    assert images == ({"photo": "a", "name": "YQ==", "n": "7", "none": None}, None)
+    texts = {"photo": Column(type="string", declared="BYTES"), "none": Column(type="string")}
+    assert found == {**columns, **texts}
+
+
+def test_bytes_that_are_not_in_their_codec_are_refused() -> None:
+    with pytest.raises(Malformed) as refused:
+        decoded("oms_shareplex", {"photo": "/w=="}, codecs={"photo": "utf8"})
+    assert refused.value.reason is Reason.ENCODING
 
 
 def test_a_key_that_only_the_packed_value_has_is_read_too() -> None:
