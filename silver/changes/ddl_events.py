@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from msgspec import structs
@@ -22,7 +22,7 @@ from framework.contracts.ddl_actions import (
 )
 from framework.contracts.events import Control, ControlKind, Event
 from silver.ddl.parser import parse_ddl
-from silver.decoding.format import Format
+from silver.decoding.format import ColumnHint, Format, no_hints
 
 _INDEX_OPS = ("CINDEX", "DINDEX")
 LONGEST_EXCERPT = 200
@@ -43,12 +43,19 @@ def with_texts_once(events: Sequence[Event]) -> list[Event]:
     return found
 
 
-def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
-    """The event; for DDL and truncates one event, with its actions, for each table of the statement."""
+Hints = Callable[[str | None, str | None, str], Mapping[str, ColumnHint]]
+
+
+def statement_events(event: Control, fmt: Format, hints_for: Hints = no_hints) -> Sequence[Control]:
+    """The event; for DDL and truncates one event, with its actions, for each table of the statement.
+
+    `hints_for` gives what the configuration says about the columns of a table.
+    """
     if event.kind not in (ControlKind.DDL, ControlKind.TRUNCATE):
         return (event,)
     if event.actions is not None:
-        return (structs.replace(event, actions=_translated(event.actions, fmt)),)
+        hints = hints_for(event.database, event.schema, event.table) if event.table else {}
+        return (structs.replace(event, actions=_translated(event.actions, fmt, hints)),)
     table = TableName(event.database, event.schema, event.table) if event.table else None
     found = _understood(event, table)
     if event.kind is ControlKind.TRUNCATE and not any(
@@ -66,7 +73,7 @@ def statement_events(event: Control, fmt: Format) -> Sequence[Control]:
             database=s.table.database,
             schema=s.table.schema,
             table=s.table.table,
-            actions=_translated(s.actions, fmt),
+            actions=_translated(s.actions, fmt, hints_for(s.table.database, s.table.schema, s.table.table)),
         )
         for s in found
     ]
@@ -97,16 +104,35 @@ def _understood(event: Control, table: TableName | None) -> tuple[Statement, ...
     return (Statement(table, (Unsupported(reason),)),)
 
 
-def _translated(actions: Sequence[Action], fmt: Format) -> tuple[Action, ...]:
-    return tuple(_translate(action, fmt) for action in actions)
+def _translated(
+    actions: Sequence[Action], fmt: Format, hints: Mapping[str, ColumnHint]
+) -> tuple[Action, ...]:
+    return tuple(_translate(action, fmt, hints) for action in actions)
 
 
-def _translate(action: Action, fmt: Format) -> Action:
-    if isinstance(action, AddColumn | ChangeType) and action.type is not None:
+def _translate(action: Action, fmt: Format, hints: Mapping[str, ColumnHint]) -> Action:
+    if isinstance(action, ChangeType) and action.type is not None:
         return replace(action, type=fmt.column_type(action.type))
+    if isinstance(action, AddColumn) and action.type is not None:
+        hint = hints.get(action.name)
+        is_typed = hint is not None and hint.type not in (None, "string")
+        return _added(action, action.type, fmt, is_typed=is_typed)
     if isinstance(action, CreateTable):
         columns = tuple(
             c if c.type is None else replace(c, type=fmt.column_type(c.type)) for c in action.columns
         )
         return replace(action, columns=columns)
     return action
+
+
+def _added(action: AddColumn, own: str, fmt: Format, *, is_typed: bool) -> AddColumn:
+    """The column with the type of its rows, and with its default as they write it.
+
+    The rows of a column that the configuration types are canonical, and so is its default.
+    """
+    kind = fmt.column_type(own)
+    if action.default is None or kind == own or is_typed:
+        return replace(action, type=kind)
+    text = fmt.default_text(action.default, own, action.declared or "")
+    is_unknown = action.has_expression_default or text is None
+    return replace(action, type=kind, default=text, has_expression_default=is_unknown)

@@ -320,7 +320,7 @@ def read_events(message: RawMessage, plan: SourcePlan) -> Sequence[Event | Malfo
             return events
         for event in events:
             if isinstance(event, Control):
-                spread.extend(statement_events(event, plan.format))
+                spread.extend(statement_events(event, plan.format, plan.context.hints_for))
             else:
                 spread.append(event)
         output_limits.check_count(len(spread))

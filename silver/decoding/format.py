@@ -43,7 +43,8 @@ def _no_definition(
     return ()
 
 
-def _no_hints(database: str | None, schema: str | None, table: str) -> Mapping[str, ColumnHint]:
+def no_hints(database: str | None, schema: str | None, table: str) -> Mapping[str, ColumnHint]:
+    """No hints: the default of `Context.hints_for`."""
     return {}
 
 
@@ -72,7 +73,7 @@ class Context:
     timezone: str
     keys_for: Callable[[str | None, str | None, str], tuple[str, ...] | None]
     codecs_for: Callable[[str | None, str | None, str], Mapping[str, str]] = _no_codecs
-    hints_for: Callable[[str | None, str | None, str], Mapping[str, ColumnHint]] = _no_hints
+    hints_for: Callable[[str | None, str | None, str], Mapping[str, ColumnHint]] = no_hints
     definition_at: Callable[[tuple[str | None, str | None, str], tuple[int, ...] | None], DeclaredColumns] = (
         _no_definition
     )
@@ -88,6 +89,10 @@ def no_options(columns: Collection[str]) -> Mapping[str, str]:
 def no_signature(document: Mapping[str, Any]) -> str | None:
     """No signature: the default of `Format.signature`."""
     return None
+
+
+def _same_text(text: str, kind: str, declared: str) -> str | None:
+    return text
 
 
 def _same_type(kind: str) -> str | None:
@@ -117,6 +122,9 @@ class Format:
         options: The settings of the format.
         column_type: Gives the canonical type that rows declare for a column whose DDL statement has this
             type.
+        default_text: Gives the constant default of an added column as rows will write it, for (canonical
+            text, canonical type, declared type), where they declare another type or none; None where this is
+            not known.
         missing_options: Gives the settings, with their values, that are missing if a table has these columns.
         modes: The modes in which a source may write values while no message says which one, by the names of
             the options that set them; see `silver/decoding/encoding_modes.py`.
@@ -140,6 +148,7 @@ class Format:
     has_table_definitions: bool = False
     options: type[Options] = Options
     column_type: Callable[[str], str | None] = _same_type
+    default_text: Callable[[str, str, str], str | None] = _same_text
     missing_options: Callable[[Collection[str]], Mapping[str, str]] = no_options
     modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     shares_envelope_with: tuple[str, ...] = ()

@@ -297,6 +297,11 @@ def column_type(kind: str) -> str | None:
     return "double" if kind == "float" else kind
 
 
+def default_text(text: str, kind: str, declared: str) -> str | None:
+    """A default as DataHub writes it; None for a wall time, because DataHub's zone is not known."""
+    return None if kind in ("date", "timestamp_ntz") else text
+
+
 FORMAT = Format(
     name="datahub_blob",
     title="DataHub Blob",
@@ -309,4 +314,5 @@ FORMAT = Format(
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     halves=True,
     column_type=column_type,
+    default_text=default_text,
 )

@@ -66,6 +66,7 @@ from silver.decoding import (
 from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.connect.messages import decoded_image
 from silver.envelopes.maxwell_tables import Definition, alteration, columns_of, creation, primary_key_of
+from silver.values.canonical import wall_as_written
 
 _ROWS = {"insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE, "bootstrap-insert": Op.READ}
 _MARKERS = ("bootstrap-start", "bootstrap-complete")
@@ -73,6 +74,7 @@ _TABLES = ("table-create", "table-alter", "table-drop")
 _DATABASE_DROP = "database-drop"
 _DATABASES = ("database-create", "database-alter", _DATABASE_DROP)
 _POSITION = re.compile(r"(?:.*[^0-9])?([0-9]{1,19}):([0-9]{1,19})", re.DOTALL)
+_PLACES = re.compile(r"\(\s*([0-6])\s*\)")
 _LAST_OF_TRANSACTION = 1 << 62
 _NULL = (b"", b"null")
 
@@ -278,6 +280,21 @@ def column_type(kind: str) -> str | None:
     return None if kind in ("float", "double") or kind.startswith("decimal") else "string"
 
 
+def default_text(text: str, kind: str, declared: str) -> str | None:
+    """A default as Maxwell writes it: a DATETIME with a space and all digits of its fraction.
+
+    None for a TIMESTAMP: Maxwell's zone is not known.
+    """
+    if kind == "timestamp" and text.endswith("Z"):
+        return None
+    if kind != "timestamp_ntz" or wall_as_written(text) is None:
+        return text
+    seconds, _, fraction = text.replace("T", " ").partition(".")
+    places = _PLACES.search(declared)
+    digits = fraction.ljust(int(places[1]) if places is not None else 0, "0")
+    return f"{seconds}.{digits}" if digits else seconds
+
+
 FORMAT = Format(
     name="maxwell",
     title="Maxwell",
@@ -289,4 +306,5 @@ FORMAT = Format(
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     column_type=column_type,
+    default_text=default_text,
 )

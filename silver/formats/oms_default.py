@@ -23,6 +23,8 @@ OCEANBASE in old releases, OB_MYSQL) gives the SQL dialect of a DDL statement. T
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +34,10 @@ from silver.decoding import Context, Format, dual_decoder
 from silver.envelopes.oms.records import Record, decode_record
 from silver.envelopes.oms.values import Types
 from silver.envelopes.signatures import default_signature
+from silver.values.canonical import micros_of_instant, wall_as_written
+
+_BIT = re.compile(r"bit\s*(?:\(\s*([0-9]{1,3}))?", re.IGNORECASE)
+_BITS_OF_BYTE = 8
 
 _RECORD = dual_decoder(Record)
 
@@ -50,6 +56,26 @@ def column_type(kind: str) -> str | None:
     return None if kind in ("timestamp", "timestamp_ntz", "decimal(20,0)") else kind
 
 
+def default_text(text: str, kind: str, declared: str) -> str | None:
+    """A default as OMS writes it: a DATETIME with a space, a TIMESTAMP in seconds, a BIT in base64.
+
+    None where the vendor's texts leave it open: a BIT of several bytes, a wall time of other types.
+    """
+    if kind == "timestamp" and (micros := micros_of_instant(text)) is not None:
+        return _without_zeros(f"{micros // 1_000_000}.{micros % 1_000_000:06}")
+    if kind == "timestamp_ntz" and wall_as_written(text) is not None:
+        return _without_zeros(text.replace("T", " ")) if declared.lower().startswith("datetime") else None
+    bits = _BIT.match(declared)
+    if bits is not None and text.isdigit():
+        is_byte = int(bits[1] or 1) <= _BITS_OF_BYTE and int(text) < 1 << _BITS_OF_BYTE
+        return base64.b64encode(bytes([int(text)])).decode() if is_byte else None
+    return text
+
+
+def _without_zeros(text: str) -> str:
+    return text.rstrip("0").removesuffix(".") if "." in text else text
+
+
 FORMAT = Format(
     name="oms_default",
     title="OceanBase OMS, Default",
@@ -63,6 +89,7 @@ FORMAT = Format(
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     positions_are_unique=False,
     column_type=column_type,
+    default_text=default_text,
     shares_envelope_with=("oms_default_extend",),
     signature=default_signature,
 )

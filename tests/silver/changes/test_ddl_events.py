@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+from types import ModuleType
+
+import pytest
+
 from framework.contracts.ddl_actions import (
     Action,
     AddColumn,
@@ -15,6 +19,8 @@ from framework.contracts.ddl_actions import (
 )
 from framework.contracts.events import Control, ControlKind
 from silver.changes.ddl_events import statement_events
+from silver.decoding.format import ColumnHint
+from silver.formats import datahub_blob, maxwell, oms_default
 from silver.formats.datahub_blob import FORMAT
 
 
@@ -25,6 +31,13 @@ def spread(
         kind, op, "shop", None, table, statement=text, position=(7,), event_time=5, dialect="mysql"
     )
     return list(statement_events(event, FORMAT))
+
+
+def altered(column: str) -> Control:
+    text = f"alter table orders add c {column}"
+    return Control(
+        ControlKind.DDL, "ALTER", "shop", None, "orders", statement=text, position=(7,), dialect="mysql"
+    )
 
 
 def summary(events: list[Control]) -> list[tuple[str, str | None, tuple[Action, ...] | None]]:
@@ -68,6 +81,55 @@ def test_types_are_those_that_the_feed_declares_for_such_columns() -> None:
     )
     actions = [(a.name, a.type) for a in event.actions or () if isinstance(a, AddColumn | ChangeType)]
     assert actions == [("n", "bigint"), ("d", "timestamp"), ("p", None), ("f", "double")]
+
+
+@pytest.mark.parametrize(
+    ("fmt", "column", "default"),
+    [
+        (oms_default, "datetime default '2020-01-01'", "2020-01-01 00:00:00"),
+        (oms_default, "datetime(3) default '2020-01-01 00:00:00.500'", "2020-01-01 00:00:00.5"),
+        (oms_default, "datetime default '0000-00-00 00:00:00'", "0000-00-00 00:00:00"),
+        (oms_default, "bit default 1", "AQ=="),
+        (oms_default, "bit(8) default b'11111111'", "/w=="),
+        (oms_default, "bit(9) default 1", None),
+        (oms_default, "bigint unsigned default 7", "7"),
+        (oms_default, "date default '2020-01-01'", "2020-01-01"),
+        (maxwell, "datetime default '2020-01-01'", "2020-01-01 00:00:00"),
+        (maxwell, "datetime(3) default '2020-01-01 00:00:00.5'", "2020-01-01 00:00:00.500"),
+        (maxwell, "bit default 1", "1"),
+        (datahub_blob, "datetime default '2020-01-01'", None),
+        (datahub_blob, "decimal(5,2) default 1.50", "1.50"),
+    ],
+)
+def test_a_default_is_written_as_the_rows_write_it(fmt: ModuleType, column: str, default: str | None) -> None:
+    (event,) = statement_events(altered(column), fmt.FORMAT)
+    (action,) = event.actions or ()
+    assert isinstance(action, AddColumn)
+    assert (action.default, action.has_expression_default) == (default, default is None)
+
+
+def test_a_default_that_is_an_instant_is_known_only_with_the_zone_of_the_rows() -> None:
+    stamp = ("2020-01-01T00:00:00.50Z", "timestamp", "timestamp(2)")
+    texts = [fmt.default_text(*stamp) for fmt in (oms_default, maxwell)]
+    assert texts == ["1577836800.5", None]
+
+
+@pytest.mark.parametrize(
+    ("hint", "default"),
+    [
+        (ColumnHint("timestamp_ntz"), "2020-01-01T00:00:00"),
+        (ColumnHint("string"), "2020-01-01 00:00:00"),
+        (ColumnHint(None, "base64"), "2020-01-01 00:00:00"),
+    ],
+)
+def test_a_default_of_a_column_that_the_configuration_types_is_canonical(
+    hint: ColumnHint, default: str
+) -> None:
+    event = altered("datetime default '2020-01-01'")
+    (found,) = statement_events(event, oms_default.FORMAT, lambda *_: {"c": hint})
+    (action,) = found.actions or ()
+    assert isinstance(action, AddColumn)
+    assert action.default == default
 
 
 def test_types_of_a_created_table_are_translated_too() -> None:
