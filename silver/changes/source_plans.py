@@ -41,16 +41,18 @@ def _keys_of(
     return rules.settings(source, database, schema, table).keys
 
 
+@functools.lru_cache(maxsize=4096)  # asked for each message
 def _codecs_of(
     rules: TableRules, source: str, database: str | None, schema: str | None, table: str
-) -> dict[str, str]:
+) -> Mapping[str, str]:
     columns = rules.settings(source, database, schema, table).columns
     return {name: column.decode for name, column in columns.items() if column.decode}
 
 
+@functools.lru_cache(maxsize=4096)
 def _given_of(
     rules: TableRules, source: str, database: str | None, schema: str | None, table: str
-) -> dict[str, ColumnHint]:
+) -> Mapping[str, ColumnHint]:
     columns = rules.settings(source, database, schema, table).columns
     return {
         name: ColumnHint(c.type, c.encoding, bool(c.unsigned)) for name, c in columns.items() if not c.decode

@@ -75,10 +75,12 @@ class ConfiguredColumns:
         self, texts: Texts | None, columns: Mapping[str, Column]
     ) -> tuple[Texts | None, Mapping[str, Column]]:
         """An image and its columns; the values of configured columns without a type are read, and typed."""
-        return self.row(texts, columns) if texts is not None else (None, columns)
+        return self.row(texts, columns) if texts is not None and self.hints else (texts, columns)
 
     def row(self, texts: Texts, columns: Mapping[str, Column]) -> tuple[Texts, Mapping[str, Column]]:
         """The same for an image that is there."""
+        if not self.hints:
+            return texts, columns
         found = [name for name in self.hints if name in columns and columns[name].type is None]
         if not found:
             return texts, columns
