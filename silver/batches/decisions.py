@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from framework.config.quality import OnChange
 from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE
@@ -20,7 +20,7 @@ from framework.text.formatting import quantity
 from silver.batches import few_outcomes, outcomes, pending, quality_rules
 from silver.batches.arrival import BatchExtent
 from silver.batches.contents import Contents, Summary
-from silver.batches.earlier_changes import earlier_changes, is_behind
+from silver.batches.earlier_changes import EarlierChanges, earlier_changes, is_behind, overdue_positions
 from silver.batches.few_suspects import suspects_among
 from silver.batches.landings import outcomes_in_epochs
 from silver.batches.run_state import Progress, RunState, later
@@ -93,17 +93,15 @@ def _pair_and_deduplicate(
         )
     spark = staged.sparkSession
     shown = state.source_progress(spark)
+    few = contents.rows_here(staged) if again is None else None
     earlier = earlier_changes(spark, state, summaries, shown)
-    history = None if earlier is None else earlier.frame
+    history, few_earlier = _history(earlier, state, is_few=few is not None)
     if history is not None and again is not None:
         history = (
             outcomes_in_epochs(history, state.source_epochs(spark))
             .join(again, list(MESSAGE_ID), "left_anti")
             .select(*history.columns)
         )
-    few = contents.rows_here(staged) if again is None else None
-    rows_before = None if few is None or earlier is None else earlier.read_few(state)
-    few_earlier = history if rows_before is None else rows_before
     few_whole = None if few is None else _few_whole_rows(few, few_earlier, contents)
     whole = _whole_rows(staged, history, contents) if few_whole is None else _frame_of(few_whole, few, staged)
     are_as_decoded = history is None and not contents.may_hold_repeats
@@ -128,10 +126,14 @@ def _pair_and_deduplicate(
         return Decided(whole, stops, None, are_as_decoded, few_whole)
     overdue = pending.deadlines(newest_times(shown, summaries), state.config) if arrived.is_last else {}
     known = state.known_encodings(spark)
+    few_waiting = None if few_whole is None else few_outcomes.waiting_halves(spark, state.lake)
+    if again is None:
+        late = _late_positions(few_waiting, spark, state, overdue)
+        if late:  # a half is not decided without the changes of its position
+            earlier = earlier_changes(spark, state, summaries, shown, late)
+            history, few_earlier = _history(earlier, state, is_few=few_whole is not None)
     if few is not None and few_whole is not None:
-        few_paired = few_outcomes.pair_halves(
-            few, few_outcomes.waiting_halves(spark, state.lake), few_earlier, overdue, known.shared
-        )
+        few_paired = few_outcomes.pair_halves(few, few_waiting, few_earlier, overdue, known.shared)
         if few_paired is not None:
             every = pa.concat_tables([few_whole, few_paired])
             return Decided(arrow_frame(spark, every, STAGED_DDL), stops, few=every)
@@ -142,6 +144,27 @@ def _pair_and_deduplicate(
     )
     paired = outcomes.pair_halves(staged, waiting, history, overdue, known.shared)
     return Decided(whole.unionByName(paired), stops, paired, are_as_decoded)
+
+
+def _history(
+    earlier: EarlierChanges | None, state: RunState, *, is_few: bool
+) -> tuple[DataFrame | None, pa.Table | DataFrame | None]:
+    """Earlier changes for Spark, and for this process where it decides: of its own, if they are few."""
+    if earlier is None:
+        return None, None
+    here = earlier.read_few(state) if is_few else None
+    return earlier.frame, earlier.frame if here is None else here
+
+
+def _late_positions(
+    few: pa.Table | None, spark: SparkSession, state: RunState, deadlines: Mapping[str, datetime | None]
+) -> dict[str, str]:
+    """By source, the lowest position of overdue halves among those that wait; `few` where they are here."""
+    if few is not None:
+        return overdue_positions(few, deadlines)
+    if not deadlines or not state.has_pending(spark):
+        return {}
+    return overdue_positions(state.lake.rows(spark, PENDING_TABLE, CHANGES), deadlines)
 
 
 def _frame_of(rows: pa.Table, decoded: pa.Table | None, staged: DataFrame) -> DataFrame:

@@ -276,7 +276,7 @@ def pair_halves(
     updates = updates.withColumn("origin", F.lit(KNOWN))
     waiting = waiting.withColumn("origin", F.lit(PENDING))
     touched = halves.select("_group").unionByName(updates.select("_group")).distinct()
-    overdue = F.col("event_time") < _deadline(deadlines)
+    overdue = F.col("event_time") < deadline_of(deadlines)
     met = waiting.join(touched.withColumn("is_touched", F.lit(True)), "_group", "left").where(
         F.col("is_touched") | overdue
     )
@@ -305,7 +305,7 @@ def pair_halves(
     members = members.join(F.broadcast(_sources_with_shared_positions(every)), "source", "left")
     is_shared = F.coalesce("is_shared", F.col("source").isin(sorted(shared)))
     members = members.withColumn("is_shared", is_shared)
-    return _apply_to_groups(members.withColumn("deadline", _deadline(deadlines)), pair_groups)
+    return _apply_to_groups(members.withColumn("deadline", deadline_of(deadlines)), pair_groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,8 +354,9 @@ def _sources_with_shared_positions(rows: DataFrame) -> DataFrame:
     return several.select("source").distinct().withColumn("is_shared", F.lit(True))
 
 
-def _deadline(deadlines: Mapping[str, datetime | None]) -> Column:
-    moments = {source: F.lit(moment) for source, moment in deadlines.items() if moment is not None}
+def deadline_of(deadlines: Mapping[str, datetime | None]) -> Column:
+    """The deadline of a row's source; null if it has none."""
+    moments = {source: F.lit(end) for source, end in deadlines.items() if end is not None}
     return by_source(moments, F.lit(None).cast("timestamp"))
 
 

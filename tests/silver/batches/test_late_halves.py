@@ -1,0 +1,66 @@
+"""A half that comes when its other half has been refused or released completes the update, in any batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bronze.layer import LAYER as BRONZE
+from framework.config.model import load_config
+from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
+from framework.pipeline.layer import Run
+from silver.batches import decoding
+from silver.layer import LAYER as SILVER
+from tests.end_to_end.test_blob_to_replica import Shop, item, message
+
+OLD, NEW = item(1, "pen", 1.5), item(2, "pen", 1.5)
+SHARED = [
+    message("UPDATE_BEFOR", 100, before=item(7, "ink", 1.0)),
+    message("UPDATE_BEFOR", 100, before=item(8, "ink", 1.0)),
+    message("UPDATE_AFTER", 100, after=item(7, "ink", 2.0)),
+    message("UPDATE_AFTER", 100, after=item(8, "ink", 2.0)),
+]
+"""Two updates of one position: halves with different keys then wait, because others may share theirs."""
+MINUTES = 60
+
+
+class Silver(Shop):
+    """A pipeline of which only bronze and silver run."""
+
+    def take(self, *messages: dict[str, Any]) -> None:
+        self.land(messages)
+        work = Run(self.spark, self.lake, self.config, f"run-{self.files}")
+        assert not BRONZE.run(work).errors + SILVER.run(work).errors
+
+    def wait_an_hour(self) -> None:
+        file = self.folder / "mainstem.yml"
+        file.write_text(file.read_text().replace("10 minutes", "1 hour"))
+        self.config = load_config(file, formats=SILVER.options())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("few", [5_000, 0], ids=["in this process", "by Spark"])
+@pytest.mark.parametrize("is_before_first", [True, False], ids=["before first", "after first"])
+def test_a_key_change_is_one_update_when_its_second_half_is_overdue_too(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, *, is_before_first: bool
+) -> None:
+    monkeypatch.setattr(decoding, "FEW_MESSAGES", few)
+    shop = Silver(spark, tmp_path)
+    halves = [message("UPDATE_BEFOR", 101, before=OLD), message("UPDATE_AFTER", 101, after=NEW)]
+    first, second = halves if is_before_first else reversed(halves)
+    shop.take(*SHARED, first)
+    shop.take(message("INSERT", 101 + 11 * MINUTES, after=item(20, "cap", 3.0)))
+    shop.wait_an_hour()
+    shop.take(second)
+    assert shop.lake.read(spark, PENDING_TABLE).count() == 1
+    shop.take(message("INSERT", 101 + 120 * MINUTES, after=item(21, "cap", 3.0)))
+
+    changes = shop.lake.read(spark, CHANGES_TABLE)
+    (update,) = changes.where("before['id'] = '1' AND after['id'] = '2'").collect()
+    assert (update["kind"], update["half"]) == ("row", None)
+    assert update["paired_with"]["offset"] == (5 if is_before_first else 1)
+    assert shop.lake.read(spark, PENDING_TABLE).isEmpty()
+    assert shop.lake.read(spark, QUARANTINE_TABLE).where("NOT is_resolved").isEmpty()
