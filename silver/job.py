@@ -128,7 +128,7 @@ def _run(spark: SparkSession, lake: Lakehouse, config: Config, progress: Progres
     begun = restore_epochs(spark, lake, noted, config.sources)
     restore_markers(spark, lake, noted)
     checkpoint = open_checkpoint(spark, lake, () if noted is None else noted.tables)
-    older = None if checkpoint.is_new else older_copy(spark, lake, checkpoint)
+    older = older_copy(spark, lake, checkpoint)
     if older is not None:
         raise copy_refused(spark, lake, older)
     state, restored = _open_state(spark, lake, config, noted)

@@ -65,8 +65,16 @@ def stream_end(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -> 
 def older_copy(spark: SparkSession, lake: Lakehouse, checkpoint: Checkpoint) -> str | None:
     """Which of bronze and the changes lacks a commit that a run with this checkpoint has left; or None.
 
-    Notes of another checkpoint do not count. Outside local disks only a version that is lower counts.
+    Notes of another checkpoint do not count, except for changes under a new one: where only the messages were
+    read again, halves and counts would stay as the newer changes had made them. They are derived again where
+    their counts are gone. Outside local disks only a version that is lower counts.
     """
+    if checkpoint.is_new:
+        note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
+        is_derived_again = lake.local_root is None or not lake.exists(spark, BATCHES_TABLE)
+        if is_derived_again or not is_older(spark, lake.location(CHANGES_TABLE), note.get("changes")):
+            return None
+        return CHANGES_TABLE
     if is_read_beyond(spark, lake, MESSAGES_TABLE, checkpoint.path):
         return MESSAGES_TABLE
     note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")

@@ -63,7 +63,7 @@ COPIES = frozenset({"kept"})
 """What a run makes again from tables that are there: nothing is wrong without it."""
 EVERYTHING: Sequence[str] = ("changes", "schemas", "files", *DERIVED)
 """All of silver, gold and ops; bronze and the checkpoints stay."""
-FEW: Sequence[Sequence[str]] = (tuple(DERIVED), ("messages", "schemas"))
+FEW: Sequence[Sequence[str]] = (tuple(DERIVED), ("messages", "schemas"), ("messages", "changes", "counts"))
 
 LogRow = dict[str, Any]
 
