@@ -20,6 +20,25 @@ from framework.lakehouse.small_files import is_local
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_KEEPS_ROWS = frozenset(
+    {
+        "ADD COLUMNS",
+        "ADD CONSTRAINT",
+        "CHANGE COLUMN",
+        "CLUSTER BY",
+        "COMPUTE STATS",
+        "DROP CONSTRAINT",
+        "OPTIMIZE",
+        "REORG",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+        "VACUUM END",
+        "VACUUM START",
+    }
+)
+"""Delta's names of operations that leave the rows of a table as they are."""
+
 Mark = Mapping[str, Any]
 """A commit of a table in a note: Delta's id of the table, the version, and the digest of the commit's text.
 
@@ -69,6 +88,15 @@ def is_put_back(spark: SparkSession, location: str, mark: Mark) -> bool:
         return True
     later = (told for number in range(mark["version"] + 1, version + 1) for told in commit_infos(log, number))
     return any(commit.get("operation") == "RESTORE" for commit in later)
+
+
+def has_rows_since(spark: SparkSession, location: str, mark: Mark) -> bool:
+    """Whether commits after this one may have changed rows of a table; also where the log has lost some."""
+    log, version = local_log(location), table_version(spark, location)
+    if log is None or version is None:
+        return True
+    told = (commit_infos(log, number) for number in range(mark["version"] + 1, version + 1))
+    return any(not one or one[0].get("operation") not in _KEEPS_ROWS for one in told)
 
 
 def is_read_beyond(spark: SparkSession, lake: Lakehouse, name: str, checkpoint: str) -> bool:

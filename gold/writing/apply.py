@@ -165,7 +165,9 @@ def _unlike_planned(spark: SparkSession, lake: Lakehouse, plan: Plan | None) -> 
     if plan is None or plan.rebuild is not None:
         return None
     target = _target(lake, plan)
-    return stored_columns.unlike_planned(spark, plan, target.replica, target.history)
+    places = (target.replica, target.history)
+    unlike = stored_columns.unlike_planned(spark, plan, *places)
+    return unlike or stored_columns.widened_unpublished(spark, plan, *places)
 
 
 def _list_faults(changes: TableChanges, plan: Plan, *, all_fit: bool) -> Faults:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from framework.lakehouse.lakehouse import read_table
+from framework.lakehouse.older_copies import has_rows_since
 from gold.planning.plan import Plan
+from gold.planning.task import Task
 from gold.writing import merge
 
 
@@ -25,6 +27,33 @@ def unlike_planned(spark: SparkSession, plan: Plan, *paths: str | None) -> str |
             if kind not in (column.type, old.get(column.name)):
                 return f"{column.name} changes from {kind} to {column.type}"
     return None
+
+
+def widened_unpublished(spark: SparkSession, plan: Plan, *paths: str | None) -> str | None:
+    """Which column gets a wider type in a table that a run without an end may have written; None for none.
+
+    That run merged cells as null which the type of that time did not hold, and no state tells of them. Merged
+    again, they would stay null, because rows with their positions are there.
+    """
+    state = plan.task.state
+    old = {column.name: column.type for column in state.columns}
+    wider = [c for c in plan.layout.columns if old.get(c.name, c.type) != c.type]
+    if not wider or not _may_be_written(spark, plan.task, paths):
+        return None
+    return f"{wider[0].name} changes from {old[wider[0].name]} to {wider[0].type}"
+
+
+def _may_be_written(spark: SparkSession, task: Task, paths: Sequence[str | None]) -> bool:
+    """Whether a run may have written rows since the state was published.
+
+    Where the state names no commits, that is so if several batches wait: those of one batch were merged, if
+    at all, with the types that they have now.
+    """
+    marks = task.state.marks
+    if not marks:
+        return task.first_new is not None and task.first_new < task.newest
+    places = (path for path in paths if path is not None)
+    return any(has_rows_since(spark, path, mark) for path, mark in zip(places, marks, strict=False))
 
 
 def change_columns(spark: SparkSession, plan: Plan, replica: str, history: str | None) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from framework.contracts.events import Token
 from gold import job
 from gold.planning.table_state import State
+from gold.writing import apply
 from tests.gold.silver_builder import (
     ChangeSpec,
     GoldPipeline,
@@ -43,6 +44,38 @@ def number(table: str, at: int, text: str, **more: str) -> ChangeSpec:
 
 
 KEYS: dict[str, tuple[str, ...] | None] = {"keyless": None}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_marks", [True, False])
+def test_a_cell_that_did_not_fit_in_an_unfinished_run_has_its_value_in_the_wider_column(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_marks: bool
+) -> None:
+    if not has_marks:  # as in an object store
+        monkeypatch.setattr(apply, "newest_marks", lambda *_: ())
+    gold = GoldPipeline(spark, tmp_path)
+
+    def price(at: int, text: str, kind: str) -> list[ChangeSpec]:
+        return [
+            insert(table, at, row(at, p=text), types={"p": kind}, keys=KEYS.get(table, ("id",)))
+            for table in ("keyed", "keyless")
+        ]
+
+    gold.add_batch(*price(1, "1.00", "decimal(10,2)"))
+    gold.apply()
+    gold.add_batch(*price(2, "1.234", "decimal(10,2)"))
+    apply_unpublished(gold)
+    gold.add_batch(*price(3, "2.5", "decimal(12,4)"))
+    done = gold.apply()
+    for table in ("keyed", "keyless"):
+        assert [one["p"] for one in gold.rows(table)] == [
+            Decimal("1.0000"),
+            Decimal("1.2340"),
+            Decimal("2.5000"),
+        ]
+        assert "rebuilt: p changes from decimal(10,2) to decimal(12,4)" in done[table].notes[0]
+    gold.add_batch(*price(4, "3", "decimal(14,4)"))
+    assert not any("rebuilt" in note for one in gold.apply().values() for note in one.notes)
 
 
 @pytest.mark.slow
