@@ -142,6 +142,9 @@ def _pair_and_deduplicate(
         if again is not None
         else state.lake.rows(spark, PENDING_TABLE, CHANGES)
     )
+    if again is not None:
+        held = outcomes_in_epochs(state.lake.rows(spark, CHANGES_TABLE, CHANGES), state.source_epochs(spark))
+        staged = pending.with_ended_waits(staged, held, again)
     paired = outcomes.pair_halves(staged, waiting, history, overdue, known.shared)
     return Decided(whole.unionByName(paired), stops, paired, are_as_decoded)
 

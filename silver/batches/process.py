@@ -11,7 +11,6 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
-from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGES
 from framework.lakehouse.file_commits import Commit
@@ -49,7 +48,6 @@ from silver.epochs import starts
 from silver.formats import FORMATS
 
 _STAGING = "silver"
-_OF_HALVES = {Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR, Reason.RULE_BROKEN}
 
 
 def process_batch(
@@ -199,7 +197,7 @@ def derive(
     if "quarantined" in kinds:
         reasons = {row["reason"] for row in counts}
         # they may belong to halves that waited, whose messages came in earlier batches
-        is_older = reasons & _OF_HALVES and _have_halves(counts, state.config)
+        is_older = reasons.intersection(pending.REASONS_OF_HALVES) and _have_halves(counts, state.config)
         raw = messages
         if is_older:
             places = committed.where("kind = 'quarantined'").select(*MESSAGE_AT)

@@ -34,6 +34,7 @@ OWN_TIME = "event_time"
 """The member of a waiting half's `detail`, a JSON object, with its own event time in microseconds or null.
 
 A half whose own event time cannot be believed waits from another time, which its `event_time` is then.
+So does a half that is decoded again and whose waiting is over.
 """
 _OLDER_OWN_TIME = "event_time="
 """How earlier releases began that detail: the number followed, or nothing for null."""
@@ -88,20 +89,14 @@ def pair(members: Iterable[Row]) -> list[Row]:
 
 def _with_own_time(row: Row) -> Row:
     """Add `since`, from when the row waits, and restore its own event time."""
-    if row["origin"] != PENDING:
+    if row["origin"] not in (NEW, PENDING) or row["detail"] is None:
         return {**row, "since": row["event_time"]}
-    return {
-        **row,
-        "since": row["event_time"],
-        "event_time": _own_event_time(row["detail"], row["event_time"]),
-        "detail": None,
-    }
+    own = _own_event_time(row["detail"])
+    return {**row, "since": row["event_time"], "event_time": own, "detail": None}
 
 
-def _own_event_time(detail: str | None, event_time: int | None) -> int | None:
+def _own_event_time(detail: str) -> int | None:
     """The event time of a half that has waited, in microseconds; null if it has none."""
-    if detail is None:
-        return event_time
     if detail.startswith(_OLDER_OWN_TIME):
         return int(older) if (older := detail.removeprefix(_OLDER_OWN_TIME)) else None
     own: int | None = json.loads(detail)[OWN_TIME]

@@ -29,9 +29,12 @@ from silver.batches.landings import HOLDS_COORDINATES, identify_all, outcomes_in
 from silver.batches.partition_progress import complete_progress
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import OF_FIRST_LANDING, SETTLED_HALF
+from silver.epochs.event_clock import believable
 from silver.stream.checkpoint import counted_from
 
 _ROW_AT = (*MESSAGE_ID, "ordinal")
+_SINCE = {name: f"s.{name}" for name in ("event_time", "detail")}
+"""From when a half waits: earlier releases have let halves wait from times that are impossible."""
 _SUMS = ("rows", "merged", "snapshots")
 
 
@@ -90,15 +93,24 @@ def _quarantine(
 def _pending(spark: SparkSession, state: RunState, source: str, changes: DataFrame, met: DataFrame) -> None:
     settled = changes.where(SETTLED_HALF).select(*MESSAGE_ID).unionByName(met)
     times = {name: shown.event_time for name, shown in state.source_progress(spark).items()}
+    clocks = _clocks(state.lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA), source)
+    timed = changes.join(F.broadcast(clocks), "batch", "left")
     rows = (
-        pending.pending_rows(changes, None, times)
+        pending.pending_rows(timed, F.col("clock"), times)
         .join(settled, list(MESSAGE_ID), "left_anti")
         .dropDuplicates(list(MESSAGE_ID))
     )
     with materialize(rows.select(*CHANGES.names), state.lake, "pending_again") as found:
         merge = Merge(state.lake.location(PENDING_TABLE), found, landings.SAME_MESSAGE)
+        merge = merge.update(_SINCE, "t.event_time > s.event_time AND s.detail IS NOT NULL")
         merge = merge.insert(pending.WAITING_VALUES)
         merge.delete_unmatched(f"t.source = {text_literal(source)}").execute()
+
+
+def _clocks(log: DataFrame, source: str) -> DataFrame:
+    """When the newest message of each batch landed (`batch`, `clock`), from rows of `ops/batches`."""
+    mine = log.where(F.col("source") == source)
+    return mine.groupBy("batch").agg(F.max("max_ingested_at").alias("clock"))
 
 
 def _statements(spark: SparkSession, state: RunState, source: str, changes: DataFrame) -> None:
@@ -119,11 +131,8 @@ def _counts(spark: SparkSession, state: RunState, source: str, changes: DataFram
     """Add the missing counts and subtract the superfluous ones: a batch's count is the sum over its rows."""
     lake, by = state.lake, list(batch_counts.COUNTED_BY)
     log = lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA).where(F.col("source") == source)
-    clocks = log.groupBy("batch").agg(F.max("max_ingested_at").alias("clock"))
-    believed = F.when(
-        F.col("clock").isNull() | (F.col("event_time") <= F.col("clock") + F.expr("INTERVAL 1 DAY")),
-        F.col("event_time"),
-    )
+    clocks = _clocks(log, source)
+    believed = believable(F.col("event_time"), F.col("clock"))
     timed = changes.join(F.broadcast(clocks), "batch", "left").withColumn("event_time", believed)
     live = log.where(F.col("batch") >= counted_from(spark, lake))
     extents = [name for name in batch_counts.COUNTED if name not in (*by, *_SUMS)]

@@ -9,8 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bronze.layer import LAYER as BRONZE
+from framework.cli import main
 from framework.config.model import load_config
 from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
+from framework.lakehouse.lakehouse import sql_name
 from framework.pipeline.layer import Run
 from silver.batches import decoding
 from silver.layer import LAYER as SILVER
@@ -25,6 +27,7 @@ SHARED = [
 ]
 """Two updates of one position: halves with different keys then wait, because others may share theirs."""
 MINUTES = 60
+YEAR_2999 = 32_472_144_000_000
 
 
 class Silver(Shop):
@@ -64,3 +67,37 @@ def test_a_key_change_is_one_update_when_its_second_half_is_overdue_too(
     assert update["paired_with"]["offset"] == (5 if is_before_first else 1)
     assert shop.lake.read(spark, PENDING_TABLE).isEmpty()
     assert shop.lake.read(spark, QUARANTINE_TABLE).where("NOT is_resolved").isEmpty()
+
+
+@pytest.mark.long
+def test_a_half_without_a_possible_time_stays_released_when_it_is_decoded_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    shop = Shop(spark, tmp_path)
+    impossible = {"payload": {"timestamp": {"eventTime": YEAR_2999}}}
+    shop.land(
+        [
+            message("INSERT", 1, after=item(3, "cap", 3.0)),
+            message("UPDATE_AFTER", 2, after=item(1, "pen", 1.5), **impossible),
+            message("UPDATE_AFTER", 3, after=item(2, "ink", 2.0), payload={"timestamp": {}}),
+        ]
+    )
+    shop.run()
+    assert list(shop.rows("shop/item")) == [3]
+    shop.land(
+        [
+            message("INSERT", 4 + 11 * MINUTES, after=item(4, "cap", 4.0)),
+            message("UPDATE_AFTER", 5 + 11 * MINUTES, after=item(5, "tie", 5.0), **impossible),
+        ]
+    )
+    shop.run()
+    kept = shop.rows("shop/item")
+    assert sorted(kept) == [1, 2, 3, 4]
+    place = sql_name(shop.lake.location(PENDING_TABLE))
+    spark.sql(f"UPDATE {place} SET event_time = timestamp_millis({YEAR_2999}), detail = NULL")
+
+    words = ["rebuild", "shop.item", "--from", "bronze", "-c", str(shop.folder / "mainstem.yml")]
+    assert main(words) == 0
+    assert shop.rows("shop/item") == kept
+    (waiting,) = shop.lake.read(spark, PENDING_TABLE).collect()
+    assert (waiting["after"]["id"], waiting["event_time"].year) == ("5", 2023)

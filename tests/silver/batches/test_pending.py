@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from framework.contracts.table_schemas import CHANGES
 from silver.batches.pending import pending_rows
@@ -30,13 +31,15 @@ def test_a_half_waits_from_its_own_time_or_keeps_that_beside_the_time_it_waits_f
         change(change_id="merged", kind="half", half=None, event_time=LANDED),
     ]
     newest = LANDED - timedelta(hours=1)
-    rows = pending_rows(spark.createDataFrame(halves, CHANGES), LANDED, {"feed": newest})
-    found = {row["change_id"]: (row["event_time"].astimezone(UTC), row["detail"]) for row in rows.collect()}
-    assert found == {
-        "usual": (LANDED, None),
-        "none": (newest, '{"event_time":null}'),
-        "future": (newest, f'{{"event_time":{int(FUTURE.timestamp()) * 1_000_000}}}'),
-    }
+    changes = spark.createDataFrame(halves, CHANGES).withColumn("clock", F.lit(LANDED))
+    for landed_at in (LANDED, F.col("clock")):
+        rows = pending_rows(changes, landed_at, {"feed": newest}).collect()
+        found = {row["change_id"]: (row["event_time"].astimezone(UTC), row["detail"]) for row in rows}
+        assert found == {
+            "usual": (LANDED, None),
+            "none": (newest, '{"event_time":null}'),
+            "future": (newest, f'{{"event_time":{int(FUTURE.timestamp()) * 1_000_000}}}'),
+        }
 
 
 OUTCOMES = [
