@@ -20,6 +20,7 @@ from framework.contracts.table_names import (
     MESSAGES_TABLE,
     PENDING_TABLE,
     QUARANTINE_TABLE,
+    SCHEMAS_TABLE,
     STATEMENTS_TABLE,
     TABLES_TABLE,
 )
@@ -197,13 +198,18 @@ def bronze_replaced(spark: SparkSession, lake: Lakehouse) -> MainstemError:
 
 
 def copy_refused(spark: SparkSession, lake: Lakehouse, name: str) -> MainstemError:
-    """The error of a run whose messages, or changes, were put back from a copy that lacks the last runs.
+    """The error of a run whose messages, changes or schemas were put back from a copy without the last runs.
 
     Counts of the changes that are gone would stay; they are derived again where their table is gone.
     """
     path = f"{lake.checkpoints}/silver"
     if name == MESSAGES_TABLE:
         action = _bronze_again(spark, lake)
+    elif name == SCHEMAS_TABLE:
+        action = (
+            "put its newest state back; or, where bronze still has all messages, delete"
+            f" {lake.location(CHANGES_TABLE)} and {path} and run again: all messages are read again"
+        )
     else:
         action = (
             f"put its newest state back; or, where there is none, delete {path} and"

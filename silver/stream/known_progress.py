@@ -6,8 +6,8 @@ the newest commit of each of these tables. The next run reads a table again only
 repair, maintenance or a lost table leads to the same answers as ever. The stream over bronze is not started
 where bronze has no other commit than when the last run started it.
 
-The note also tells that bronze, or the changes, were put back from an older copy: then they lack a commit
-that they had when the run ended.
+The note also tells that bronze, the changes or the schemas were put back from an older copy: then they lack a
+commit that they had when the run ended.
 """
 
 from __future__ import annotations
@@ -63,24 +63,28 @@ def stream_end(spark: SparkSession, state: RunState, checkpoint: Checkpoint) -> 
 
 
 def older_copy(spark: SparkSession, lake: Lakehouse, checkpoint: Checkpoint) -> str | None:
-    """Which of bronze and the changes lacks a commit that a run with this checkpoint has left; or None.
+    """Which of bronze, the changes and the schemas lacks a commit that a run has left; or None.
 
-    Notes of another checkpoint do not count, except for changes under a new one: where only the messages were
-    read again, halves and counts would stay as the newer changes had made them. They are derived again where
-    their counts are gone. Outside local disks only a version that is lower counts.
+    Of bronze, notes of another checkpoint do not count. Under a new checkpoint messages are read again, but
+    halves and counts would stay as newer changes had made them. They are derived again where their counts are
+    gone; and schemas are written again where the changes are gone. Outside local disks only a version of
+    bronze that is lower counts.
     """
-    if checkpoint.is_new:
-        note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
-        is_derived_again = lake.local_root is None or not lake.exists(spark, BATCHES_TABLE)
-        if is_derived_again or not is_older(spark, lake.location(CHANGES_TABLE), note.get("changes")):
-            return None
-        return CHANGES_TABLE
-    if is_read_beyond(spark, lake, MESSAGES_TABLE, checkpoint.path):
+    if not checkpoint.is_new and is_read_beyond(spark, lake, MESSAGES_TABLE, checkpoint.path):
         return MESSAGES_TABLE
-    note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
-    if lake.local_root is None or checkpoint.began is None or note.get("began") != checkpoint.began:
+    if lake.local_root is None:
         return None
-    marks = {MESSAGES_TABLE: note["stream"].get("mark"), CHANGES_TABLE: note.get("changes")}
+    note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
+    marks: dict[str, Mark | None] = {}
+    if checkpoint.is_new:
+        if lake.exists(spark, BATCHES_TABLE):
+            marks[CHANGES_TABLE] = note.get("changes")
+    elif checkpoint.began is None or note.get("began") != checkpoint.began:
+        return None
+    else:
+        marks = {MESSAGES_TABLE: note["stream"].get("mark"), CHANGES_TABLE: note.get("changes")}
+    if lake.exists(spark, CHANGES_TABLE):
+        marks[SCHEMAS_TABLE] = note.get("schemas_mark")
     return next((name for name, mark in marks.items() if is_older(spark, lake.location(name), mark)), None)
 
 
@@ -129,6 +133,7 @@ def remember(spark: SparkSession, state: RunState, end: StreamEnd, checkpoint: C
         "stream": asdict(end),
         "began": checkpoint.began,
         "changes": None if lake.local_root is None else newest_mark(spark, lake.location(CHANGES_TABLE)),
+        "schemas_mark": None if lake.local_root is None else newest_mark(spark, lake.location(SCHEMAS_TABLE)),
         "newest": state.newest,
         "counted_from": state.counted_from,
         "tables": None if tables is None else [[table, _cells(shown)] for table, shown in tables.items()],

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
+from framework.cli import main
+from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE, SCHEMAS_TABLE
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import sql_name
 from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
 from silver.layer import LAYER as SILVER
-from tests.end_to_end.test_blob_to_replica import Shop, item, message
+from tests.end_to_end.lost_parts import run_on
+from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 from tests.older_copies import put_back
 
 
@@ -65,3 +67,29 @@ def test_an_older_copy_is_refused_and_the_advice_repairs_it(
     assert sorted(shop.rows("shop/item")) == [1, 2, 3]
     found = shop.status()
     assert (found["messages"], found["changes"], found["duplicates"]) == (3, 3, 0)
+
+
+@pytest.mark.slow
+def test_an_older_copy_of_the_schemas_is_refused_and_the_advice_repairs_it(
+    spark: SparkSession, shop: Shop, tmp_path: Path
+) -> None:
+    if is_connect(spark):
+        pytest.skip("the session of another process keeps what it knows of a table")
+    lakehouse, command = tmp_path / "lakehouse", ["run", "-c", str(tmp_path / "mainstem.yml")]
+    land(shop, 1)
+    assert main(command) == 0
+    shutil.copytree(lakehouse / SCHEMAS_TABLE, tmp_path / "older")
+    columns = [*COLUMNS, {"name": "made", "type": "DATE"}]
+    shop.land(
+        [message("INSERT", 2, after={**item(2, "ink", 2.5), "made": 1_700_000_000_000}, columns=columns)]
+    )
+    assert main(command) == 0
+    rows = shop.rows("shop/item")
+
+    shutil.rmtree(lakehouse / SCHEMAS_TABLE)
+    shutil.copytree(tmp_path / "older", lakehouse / SCHEMAS_TABLE)
+    land(shop, 3)
+    conditions, _ = run_on(lakehouse, lakehouse, command)
+    assert conditions == ["OLDER_COPY"]
+    assert {number: row for number, row in shop.rows("shop/item").items() if number < 3} == rows
+    assert main(["status", "--verify", *command[1:]]) == 0
