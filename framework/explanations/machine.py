@@ -113,7 +113,8 @@ EXPLANATIONS = (
         "Put back the newest state of the table. Where there is none, delete the checkpoint that the error "
         "names, create the empty file `<checkpoint>.reset` and run again: what is missing is landed or "
         "decoded again, and the rest is left out. Messages that their source no longer has cannot land "
-        "again; of files that are gone, FILE_VANISHED names the first.",
+        "again; of files that are gone, FILE_VANISHED names the first. Behind an older `silver/schemas`, "
+        "delete what the error names: all messages are read again.",
         "Do: `rm -r CHECKPOINT && touch CHECKPOINT.reset && mainstem run`, with the path from the error.",
     ),
     Explanation(
