@@ -22,6 +22,8 @@ from tests.older_copies import put_back
 
 @pytest.fixture
 def shop(spark: SparkSession, tmp_path: Path) -> Shop:
+    if is_connect(spark):
+        pytest.skip("the session of another process keeps what it knows of a table")
     return Shop(spark, tmp_path)
 
 
@@ -39,8 +41,6 @@ def begin_anew(checkpoint: Path) -> None:
 def test_an_older_copy_is_refused_and_the_advice_repairs_it(
     spark: SparkSession, shop: Shop, tmp_path: Path, name: str
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("the session of another process keeps what it knows of a table")
     table, checkpoints = Path(shop.lake.location(name)), Path(shop.lake.checkpoints)
     land(shop, 1)
     shop.run()
@@ -73,8 +73,6 @@ def test_an_older_copy_is_refused_and_the_advice_repairs_it(
 def test_an_older_copy_of_the_schemas_is_refused_and_the_advice_repairs_it(
     spark: SparkSession, shop: Shop, tmp_path: Path
 ) -> None:
-    if is_connect(spark):
-        pytest.skip("the session of another process keeps what it knows of a table")
     lakehouse, command = tmp_path / "lakehouse", ["run", "-c", str(tmp_path / "mainstem.yml")]
     land(shop, 1)
     assert main(command) == 0
@@ -86,8 +84,7 @@ def test_an_older_copy_of_the_schemas_is_refused_and_the_advice_repairs_it(
     assert main(command) == 0
     rows = shop.rows("shop/item")
 
-    shutil.rmtree(lakehouse / SCHEMAS_TABLE)
-    shutil.copytree(tmp_path / "older", lakehouse / SCHEMAS_TABLE)
+    put_back(spark, tmp_path / "older", lakehouse / SCHEMAS_TABLE)
     land(shop, 3)
     conditions, _ = run_on(lakehouse, lakehouse, command)
     assert conditions == ["OLDER_COPY"]
