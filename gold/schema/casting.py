@@ -13,7 +13,7 @@ import re
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from gold.schema.kept_digits import FEW_DIGITS, is_rounded
+from gold.schema.kept_digits import FEW_DIGITS, is_rounded, may_be_rounded
 
 TIMES = ("timestamp", "timestamp_ntz")
 IMPRECISE = (*TIMES, *FEW_DIGITS)
@@ -90,3 +90,8 @@ def fault(text: Column, kind: str) -> Column:
 def is_imprecise(text: Column, kind: str) -> Column:
     """Whether a cell that fits has digits that its type does not keep; null where the text is null."""
     return text.rlike(r"\.\d{6}\d*[1-9]\d*Z?$") if kind in TIMES else is_rounded(text, kind)
+
+
+def may_be_imprecise(text: Column, kind: str) -> Column:
+    """Whether `is_imprecise` can be true; cheaper than it, never false where it is true."""
+    return is_imprecise(text, kind) if kind in TIMES else may_be_rounded(text, kind)

@@ -46,6 +46,16 @@ def is_rounded(text: Column, kind: str) -> Column:
     )
 
 
+def may_be_rounded(text: Column, kind: str) -> Column:
+    """Whether `is_rounded` has to look: nearly all numbers that it does not know are as writers print them.
+
+    Its exact comparison is too much code for the pass over all changes, which would run far slower.
+    """
+    few = FEW_DIGITS[kind]
+    digits = F.regexp_replace(text, r"^-?[0.]+|\.|[eE].*$", "")
+    return (F.length(text) > few) & (text.try_cast(kind).cast("string") != text) & (F.length(digits) > few)
+
+
 def _below(number: Column, size: Column, scale: Column) -> Column:
     """The digits less the value times the power: these two as the exact sum of two doubles."""
     product, rest = _product(size, scale)

@@ -21,7 +21,7 @@ from gold.changes.effects import ORDER, key_names
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.wide_images import WIDE
 from gold.planning.plan import Plan
-from gold.schema.casting import IMPRECISE, is_imprecise, typed, typed_key
+from gold.schema.casting import IMPRECISE, may_be_imprecise, typed, typed_key
 from gold.schema.layout import Layout
 from gold.writing.key_bounds import key_measures
 
@@ -94,7 +94,7 @@ def plain_cells(rows: DataFrame, layout: Layout) -> DataFrame:
     is_bad = reduce(lambda one, other: one | other, (_is_lost(i) for i in keys), ~F.col("has_key"))
     tests = [_is_lost(i) for i, column in columns if column.type != "string"]
     tests += [
-        F.coalesce(is_imprecise(F.col(f"t{i}"), column.type), F.lit(False))
+        F.coalesce(may_be_imprecise(F.col(f"t{i}"), column.type), F.lit(False))
         for i, column in columns
         if column.type in IMPRECISE and i not in keys
     ]

@@ -15,8 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from gold.changes.effects import effects
-from gold.schema.casting import fault, typed, typed_key
+from gold.schema.casting import fault, may_be_imprecise, typed, typed_key
 from gold.schema.columns import TableColumn
+from gold.schema.kept_digits import FEW_DIGITS
 from gold.writing.certain_fit import certainly_fits
 
 BAD, CUT = "bad_value", "precision"
@@ -242,10 +243,12 @@ def test_numbers_keep_their_digits_or_are_listed_and_are_no_key(spark: SparkSess
         column = F.col("text")
         found = spark.createDataFrame(rows, "text string, kept boolean").select(
             "text", "kept", fault(column, kind), typed(column, kind).isNotNull(),
-            typed_key(column, kind).isNotNull(),
+            typed_key(column, kind).isNotNull(), may_be_imprecise(column, kind),
         ).collect()  # fmt: skip
-        assert [row for row in found if tuple(row[1:]) not in (
+        assert [row for row in found if tuple(row[1:5]) not in (
             (True, None, True, True), (False, CUT, True, False)
         )] == []  # fmt: skip
+        assert all(may_be for *_, is_kept, _, _, _, may_be in found if not is_kept)
+        assert not any(may_be for text, *_, may_be in found if len(text) <= FEW_DIGITS[kind])
         sure = [row[0] for row in found if certainly_fits(row[0], kind)]
         assert (len(sure) > 100, set(sure) <= kept) == (True, True)

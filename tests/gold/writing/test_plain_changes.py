@@ -22,7 +22,7 @@ from gold.writing.bad_values import is_faulty
 from gold.writing.key_bounds import as_sql, measured_bounds
 from gold.writing.plain_changes import Facts, plain_cells, plain_rows
 from gold.writing.replica import newest_states, typed_rows
-from tests.plans import sizes
+from tests.plans import plan_text, sizes
 
 SCHEMA = (
     "sequence string, event_time timestamp, change_id string, transaction_id string, op string, "
@@ -161,3 +161,14 @@ def test_columns_make_plans_longer_in_proportion(spark: SparkSession) -> None:
 
     some, many = sizes(planned, (20, 160))
     assert many < 10 * some
+
+
+def test_a_number_of_any_type_makes_the_plan_little_longer(spark: SparkSession) -> None:
+    """The JVM does not compile long methods: one long test of a cell makes all cells several times slower."""
+
+    def planned(kind: str) -> DataFrame:
+        columns = (TableColumn("id", "int", None), TableColumn("n", kind, None))
+        return plain_cells(spark.createDataFrame([], SCHEMA), Layout(columns, ("id",), dict(SYSTEM_COLUMNS)))
+
+    whole, real = (len(plan_text(planned(kind))) for kind in ("int", "double"))
+    assert real < 1.5 * whole
