@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -160,6 +161,34 @@ def add_columns(spark: SparkSession, path: str, layout: Layout, new: Sequence[st
         place = "FIRST" if at == 0 else f"AFTER {quoted(names[order[at - 1]])}"
         column = f"{quoted(names[name])} {sql_type(kinds[name].type)}{_commented(kinds[name])}"
         spark.sql(f"ALTER TABLE {sql_name(path)} ADD COLUMNS ({column} {place})")
+
+
+def order_columns(spark: SparkSession, path: str, layout: Layout) -> None:
+    """Moves the source's columns to the layout's order, as few of them as that takes; a commit for each."""
+    names = layout.gold_names
+    wanted = [names[c.name] for c in layout.columns]
+    stored = {name: at for at, name in enumerate(read_table(spark, path).columns)}
+    resting = _longest_ascent([stored[name] for name in wanted])
+    for before, name in zip([None, *wanted], wanted, strict=False):
+        if stored[name] not in resting:
+            place = "FIRST" if before is None else f"AFTER {quoted(before)}"
+            spark.sql(f"ALTER TABLE {sql_name(path)} ALTER COLUMN {quoted(name)} {place}")
+
+
+def _longest_ascent(numbers: Sequence[int]) -> set[int]:
+    """A longest subsequence of different numbers in which each one is larger than the one before."""
+    ends: list[int] = []
+    before: dict[int, int | None] = {}
+    for number in numbers:
+        at = bisect_left(ends, number)
+        before[number] = ends[at - 1] if at else None
+        ends[at : at + 1] = [number]
+    ascent = set[int]()
+    last = ends[-1] if ends else None
+    while last is not None:
+        ascent.add(last)
+        last = before[last]
+    return ascent
 
 
 def widen_columns(spark: SparkSession, path: str, layout: Layout, wider: Sequence[str]) -> None:

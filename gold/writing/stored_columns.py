@@ -10,6 +10,7 @@ from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.older_copies import has_rows_since
 from gold.planning.plan import Plan
 from gold.planning.task import Task
+from gold.schema.columns import TableColumn
 from gold.writing import merge
 
 
@@ -57,7 +58,7 @@ def _may_be_written(spark: SparkSession, task: Task, paths: Sequence[str | None]
 
 
 def change_columns(spark: SparkSession, plan: Plan, replica: str, history: str | None) -> None:
-    """Adds new columns to the stored tables, widens others, and sets what the source says of them.
+    """Adds new columns to the stored tables, widens and moves others, and sets what the source says of them.
 
     It may run again after a failure.
     """
@@ -67,7 +68,8 @@ def change_columns(spark: SparkSession, plan: Plan, replica: str, history: str |
     wider = [c for c in layout.columns if c.name in old and old[c.name].type != c.type]
     others = [c for c in layout.columns if c.name in old and old[c.name].comment != c.comment]
     has_comments = bool(others) or layout.comment != state.comment
-    if not (new or wider or has_comments):
+    has_other_order = _has_other_order(state.columns, layout.columns)
+    if not (new or wider or has_comments or has_other_order):
         return
     for path, types in _stored_types(spark, replica, history):
         missing = [name for name in new if names[name] not in types]
@@ -78,6 +80,19 @@ def change_columns(spark: SparkSession, plan: Plan, replica: str, history: str |
             merge.widen_columns(spark, path, layout, narrow)
         if has_comments:
             merge.set_comments(spark, path, layout if path == replica else plan.history_layout, others)
+        if has_other_order:
+            merge.order_columns(spark, path, layout)
+
+
+def _has_other_order(old: Sequence[TableColumn], planned: Sequence[TableColumn]) -> bool:
+    """Whether the source has moved columns that the stored tables have.
+
+    Only a feed that declares its columns shows that: the order of a JSON object's names says nothing.
+    """
+    if any(column.declared is None for column in planned):
+        return False
+    shared = {c.name for c in old} & {c.name for c in planned}
+    return [c.name for c in old if c.name in shared] != [c.name for c in planned if c.name in shared]
 
 
 def _stored_types(spark: SparkSession, *paths: str | None) -> Iterator[tuple[str, Mapping[str, str]]]:

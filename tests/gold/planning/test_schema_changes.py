@@ -98,3 +98,21 @@ def test_rows_with_a_name_from_before_the_rename_that_gave_it_are_told(
     assert pipeline.rows("u") == [{"id": 1}, {"id": 3}]
     pipeline.add_batch(insert("u", 5, row(4)))
     assert pipeline.apply()["u"].notes == ()
+
+
+@pytest.mark.slow
+def test_columns_that_come_without_a_statement_have_the_order_of_the_source(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A rebuild gives the newest order of a feed that declares its columns; a merge gives the same."""
+    pipeline = GoldPipeline(spark, tmp_path / "p", "  - {match: db.t, history: true}\n")
+    types = {"a": "int", "b": "int", "c": "int"}
+    pipeline.add_batch(insert("t", 1, row(1, a="1", b="2"), types=types))
+    pipeline.apply()
+    pipeline.add_batch(insert("t", 2, row(2, b="2", c="3", a="1"), types=types))
+    pipeline.apply()
+    expected = [{"id": 1, "a": 1, "b": 2}, {"id": 2, "b": 2, "c": 3, "a": 1}]
+    assert pipeline.rows("t") == expected
+    for place in ("t", "t__history"):
+        columns = spark.read.format("delta").load(pipeline.lake.location(f"gold/db/{place}")).columns
+        assert columns[:4] == ["id", "b", "c", "a"]
