@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +57,7 @@ def preview(run: Run) -> Preview:
 def _peek(spark: SparkSession, feed: Feed, scratch: str) -> Waiting:
     """What waits in the source; copies its messages, so that later changes of the source do not matter."""
     kind = kind_of(feed.source)
-    place = str(Path(scratch) / "bronze" / feed.name)
+    place = f"{scratch}/bronze/{feed.name}"
     if kind.peek is None:
         check_checkpoint(spark, feed)
         return _peek_stream(spark, feed, kind, place)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.parquet_files import read_parquet
+from framework.lakehouse.task_files import is_shared
 
 
 def staging_folder(lake: Lakehouse, name: str) -> str:
@@ -34,15 +37,36 @@ def materialize(rows: DataFrame, lake: Lakehouse, name: str) -> Iterator[DataFra
         discard_staging(lake, name)
 
 
-def clear_staging(spark: SparkSession, lake: Lakehouse) -> None:
-    """Remove all staging files; only for a command that holds the lease, because others work with them.
+@contextmanager
+def scratch_folder(spark: SparkSession, lake: Lakehouse, purpose: str) -> Iterator[str]:
+    """An empty folder where Spark's tasks can write, too, for a command that changes no table.
 
-    Elsewhere than on this machine Spark replaces the folder by an empty table: it has no other way to delete.
+    It is a temporary folder of this machine where the tasks run here, and else one among the staging files.
     """
+    if is_shared(spark, tempfile.gettempdir()):
+        with tempfile.TemporaryDirectory(prefix=f"mainstem-{purpose}-") as folder:
+            yield folder
+        return
+    name = f"{purpose}-{uuid.uuid4().hex}"
+    try:
+        yield staging_folder(lake, name)
+    finally:
+        if lake.local_root is None:
+            _empty(spark, staging_folder(lake, name))
+        discard_staging(lake, name)
+
+
+def clear_staging(spark: SparkSession, lake: Lakehouse) -> None:
+    """Remove all staging files; only for a command that holds the lease, because others work with them."""
     if lake.local_root is not None:
         shutil.rmtree(_all(lake), ignore_errors=True)
     else:
-        spark.range(0).write.mode("overwrite").parquet(_all(lake))
+        _empty(spark, _all(lake))
+
+
+def _empty(spark: SparkSession, folder: str) -> None:
+    """Replace a folder by an empty table: elsewhere than on this machine Spark has no other way to delete."""
+    spark.range(0).write.mode("overwrite").parquet(folder)
 
 
 def _all(lake: Lakehouse) -> str:

@@ -65,9 +65,9 @@ class Run:
     """What a layer works with.
 
     `table` is the dotted name of the one table to process, None for all. `scratch` is an empty folder of this
-    run alone, outside of the lakehouse; only plans have one. In `memo` a layer leaves, under its name, what
-    it knows at its end, so that the steps behind it need not read it again. It reports to `progress` what it
-    has done and what is left.
+    run alone, where Spark's tasks can write, too; only plans have one. In `memo` a layer leaves, under its
+    name, what it knows at its end, so that the steps behind it need not read it again. It reports to
+    `progress` what it has done and what is left.
     """
 
     spark: SparkSession

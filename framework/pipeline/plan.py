@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from typing import Any
 
 from framework.config.model import Config
+from framework.lakehouse.staging import scratch_folder
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.session import open_pipeline
 
 
 def make_plan(config: Config, table: str | None = None) -> dict[str, Any]:
-    """What waits and what a run would do with it. Writes nothing outside of a temporary folder.
+    """What waits and what a run would do with it. Writes nothing but files that are gone in the end.
 
     Each layer plans with the rows that the layers before it would append. `table` is the dotted name of the
     one table to plan for, None for all.
@@ -20,7 +20,7 @@ def make_plan(config: Config, table: str | None = None) -> dict[str, Any]:
     plan: dict[str, Any] = {"pipeline": config.pipeline}
     with (
         open_pipeline(config, is_exclusive=False) as (lake, spark),
-        tempfile.TemporaryDirectory(prefix="mainstem-plan-") as scratch,
+        scratch_folder(spark, lake, "plan") as scratch,
     ):
         work = Run(spark, lake, config, "plan", table, scratch)
         for layer in installed_layers():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, Row
@@ -87,7 +86,7 @@ def _waiting(run: Run, state: RunState) -> tuple[DataFrame, BatchExtent]:
 
 
 def _place(run: Run, name: str) -> str:
-    return str(Path(run.scratch) / "silver" / name)
+    return f"{run.scratch}/silver/{name}"
 
 
 def _found(
