@@ -13,7 +13,7 @@ _SOURCE_SETTING_LIST = """
     format files table layout timezone pairing_timeout epoch order auto_loader follow_links
     max_gzip_ratio max_file_messages database before_image_prefix decimals binary times
 """
-_TABLE_SETTING_LIST = "match history keys columns deletes schema_policy replica exclude bad_values"
+_TABLE_SETTING_LIST = "match source history keys columns deletes schema_policy replica exclude bad_values"
 _RULE_SETTING_LIST = """
     match name severity gate on_change not_null unique accepted range regex length relationship freshness
     row_count_change

@@ -190,6 +190,7 @@ tables:
     fault = refusal(load, text.replace("source: crm", "source: crn"))
     assert fault.condition == "CONFIG_BAD_VALUE"
     assert "tables[1].source" in fault.where
+    assert "'crn'" in fault.found
     assert "did you mean 'crm'?" in fault.action
 
 
