@@ -33,7 +33,8 @@ def _shop(spark: SparkSession, folder: Path) -> Shop:
     return Shop(spark, folder, "tables: [{match: shop.item, history: true}]\n")
 
 
-@pytest.mark.parametrize("way", ["copy", pytest.param("restore", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["copy", "restore"])
 def test_changes_that_an_older_copy_lacks_are_not_lost(
     spark: SparkSession, tmp_path: Path, way: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

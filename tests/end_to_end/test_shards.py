@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from framework.cli import main
 from tests.end_to_end.test_identity import Topics, item, kcat, mysql
 
+pytestmark = pytest.mark.slow
 _SHARDS = {"shard_1": "format: debezium", "shard_2": "format: debezium"}
 
 
@@ -61,7 +62,6 @@ def test_an_entry_of_one_source_gives_its_table_a_place_of_its_own(
     assert (set(_names(topics, "shard_1/item")), set(_names(topics, "shard_2/item"))) == ({1, 2}, {2})
 
 
-@pytest.mark.slow
 def test_keys_and_exclusion_of_one_source_are_not_those_of_the_other(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
