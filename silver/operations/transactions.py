@@ -113,9 +113,10 @@ def transactions_found(
         local_frame(spark, [(one.source, one.name, one.announced) for one in again], _ANNOUNCED)
     )
     announced = announced.distinct()
-    open_rows = _short(announced, new)
+    open_rows = short_transactions(announced, new)
     if since >= 0 and not open_rows.isEmpty():  # transactions that began in an earlier batch
-        open_rows = _short(open_rows.select(*_NAME, "announced"), changes)
+        announced_open = open_rows.select(*_NAME, "announced")
+        open_rows = short_transactions(announced_open, changes_of(announced_open, changes))
     failed = open_rows.count()
     rows = open_rows.orderBy(*_NAME).limit(MOST_KEYS).collect() if failed else []
     named = [Lack(row["source"], row["transaction_id"], row["n"], row["announced"]) for row in rows]
@@ -167,7 +168,12 @@ def _announced(spark: SparkSession, run: Run, new: DataFrame) -> DataFrame:
     return counted.where("announced IS NOT NULL")
 
 
-def _short(announced: DataFrame, changes: DataFrame) -> DataFrame:
+def changes_of(transactions: DataFrame, changes: DataFrame) -> DataFrame:
+    """The changes of these transactions, which are few: only those are grouped and sent between tasks."""
+    return changes.join(F.broadcast(transactions.select(*_NAME).distinct()), list(_NAME), "left_semi")
+
+
+def short_transactions(announced: DataFrame, changes: DataFrame) -> DataFrame:
     """The transactions with fewer changes than announced."""
     outcomes = changes.where("transaction_id IS NOT NULL AND kind <> 'transaction'").groupBy(*_NAME)
     present = outcomes.agg(F.count_distinct("topic", "partition", "offset", "ordinal").alias("present"))

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from framework.contracts.table_schemas import CHANGES
 from silver.batches.outcomes import is_from
 from silver.changes.staged_rows import STAGED_DDL
 from silver.epochs.resets import FOLLOWS, StopPoint, drop_behind_stops, spread_stop_points
-from tests.plans import is_constant, sizes
+from silver.operations.transactions import changes_of, short_transactions
+from tests.plans import is_constant, plan_text, sizes
 from tests.silver.epochs.test_resets import change
 
 
@@ -53,3 +55,12 @@ def test_earlier_changes_are_sought_with_a_flat_test_for_any_number_of_sources(s
     )
     assert rows.where(is_from({"a": "011.0217", "b": "011.0218"})).count() == 1
     rows.where(is_from({f"feed{number}": f"011.03{number:03d}" for number in range(1_000)})).collect()
+
+
+def test_only_the_changes_of_open_transactions_are_grouped(spark: SparkSession) -> None:
+    """The others are all changes of all time, and Spark itself groups them before it joins them."""
+    changes = spark.createDataFrame([], CHANGES)
+    opened = spark.createDataFrame([], "source string, transaction_id string, announced bigint")
+    found = short_transactions(opened, changes_of(opened, changes))
+    grouped = plan_text(found).partition("count(distinct")[2]
+    assert "LeftSemi" in grouped
