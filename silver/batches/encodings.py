@@ -32,6 +32,7 @@ from silver.changes.adjacent_halves import SHARED_POSITIONS
 from silver.changes.decode import SourcePlan
 from silver.decoding.encoding_modes import Modes, ModeState, evidence_of, fingerprint, state_of
 from silver.decoding.table_definitions import (
+    DeclaredColumns,
     EpochPosition,
     TableDefinition,
     TableDefinitions,
@@ -131,10 +132,12 @@ class Encodings:
     def definitions(self) -> dict[str, TableDefinitions]:
         """The definitions that came while their tables were excluded, by source."""
         found: dict[str, list[TableDefinition]] = {}
+        alike: dict[DeclaredColumns, DeclaredColumns] = {}  # most are: a table that is created anew each hour
         for row in self.rows:
             if row.state == _DEFINED:
                 position, columns = json.loads(row.modes)
                 declared = tuple((name, kind) for name, kind in columns)
+                declared = alike.setdefault(declared, declared)
                 database, schema, table = json.loads(row.kind or "[null, null, null]")
                 definition = TableDefinition(database, schema, table, tuple(position), declared)
                 found.setdefault(row.source, []).append(definition)

@@ -40,7 +40,7 @@ from silver.batches.partition_progress import (
 from silver.batches.source_tops import SourceTops
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
-from silver.decoding.table_definitions import EpochPosition, TableDefinitions, TableKey
+from silver.decoding.table_definitions import EpochPosition, TableDefinition, TableDefinitions, TableKey
 from silver.epochs import history as epochs
 from silver.epochs import resets
 from silver.values.batch_ids import BATCH_ID_STEP as BATCH_ID_STEP
@@ -92,6 +92,7 @@ class RunState:
     `tables`, `definitions`, `encodings` and `history` are None until they are first read. `tops` are read
     with `tables`: how far each source has come, batch by batch. `redefined` are
     the tables, by source, that definitions of the present batch change, with the position from which on.
+    `recorded` are definitions, by source, of which nothing is left to record (`append_definitions`).
     `servers` are those that wrote a source's changes, where they were looked up. `reached` is how far the
     present batch brings its partitions, None where only its commit can say that. `counted_from` is the
     first batch that `silver/changes` holds: rows that were counted before it are lost with an earlier table.
@@ -107,6 +108,7 @@ class RunState:
     tables: dict[_Table, Progress] | None = None
     tops: dict[str, SourceTops] = field(default_factory=dict)
     definitions: dict[str, TableDefinitions] | None = None
+    recorded: dict[str, TableDefinitions] = field(default_factory=dict)
     servers: dict[str, frozenset[str]] = field(default_factory=dict)
     redefined: dict[tuple[str, TableKey], EpochPosition] = field(default_factory=dict)
     encodings: Encodings | None = None
@@ -200,20 +202,25 @@ class RunState:
         Those of sources that have stopped may be of another epoch: they are decoded again when that begins.
         """
         known = self.known_encodings(spark)
-        before = known.definitions()
+        more = {
+            source: definitions
+            for source, definitions in (self.definitions or {}).items()
+            if self.recorded.get(source) is not definitions
+        }
+        before = known.definitions() if more else {}
         new = [
             defined_row(source, definition, batch)
-            for source, definitions in (self.definitions or {}).items()
+            for source, definitions in more.items()
             for table, every in definitions.tables.items()
             if self.plans[source].is_excluded(table[0], table[1], table[2] or "")
-            for definition in every
-            if definition not in before.get(source, TableDefinitions()).tables.get(table, ())
+            for definition in _without(every, before.get(source, TableDefinitions()).tables.get(table, ()))
         ]
         stopped = self.epoch_history(spark).stopped_sources() if new else ()
         new = [row for row in new if row.source not in stopped]
         if new:
             append_rows(spark, self.lake, new)
             self.encodings = Encodings((*known.rows, *new))
+        self.recorded.update({source: more[source] for source in more.keys() - set(stopped)})
 
     def known_encodings(self, spark: SparkSession) -> Encodings:
         """What is known of how sources write values and halves; empty where no format leaves that open."""
@@ -339,6 +346,14 @@ class RunState:
             self.tables[table] = self.tables.get(table, Progress()) | new
             if row["max_sequence"] is not None:
                 self.tops.setdefault(row["source"], SourceTops()).note(row["batch"], row["max_sequence"])
+
+
+def _without(
+    definitions: Iterable[TableDefinition], known: Iterable[TableDefinition]
+) -> list[TableDefinition]:
+    """The definitions that are not among the known ones."""
+    found = set(known)
+    return [one for one in definitions if one not in found]
 
 
 def tops_before(tables: Mapping[_Table, Progress]) -> dict[str, SourceTops]:

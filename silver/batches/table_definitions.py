@@ -64,19 +64,23 @@ def known_definitions(
         F.col("source").isin(*sources) & F.col("schema_id").isNotNull()
     )
     schemas = lake.rows(spark, SCHEMAS_TABLE, SCHEMAS).select("schema_id", "columns")
+    # a table that is created anew each hour has one schema: its columns come once
     rows = (
-        statements.select("source", "database", "schema", "table", "sequence", "schema_id")
+        statements.groupBy("source", "database", "schema", "table", "schema_id")
+        .agg(F.collect_set("sequence").alias("sequences"))
         .join(schemas, "schema_id")
         .collect()
     )
     found: dict[str, list[TableDefinition]] = {}
     for row in rows:
         declared = tuple((c["name"], c["declared"]) for c in row["columns"] if c["declared"])
-        if declared and row["sequence"]:
-            structure = TableDefinition(
-                row["database"], row["schema"], row["table"], epoch_position_of(row["sequence"]), declared
+        if declared:
+            name = (row["database"], row["schema"], row["table"])
+            found.setdefault(row["source"], []).extend(
+                TableDefinition(*name, epoch_position_of(sequence), declared)
+                for sequence in row["sequences"]
+                if sequence
             )
-            found.setdefault(row["source"], []).append(structure)
     return {source: definitions_by_table(structures) for source, structures in found.items()}
 
 
@@ -104,6 +108,5 @@ def _in_batch(
 
 
 def _with(plan: SourcePlan, structures: TableDefinitions) -> SourcePlan:
-    return replace(
-        plan, context=replace(plan.context, definition_at=DefinitionsInEpoch(structures, plan.epoch))
-    )
+    definition_at = DefinitionsInEpoch(structures.without_repeats(), plan.epoch)
+    return replace(plan, context=replace(plan.context, definition_at=definition_at))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from framework.contracts.events import Column, Control, ControlKind, Event
 
@@ -13,6 +14,7 @@ DeclaredColumns = tuple[tuple[str, str], ...]
 EpochPosition = tuple[int, ...]
 """An epoch, then a position in it."""
 TableKey = tuple[str | None, str | None, str | None]
+_POSITION = attrgetter("position")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,7 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinitions:
-    """All table definitions of one source. Plain data, because it is sent to other processes."""
+    """All table definitions of one source, each table's in order. Plain data, as processes exchange it."""
 
     tables: Mapping[TableKey, tuple[TableDefinition, ...]] = field(default_factory=dict)
 
@@ -41,13 +43,14 @@ class TableDefinitions:
         known = self.tables.get(table, ())
         if not known:
             return ()
-        return known[max(bisect_right([s.position for s in known], position) - 1, 0)].columns
+        return known[max(bisect_right(known, position, key=_POSITION) - 1, 0)].columns
 
     def __or__(self, other: TableDefinitions) -> TableDefinitions:
         """The definitions of both."""
-        return definitions_by_table(
-            [s for found in (self, other) for rows in found.tables.values() for s in rows]
-        )
+        both = {
+            table: _in_order((*self.tables.get(table, ()), *more)) for table, more in other.tables.items()
+        }
+        return TableDefinitions({**self.tables, **both})
 
     def changed_by(self, other: TableDefinitions) -> Mapping[TableKey, EpochPosition]:
         """The tables that are read differently with the other definitions as well.
@@ -55,12 +58,29 @@ class TableDefinitions:
         Each has the position from which on; `()` is before every position.
         """
         both, found = self | other, dict[TableKey, EpochPosition]()
-        for table in other.tables:
-            for position in ((), *(s.position for s in both.tables[table])):
+        for table, more in other.tables.items():
+            for position in ((), *(s.position for s in more)):  # a difference begins at a new definition
                 if self.columns(table, position) != both.columns(table, position):
                     found[table] = position
                     break
         return found
+
+    def without_repeats(self) -> TableDefinitions:
+        """The same columns at each position, from fewer definitions: one that changes nothing is left out.
+
+        It is for looking columns up, not for adding to: an older definition that comes late holds until the
+        next one, whether or not that one changes anything today.
+        """
+        return TableDefinitions(
+            {
+                table: tuple(
+                    one
+                    for one, before in zip(known, (None, *known), strict=False)
+                    if before is None or one.columns != before.columns
+                )
+                for table, known in self.tables.items()
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +98,18 @@ class DefinitionsInEpoch:
 def definitions_by_table(found: Iterable[TableDefinition]) -> TableDefinitions:
     """The definitions by table, each table's in the order of their positions."""
     tables: dict[TableKey, list[TableDefinition]] = {}
-    for structure in sorted(set(found), key=lambda s: (s.position, s.columns)):
+    for structure in found:
         tables.setdefault((structure.database, structure.schema, structure.table), []).append(structure)
-    return TableDefinitions({table: tuple(rows) for table, rows in tables.items()})
+    return TableDefinitions({table: _in_order(rows) for table, rows in tables.items()})
+
+
+def _in_order(found: Iterable[TableDefinition]) -> tuple[TableDefinition, ...]:
+    """The definitions of one table in the order of their positions, each once."""
+    ordered: list[TableDefinition] = []
+    for one in sorted(found, key=lambda s: (s.position, s.columns)):
+        if not ordered or ordered[-1] != one:
+            ordered.append(one)
+    return tuple(ordered)
 
 
 def definitions_in(events: Iterable[Event], epoch: int) -> list[TableDefinition]:

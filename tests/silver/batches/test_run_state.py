@@ -10,7 +10,7 @@ import pytest
 from framework.contracts.epochs import EpochRow
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches import run_state
-from silver.batches.encodings import EncodingRow, Encodings
+from silver.batches.encodings import EncodingRow, Encodings, defined_row
 from silver.batches.run_state import RunState
 from silver.decoding.table_definitions import TableDefinition, definitions_by_table
 from silver.epochs import history
@@ -63,3 +63,28 @@ def test_definitions_of_excluded_tables_are_recorded_once(monkeypatch: pytest.Mo
         state.append_definitions(nothing, batch)
     assert [(row.source, row.batch) for row in appended] == [("feed", 1000)]
     assert Encodings(tuple(appended)).definitions() == {"feed": definitions_by_table([item])}
+
+
+def test_definitions_are_compared_by_number_and_not_each_with_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job creates an excluded table anew each hour: its definitions are many, and in each batch again."""
+    compared: list[object] = []
+    columns = (("id", "INT"),)
+    many = definitions_by_table(
+        TableDefinition("shop", None, "item", (1, place), columns) for place in range(2_000)
+    )
+    rows = tuple(defined_row("feed", one, 1000) for (every,) in [many.tables.values()] for one in every)
+    nothing: Any = None
+    state = RunState(
+        Lakehouse("/nowhere"), nothing, {"feed": Mock(is_excluded=lambda *_: True)},
+        definitions={"feed": many}, encodings=Encodings(rows), history=History(()),
+    )  # fmt: skip
+    monkeypatch.setattr(run_state, "append_rows", lambda *_: pytest.fail("all are recorded"))
+    is_same = TableDefinition.__eq__
+    monkeypatch.setattr(
+        TableDefinition, "__eq__", lambda one, other: compared.append(one) or is_same(one, other)
+    )
+    state.append_definitions(nothing, 2000)
+    assert len(compared) < 10_000
+    compared.clear()
+    state.append_definitions(nothing, 3000)
+    assert not compared, "a batch without definitions compares none"
