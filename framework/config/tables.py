@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
+from itertools import zip_longest
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema, field_validator
@@ -15,6 +17,11 @@ from framework.config.value_types import CanonicalType, Codec, Pattern, ReplicaN
 from framework.contracts.ddl_actions import TableName
 from framework.errors import ConfigurationError, nearest
 
+_PatternParts = tuple[re.Pattern[str], ...]
+_MOST_COMPILED = 20_000
+_WILDCARDS = frozenset("*?[")
+_MOST_HINTS = 5
+"""A hint compares a pattern with the names of all tables, which takes long where these are many."""
 CHOOSE_KEY = "<choose>"
 """What `mainstem init` writes where the user must choose a key."""
 
@@ -196,8 +203,7 @@ class TableRules:
         at = (source, database, schema, table)
         known = self._known.get(at)
         if known is None:
-            parts = tuple(part for part in at[1:] if part is not None)
-            known = self._known[at] = self._combined(source, parts)
+            known = self._known[at] = self._combined(source, _parts(database, schema, table))
         return known
 
     def _combined(self, source: str | None, parts: tuple[str, ...]) -> TableSettings:
@@ -215,8 +221,53 @@ def matches(pattern: str, database: str | None, schema: str | None, table: str) 
 
     Raises ConfigurationError for a pattern that is no dotted name.
     """
+    return _matches(_pattern_parts(pattern), _parts(database, schema, table))
+
+
+def unmatched(patterns: Iterable[str], tables: Collection[TableName], where: str) -> tuple[str, ...]:
+    """Notes on patterns that match none of the tables: a misspelled name would have no effect, in silence.
+
+    Only the first few notes say which name is close.
+
+    Args:
+        patterns: The patterns that `where` of the configuration has.
+        tables: All tables that are known; without one there is no note.
+        where: The place of the patterns.
+    """
+    missing = patterns_without_table(patterns, tables)
+    names = sorted({name.dotted for name in tables}) if missing else []
+    near = [nearest(pattern, names) for pattern in missing[:_MOST_HINTS]]
+    hints = [f"; did you mean {name!r}?" if name else "" for name in near]
+    return tuple(
+        f"{where}: no table matches {pattern!r} so far{hint}"
+        for pattern, hint in zip_longest(missing, hints, fillvalue="")
+    )
+
+
+def patterns_without_table(patterns: Iterable[str], tables: Collection[TableName]) -> list[str]:
+    """The patterns that match none of the tables, each once; none where no table is known."""
+    if not tables:
+        return []
+    names = {_parts(name.database, name.schema, name.table) for name in tables}
+    return [pattern for pattern in dict.fromkeys(patterns) if not _matches_any(pattern, names)]
+
+
+def _matches_any(pattern: str, names: Set[tuple[str, ...]]) -> bool:
+    compiled = _pattern_parts(pattern)
+    if _WILDCARDS.isdisjoint(pattern):
+        return split_name(pattern) in names
+    return any(_matches(compiled, parts) for parts in names)
+
+
+def _parts(*parts: str | None) -> tuple[str, ...]:
+    """The parts of a table's name that it has."""
+    return tuple(part for part in parts if part is not None)
+
+
+def _pattern_parts(pattern: str) -> _PatternParts:
+    """Raises ConfigurationError for a pattern that is no dotted name."""
     try:
-        compiled = _compiled(pattern)
+        return _compiled(pattern)
     except ValueError:
         raise ConfigurationError(
             "BAD_TABLE_PATTERN",
@@ -224,31 +275,14 @@ def matches(pattern: str, database: str | None, schema: str | None, table: str) 
             where="the pattern of a table",
             action="write database.table or database.schema.table, shell wildcards allowed",
         ) from None
-    return _matches(compiled, tuple(part for part in (database, schema, table) if part is not None))
 
 
-def unmatched(patterns: Iterable[str], tables: Collection[TableName], where: str) -> tuple[str, ...]:
-    """Notes on patterns that match none of the tables: a misspelled name would have no effect, in silence.
-
-    Args:
-        patterns: The patterns that `where` of the configuration has.
-        tables: All tables that are known; without one there is no note.
-        where: The place of the patterns.
-    """
-    found = []
-    for pattern in dict.fromkeys(patterns) if tables else ():
-        if not any(matches(pattern, name.database, name.schema, name.table) for name in tables):
-            near = nearest(pattern, [name.dotted for name in tables])
-            hint = f"; did you mean {near!r}?" if near else ""
-            found.append(f"{where}: no table matches {pattern!r} so far{hint}")
-    return tuple(found)
-
-
-def _compiled(pattern: str) -> tuple[re.Pattern[str], ...]:
+@lru_cache(maxsize=_MOST_COMPILED)
+def _compiled(pattern: str) -> _PatternParts:
     return tuple(re.compile(fnmatch.translate(part)) for part in split_name(pattern))
 
 
-def _matches(pattern: tuple[re.Pattern[str], ...], parts: tuple[str, ...]) -> bool:
+def _matches(pattern: _PatternParts, parts: tuple[str, ...]) -> bool:
     return len(pattern) == len(parts) and all(
         expression.match(part) for expression, part in zip(pattern, parts, strict=True)
     )

@@ -34,7 +34,7 @@ GATE = Rule("applied", "gate", is_gate=True)
 class Clock:
     """How far silver has come, by table and by source, heartbeats included; one job for a run at most."""
 
-    __slots__ = ("_now", "_of")
+    __slots__ = ("_newest", "_now", "_of")
 
     def __init__(self, run: Run, states: Mapping[tuple[str, TableName], TableState]) -> None:
         memory = memory_of(run)
@@ -47,6 +47,7 @@ class Clock:
         else:
             keep_batches(memory, log.top, log.rows, found)
         self._of, self._now = found, datetime.now(UTC)
+        self._newest = newest_of_sources(found)
 
     def table(self, state: TableState) -> Extent:
         """How many batches the table has not applied, and its newest event."""
@@ -58,8 +59,17 @@ class Clock:
 
     def source_age(self, source: str) -> int | None:
         """The age of the source's newest event of any table, in seconds."""
-        ages = (self.age(extent) for (name, _), extent in self._of.items() if name == source)
-        return min((found for found in ages if found is not None), default=None)
+        newest = self._newest.get(source)
+        return None if newest is None else age(newest, self._now)
+
+
+def newest_of_sources(extents: Mapping[Place, Extent]) -> dict[str, int]:
+    """The newest event of each source that has one."""
+    found: dict[str, int] = {}
+    for (source, _), extent in extents.items():
+        if extent.newest is not None:
+            found[source] = max(extent.newest, found.get(source, extent.newest))
+    return found
 
 
 def _read_extents(

@@ -9,7 +9,7 @@ from operator import or_
 from typing import Any
 
 from framework.config.model import Config
-from framework.config.tables import unmatched
+from framework.config.tables import patterns_without_table, unmatched
 from framework.contracts.ddl_actions import TableName, Unsupported, actions_of, has_effect
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.expectations import Rule
@@ -172,9 +172,8 @@ def _unmatched_of(run: Run, tasks: Sequence[Task], source: str | None) -> tuple[
     names |= {task.name for task in mine}
     patterns = [rule.match for rule in run.config.tables if rule.source == source]
     where = "tables" if source is None else f"tables of source {source}"
-    if not unmatched(patterns, names, where):
-        return ()
-    return unmatched(patterns, names | _kept_out(run), where)
+    missing = patterns_without_table(patterns, names)
+    return unmatched(missing, names | _kept_out(run), where) if missing else ()
 
 
 def _kept_out(run: Run) -> set[TableName]:

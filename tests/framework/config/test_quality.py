@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 
 from framework.config.json_schema import json_schema
 from framework.config.model import Config, load_config
+from framework.config.quality import QualityRule
 from framework.contracts.ddl_actions import TableName
 from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
@@ -29,6 +31,17 @@ HEAD = (
 def loaded(folder: Path, text: str) -> Config:
     (folder / "mainstem.yml").write_text(HEAD + text, encoding="utf-8")
     return load_config(folder / "mainstem.yml", formats=SILVER.options())
+
+
+def test_a_pattern_is_compiled_once_for_all_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    translate = fnmatch.translate
+    monkeypatch.setattr(fnmatch, "translate", lambda part: compiled.append(part) or translate(part))
+    rules = [QualityRule(match=f"compiled.once{n}_*", not_null=("id",)) for n in range(100)]
+    for n in range(100):
+        name = TableName("compiled", None, f"once{n}_x")
+        assert configured(rules, name) == (rules[n],)
+    assert len(compiled) == 200
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from framework.config import tables
 from framework.config.tables import unmatched
 from framework.contracts.ddl_actions import TableName
 from framework.errors import ConfigurationError
@@ -15,13 +16,29 @@ from tests.gold.silver_builder import GoldPipeline, excluded, insert, refused
 
 
 def test_a_pattern_that_matches_no_table_is_told_with_the_nearest_one() -> None:
-    tables = {TableName("shop", None, "orders"), TableName("crm", "public", "customer")}
-    assert unmatched(["shop.*", "crm.*.customer"], tables, "tables") == ()
-    assert unmatched(["shop.ordrs", "orders", "shop.ordrs"], tables, "tables") == (
+    known = {TableName("shop", None, "orders"), TableName("crm", "public", "customer")}
+    assert unmatched(["shop.*", "crm.*.customer"], known, "tables") == ()
+    assert unmatched(["shop.ordrs", "orders", "shop.ordrs"], known, "tables") == (
         "tables: no table matches 'shop.ordrs' so far; did you mean 'shop.orders'?",
         "tables: no table matches 'orders' so far; did you mean 'shop.orders'?",
     )
     assert unmatched(["shop.ordrs"], set(), "tables") == ()
+    assert unmatched(["crm.customer", "shop.`orders`"], known, "tables") == (
+        "tables: no table matches 'crm.customer' so far; did you mean 'crm.public.customer'?",
+    )
+
+
+def test_only_the_first_notes_have_hints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each hint compares a pattern with the names of all tables, of which there may be thousands."""
+    sought: list[str] = []
+    monkeypatch.setattr(tables, "nearest", lambda name, _: sought.append(name) or "shop.orders")
+    found = unmatched(
+        [f"shop.late{n:03d}" for n in range(100)], {TableName("shop", None, "orders")}, "tables"
+    )
+    assert len(found) == 100
+    assert found[4].endswith("'shop.late004' so far; did you mean 'shop.orders'?")
+    assert found[5].endswith("'shop.late005' so far")
+    assert len(sought) == 5
 
 
 @pytest.mark.slow
