@@ -50,6 +50,7 @@ from gold.planning.tracked_columns import tracked_columns
 from gold.schema.case_matching import match_case
 from gold.schema.columns import (
     ColumnNaming,
+    ColumnOrder,
     TableColumn,
     column_namings,
     evidence_by_column,
@@ -107,7 +108,7 @@ def make_plan(
     task: Task,
     schemas: Mapping[str, Sequence[SchemaColumn]],
 ) -> Plan | None:
-    """The plan for a table; None where neither rows nor statements show any column yet, or where it yields.
+    """The plan for a table; None where it has neither a row nor a replica yet, and where it yields.
 
     Args:
         spark: The session.
@@ -145,11 +146,9 @@ def make_plan(
     profile = batch_profile if fresh else merge_profiles(state.profile, batch_profile)
     if not fresh and has_unmeasured(state.profile, batch_profile):
         profile = replace(profile, evidence=measure(lineage, -1, NOTHING_APPLIED).evidence)
-    lineage = match_case(lineage, profile.evidence)
-    if not profile.rows and not types_from_statements(
-        lineage, column_namings(lineage, task.settings.schema_policy, ())
-    ):
+    if not profile.rows:
         return _empty_plan(task, digest, fresh)
+    lineage = match_case(lineage, profile.evidence)
     namings = namings_for(lineage, task.settings.schema_policy, profile)
     columns = resolve_columns(
         ordered_names(profile.column_orders, lineage, namings),
@@ -207,16 +206,32 @@ def policy_of(task: Task, profile: Profile) -> MergePolicy:
 
 
 def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:
-    """The empty plan of a table that was created again and has no row since; None without a replica."""
+    """The empty plan of a table that was created again and has no row since; None without a replica.
+
+    Its columns are those of its CREATE statement, as later statements changed them: no row has values in a
+    dropped one. Where that statement lists none, they stay the former ones.
+    """
     state, created = task.state, task.lineage.created
     if fresh is None or task.lineage.is_dropped or (state.replica is None and not state.is_displaced):
         return None
-    columns = tuple(TableColumn(c.name, c.type or "string", c.declared) for c in created) or state.columns
-    declared = task.lineage.keys[-1][1] if task.lineage.keys else state.keys
-    keys = tuple(c.name for key in declared for c in columns if c.name.casefold() == key.casefold())
-    namings = column_namings(task.lineage, task.settings.schema_policy, ())
-    layout = _layout(columns, keys, task, comments_of(task.lineage, namings, (c.name for c in columns)))
-    return Plan(task, layout, _history_layout(layout), Profile(), Profile(), (), fresh, digest, {}, 0)
+    lineage = match_case(task.lineage, ((0, column.name) for column in created))
+    namings = column_namings(lineage, SchemaPolicy.EVOLVE, ())
+    columns = _created_columns(task, lineage, namings) if created else state.columns
+    is_former = not lineage.keys and {column.name for column in columns}.issuperset(state.keys)
+    keys = (state.keys if is_former else ()) or table_key(task, Profile(), namings, columns)
+    layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
+    return Plan(task, layout, _history_layout(layout), Profile(), Profile(), namings, fresh, digest, {}, 0)
+
+
+def _created_columns(
+    task: Task, lineage: Lineage, namings: Sequence[ColumnNaming]
+) -> tuple[TableColumn, ...]:
+    """The columns that statements alone give a table, from its CREATE statement on."""
+    order = ColumnOrder(0, "", tuple(column.name for column in lineage.created))
+    named = ((namings[0].current_name(column.name), column) for column in lineage.created)
+    types = {name: (column.type, column.declared) for name, column in named if name is not None}
+    types |= types_from_statements(lineage, namings)
+    return resolve_columns(ordered_names((order,), lineage, namings), {}, types, task.settings)
 
 
 def _layout(columns: Sequence[TableColumn], keys: tuple[str, ...], task: Task, comments: Comments) -> Layout:
@@ -278,11 +293,15 @@ def _has_same_life(task: Task) -> bool:
 
 
 def _refuse_growth(task: Task, layout: Layout) -> None:
-    """Parks a table whose rows bring other columns or types than its replica has; for the policy `fail`."""
-    old = {column.name: column.type for column in task.state.columns}
-    changed = [
-        f"column {c.name!r} of type {c.type}" for c in layout.columns if old and old.get(c.name) != c.type
-    ]
+    """Parks a table whose rows bring other columns or types than its replica has; for the policy `fail`.
+
+    A replica that never had rows has the columns and types of statements, and rows may show others.
+    """
+    state = task.state
+    if not state.profile.rows:
+        return
+    old = {column.name: column.type for column in state.columns}
+    changed = [f"column {c.name!r} of type {c.type}" for c in layout.columns if old.get(c.name) != c.type]
     if changed:
         raise _refused(task, f"{changed[0]}, under schema_policy fail")
 

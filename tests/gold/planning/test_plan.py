@@ -147,9 +147,11 @@ class Bench:
         truncates = more.pop("truncates", {})
         lineage = Lineage(
             ORDERS,
-            (Segment(ORDERS, "", None),),
+            (Segment(ORDERS, more.pop("start", ""), None),),
             tuple(column_changes),
             tuple((s, f"c{s}") for s in truncates),
+            keys=more.pop("keys", ()),
+            created=more.pop("created", ()),
         )
         task = task_of(
             lineage,
@@ -289,6 +291,64 @@ def test_columns_that_differ_by_case_are_refused(bench: Bench) -> None:
 
 def test_nothing_is_planned_before_a_column_is_known(bench: Bench) -> None:
     assert bench.plan() is None
+
+
+ADD_NOTE = AddColumn("note", "string", "text")
+CREATED = (AddColumn("ID", "int", "int"), AddColumn("name", "string", "text"))
+ID_IS_KEY = (("2", ("id",)),)
+
+
+def test_a_table_that_statements_alone_tell_of_has_no_replica_before_its_first_row(bench: Bench) -> None:
+    add = [("3", ADD_NOTE)]
+    assert bench.plan(column_changes=add) is None
+    assert bench.plan(column_changes=add, created=CREATED, keys=ID_IS_KEY) is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ([], {"ID": "int", "name": "string"}),
+        ([ADD_NOTE], {"ID": "int", "name": "string", "note": "string"}),
+        ([AddColumn("size", "int", "int", after="id")], {"ID": "int", "size": "int", "name": "string"}),
+        ([RenameColumn("Name", "title")], {"ID": "int", "title": "string"}),
+        ([DropColumn("name"), ADD_NOTE], {"ID": "int", "note": "string"}),
+        ([ChangeType("name", "int", "int")], {"ID": "int", "name": "int"}),
+    ],
+    ids=["none", "added", "added in between", "renamed", "dropped", "another type"],
+)
+def test_a_table_that_is_created_again_has_the_columns_and_the_key_of_its_statements(
+    first: tuple[Bench, TableState], steps: list[ColumnAction], expected: dict[str, str]
+) -> None:
+    bench, state = first
+    told = {"start": "2", "created": CREATED, "keys": ID_IS_KEY}
+    changes = [("3", step) for step in steps]
+    found = bench.plan(state=state, column_changes=changes, **told)
+    assert layout(found) == ("a schema change", ("ID",), expected)
+    assert list(layout(found)[2]) == list(expected)
+    again = bench.plan(state=bench.kept(found), column_changes=changes, **told)
+    assert layout(again) == ("its first rows", ("ID",), expected)
+
+
+def test_a_table_that_is_created_again_without_columns_keeps_the_former_ones_until_its_first_row(
+    first: tuple[Bench, TableState],
+) -> None:
+    bench, state = first
+    found = bench.plan(state=state, start="2", column_changes=[("3", ADD_NOTE)])
+    assert layout(found) == ("a schema change", ("id",), {"id": "int", "name": "string"})
+
+
+def test_the_policy_fail_takes_the_first_rows_of_a_table_that_was_created_again(
+    first: tuple[Bench, TableState],
+) -> None:
+    """Rows may have other types than the statements that made the empty replica."""
+    bench, state = first
+    empty = bench.kept(bench.plan(state=state, start="2", created=(AddColumn("id", "bigint", "bigint"),)))
+    fail = TableSettings(schema_policy=SchemaPolicy.FAIL)
+    assert layout(bench.plan(("id_name", ["id"], "4"), state=empty, settings=fail)) == (
+        "its first rows",
+        ("id",),
+        {"id": "int", "name": "string"},
+    )
 
 
 def test_a_soft_delete_has_its_mark(bench: Bench) -> None:
