@@ -105,8 +105,9 @@ EXPLANATIONS = (
     ),
     Explanation(
         "SCHEMA_CHANGE_REFUSED",
-        "The columns of the source changed, and `schema_policy: fail` forbids it.",
-        "A column was added, dropped, renamed or given another type in the source.",
+        "The columns or the key of the source's table changed, and `schema_policy: fail` forbids it.",
+        "A column was added, dropped, renamed or given another type in the source, or the table has another "
+        "key or none.",
         "Set another `schema_policy` for the table, or exclude it, and run again. Its changes wait.",
         "Write: `{match: shop.orders, schema_policy: lenient}`.",
     ),

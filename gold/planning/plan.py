@@ -164,8 +164,7 @@ def make_plan(
     _refuse_case_twins(columns)
     track = tracked_columns(task, profile, namings, columns) if keys and profile.rows else None
     layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
-    if task.settings.schema_policy is SchemaPolicy.FAIL:
-        _refuse_growth(task, layout)
+    _refuse_changes(task, layout, profile)
     rebuild = (
         fresh
         or rebuild_for_layout(state, layout)
@@ -220,6 +219,7 @@ def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:
     is_former = not lineage.keys and {column.name for column in columns}.issuperset(state.keys)
     keys = (state.keys if is_former else ()) or table_key(task, Profile(), namings, columns)
     layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
+    _refuse_changes(task, layout, Profile())
     return Plan(task, layout, _history_layout(layout), Profile(), Profile(), namings, fresh, digest, {}, 0)
 
 
@@ -292,18 +292,28 @@ def _has_same_life(task: Task) -> bool:
     return first is not None and first >= task.lineage.segments[0].start
 
 
-def _refuse_growth(task: Task, layout: Layout) -> None:
-    """Parks a table whose rows bring other columns or types than its replica has; for the policy `fail`.
+def _refuse_changes(task: Task, layout: Layout, profile: Profile) -> None:
+    """Parks a table that would get other columns, types or keys than its replica has, under `fail`.
 
-    A replica that never had rows has the columns and types of statements, and rows may show others.
+    Statements may declare other types than rows show: the types of a replica that never had rows, and those
+    of one that gets none, do not count. A key of the configuration is no change of the source.
     """
     state = task.state
-    if not state.profile.rows:
+    if task.settings.schema_policy is not SchemaPolicy.FAIL or not state.profile.rows:
         return
-    old = {column.name: column.type for column in state.columns}
-    changed = [f"column {c.name!r} of type {c.type}" for c in layout.columns if old.get(c.name) != c.type]
-    if changed:
-        raise _refused(task, f"{changed[0]}, under schema_policy fail")
+    old = {column.name.lower(): column.type for column in state.columns}
+    for column in layout.columns:
+        known = old.get(column.name.lower())
+        if known is None or (profile.rows and known != column.type):
+            raise _refused(task, f"column {column.name!r} of type {column.type}, under schema_policy fail")
+    is_named = state.profile.keys or profile.keys or any(keys for _, keys in task.lineage.keys)
+    if is_named and {key.lower() for key in layout.keys} != {key.lower() for key in state.keys}:
+        keys = f"{_key_text(layout.keys)} instead of {_key_text(state.keys)}"
+        raise _refused(task, f"{keys}, under schema_policy fail")
+
+
+def _key_text(keys: Sequence[str]) -> str:
+    return f"the key ({', '.join(keys)})" if keys else "no key"
 
 
 def _refused(task: Task, found: str) -> MainstemError:

@@ -293,8 +293,10 @@ def test_nothing_is_planned_before_a_column_is_known(bench: Bench) -> None:
     assert bench.plan() is None
 
 
+FAIL = TableSettings(schema_policy=SchemaPolicy.FAIL)
 ADD_NOTE = AddColumn("note", "string", "text")
 CREATED = (AddColumn("ID", "int", "int"), AddColumn("name", "string", "text"))
+ID_AND_NAME = (AddColumn("id", "int", "int"), CREATED[1])
 ID_IS_KEY = (("2", ("id",)),)
 
 
@@ -343,8 +345,7 @@ def test_the_policy_fail_takes_the_first_rows_of_a_table_that_was_created_again(
     """Rows may have other types than the statements that made the empty replica."""
     bench, state = first
     empty = bench.kept(bench.plan(state=state, start="2", created=(AddColumn("id", "bigint", "bigint"),)))
-    fail = TableSettings(schema_policy=SchemaPolicy.FAIL)
-    assert layout(bench.plan(("id_name", ["id"], "4"), state=empty, settings=fail)) == (
+    assert layout(bench.plan(("id_name", ["id"], "4"), state=empty, settings=FAIL)) == (
         "its first rows",
         ("id",),
         {"id": "int", "name": "string"},
@@ -654,6 +655,39 @@ def test_the_policy_fail_refuses_a_column_that_no_statement_announced(
             past=PAST,
             settings=TableSettings(schema_policy=SchemaPolicy.FAIL),
         )
+
+
+@pytest.mark.parametrize(
+    ("rows", "statements", "found"),
+    [
+        ([], {"keys": [("2", ())]}, "no key instead of the key (id)"),
+        ([], {"keys": [("2", ("name",))]}, "the key (name) instead of the key (id)"),
+        ([("id_name", ["name"], "2")], {}, "the key (name) instead of the key (id)"),
+        ([], {"start": "2", "created": ID_AND_NAME, "keys": [("2", ("name",))]}, "the key (name)"),
+        ([], {"start": "2", "created": (*ID_AND_NAME, ADD_NOTE)}, "column 'note'"),
+    ],
+    ids=["dropped", "another", "another in rows", "another after a new creation", "a new column after it"],
+)
+def test_the_policy_fail_refuses_another_key_and_a_table_created_with_other_columns(
+    first: tuple[Bench, TableState], rows: list[tuple[Any, ...]], statements: dict[str, Any], found: str
+) -> None:
+    bench, state = first
+    past = [] if "start" in statements else PAST
+    with pytest.raises(MainstemError) as caught:
+        bench.plan(*rows, state=state, past=past, settings=FAIL, **statements)
+    assert caught.value.condition == "SCHEMA_CHANGE_REFUSED"
+    assert found in str(caught.value)
+
+
+def test_the_policy_fail_allows_the_same_key_and_one_of_the_configuration(bench: Bench) -> None:
+    state = bench.kept(bench.plan(("id_name", None, "1"), settings=replace(FAIL, keys=("id",))))
+    past = [("id_name", None, "1")]
+    found = bench.plan(state=state, past=past, settings=replace(FAIL, keys=("name",)))
+    assert layout(found)[:2] == ("other key columns", ("name",))
+    state = bench.kept(bench.plan(*PAST))
+    assert layout(bench.plan(state=state, past=PAST, settings=FAIL, keys=[("2", ("ID",))]))[1] == ("id",)
+    again = bench.plan(state=state, settings=FAIL, start="2", created=CREATED, keys=ID_IS_KEY)
+    assert layout(again)[1] == ("ID",)
 
 
 @pytest.mark.slow
