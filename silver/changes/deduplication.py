@@ -6,6 +6,12 @@ two and a duplicate. A to A again is a duplicate. Without a before image, an upd
 change if the row was different before it; so is a snapshot row without a position: A, B, A is three, A, A is
 one.
 
+All that holds while the partition stands still. If a message with a later time has been between an identical
+change and the one that it repeats (its sequence is raised above that one's, see `partition_order.py`), it is
+a duplicate also where it continues: a connector that begins again sends A to B, B to A once more, perhaps
+after A to C of a later time. A third A to B of the same second whose transaction is committed after a later
+statement's looks the same; it is taken for a repeat.
+
 Where the position is that of a record or a transaction, it may hold several equal rows of a table without a
 key: if they follow each other in their partition they are different rows, and the same number of them
 elsewhere is the record again. Rows of other tables and tombstones may be between them.
@@ -33,7 +39,7 @@ from silver.changes.grouping import Batches, decide_groups
 from silver.changes.pairing import KNOWN, NEW
 from silver.changes.record_runs import deliveries
 from silver.changes.staged_rows import Row, as_duplicate
-from silver.values.sequence import name_part
+from silver.values.sequence import name_part, reached_position
 
 
 def deduplicate_groups(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -54,7 +60,7 @@ def deduplicate(members: list[Row]) -> list[Row]:
         return _deduplicate_record(members)
     outcomes: list[Row] = []
     times: Counter[str] = Counter()
-    times_at: Counter[tuple[str, int]] = Counter()
+    reached: dict[tuple[str, int], str] = {}
     states: dict[Any, Image | None] = {}
     for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, *_order(r))):
         image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
@@ -62,13 +68,14 @@ def deduplicate(members: list[Row]) -> list[Row]:
         state = states.get(key if old is None else old)
         content = _content(row)
         count = times[content]
+        at, position = (content, row["ordinal"]), reached_position(row["sequence"], row["position"])
         if row["origin"] != KNOWN:
-            if times_at[content, row["ordinal"]] and not _continues(row, state, key):
+            if at in reached and (position > reached[at] or not _continues(row, state, key)):
                 outcomes.append(as_duplicate(row))
                 continue
             outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
         times[content] += 1
-        times_at[content, row["ordinal"]] += 1
+        reached[at] = max(position, reached.get(at, ""))
         if old is not None:
             states[old] = {}
         states[key] = (

@@ -75,6 +75,11 @@ def with_position(sequence: str, position: str, other: str) -> str:
     return other + sequence[len(position) :]
 
 
+def reached_position(sequence: str, position: str | None) -> str:
+    """The position with which the sequence of a change begins: its own `position`, or a greater one."""
+    return sequence if sequence == position else sequence.rsplit(".", _TIE_PARTS)[0]
+
+
 def after_position(sequence: str) -> str:
     """The sequence after all changes at or below a position, and before all others."""
     return sequence.removesuffix(BEHIND) + BEHIND
@@ -122,6 +127,7 @@ def _zeros_end(digits: str, place: int) -> int:
     return len(digits) if found is None else found.start()
 
 
+_TIE_PARTS = 4
 Tie = tuple[str, int, int, int]
 """The tie-breaker: topic, partition, offset, and the ordinal of the row inside the message."""
 
