@@ -198,23 +198,27 @@ def identify_all(messages: DataFrame, lake: Lakehouse, known: SourceEpochs) -> D
 def _compare_landings(messages: DataFrame) -> DataFrame:
     """Add `relanding` and `is_reused` to all landings of some coordinates; duplicates share one epoch.
 
+    An erased message has no bytes to compare: its time is compared, or, where it has none, its epoch.
     `is_newer` says that a message is newer than the one whose coordinates it has reused.
     """
     at = [F.col(f"`{name}`") for name in MESSAGE_AT]
     order = F.struct(landing_order(), F.col("timestamp"), F.col("content"))
-    erased = F.transform(
-        F.filter(F.col("landings"), lambda one: one["is_erased"]), lambda one: one["timestamp"]
-    )
     is_erased = F.coalesce(F.exists("headers", lambda header: header["key"] == FORGOTTEN), F.lit(False))
-    all_landings = F.collect_list(F.struct("timestamp", is_erased.alias("is_erased"))).over(
-        Window.partitionBy(*at)
-    )
+    landing = F.struct("timestamp", "epoch", is_erased.alias("is_erased"))
+    all_landings = F.collect_list(landing).over(Window.partitionBy(*at))
     content = F.sha2(F.to_json(F.struct("timestamp", "key", "value", "headers")), 256)
-    is_like_erased = F.coalesce(
-        F.array_contains(erased, F.col("timestamp")), F.lit(False)
-    )  # an erased message has no bytes to compare
+    has_time = F.col("timestamp").isNotNull()
+    is_like_erased = F.exists(
+        "landings",
+        lambda one: (
+            one["is_erased"]
+            & one["timestamp"].eqNullSafe(F.col("timestamp"))
+            & (has_time | one["epoch"].eqNullSafe(F.col("epoch")))
+        ),
+    )
+    alike = F.coalesce(F.unix_micros("timestamp").cast("string"), F.concat(F.lit("epoch "), F.col("epoch")))
     rows = messages.withColumn("landings", all_landings).withColumn(
-        "content", F.when(is_like_erased, F.lit("")).otherwise(content)
+        "content", F.when(is_like_erased, alike).otherwise(content)
     )
     same = Window.partitionBy(*at, "content").orderBy(order)
     rows = rows.withColumn("nth", F.row_number().over(same)).withColumn("epoch", F.first("epoch").over(same))
@@ -227,8 +231,13 @@ def _compare_landings(messages: DataFrame) -> DataFrame:
         " ", F.lit(LANDED_AGAIN), where, F.unix_micros("ingested_at").cast("string"), _copy(at)
     )
     rows = rows.withColumn("is_reused", (F.col("nth") == 1) & (first != F.col("content")))
+    # without a time, what lands together with a topic that was created again may be its own
+    together = Window.partitionBy(*_PARTITION, "epoch", "ingested_at", "file")
+    is_open = is_like_erased & ~has_time & ~is_erased & (F.col("nth") > 1)
+    is_reused = F.col("is_reused") | (is_open & F.max("is_reused").over(together))
+    rows = rows.withColumn("is_reused", is_reused)
     rows = rows.withColumn("is_newer", F.col("is_reused") & (F.col("timestamp") > held_time))
-    return rows.withColumn("relanding", F.when(F.col("nth") > 1, again))
+    return rows.withColumn("relanding", F.when((F.col("nth") > 1) & ~F.col("is_reused"), again))
 
 
 def _copy(at: Sequence[Column]) -> Column:
