@@ -20,12 +20,11 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.log_rows import file_of
 from silver.batches.few_outcomes import waiting_halves
 from silver.changes.pairing import OWN_TIME
-from silver.changes.staged_rows import DuplicateReason, column_values, plain_rows
+from silver.changes.staged_rows import SETTLED_KINDS, DuplicateReason, column_values, plain_rows
 from silver.epochs.event_clock import newest_believable
 
 _COLUMNS = to_arrow_schema(CHANGES)
 _TIME = pa.timestamp("us", tz="UTC")
-_SETTLED = ("row", "quarantined")
 _Message = tuple[Any, ...]
 
 
@@ -36,7 +35,7 @@ def replace_pending(
     landed_at: datetime | None,
     times: Mapping[str, datetime | None],
 ) -> bool:
-    """Add the halves that wait from now on; remove those that were paired, released or refused.
+    """Add the halves that wait from now on; remove those that do not wait any more.
 
     Args:
         spark: The session.
@@ -81,7 +80,7 @@ def _settled(outcomes: pa.Table) -> Iterator[_Message]:
     """The messages whose halves do not wait any more: of settled outcomes, and those paired with them."""
     names = ("kind", "reason", "paired_with", *MESSAGE_ID)
     for kind, reason, partner, *message in column_values(outcomes, *names):
-        if kind in _SETTLED or (kind == "duplicate" and reason == DuplicateReason.UPDATE_COMPLETE):
+        if kind in SETTLED_KINDS or (kind == "duplicate" and reason == DuplicateReason.UPDATE_COMPLETE):
             yield tuple(message)
             if partner is not None:
                 yield (message[0], *(partner[name] for name in MESSAGE_AT[1:]), message[-1])

@@ -20,7 +20,7 @@ from framework.lakehouse.merge import Merge
 from framework.spark.columns import by_source
 from silver.batches.landings import SAME_MESSAGE, before_halves_of
 from silver.changes.pairing import OWN_TIME
-from silver.changes.staged_rows import is_settled_half
+from silver.changes.staged_rows import SETTLED_HALF
 from silver.epochs.event_clock import believable
 
 REASONS_OF_HALVES = (Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR, Reason.RULE_BROKEN)
@@ -38,7 +38,7 @@ def has_pending(spark: SparkSession, lake: Lakehouse) -> bool:
 def merge_pending(
     lake: Lakehouse, committed: DataFrame, landed_at: datetime | None, times: Mapping[str, datetime | None]
 ) -> None:
-    """Add the halves that wait from now on; remove those that were paired, released or refused.
+    """Add the halves that wait from now on; remove those that do not wait any more.
 
     Args:
         lake: The lakehouse.
@@ -47,7 +47,7 @@ def merge_pending(
         times: The newest event time of each source. A half whose own time is not believable waits from then.
     """
     at = list(MESSAGE_ID)
-    settled = committed.where(is_settled_half("row", "quarantined"))
+    settled = committed.where(SETTLED_HALF)
     partners = settled.where("paired_with is not null").select(
         "source", F.col("paired_with.topic").alias("topic"),
         F.col("paired_with.partition").alias("partition"),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Config
@@ -43,6 +43,7 @@ from silver.batches.landings import (
 from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.batches.staged_files import rows_of_batch
+from silver.changes.staged_rows import SETTLED_KINDS
 from silver.epochs import history as epochs
 from silver.epochs import starts
 from silver.formats import FORMATS
@@ -206,8 +207,8 @@ def derive(
         refused = sum(row["rows"] for row in counts if row["kind"] == "quarantined")
         files = () if is_older else known.refused_files
         quarantine.merge_quarantine(lake, committed, raw, refused, files)
-    if "row" in kinds and any(extent.has_unpaired for extent in state.table_progress(spark).values()):
-        quarantine.resolve_unpaired(lake, committed)
+    if kinds.intersection(SETTLED_KINDS) and _has_unpaired(spark, state):
+        quarantine.resolve_met(lake, committed)
     crash_point("silver.after_quarantine")
     if _has_waiting(counts, state.config) or state.has_pending(spark):
         times = newest_times(state.source_progress(spark), counts)
@@ -229,6 +230,11 @@ def derive(
 def _has_waiting(counts: Sequence[Row], config: Config) -> bool:
     """Whether halves of the batch may wait; those of formats without halves never do."""
     return _have_halves([row for row in counts if row["kind"] == "half"], config)
+
+
+def _has_unpaired(spark: SparkSession, state: RunState) -> bool:
+    """Whether a BEFORE half was refused because its other half did not come."""
+    return any(extent.has_unpaired for extent in state.table_progress(spark).values())
 
 
 def _have_halves(counts: Sequence[Row], config: Config) -> bool:

@@ -17,14 +17,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts import dismissals
-from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import QUARANTINE_TABLE
 from framework.contracts.table_schemas import MESSAGE_ID, QUARANTINE
 from framework.lakehouse.file_commits import Commit, commit_files
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.recent_rows import has_none_between
-from silver.batches.landings import HOLDS_COORDINATES, SAME_MESSAGE
+from silver.batches.landings import HOLDS_COORDINATES, SAME_MESSAGE, before_halves_of
 from silver.batches.staged_files import read_refused
 from silver.changes.staged_rows import OF_FIRST_LANDING
 
@@ -115,17 +114,11 @@ def _is_same(rows: DataFrame, others: DataFrame) -> Column:
     return reduce(and_, (rows[name].eqNullSafe(others[name]) for name in MESSAGE_ID))
 
 
-def resolve_unpaired(lake: Lakehouse, committed: DataFrame) -> None:
-    """Resolve the quarantined BEFORE halves that a row of this batch has been paired with."""
-    met = (
-        committed.where("kind = 'row' AND paired_with IS NOT NULL")
-        .select("source", "paired_with.*", "epoch")
-        .distinct()
-    )
-    is_open = f"t.reason = '{Reason.UNPAIRED_BEFORE_IMAGE}' AND NOT t.is_resolved"
-    Merge(lake.location(QUARANTINE_TABLE), met, SAME_MESSAGE).update(
-        {"is_resolved": "true"}, is_open
-    ).execute()
+def resolve_met(lake: Lakehouse, committed: DataFrame) -> None:
+    """Resolve the quarantined BEFORE halves that an outcome of this batch has been paired with."""
+    met = before_halves_of(committed).distinct()
+    merge = Merge(lake.location(QUARANTINE_TABLE), met, SAME_MESSAGE)
+    merge.update({"is_resolved": "true"}, "NOT t.is_resolved").execute()
 
 
 def update_reasons(lake: Lakehouse, rows: DataFrame) -> None:

@@ -293,20 +293,16 @@ OF_FIRST_LANDING = _of_first_landing("")
 """Whether an outcome is of the first landing of its message, as SQL; needs `kind`, `reason`, `detail`."""
 
 
-def is_settled_half(*kinds: str) -> str:
-    """Whether an outcome ends the waiting of its half, as SQL: one of these kinds, or UPDATE_COMPLETE.
+SETTLED_KINDS = ("row", "quarantined", "excluded")
+"""The kinds of outcomes that end the waiting of a half; `forget` makes a row `excluded`."""
+SETTLED_HALF = (
+    f"kind IN {SETTLED_KINDS} OR (kind = 'duplicate' AND coalesce(reason ="
+    f" '{DuplicateReason.UPDATE_COMPLETE}' OR detail = '{_UPDATE_WAS_COMPLETE}', false))"
+)
+"""Whether an outcome ends the waiting of its half, as SQL: one of SETTLED_KINDS, or UPDATE_COMPLETE.
 
-    It needs `kind`, `reason` and `detail`.
-    """
-    listed = ", ".join(f"'{kind}'" for kind in kinds)
-    return (
-        f"kind IN ({listed}) OR (kind = 'duplicate' AND coalesce(reason ="
-        f" '{DuplicateReason.UPDATE_COMPLETE}' OR detail = '{_UPDATE_WAS_COMPLETE}', false))"
-    )
-
-
-SETTLED_HALF = is_settled_half("row", "quarantined", "excluded")
-"""Whether an outcome in `silver/changes` ends the waiting of its half; `forget` makes a row `excluded`."""
+It needs `kind`, `reason` and `detail`.
+"""
 
 
 def as_landed_again(row: Row, detail: str) -> Row:

@@ -152,7 +152,7 @@ MUTATIONS = {
     ),
     "halves that a small batch refuses do not wait any more": Mutation(
         "silver/batches/few_pending.py",
-        "if kind in _SETTLED or",
+        "if kind in SETTLED_KINDS or",
         'if kind == "row" or',
         ("tests/silver/batches/test_few_pending.py::test_the_halves_that_wait_are_those_that_spark_leaves",),
     ),

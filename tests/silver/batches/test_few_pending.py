@@ -101,6 +101,9 @@ def test_nothing_is_committed_where_nothing_changes_and_an_empty_table_stays_one
     assert lake.read(spark, PENDING_TABLE).isEmpty()
     assert replace_pending(spark, lake, alone, None, {})
     assert len(waiting(spark, lake)) == 1
+    forgotten = rows_of_batch(staged_table([{**half, "kind": "excluded"}]), 2)
+    assert replace_pending(spark, lake, forgotten, None, {})
+    assert lake.is_empty_by_log(spark, PENDING_TABLE)
 
 
 def test_many_halves_and_a_table_that_needs_more_than_a_file_are_left_to_spark(

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.table_schemas import CHANGES
 from silver.batches.pending import pending_rows
-from silver.changes.staged_rows import OF_FIRST_LANDING, is_settled_half
+from silver.changes.staged_rows import OF_FIRST_LANDING, SETTLED_HALF
 
 LANDED = datetime(2024, 2, 29, 10, tzinfo=UTC)
 FUTURE = LANDED + timedelta(days=9_000)
@@ -45,6 +45,7 @@ def test_a_half_waits_from_its_own_time_or_keeps_that_beside_the_time_it_waits_f
 OUTCOMES = [
     ("row", None, None),
     ("quarantined", "not_json", None),
+    ("excluded", "mainstem.forgotten", None),
     ("half", None, None),
     ("duplicate", None, None),
     ("duplicate", "update_complete", None),
@@ -56,7 +57,7 @@ OUTCOMES = [
 
 def test_what_settles_a_half_and_what_landed_before_is_a_reason(spark: SparkSession) -> None:
     rows = spark.createDataFrame(OUTCOMES, "kind string, reason string, detail string")
-    settled = [tuple(row) for row in rows.where(is_settled_half("row", "quarantined")).collect()]
-    assert settled == [OUTCOMES[0], OUTCOMES[1], OUTCOMES[4], OUTCOMES[5]]
+    settled = [tuple(row) for row in rows.where(SETTLED_HALF).collect()]
+    assert settled == [OUTCOMES[0], OUTCOMES[1], OUTCOMES[2], OUTCOMES[5], OUTCOMES[6]]
     first = [tuple(row) for row in rows.where(OF_FIRST_LANDING).collect()]
-    assert first == OUTCOMES[:6]
+    assert first == OUTCOMES[:7]
