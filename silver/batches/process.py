@@ -207,7 +207,9 @@ def derive(
         refused = sum(row["rows"] for row in counts if row["kind"] == "quarantined")
         files = () if is_older else known.refused_files
         quarantine.merge_quarantine(lake, committed, raw, refused, files)
-    if kinds.intersection(SETTLED_KINDS) and _has_unpaired(spark, state):
+    is_replay = bool(batch % BATCH_ID_STEP)
+    may_meet = kinds.intersection(SETTLED_KINDS) and _have_halves(counts, state.config)
+    if may_meet and (is_replay or _has_unpaired(spark, state)):
         quarantine.resolve_met(lake, committed)
     crash_point("silver.after_quarantine")
     if _has_waiting(counts, state.config) or state.has_pending(spark):
@@ -219,7 +221,7 @@ def derive(
     crash_point("silver.after_pending")
     if kinds & {"ddl", "truncate"}:
         changes_table.append_statements(lake, committed, state.transaction("statements", batch))
-    if batch % BATCH_ID_STEP:
+    if is_replay:
         quarantine.resolve_replayed(lake, committed)
     state.save_partition_progress(spark, batch)
     batch_counts.append_counts(lake, spark, counts, landed_at, state.transaction("counts", batch))
