@@ -16,13 +16,12 @@ from pyspark.sql import functions as F
 
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.quarantine_reasons import Reason
-from framework.contracts.table_schemas import MESSAGE_ID
 from framework.spark.columns import by_source
 from silver.changes.batch_summary import IDENTIFIED
 from silver.changes.deduplication import deduplicate_groups
 from silver.changes.grouping import Batches
 from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, pair_groups
-from silver.changes.staged_rows import OF_FIRST_LANDING, STAGED, STAGED_DDL
+from silver.changes.staged_rows import STAGED, STAGED_DDL
 from silver.values.sequence import epoch_part_sql, is_snapshot_sql, without_tie_sql
 
 _PLACE = ("source", "database", "schema", "table")
@@ -101,20 +100,6 @@ def mark_duplicates(staged: DataFrame, repeats: DataFrame) -> DataFrame:
     return rest.unionByName(
         numbered.select(*(changed[n].alias(n) if n in changed else F.col(f"`{n}`") for n in STAGED.names))
     )
-
-
-def drop_already_decoded(rows: DataFrame, outcomes: DataFrame, messages: DataFrame) -> DataFrame:
-    """Drop rows whose event has an outcome: some rows of a message may be decoded when others are refused."""
-    at = list(MESSAGE_ID)
-    decoded = outcomes.where("kind NOT IN ('quarantined', 'half')").where(
-        OF_FIRST_LANDING
-    )  # a half that waited may be refused when its other half comes
-    decoded = (
-        decoded.select(*at, "ordinal")
-        .join(messages.where("relanding IS NULL").select(*at), at, "left_semi")
-        .distinct()
-    )
-    return rows.join(decoded, [*at, "ordinal"], "left_anti").select(*(F.col(f"`{n}`") for n in rows.columns))
 
 
 def forgotten_ids(changes: DataFrame) -> DataFrame:

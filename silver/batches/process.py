@@ -23,9 +23,9 @@ from silver.batches import (
     batch_counts,
     changes_table,
     encodings,
-    outcomes,
     pending,
     quarantine,
+    replays,
 )
 from silver.batches.arrival import BatchExtent, batch_extent, overlaps_in_batch
 from silver.batches.changes_table import is_committed
@@ -132,7 +132,7 @@ def _commit(
         outcomes_before = outcomes_in_epochs(
             lake.rows(spark, CHANGES_TABLE, CHANGES), state.source_epochs(spark)
         )
-        rows = outcomes.drop_already_decoded(rows.where("kind <> 'quarantined'"), outcomes_before, messages)
+        rows = replays.drop_already_decoded(rows.where("kind <> 'quarantined'"), outcomes_before, messages)
     user_metadata = json.dumps({"batch": batch, "messages": arrived.messages})
     once = state.transaction("changes", batch)
     decided = replace(decided, are_as_decoded=decided.are_as_decoded and ordered is staged and not is_replay)

@@ -194,6 +194,33 @@ def test_halves_that_wait_or_are_quarantined_or_forgotten_stay_so_after_every_re
 
 
 @pytest.mark.slow
+def test_a_replay_completes_a_key_change_whose_after_half_had_been_released(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path)
+    file = shop.folder / "mainstem.yml"
+    lenient = file.read_text(encoding="utf-8")
+    shop.land(
+        [
+            message("INSERT", 1, after=item(1, "pen", 300.0)),
+            message("UPDATE_AFTER", 3, after=item(2, "pen", 300.0)),
+            later("INSERT", 4, 1, after=item(5, "ink", 5.0)),
+        ]
+    )
+    assert command(shop, capsys, "run", "--through", "gold")[0] == 0
+    check(shop, [1, 2, 5], {})
+    file.write_text(lenient.replace("quality: false\n", RULE), encoding="utf-8")
+    shop.land([message("UPDATE_BEFOR", 3, before=item(1, "pen", 300.0))])
+    assert command(shop, capsys, "run", "--through", "gold")[0] == 0
+    check(shop, [1, 2, 5], {"rule_broken": 1})
+    file.write_text(lenient, encoding="utf-8")
+    for _ in range(2):
+        assert command(shop, capsys, "replay")[0] == 0
+        check(shop, [2, 5], {})
+    verify(shop, capsys)
+
+
+@pytest.mark.slow
 def test_a_repair_that_was_cut_short_is_finished_where_the_log_of_repairs_is_gone(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
