@@ -122,7 +122,7 @@ def resolve_met(lake: Lakehouse, committed: DataFrame) -> None:
 
 
 def update_reasons(lake: Lakehouse, rows: DataFrame) -> None:
-    """Store the new reason of replayed messages that were refused again."""
+    """Store the new reason of messages that were refused again; a dismissal stays."""
     refused = rows.where("kind = 'quarantined'").select(*MESSAGE_ID, "ordinal", "reason", "detail")
     merge = Merge(lake.location(QUARANTINE_TABLE), refused, SAME_MESSAGE + " AND t.ordinal = s.ordinal")
     merge.update(

@@ -26,7 +26,7 @@ from framework.lakehouse.staging import discard_staging, materialize, staging_fo
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
-from silver.batches import changes_table, encodings, landings
+from silver.batches import changes_table, encodings, landings, quarantine
 from silver.batches.arrival import BatchExtent
 from silver.batches.changes_table import changes_of
 from silver.batches.decisions import decide_outcomes
@@ -136,6 +136,7 @@ def _redecode(
         )
         rows = _write_outcomes(messages, batches, state, BatchExtent(readable, landed_at))
         repair_log.begin(messages.sparkSession, state.lake, source, _tables(changes, rows))
+        quarantine.update_reasons(state.lake, rows)
         crash_point("silver.before_again")
         _replace(state, rows)
         crash_point("silver.after_again")

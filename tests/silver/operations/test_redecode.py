@@ -1,4 +1,4 @@
-"""Messages that are decoded again while their source is stopped: those that nobody has read stay unread."""
+"""Messages that are decoded again: what nobody has read stays unread, what is refused tells why it is now."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from framework.config.model import Config, load_config
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import MESSAGES
-from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from silver.job import rebuild_silver, replay_silver, run_silver
 from silver.layer import LAYER
 
@@ -32,9 +32,9 @@ class Bronze:
         self.lake = Lakehouse(str(folder / "lakehouse"))
         self.begin(1)
 
-    def begin(self, epoch: int) -> None:
+    def begin(self, epoch: int, more: str = "") -> None:
         source = f"{{format: canal, layout: kcat, files: ./landing, epoch: {epoch}}}"
-        self.file.write_text(f"pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {source}\n")
+        self.file.write_text(f"pipeline: shop\nlakehouse: ./lakehouse\nsources:\n  feed: {source}\n{more}")
 
     @property
     def config(self) -> Config:
@@ -77,3 +77,22 @@ def test_no_repair_decodes_the_unread_messages_of_a_topic_that_was_created_again
     bronze.begin(2)
     run_silver(spark, bronze.lake, bronze.config)
     assert bronze.outcomes() == [*first, *((2, n, "row", f"{11 + n}") for n in range(3))]
+
+
+@pytest.mark.slow
+def test_messages_that_stay_refused_have_the_reason_of_today(spark: SparkSession, tmp_path: Path) -> None:
+    bronze = Bronze(spark, tmp_path)
+    rule = (
+        "quality:\n  rules:\n    - {match: shop.item, name: %s, range: {column: id, max: 1},"
+        " on_change: quarantine}\n"
+    )
+    bronze.begin(1, rule % "old")
+    bronze.land([canal(1, 1), canal(2, 2), canal(3, 3)])
+    run_silver(spark, bronze.lake, bronze.config)
+    table = sql_name(bronze.lake.location(QUARANTINE_TABLE))
+    spark.sql(f"UPDATE {table} SET dismissed_at = now(), dismissed_because = 'a test' WHERE offset = 1")
+    bronze.begin(1, rule % "new")
+    rebuild_silver(spark, bronze.lake, bronze.config, "shop.item")
+    refused = bronze.lake.read(spark, QUARANTINE_TABLE).orderBy("offset").collect()
+    shown = [(row["reason"], row["detail"], row["dismissed_because"]) for row in refused]
+    assert shown == [("rule_broken", "new", "a test"), ("rule_broken", "new", None)]
