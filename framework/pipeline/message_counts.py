@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from framework.contracts.table_names import CHANGES_TABLE
+from framework.contracts.table_names import CHANGES_TABLE, QUARANTINE_TABLE
 from framework.lakehouse.table_reader import Query, TableReader
 
 _LACKING = {"half": "string"}
@@ -33,6 +33,12 @@ _COMPLETED = Query(
     _LACKING,
 )
 
+_REFUSED = Query(
+    QUARANTINE_TABLE,
+    "SELECT `source`, count(*) AS `further` FROM {rows} WHERE NOT `is_resolved` AND `ordinal` > 0 "
+    "GROUP BY `source`",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
@@ -43,9 +49,15 @@ class SourceCounts:
     further: int
 
 
+def accounts_of_refused(tables: TableReader) -> list[SourceCounts]:
+    """What the messages need beside the counts of their outcomes as far as `silver/quarantine` tells it."""
+    return [SourceCounts(row["source"], 0, row["further"]) for row in tables.rows(_REFUSED)]
+
+
 def accounts(tables: TableReader) -> list[SourceCounts]:
-    """What the messages of each source need beside the counts of their outcomes, by `silver/changes`."""
+    """What the messages of each source need beside the counts of their outcomes."""
     again = Counter({row["source"]: row["further"] for row in tables.rows(_COMPLETED)})
+    again.update({each.source: each.further for each in accounts_of_refused(tables)})
     return [
         SourceCounts(row["source"], row["key_halves"], row["further"] + again[row["source"]])
         for row in tables.rows(_COUNTS)

@@ -14,7 +14,7 @@ from framework.contracts.table_names import MESSAGES_TABLE, QUALITY_RESULTS_TABL
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.pipeline.layer import View
-from framework.pipeline.message_counts import accounts
+from framework.pipeline.message_counts import accounts, accounts_of_refused
 from framework.report import queries, row_mapping
 from framework.report.judged import standing
 from framework.report.model import PartitionOffset, Report, Source, Table
@@ -67,6 +67,7 @@ def collect(view: View) -> Report:
         checks=checks if tables.exists(QUALITY_RESULTS_TABLE) else None,
         verdicts=tuple(map(row_mapping.verdict, found["verdicts"])),
     )
+    report = replace(report, accounts=tuple(map(row_mapping.account, accounts_of_refused(tables))))
     if not unaccounted(report):
         return report
     return replace(report, accounts=tuple(map(row_mapping.account, accounts(tables))))

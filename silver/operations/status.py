@@ -15,7 +15,7 @@ from framework.contracts.table_names import (
 )
 from framework.lakehouse.table_reader import Query
 from framework.pipeline.layer import View
-from framework.pipeline.message_counts import accounts
+from framework.pipeline.message_counts import accounts, accounts_of_refused
 from silver.epochs.history import history_of
 from silver.operations.late_snapshots import late_snapshots
 from silver.stream.generation import first_counted
@@ -99,12 +99,14 @@ def status(view: View) -> dict[str, Any]:
 def _accounted(view: View, found: Mapping[str, Any]) -> dict[str, int]:
     """Other reasons for the number of messages, so that all numbers add up.
 
-    Read only if something is missing.
+    All changes are read only if something is missing.
     """
     outcomes = ("changes", "control_events", "duplicates", "excluded", "pending_halves", "merged_halves")
     refused = sum(found["quarantined"].values()) + sum(found["dismissed"].values())
     missing = _messages(view) - sum(found[name] for name in outcomes) - refused
-    counts = accounts(view.tables) if missing else []
+    counts = accounts_of_refused(view.tables)
+    if missing + sum(each.further for each in counts):
+        counts = accounts(view.tables)
     key_halves, further = sum(each.key_halves for each in counts), sum(each.further for each in counts)
     return {
         "key_change_halves": key_halves,
