@@ -21,6 +21,7 @@ from framework.contracts.ddl_actions import (
     Unsupported,
 )
 from framework.contracts.events import Control, ControlKind, Event
+from silver.ddl.name_resolution import is_about_unknown_table
 from silver.ddl.parser import parse_ddl
 from silver.decoding.format import ColumnHint, Format, no_hints
 
@@ -86,11 +87,21 @@ def statement_events(event: Control, fmt: Format, hints_for: Hints = no_hints) -
     return spread or (structs.replace(event, kind=ControlKind.DDL, actions=(NoEffect("no table named"),)),)
 
 
-def renames_into_view(event: Event, is_excluded: Callable[[str | None, str | None, str], bool]) -> bool:
-    """Whether a statement gives a table a name that is not excluded."""
-    actions = event.actions or () if isinstance(event, Control) else ()
+def in_view(event: Event, is_excluded: Callable[[str | None, str | None, str], bool]) -> Event | None:
+    """What remains of an event of an excluded table: a statement that may concern a table in view, else None.
+
+    A statement that gives the table a name in view stays as it is. One that acts on a table of an unknown
+    database becomes one of no table.
+    """
+    if not isinstance(event, Control) or not event.table:
+        return None
+    actions = event.actions or ()
     targets = [action.to for action in actions if isinstance(action, RenameTable)]
-    return any(not is_excluded(to.database, to.schema, to.table) for to in targets)
+    if any(not is_excluded(to.database, to.schema, to.table) for to in targets):
+        return event
+    if is_about_unknown_table(actions):
+        return structs.replace(event, database=None, schema=None, table="", keys=None, columns={})
+    return None
 
 
 def _understood(event: Control, table: TableName | None) -> tuple[Statement, ...]:

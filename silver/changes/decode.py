@@ -24,7 +24,7 @@ from framework.contracts.seed import seed_in
 from silver.changes import output_limits
 from silver.changes.adjacent_halves import adjacent_pairs, note_shared_position
 from silver.changes.change_id import change_id, digest
-from silver.changes.ddl_events import renames_into_view, statement_events, with_texts_once
+from silver.changes.ddl_events import in_view, statement_events, with_texts_once
 from silver.changes.headers import is_about_us, trusted
 from silver.changes.pairing import merge_halves
 from silver.changes.partition_order import UNPLACED, raise_sequences
@@ -258,8 +258,10 @@ class ArrowBatchDecoder:
             row = _row(message, ordinal, event, plan, epoch)
         except Exception as error:  # an impossible position, or a bug of a decoder
             return as_quarantined(message, plan.format.name, _refusal(error), ordinal, epoch)
-        is_out = event.table is not None and self._is_excluded(row, plan)
-        return as_excluded(row) if is_out and not renames_into_view(event, plan.is_excluded) else row
+        if event.table is not None and self._is_excluded(row, plan):
+            kept = in_view(event, plan.is_excluded)
+            return as_excluded(row) if kept is None else _row(message, ordinal, kept, plan, epoch)
+        return row
 
     def _seeded(self, message: RawMessage, seed: bytes, plan: SourcePlan, epoch: int) -> Row:
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from framework.contracts.ddl_actions import (
     Action,
@@ -13,10 +13,14 @@ from framework.contracts.ddl_actions import (
     Statement,
     TableName,
     Unsupported,
+    has_effect,
 )
 from silver.ddl.tokens import Cursor
 
 NOBODY = TableName(None, None, "")
+_UNKNOWN = "the text does not say in which database"
+_OF_SESSION = ("mysql", "")
+"""The dialects of servers that may take each unqualified name from the session's database."""
 _CASELESS = ("mysql", "tsql", "")
 """The dialects of servers that may ignore the case of a table's name, quoted or not."""
 
@@ -27,19 +31,34 @@ class Scope:
 
     The first part of a two-part name is the schema where the envelope has one, else the database. Without an
     envelope it is the database in MySQL and the schema in other databases.
+
+    Attributes:
+        home: The envelope's table; with an empty name where the envelope names no table.
+        dialect: The SQL dialect; empty where it is unknown.
+        knows_session: Unqualified names are surely in the database of `home`.
+        qualified: The tables whose database the text has said so far.
+        assumed: The tables that the text has named without one, for which that of the envelope was taken.
     """
 
-    table: TableName | None
+    home: TableName
     dialect: str
+    knows_session: bool
+    qualified: set[TableName] = field(default_factory=set)
+    assumed: set[TableName] = field(default_factory=set)
 
     def within(self, database: str) -> Scope:
         """The scope after `USE database`."""
-        return replace(self, table=replace(self.table or NOBODY, database=database))
+        return replace(self, home=replace(self.home, database=database), knows_session=True)
+
+    @property
+    def names_table(self) -> bool:
+        """Whether the envelope names a table."""
+        return bool(self.home.table)
 
     @property
     def subject(self) -> TableName:
         """The envelope's table."""
-        return self.table or NOBODY
+        return self.home if self.names_table else NOBODY
 
     def read(self, cursor: Cursor) -> TableName:
         """The table whose name is at the cursor."""
@@ -50,7 +69,15 @@ class Scope:
 
     def table_of(self, parts: tuple[str, ...]) -> TableName:
         """The table of a qualified name; missing parts are those of the envelope's table."""
-        home = self.subject
+        found = self._table_of(parts)
+        if len(parts) > 1:
+            self.qualified.add(found)
+        elif not self.knows_session:
+            self.assumed.add(found)
+        return found
+
+    def _table_of(self, parts: tuple[str, ...]) -> TableName:
+        home = self.home
         if len(parts) == 1:
             return TableName(home.database, home.schema, parts[0])
         if len(parts) == 2:
@@ -65,14 +92,52 @@ class Scope:
         An unqualified name stays in the database and schema of the table; in MySQL it goes to the session's
         database.
         """
-        if len(parts) > 1 or (self.dialect in ("mysql", "") and self.table is not None):
+        has_session = self.home != NOBODY or not self.knows_session
+        if len(parts) > 1 or (self.dialect in _OF_SESSION and has_session):
             return self.table_of(parts)
         return replace(table, table=parts[-1])
 
 
-def with_envelopes_case(
-    found: tuple[Statement, ...], envelope: TableName | None, dialect: str
-) -> tuple[Statement, ...]:
+def without_guesses(found: list[Statement], scope: Scope) -> tuple[Statement, ...]:
+    """The statements; not understood is one that acts on a table of an unknown database.
+
+    A writer that takes the envelope's table from the text takes its database from there as well, and not from
+    the session: in `RENAME TABLE orders TO archive.orders` the envelope's database does not say where
+    `orders` is. The envelope may also have no database at all.
+    """
+    unknown = scope.assumed if _is_session_unknown(scope) else ()
+
+    def certain(statement: Statement) -> Statement:
+        if statement.table in unknown and has_effect(statement.actions):
+            return replace(statement, table=scope.subject, actions=(_without_database(statement.table),))
+        actions = (
+            _without_database(action.to)
+            if isinstance(action, RenameTable) and action.to in unknown
+            else action
+            for action in statement.actions
+        )
+        return replace(statement, actions=tuple(actions))
+
+    return tuple(map(certain, found))
+
+
+def _without_database(name: TableName) -> Unsupported:
+    return Unsupported(f"{_UNKNOWN} `{name.table}` is")
+
+
+def is_about_unknown_table(actions: Iterable[Action]) -> bool:
+    """Whether one of these actions is not understood because nothing says in which database a table is."""
+    return any(isinstance(action, Unsupported) and action.reason.startswith(_UNKNOWN) for action in actions)
+
+
+def _is_session_unknown(scope: Scope) -> bool:
+    home = scope.home
+    if not scope.names_table:
+        return home.database is None and home.schema is None
+    return scope.dialect in _OF_SESSION and _lower(home) in map(_lower, scope.qualified)
+
+
+def with_envelopes_case(found: tuple[Statement, ...], scope: Scope) -> tuple[Statement, ...]:
     """The statements, with the envelope's name of its table where the text has it in another case.
 
     A server that ignores case sends rows under the name that it keeps, and a text as somebody typed it. A
@@ -81,7 +146,8 @@ def with_envelopes_case(
     text.
     """
     names = {name for statement in found for name in _names(statement)}
-    if envelope is None or dialect not in _CASELESS or envelope in names:
+    envelope, dialect = scope.home, scope.dialect
+    if not scope.names_table or dialect not in _CASELESS or envelope in names:
         return found
     folded = _lower(envelope)
     if all(_lower(name) != folded for name in names):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from framework.contracts.ddl_actions import NoEffect, Statement, TableName, Unsupported, has_effect
-from silver.ddl.name_resolution import Scope, with_envelopes_case
+from silver.ddl.name_resolution import NOBODY, Scope, with_envelopes_case, without_guesses
 from silver.ddl.statements import read_statement
 from silver.ddl.tokens import DIALECTS, LONGEST_TEXT, Cursor, UnsupportedDdl, uncommented
 
@@ -26,22 +26,27 @@ _BODILESS = frozenset({"TABLE", "VIEW", "INDEX", ";", "(", "DATABASE", "USER", "
 _BODIED = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE", "TYPE"})
 
 
-def parse_ddl(text: str, *, dialect: str, table: TableName | None) -> tuple[Statement, ...]:
+def parse_ddl(
+    text: str, *, dialect: str, table: TableName | None, knows_session: bool = False
+) -> tuple[Statement, ...]:
     """The actions of a text, statement by statement and table by table, in order.
 
     Args:
         text: The statements, or one bare clause of ALTER TABLE.
         dialect: mysql, oracle, postgres, tsql or db2. For anything else all readings are tried.
-        table: The table that the message names; None when it names none.
+        table: The table that the message names, with an empty name when it names none. None: there is no
+            message, and unqualified names have no database.
+        knows_session: The session of the text is surely in the database of this table.
 
     Returns:
         At least one statement. Text that is not understood gives `Unsupported`; nothing is raised.
     """
+    knows_session = knows_session or table is None
     if dialect in DIALECTS:
-        return _understand(text, dialect, dialect, table)
+        return _understand(text, dialect, Scope(table or NOBODY, dialect, knows_session))
     first: tuple[Statement, ...] | None = None
     for quoting in _guesses(text):
-        found = _understand(text, "", quoting, table)
+        found = _understand(text, quoting, Scope(table or NOBODY, "", knows_session))
         if not any(isinstance(action, Unsupported) for statement in found for action in statement.actions):
             return found
         first = first or found
@@ -54,8 +59,8 @@ def _guesses(text: str) -> tuple[str, ...]:
     return ("tsql", "oracle", "postgres") if re.search(r"\[\w", text) else ("oracle", "mysql", "postgres")
 
 
-def _understand(text: str, dialect: str, quoting: str, table: TableName | None) -> tuple[Statement, ...]:
-    scope = Scope(table, dialect)
+def _understand(text: str, quoting: str, outer: Scope) -> tuple[Statement, ...]:
+    scope, dialect = outer, outer.dialect
     try:
         if len(text) > LONGEST_TEXT:
             raise UnsupportedDdl(f"longer than {LONGEST_TEXT:,} characters")
@@ -81,9 +86,10 @@ def _understand(text: str, dialect: str, quoting: str, table: TableName | None) 
             found.append(Statement(scope.subject, (Unsupported(str(problem)),), text_of_piece))
     if not found:
         return (Statement(scope.subject, (_EMPTY,)),)
+    certain = without_guesses(found, outer)
     if not dialect and '"' in text:  # a name in double quotes has a case of its own in many databases
-        return tuple(found)
-    return with_envelopes_case(tuple(found), table, dialect)
+        return certain
+    return with_envelopes_case(certain, outer)
 
 
 def _holds_another(words: list[str]) -> bool:

@@ -62,9 +62,9 @@ def read_statement(cursor: Cursor, scope: Scope) -> list[Statement]:
 
 
 def _fragment(cursor: Cursor, scope: Scope) -> Statement:
-    if scope.table is None:
+    if not scope.names_table:
         raise UnsupportedDdl("a clause of ALTER TABLE without a table")
-    return Statement(scope.table, AlterReader(cursor, scope, scope.table).read())
+    return Statement(scope.home, AlterReader(cursor, scope, scope.home).read())
 
 
 def _create(cursor: Cursor, scope: Scope) -> list[Statement]:
@@ -171,7 +171,7 @@ def _drop_index(cursor: Cursor, scope: Scope, start: int) -> Statement:
         table = scope.read(cursor)
         is_key = scope.dialect in ("mysql", "") and name[-1].upper() == "PRIMARY"
         return Statement(table, (SetKeys(()) if is_key else NoEffect("index"),))
-    if cursor.word() == "," and scope.table is not None:
+    if cursor.word() == "," and scope.names_table:
         cursor.i = start
         return _fragment(cursor, scope)
     return Statement(scope.subject, (NoEffect("index"),))

@@ -112,7 +112,10 @@ def _text_actions(table: TableName, text: str) -> tuple[Action, ...]:
     """The column actions of the text for this table; none if any part of it is not understood."""
     from silver.ddl.parser import parse_ddl  # slow to import, and few messages have statements
 
-    statements = [s for s in parse_ddl(text, dialect="mysql", table=table) if s.table == table]
+    parsed = parse_ddl(
+        text, dialect="mysql", table=table, knows_session=True
+    )  # the structures name the tables
+    statements = [s for s in parsed if s.table == table]
     actions = tuple(action for statement in statements for action in statement.actions)
     if any(isinstance(action, Unsupported) for action in actions):
         return ()

@@ -27,10 +27,24 @@ from silver.formats.datahub_blob import FORMAT
 def spread(
     op: str, text: str | None, *, table: str | None = "orders", kind: ControlKind = ControlKind.DDL
 ) -> list[Control]:
+    return of_database("shop", op, text, table, kind)
+
+
+def of_database(
+    database: str | None,
+    op: str,
+    text: str | None,
+    table: str | None = None,
+    kind: ControlKind = ControlKind.DDL,
+) -> list[Control]:
     event = Control(
-        kind, op, "shop", None, table, statement=text, position=(7,), event_time=5, dialect="mysql"
+        kind, op, database, None, table, statement=text, position=(7,), event_time=5, dialect="mysql"
     )
     return list(statement_events(event, FORMAT))
+
+
+def in_unknown_database(table: str) -> Unsupported:
+    return Unsupported(f"the text does not say in which database `{table}` is")
 
 
 def altered(column: str) -> Control:
@@ -73,6 +87,37 @@ def test_a_rename_chain_keeps_its_order() -> None:
 def test_a_statement_may_name_another_database() -> None:
     (event,) = spread("ALTER", "alter table archive.orders drop column note")
     assert (event.database, event.table, event.actions) == ("archive", "orders", (DropColumn("note"),))
+
+
+@pytest.mark.parametrize("text", ["rename table orders to archive.old", "rename table Orders to Archive.OLD"])
+def test_the_envelopes_database_is_not_the_sessions_where_the_text_says_it(text: str) -> None:
+    """Canal and Debezium name the target of a rename."""
+    (event,) = of_database("archive", "RENAME", text, "old")
+    (action,) = event.actions or ()
+    assert (event.database, event.table, isinstance(action, Unsupported)) == ("archive", "old", True)
+
+
+def test_a_table_beside_a_qualified_one_is_not_dropped_in_its_database() -> None:
+    assert summary(of_database("tmp", "ERASE", "drop table tmp.x, orders", "x")) == [
+        ("ddl", "x", (DropTable(),)),
+        ("ddl", "x", (in_unknown_database("orders"),)),
+    ]
+
+
+def test_a_new_name_is_not_in_the_database_of_a_qualified_one() -> None:
+    (event,) = spread("ALTER", "alter table shop.orders add c int, rename to old")
+    assert event.table == "orders"
+    assert event.actions == (AddColumn("c", "bigint", "int"), in_unknown_database("old"))
+
+
+@pytest.mark.parametrize(
+    ("envelope", "text"),
+    [("orders", "rename table orders to archive.old"), ("old", "use shop; rename table orders to shop.old")],
+)
+def test_an_unqualified_name_is_in_the_database_of_the_session(envelope: str, text: str) -> None:
+    event = spread("RENAME", text, table=envelope)[-1]
+    (action,) = event.actions or ()
+    assert (event.database, event.table, type(action)) == ("shop", "orders", RenameTable)
 
 
 def test_types_are_those_that_the_feed_declares_for_such_columns() -> None:
