@@ -62,7 +62,7 @@ def statement_events(event: Control, fmt: Format, hints_for: Hints = no_hints) -
     if event.kind is ControlKind.TRUNCATE and not any(
         isinstance(a, TruncateTable) for s in found for a in s.actions
     ):
-        found = (Statement(table, (TruncateTable(),)),) if table else ()
+        found = (Statement(table, (TruncateTable(),)),) if table else found
     spread = [
         structs.replace(
             event,
@@ -108,7 +108,8 @@ def _understood(event: Control, table: TableName | None) -> tuple[Statement, ...
     if event.op in _INDEX_OPS:
         return (Statement(table, (NoEffect("index"),)),) if table else ()
     if event.statement and event.statement.strip():
-        return parse_ddl(event.statement, dialect=event.dialect, table=table)
+        home = TableName(event.database, event.schema, event.table or "")
+        return parse_ddl(event.statement, dialect=event.dialect, table=home)
     if table is None or event.kind is ControlKind.TRUNCATE:
         return ()
     reason = ERASE_WITHOUT_STATEMENT if event.op == "ERASE" else "no statement"

@@ -120,6 +120,25 @@ def test_an_unqualified_name_is_in_the_database_of_the_session(envelope: str, te
     assert (event.database, event.table, type(action)) == ("shop", "orders", RenameTable)
 
 
+@pytest.mark.parametrize("table", [None, ""])
+def test_a_statement_without_a_table_is_about_tables_of_the_messages_database(table: str | None) -> None:
+    texts = ("drop table orders", "rename table orders to archive.old", "truncate table orders")
+    events = [event for text in texts for event in of_database("shop", "QUERY", text, table)]
+    assert {(event.database, event.table) for event in events} == {("shop", "orders")}
+    (qualified,) = of_database("shop", "QUERY", "drop table archive.orders", table)
+    assert (qualified.database, qualified.table) == ("archive", "orders")
+
+
+@pytest.mark.parametrize("kind", [ControlKind.DDL, ControlKind.TRUNCATE])
+def test_a_statement_without_any_database_is_about_no_table(kind: ControlKind) -> None:
+    (event,) = of_database(None, "TRUNCATE", "truncate table orders", kind=kind)
+    assert (event.database, event.table, event.actions) == (None, "", (in_unknown_database("orders"),))
+    (index,) = of_database(None, "QUERY", "create index i on orders (a)")
+    assert index.actions == (NoEffect("index"),)
+    (qualified,) = of_database(None, "QUERY", "drop table shop.orders")
+    assert (qualified.database, qualified.actions) == ("shop", (DropTable(),))
+
+
 def test_types_are_those_that_the_feed_declares_for_such_columns() -> None:
     (event,) = spread(
         "ALTER", "alter table orders add n int, add d date, add p decimal(10,2), modify f float"
