@@ -19,8 +19,9 @@ table is append-only. The number of configured columns must equal the number of 
 rows would become one. The feed declares no types either: gold infers them from the values, or the
 configuration gives them (`silver/envelopes/configured_columns.py`). `time` is a wall time in the source's
 `timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS sends `scn` only with
-`sequenceEnabled`. If the source has `order: partition`, rows without `scn` are read in the order of their
-partition, and `time` relates partitions. There are no DDL messages and no heartbeats.
+`sequenceEnabled`, and never with the rows of a full copy. If the source has `order: partition`, rows without
+`scn` are read as well, and all rows are in the order of their partition: `scn`, or `time` without it, relates
+partitions. There are no DDL messages and no heartbeats.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
     scn, time = number_of(meta.scn, "meta.scn"), _event_time(meta.time, context.timezone)
     if scn is None and not context.needs_no_position:
         raise Malformed(Reason.MISSING_POSITION, f"meta.scn is missing: {BY_PARTITION}")
+    position = _time_position(time) if scn is None else (scn, number_of(meta.seq, "meta.seq") or 0)
     return RowChange(
         op=op,
         database=database,
@@ -115,11 +117,12 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
         before=before,
         after=after,
         columns=columns,
-        position=_time_position(time) if scn is None else (scn, number_of(meta.seq, "meta.seq") or 0),
+        position=position,
         event_time=time,
         partial=op is Op.UPDATE and (former or {}).keys() <= set(keys or ()),
         transaction_id=meta.trans,
-        is_time=scn is None,
+        is_time=context.needs_no_position,
+        earliest=None if scn is None or not context.needs_no_position else position,
     )
 
 
@@ -162,7 +165,7 @@ FORMAT = Format(
     reference="https://en.oceanbase.com/docs/enterprise-oms-doc-en-10000000000833999",
     update_arrives_as="one message, the changed columns in `data` and the whole row before in `key`",
     keys_come_from="configuration (`keys`)",
-    order_comes_from="scn, then seq; without scn the partition's order, with `order: partition`",
+    order_comes_from="scn, then seq; with `order: partition` the partition's order",
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
 )

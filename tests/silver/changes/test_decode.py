@@ -20,7 +20,7 @@ from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.changes.decode import SourcePlan, arrow_decoder, decode_batch
 from silver.changes.staged_rows import STAGED, Row, plain_rows
 from silver.decoding.format import Context, Format, Options
-from silver.formats import canal, datahub_blob, datahub_tuple
+from silver.formats import canal, datahub_blob, datahub_tuple, oms_shareplex
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 MESSAGES = pa.schema(
@@ -694,3 +694,28 @@ def test_equal_truncates_without_a_time_are_two_where_the_partition_orders() -> 
     rows = normalized([truncate, truncate], by_partition)
     assert [row["kind"] for row in rows] == ["truncate", "truncate"]
     assert len({row["change_id"] for row in rows}) == 2
+
+
+def shareplex(op: str, name: str, time: str, scn: int | None) -> bytes:
+    meta = {"op": op, "table": "shop.orders", "time": f"2020-12-30T{time}", "scn": scn, "seq": 1}
+    return json.dumps({"data": {"id": 1, "name": name}, "key": None, "meta": meta}).encode()
+
+
+def test_a_partition_orders_its_rows_with_and_without_a_position_together() -> None:
+    """Rows of a full copy have no scn, and their clock may be ahead of the scn of the changes behind them."""
+    values = [
+        shareplex("ins", "Ann", "16:11:11", None),
+        shareplex("upd", "Bob", "16:31:11", 160931707100001),
+        shareplex("upd", "Cat", "16:31:11", 160931707100002),
+    ]
+    by_time = plan(oms_shareplex.FORMAT)
+    by_partition = replace(by_time, by_partition=True, context=replace(CONTEXT, needs_no_position=True))
+    rows = normalized(values, by_partition)
+    assert [row["after"]["name"] for row in sorted(rows, key=lambda row: row["sequence"])] == [
+        "Ann",
+        "Bob",
+        "Cat",
+    ]
+    again = normalized(values[1:], by_partition)
+    assert [row["change_id"] for row in again] == [row["change_id"] for row in rows[1:]]
+    assert again[0]["change_id"] == normalized(values[1:2], by_time)[0]["change_id"]

@@ -139,12 +139,12 @@ def test_a_row_id_that_has_lost_its_separator_is_read() -> None:
 
 
 @pytest.mark.parametrize("scn", [None, "160934467100001"])
-def test_rows_without_scn_are_ordered_by_their_time_and_partition_where_the_source_says_so(
+def test_rows_with_and_without_scn_are_ordered_by_their_partition_where_the_source_says_so(
     scn: str | None,
 ) -> None:
     row = decode("ins", '{"id": 1}', by_partition=True, scn=scn, seq=3)
-    expected = ((160934467100001, 3), False) if scn else ((160623366200000, 0), True)
-    assert (row.position, row.is_time) == expected
+    expected = (160934467100001, 3) if scn else (160623366200000, 0)
+    assert (row.position, row.is_time, row.earliest) == (expected, True, expected if scn else None)
     assert row.event_time == 1606233662000000
 
 
