@@ -124,8 +124,8 @@ class TableRule(BaseModel):
     schema_policy: SchemaPolicy = Field(
         default=SchemaPolicy.LENIENT,
         description="What schema changes do. `lenient`: add, widen and rename columns, keep dropped ones. "
-        "`evolve`: the same, but drop dropped ones. `ignore`: keep the columns as they are. `fail`: park "
-        "the table.",
+        "`evolve`: the same, but drop dropped ones. `ignore`: keep the columns as they are, and "
+        "tell which are left out. `fail`: park the table.",
     )
     replica: ReplicaName | None = Field(
         default=None, description="Another name for the replica: database.table or database.schema.table."

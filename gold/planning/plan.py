@@ -79,6 +79,7 @@ class Plan:
         counts: The new changes by operation.
         late: How many of them are late.
         track: The columns whose changes make a version of its history; None for all.
+        left_out: The columns that the policy `ignore` leaves out of its replica.
     """
 
     task: Task
@@ -92,6 +93,7 @@ class Plan:
     counts: Mapping[str, int]
     late: int
     track: tuple[str, ...] | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def former_keys(self) -> FormerKeys | None:
@@ -156,8 +158,11 @@ def make_plan(
         types_from_statements(lineage, namings),
         task.settings,
     )
+    left_out: tuple[str, ...] = ()
     if task.settings.schema_policy is SchemaPolicy.IGNORE:
-        columns = _freeze(task, namings, columns)
+        known, columns = columns, _freeze(task, namings, columns)
+        kept = {column.name for column in columns}
+        left_out = tuple(column.name for column in known if column.name not in kept)
     keys = table_key(task, profile, namings, columns)
     if keys and keys != profile.keys:
         profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)
@@ -187,6 +192,7 @@ def make_plan(
         counts,
         late,
         track,
+        left_out,
     )
 
 

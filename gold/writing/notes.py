@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from framework.contracts.ddl_actions import AddColumn
 from framework.contracts.table_names import BAD_VALUES_TABLE
@@ -39,8 +39,10 @@ def notes_of(plan: Plan, faults: Faults, met: Collisions, *, begins_marks: bool)
         yield f"without the {quantity(plan.task.missed, 'message')} that came while it was excluded"
     computed = _computed_later(plan)
     if computed:
-        names, others = ", ".join(computed[:5]), f" and {len(computed) - 5} more" if computed[5:] else ""
-        yield f"computed by the source, null in rows from before they were added: {names}{others}"
+        yield f"computed by the source, null in rows from before they were added: {_few(computed)}"
+    if plan.left_out:
+        number = quantity(len(plan.left_out), "column")
+        yield f"schema_policy: ignore leaves {number} out of the replica: {_few(plan.left_out)}"
     for name in plan.task.unclaimed:
         yield (
             f"rows of {name} from before a rename gave it that name are in no table: if a full load without "
@@ -56,6 +58,11 @@ def notes_of(plan: Plan, faults: Faults, met: Collisions, *, begins_marks: bool)
     unclear = plan.task.lineage.not_understood
     if unclear:
         yield f"{quantity(len(unclear), 'statement')} not applied, the last: {unclear[-1][1]}"
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if names[5:] else "")
 
 
 def _computed_later(plan: Plan) -> list[str]:

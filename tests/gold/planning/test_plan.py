@@ -601,6 +601,8 @@ def test_the_policy_ignore_freezes_the_columns(first: tuple[Bench, TableState]) 
         settings=TableSettings(schema_policy=SchemaPolicy.IGNORE),
     )
     assert layout(found)[2] == {"id": "int", "name": "string"}
+    assert found is not None
+    assert found.left_out == ("city",)
 
 
 def test_a_type_of_the_configuration_applies_under_the_policy_ignore(first: tuple[Bench, TableState]) -> None:

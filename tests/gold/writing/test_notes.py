@@ -28,6 +28,7 @@ def notes(
     batch: int = 1,
     rebuild: Rebuild | None = None,
     unclaimed: tuple[str, ...] = (),
+    left_out: tuple[str, ...] = (),
 ) -> list[str]:
     """The notes on a table with rows from 2 on, at batch 1 so far, whose statements are of `batch`."""
     task = Task(
@@ -44,7 +45,7 @@ def notes(
     layout = Layout((), ("id",), dict(SYSTEM_COLUMNS))
     namings = tuple(ColumnNaming() for _ in range(len(changes) + 1))
     profile = Profile(rows=1, min_sequence="2")
-    plan = Plan(task, layout, layout, profile, profile, namings, rebuild, "", {}, 0)
+    plan = Plan(task, layout, layout, profile, profile, namings, rebuild, "", {}, 0, left_out=left_out)
     return list(notes_of(plan, Faults(), Collisions(), begins_marks=False))
 
 
@@ -74,3 +75,8 @@ def test_rows_that_belong_to_no_table_are_told_with_what_to_do() -> None:
     (note,) = notes(unclaimed=("db.t",))
     assert "rows of db.t" in note
     assert "raise `epoch` of source feed" in note
+
+
+def test_columns_that_the_policy_ignore_leaves_out_are_counted() -> None:
+    (note,) = notes(left_out=tuple("abcdefg"))
+    assert note == "schema_policy: ignore leaves 7 columns out of the replica: a, b, c, d, e and 2 more"
