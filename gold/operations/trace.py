@@ -17,7 +17,7 @@ from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.newest_tables import is_read_locally
 from framework.lakehouse.table_reader import Query, TableReader, in_utc, portions
-from framework.naming import gold_columns, quoted
+from framework.naming import quoted
 from framework.pipeline.layer import Run
 from framework.text.positions import position_text
 from gold.changes.few_changes import TableChanges
@@ -152,8 +152,7 @@ def _has_column(image: Column, key: Mapping[str, str]) -> Column:
 def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> dict[str, Any] | None:
     if task.state.replica is None:
         return None
-    names = gold_columns([column.name for column in plan.layout.columns])
-    texts = {names.get(name, name): text for name, text in key.items()}
+    texts = {plan.layout.gold_names[name]: text for name, text in key.items()}
     if is_read_locally(run.lake) and texts:
         from framework.lakehouse.local_reader import Unreadable
         from framework.lakehouse.local_rows import local_row

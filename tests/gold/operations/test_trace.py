@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from pyspark.sql import SparkSession
 
 from framework.cli.commands.trace import trace_lines
 from framework.pipeline.layer import Run
-from gold.operations.trace import _duplicates, outcomes, trace
+from gold.operations.trace import _duplicates, _replica_row, outcomes, trace
+from gold.schema.columns import TableColumn
+from gold.schema.layout import SYSTEM_COLUMNS, Layout
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_forget_tables import statement
 
@@ -95,6 +98,23 @@ def plain(each: Change, changes: list[Change], applied: str | None) -> str:
     if each["change_id"] == applied or (applied is None and not newer):
         return "applied"
     return "late" if any(other["batch"] < each["batch"] for other in newer) else "superseded"
+
+
+def test_a_row_is_found_by_a_dropped_column_that_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, str]] = []
+
+    def look_up(location: str, texts: dict[str, str]) -> Change:
+        asked.append(texts)
+        return {"id": 1}
+
+    monkeypatch.setattr("framework.lakehouse.local_rows.local_row", look_up)
+    monkeypatch.setattr("gold.operations.trace.is_read_locally", lambda _: True)
+    columns = tuple(TableColumn(name, "string", None) for name in ("id", "_cdc_dropped_1_note", "_cdc_own"))
+    plan: Any = SimpleNamespace(layout=Layout(columns, ("id",), dict(SYSTEM_COLUMNS)))
+    task: Any = SimpleNamespace(state=SimpleNamespace(replica="gold/shop/item"))
+    run: Any = SimpleNamespace(lake=None)
+    found = _replica_row(run, task, plan, {"_cdc_dropped_1_note": "gift", "_cdc_own": "x"})
+    assert (found, asked) == ({"id": 1}, [{"_cdc_dropped_1_note": "gift", "__cdc_own": "x"}])
 
 
 @pytest.mark.slow
