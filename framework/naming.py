@@ -80,19 +80,27 @@ def text_literal(text: str) -> str:
     return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
 
+def in_one_case(name: str) -> str:
+    """The name of a column as Delta compares it: names that differ by case alone give the same text.
+
+    `ß` and `ss` are two names; `str.casefold` would make them one.
+    """
+    return name.lower()
+
+
 def gold_columns(names: Sequence[str]) -> dict[str, str]:
     """The gold column of each source column of a table, in the given order.
 
     A reserved name gets underscores until no other column has it, ignoring case. Names that are not reserved
     never change.
     """
-    taken = {name.lower() for name in names if not _is_reserved(name)}
+    taken = {in_one_case(name) for name in names if not _is_reserved(name)}
     renamed = {}
     for name in names:
         target = name
-        while _is_reserved(name) and (_is_reserved(target) or target.lower() in taken):
+        while _is_reserved(name) and (_is_reserved(target) or in_one_case(target) in taken):
             target = f"_{target}"
-        taken.add(target.lower())
+        taken.add(in_one_case(target))
         renamed[name] = target
     return renamed
 

@@ -14,6 +14,7 @@ from typing import Protocol
 from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import DropColumn, RenameColumn
 from framework.contracts.events import Op, Token
+from framework.naming import in_one_case
 from gold.schema.columns import (
     ColumnNaming,
     ColumnOrder,
@@ -340,6 +341,6 @@ def _reused_names(lineage: Lineage, profile: Profile) -> set[str]:
             reused.update(
                 name
                 for naming, name in profile.evidence
-                if naming > at and name.casefold() == action.name.casefold()
+                if naming > at and in_one_case(name) == in_one_case(action.name)
             )
     return reused

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from framework.config.tables import SchemaPolicy
 from framework.errors import MainstemError
+from framework.naming import in_one_case
 from gold.changes.profile import Profile
 from gold.planning.task import Task
 from gold.schema.columns import ColumnNaming, TableColumn
@@ -91,7 +92,7 @@ def _key_from_statements(
     if after and sequence == lineage.keys_if_new:
         return None
     naming = namings[sum(at <= sequence for at, _ in lineage.column_changes)]
-    by_case = {name.casefold(): name for name in names}
+    by_case = {in_one_case(name): name for name in names}
     columns = [naming.current_name(key) for key in declared]
-    keys = [key if key is None or key in names else by_case.get(key.casefold()) for key in columns]
+    keys = [key if key is None or key in names else by_case.get(in_one_case(key)) for key in columns]
     return None if None in keys else keys

@@ -17,6 +17,7 @@ from framework.config.tables import Deletes, SchemaPolicy, TableSettings
 from framework.contracts.ddl_actions import ERASE_WITHOUT_STATEMENT
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.naming import in_one_case
 from framework.spark.tuning import tune_for_rows
 from gold.changes.effects import table_rows
 from gold.changes.few_changes import FewMeasurements, OnlyFew, TableChanges
@@ -307,13 +308,13 @@ def _refuse_changes(task: Task, layout: Layout, profile: Profile) -> None:
     state = task.state
     if task.settings.schema_policy is not SchemaPolicy.FAIL or not state.profile.rows:
         return
-    old = {column.name.lower(): column.type for column in state.columns}
+    old = {in_one_case(column.name): column.type for column in state.columns}
     for column in layout.columns:
-        known = old.get(column.name.lower())
+        known = old.get(in_one_case(column.name))
         if known is None or (profile.rows and known != column.type):
             raise _refused(task, f"column {column.name!r} of type {column.type}, under schema_policy fail")
     is_named = state.profile.keys or profile.keys or any(keys for _, keys in task.lineage.keys)
-    if is_named and {key.lower() for key in layout.keys} != {key.lower() for key in state.keys}:
+    if is_named and {in_one_case(key) for key in layout.keys} != {in_one_case(key) for key in state.keys}:
         keys = f"{_key_text(layout.keys)} instead of {_key_text(state.keys)}"
         raise _refused(task, f"{keys}, under schema_policy fail")
 
@@ -334,7 +335,7 @@ def _refused(task: Task, found: str) -> MainstemError:
 def _refuse_case_twins(columns: Sequence[TableColumn]) -> None:
     folded: dict[str, str] = {}
     for column in columns:
-        other = folded.setdefault(column.name.lower(), column.name)
+        other = folded.setdefault(in_one_case(column.name), column.name)
         if other != column.name:
             raise MainstemError(
                 "COLUMNS_DIFFER_BY_CASE",

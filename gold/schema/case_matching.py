@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from framework.contracts.ddl_actions import AddColumn, DropColumn, RenameColumn
+from framework.naming import in_one_case
 from gold.schema.lineage import ColumnAction, Lineage
 
 
@@ -56,10 +57,10 @@ class _Names:
 
     def like(self, name: str) -> set[str]:
         """The names that differ from this one by case at most."""
-        return self._by_case.get(name.casefold(), set())
+        return self._by_case.get(in_one_case(name), set())
 
     def add(self, name: str) -> None:
-        self._by_case.setdefault(name.casefold(), set()).add(name)
+        self._by_case.setdefault(in_one_case(name), set()).add(name)
 
     def discard(self, name: str) -> None:
         self.like(name).discard(name)

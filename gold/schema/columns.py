@@ -13,6 +13,7 @@ from framework.config.model import TableSettings
 from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn
 from framework.contracts.events import Token
+from framework.naming import in_one_case
 from gold.schema.lineage import ColumnAction, Lineage
 from gold.schema.type_inference import ColumnEvidence, infer_type, is_plain_number, widths_of
 
@@ -72,7 +73,7 @@ def column_namings(
         reused: Names that rows use again after a drop of that name: the dropped column is renamed then.
         replaced: The columns that `replaced_columns` gives.
     """
-    used_later = {name.casefold() for name in reused}
+    used_later = {in_one_case(name) for name in reused}
     gone = {} if replaced is None else replaced
     drops = len(gone) + sum(isinstance(action, DropColumn) for _, action in lineage.column_changes)
     names: dict[str, str | None] = {}
@@ -84,13 +85,13 @@ def column_namings(
         match action:
             case RenameColumn(old, new):
                 names[old] = names.get(new, new)
-                used_later.add(new.casefold())
+                used_later.add(in_one_case(new))
                 if at in gone:
                     is_kept = policy is not SchemaPolicy.EVOLVE
                     names[gone[at]] = f"_cdc_dropped_{drops}_{gone[at]}" if is_kept else None
                     drops -= 1
             case DropColumn(name):
-                is_reused = name.casefold() in used_later
+                is_reused = in_one_case(name) in used_later
                 names[name] = (
                     None
                     if policy is SchemaPolicy.EVOLVE
@@ -103,7 +104,7 @@ def column_namings(
                 target = names.get(name, name)
                 if action.default is not None and target is not None and at not in repeated:
                     defaults.setdefault(target, action.default)
-                used_later.add(name.casefold())
+                used_later.add(in_one_case(name))
             case _:
                 pass
         is_inside = at > 0 and lineage.column_changes[at - 1][0] == sequence
@@ -124,17 +125,17 @@ def replaced_columns(lineage: Lineage, column_orders: Iterable[ColumnOrder]) -> 
         column_orders: The columns of the rows.
     """
     renames = [action for _, action in lineage.column_changes if isinstance(action, RenameColumn)]
-    names = {name.casefold() for action in renames for name in (action.old, action.new)}
+    names = {in_one_case(name) for action in renames for name in (action.old, action.new)}
     changes = [
         (at, action)
         for at, (_, action) in enumerate(lineage.column_changes)
         if not isinstance(action, ChangeType)
-        and (isinstance(action, RenameColumn) or action.name.casefold() in names)
+        and (isinstance(action, RenameColumn) or in_one_case(action.name) in names)
     ]
-    rows = {(o.naming, frozenset(n for n in o.columns if n.casefold() in names)) for o in column_orders}
+    rows = {(o.naming, frozenset(n for n in o.columns if in_one_case(n) in names)) for o in column_orders}
     replaced: dict[int, str] = {}
     for naming, columns in sorted(rows, key=lambda row: (row[0], sorted(row[1]))):
-        there = {name.casefold(): name for name in sorted(columns)}
+        there = {in_one_case(name): name for name in sorted(columns)}
         replaced.update(_replaced_in(there, (change for change in changes if change[0] >= naming)))
     return replaced
 
@@ -146,14 +147,14 @@ def _replaced_in(
     for at, action in changes:
         match action:
             case AddColumn(name):
-                there.setdefault(name.casefold(), name)
+                there.setdefault(in_one_case(name), name)
             case DropColumn(name):
-                there.pop(name.casefold(), None)
+                there.pop(in_one_case(name), None)
             case RenameColumn(old, new):
-                if there.pop(old.casefold(), None) is not None:
-                    if new.casefold() in there:
-                        yield at, there[new.casefold()]
-                    there[new.casefold()] = new
+                if there.pop(in_one_case(old), None) is not None:
+                    if in_one_case(new) in there:
+                        yield at, there[in_one_case(new)]
+                    there[in_one_case(new)] = new
             case _:
                 pass
 

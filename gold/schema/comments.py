@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from framework.naming import in_one_case
 from framework.text.formatting import one_line
 from gold.schema.columns import ColumnNaming
 from gold.schema.lineage import Lineage
@@ -31,15 +32,15 @@ def comments_of(lineage: Lineage, namings: Sequence[ColumnNaming], columns: Iter
     """
     if not lineage.comments:
         return Comments()
-    spelling = {name.casefold(): name for name in columns}
+    spelling = {in_one_case(name): name for name in columns}
     table, found = "", dict[str, str]()
     for naming, column, text in lineage.comments:
         if column is None:
             table = text
             continue
         name = _current_name(namings[naming], column)
-        if name is not None and name.casefold() in spelling:
-            found[spelling[name.casefold()]] = text
+        if name is not None and in_one_case(name) in spelling:
+            found[spelling[in_one_case(name)]] = text
     texts = {name: _plain(text) for name, text in found.items()}
     return Comments(_plain(table) or None, {name: text for name, text in texts.items() if text})
 
@@ -49,5 +50,5 @@ def _plain(text: str) -> str:
 
 
 def _current_name(naming: ColumnNaming, column: str) -> str | None:
-    names = {name.casefold(): current for name, current in naming.names.items()}
-    return names.get(column.casefold(), column)
+    names = {in_one_case(name): current for name, current in naming.names.items()}
+    return names.get(in_one_case(column), column)

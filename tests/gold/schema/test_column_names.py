@@ -78,7 +78,7 @@ def today(
                 for s in steps[at + 1 :]
                 if isinstance(s, AddColumn | RenameColumn)
             ]
-            if name.casefold() in reused | {other.casefold() for other in made}:
+            if name.lower() in reused | {other.lower() for other in made}:
                 return f"_cdc_dropped_{sum(isinstance(s, DropColumn) for s in steps[: at + 1])}_{name}"
             return name
     return name
@@ -109,7 +109,7 @@ def test_every_stretch_names_columns_as_its_steps_do(
     steps: list[tuple[int, ColumnAction]], policy: SchemaPolicy, reused: set[str]
 ) -> None:
     found = column_namings(lineage(steps), policy, reused)
-    actions, reused_names = [action for _, action in steps], {name.casefold() for name in reused}
+    actions, reused_names = [action for _, action in steps], {name.lower() for name in reused}
     assert len(found) == len(steps) + 1
     for start, naming in enumerate(found):
         in_lineage = {
@@ -168,7 +168,7 @@ def test_columns_stand_where_the_newest_schema_and_the_statements_put_them(
 
 
 def spelled(name: str, among: set[str]) -> str:
-    close = [other for other in among if other.casefold() == name.casefold()]
+    close = [other for other in among if other.lower() == name.lower()]
     return name if name in among or len(close) != 1 else close[0]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from framework.config.tables import ColumnRule, SchemaPolicy, TableSettings
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
+from gold.changes.profile import Profile, namings_for
 from gold.schema.case_matching import match_case
 from gold.schema.columns import (
     ColumnNaming,
@@ -255,6 +256,16 @@ def test_a_dropped_column_whose_name_comes_back_is_set_aside(action: ColumnActio
 
 def test_a_dropped_column_whose_name_rows_use_again_is_set_aside() -> None:
     assert names(namings(DropColumn("x"), reused=["x"]), "x") == [["_cdc_dropped_1_x"], ["x"]]
+
+
+def test_a_name_with_ss_is_another_one_than_that_with_sharp_s() -> None:
+    """Delta holds both columns, as lower-case letters tell them apart."""
+    add = AddColumn("strasse", "string", "varchar(50)", default="x")
+    told = match_case(lineage(add, DropColumn("straße")), [(0, "straße"), (1, "strasse"), (2, "strasse")])
+    shown = {(0, "straße"): declared("string"), (2, "strasse"): declared("string")}
+    found = namings_for(told, LENIENT, Profile(evidence=shown))
+    assert names(found, "straße", "strasse") == [["straße", "strasse"]] * 3
+    assert [dict(naming.defaults) for naming in found] == [{"strasse": "x"}, {}, {}]
 
 
 def test_each_drop_of_a_name_has_its_own_number() -> None:
