@@ -330,7 +330,8 @@ def merge_profiles(one: Profile, other: Profile) -> Profile:
 def namings_for(lineage: Lineage, policy: SchemaPolicy, profile: Profile) -> tuple[ColumnNaming, ...]:
     """The namings of a table whose rows have this profile; `lineage` has names as the rows spell them."""
     replaced = replaced_columns(lineage, profile.column_orders)
-    return column_namings(lineage, policy, _reused_names(lineage, profile), replaced)
+    shown = (name for _, name in profile.evidence)
+    return column_namings(lineage, policy, _reused_names(lineage, profile), replaced, shown)
 
 
 def _reused_names(lineage: Lineage, profile: Profile) -> set[str]:

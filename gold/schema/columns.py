@@ -62,6 +62,7 @@ def column_namings(
     policy: SchemaPolicy,
     reused: Iterable[str],
     replaced: Mapping[int, str] | None = None,
+    shown: Iterable[str] = (),
 ) -> tuple[ColumnNaming, ...]:
     """The namings of a table's rows: naming `i` is for rows after `i` column changes.
 
@@ -72,10 +73,12 @@ def column_namings(
         policy: What happens to dropped columns.
         reused: Names that rows use again after a drop of that name: the dropped column is renamed then.
         replaced: The columns that `replaced_columns` gives.
+        shown: The names of all columns in rows; no dropped column gets one of them.
     """
     used_later = {in_one_case(name) for name in reused}
     gone = {} if replaced is None else replaced
     drops = len(gone) + sum(isinstance(action, DropColumn) for _, action in lineage.column_changes)
+    set_aside = _DroppedNames(drops, lineage, shown)
     names: dict[str, str | None] = {}
     defaults: dict[str, str] = {}
     backwards = [ColumnNaming()]
@@ -88,14 +91,14 @@ def column_namings(
                 used_later.add(in_one_case(new))
                 if at in gone:
                     is_kept = policy is not SchemaPolicy.EVOLVE
-                    names[gone[at]] = f"_cdc_dropped_{drops}_{gone[at]}" if is_kept else None
+                    names[gone[at]] = set_aside.name_of(gone[at], drops) if is_kept else None
                     drops -= 1
             case DropColumn(name):
                 is_reused = in_one_case(name) in used_later
                 names[name] = (
                     None
                     if policy is SchemaPolicy.EVOLVE
-                    else f"_cdc_dropped_{drops}_{name}"
+                    else set_aside.name_of(name, drops)
                     if is_reused
                     else name
                 )
@@ -111,6 +114,22 @@ def column_namings(
         changed = {n: t for n, t in names.items() if n != t}
         backwards.append(ColumnNaming(changed, {} if is_inside else dict(defaults)))
     return tuple(reversed(backwards))
+
+
+class _DroppedNames:
+    """The names of dropped columns whose names came back: those that no column of the source has."""
+
+    def __init__(self, drops: int, lineage: Lineage, shown: Iterable[str]) -> None:
+        self._drops, self._taken = drops, {in_one_case(name) for name in shown}
+        for _, action in lineage.column_changes:
+            name = action.new if isinstance(action, RenameColumn) else action.name
+            self._taken.add(in_one_case(name))
+
+    def name_of(self, name: str, number: int) -> str:
+        """The name of the column that is dropped as the `number`th of all."""
+        while in_one_case(f"_cdc_dropped_{number}_{name}") in self._taken:
+            number += self._drops  # no other drop gets one of these numbers
+        return f"_cdc_dropped_{number}_{name}"
 
 
 def replaced_columns(lineage: Lineage, column_orders: Iterable[ColumnOrder]) -> dict[int, str]:

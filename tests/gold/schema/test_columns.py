@@ -280,6 +280,16 @@ def test_each_drop_of_a_name_has_its_own_number() -> None:
     ]
 
 
+@pytest.mark.parametrize("own", ["_cdc_dropped_1_x", "_CDC_Dropped_1_X"])
+def test_a_dropped_column_never_gets_the_name_of_a_column_of_the_source(own: str) -> None:
+    told = lineage(DropColumn("x"), X_INT, DropColumn("x"), X_INT)
+    rows = {(n, name): declared("int") for n in (0, 2, 4) for name in ("x", own)}
+    found = namings_for(told, LENIENT, Profile(evidence=rows))
+    assert [row[0] for row in names(found, "x")][::2] == ["_cdc_dropped_3_x", "_cdc_dropped_2_x", "x"]
+    added = namings(AddColumn(own, "int", "int"), DropColumn("x"), X_INT)
+    assert added[0].current_name("x") == "_cdc_dropped_2_x"
+
+
 def test_a_renamed_column_that_is_dropped_is_set_aside_under_its_last_name() -> None:
     found = namings(RenameColumn("a", "b"), DropColumn("b"), AddColumn("b", "int", "int"))
     assert names(found, "a", "b")[0] == ["_cdc_dropped_1_b", "_cdc_dropped_1_b"]
