@@ -83,6 +83,15 @@ def row_key(texts: Sequence[str]) -> dict[str, str]:
                 where="COLUMN=VALUE",
                 action="write the row as id=17, several columns apart",
             )
+    names = [name for name, _, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigurationError(
+                "BAD_KEY",
+                found=f"the column {name!r} twice",
+                where="COLUMN=VALUE",
+                action="name each column once: a command is about one row, so repeat it for another one",
+            )
     return {name: value for name, _, value in pairs}
 
 

@@ -13,9 +13,10 @@ EXPLANATIONS = (
     ),
     Explanation(
         "BAD_KEY",
-        "The key of a row is not written as COLUMN=VALUE.",
-        "The name of the column or the sign `=` is missing.",
-        "Write the column and the value; a key of several columns is several arguments.",
+        "The key of a row is not written as COLUMN=VALUE, each column once.",
+        "The name of the column or the sign `=` is missing, or a column is named twice.",
+        "Write the column and the value; a key of several columns is several arguments, and each row a "
+        "command of its own.",
         "Found: `mainstem trace shop.orders 17`. Write: `mainstem trace shop.orders id=17`.",
     ),
     Explanation(
@@ -252,9 +253,11 @@ EXPLANATIONS = (
     ),
     Explanation(
         "TABLE_AMBIGUOUS",
-        "Several sources have a table of this name.",
-        "Each of them has a name of its own in gold, set with `source` and `replica` under `tables`.",
-        "Use the name in gold, which the error lists.",
+        "The name stands for several tables.",
+        "Several sources have a table of this name; or a part of a name holds a dot: the table `b.c` of the "
+        "database `a` is not the table `c` of the database `a.b`.",
+        "Use one of the names that the error lists: that in gold, set with `source` and `replica` under "
+        "`tables`, or that with backticks.",
         "Found: `mainstem trace shop.orders id=7`. Write: `mainstem trace shard_2.orders id=7`.",
     ),
     Explanation(

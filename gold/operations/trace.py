@@ -19,6 +19,7 @@ from framework.lakehouse.newest_tables import is_read_locally
 from framework.lakehouse.table_reader import Query, TableReader, in_utc, portions
 from framework.naming import quoted
 from framework.pipeline.layer import Run
+from framework.pipeline.named_table import is_called
 from framework.text.positions import position_text
 from gold.changes.few_changes import TableChanges
 from gold.operations.few_rows import few_rows
@@ -100,19 +101,23 @@ def _named_task(run: Run, name: str) -> Task:
     """The table of this name: of several sources that have one, that which has the name in gold, too."""
     found = named_tasks(all_tasks(run), name, run.config)
     with_place = [task for task in found if task.rival is None and not task.yields] or found
-    chosen = [task for task in with_place if _gold_name(task) == name] or with_place
+    chosen = [task for task in with_place if is_called(name, _gold_parts(task))] or with_place
     if len(chosen) > 1:
+        names = [task.settings.replica or task.name.dotted for task in chosen]
         raise ConfigurationError(
             "TABLE_AMBIGUOUS",
             found=f"several sources have a table {name!r}",
             where=f"sources {', '.join(task.source for task in chosen)}",
-            action=f"use its name in gold: {', '.join(_gold_name(task) for task in chosen)}",
+            action=f"use its name in gold: {', '.join(names)}"
+            if len(set(names)) == len(names)
+            else "give each but one a name of its own in gold, under `tables:`:"
+            f" `- {{match: {chosen[-1].name.dotted}, source: {chosen[-1].source}, replica: database.name}}`",
         )
     return chosen[0]
 
 
-def _gold_name(task: Task) -> str:
-    return task.settings.replica or task.name.dotted
+def _gold_parts(task: Task) -> tuple[str | None, ...]:
+    return task.settings.replica_parts or (task.name.database, task.name.schema, task.name.table)
 
 
 def _rows(run: Run, task: Task, key: Mapping[str, str]) -> tuple[Plan | None, list[_Change]]:

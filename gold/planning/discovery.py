@@ -26,7 +26,7 @@ from framework.lakehouse.log_files import has_commit
 from framework.lakehouse.older_copies import Mark, is_put_back
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.pipeline.layer import Run
-from framework.pipeline.named_table import is_excluded, table_excluded
+from framework.pipeline.named_table import is_excluded, table_excluded, tables_called
 from framework.quality.rules import configured, rule_of, unique_by_name
 from gold.planning.kept_logs import STATEMENTS, counts_log, extents_of
 from gold.planning.knowledge import remembered
@@ -107,10 +107,10 @@ def named_tasks(tasks: Sequence[Task], name: str, config: Config) -> list[Task]:
 
     Raises:
         ConfigurationError: TABLE_EXCLUDED where the configuration excludes the table and nothing of it came
-            before, TABLE_UNKNOWN where no table has that name.
+            before, TABLE_UNKNOWN where no table has that name, TABLE_AMBIGUOUS where different tables have
+            it.
     """
-    found = [task for task in tasks if task.name.dotted == name]
-    found = found or [task for task in tasks if task.settings.replica == name]
+    found = tables_called(name, tasks, lambda task: task.lineage.renamed_to is not None)
     if found:
         return found
     if is_excluded(name, config):

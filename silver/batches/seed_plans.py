@@ -19,6 +19,7 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.small_files import is_there
 from framework.naming import dotted_name
 from framework.pipeline.layer import ResolvedSeed, Run, SeedRequest
+from framework.pipeline.named_table import parts_of, read_name, refuse_several, with_name
 from framework.text.formatting import quantity
 from framework.text.positions import position_text
 from silver.batches import changes_table
@@ -105,7 +106,8 @@ def _table(state: RunState, spark: SparkSession, request: SeedRequest) -> _Table
     shown = [
         (p[0], p[1], p[2], p[3]) for p in state.table_progress(spark) if p[3] is not None and p[0] in wanted
     ]
-    found = [p for p in shown if dotted_name(*p[1:]) == request.table]
+    found = with_name(request.table, shown, lambda p: parts_of(TableName(p[1], p[2], p[3])))
+    refuse_several(request.table, (TableName(p[1], p[2], p[3]) for p in found))
     if len(found) == 1:
         return found[0]
     if found or len(wanted) > 1:
@@ -118,8 +120,8 @@ def _table(state: RunState, spark: SparkSession, request: SeedRequest) -> _Table
             "TABLE",
             f"name its source with --source, one of: {names}",
         )
-    parts = request.table.split(".")
-    if len(parts) > 3 or not all(parts):
+    parts = read_name(request.table) or ()
+    if not 1 <= len(parts) <= 3 or not all(parts):
         raise _error(
             "BAD_TABLE", f"{request.table!r}", "TABLE", "write database.table or database.schema.table"
         )

@@ -8,10 +8,12 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from framework.config.tables import TableSettings
 from framework.contracts.ddl_actions import RenameTable, TableName, actions_of
 from framework.contracts.table_names import CHANGES_TABLE, STATEMENTS_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.errors import ConfigurationError, nearest
+from framework.pipeline.named_table import KnownTable, tables_called
 from silver.batches.run_state import RunState
 
 
@@ -28,27 +30,29 @@ def tables_named(spark: SparkSession, state: RunState, table: str) -> dict[str, 
 
     Raises:
         ConfigurationError: TABLE_EXCLUDED where each source that has the table excludes it, under this name
-            or a former one; TABLE_UNKNOWN.
+            or a former one; TABLE_AMBIGUOUS where different tables have the name; TABLE_UNKNOWN.
     """
     reached: dict[str, dict[TableName, str]] = {source: {} for source in state.config.sources}
     for (source, database, schema, name), shown in state.table_progress(spark).items():
         if name is not None and source in reached:
             reached[source][TableName(database, schema, name)] = shown.sequence or ""
     renames = _renames(spark, state)
-    known = {
-        source: {name.dotted: name for name in (*tables, *(each.new for each in renames.get(source, ())))}
+    known = [
+        KnownTable(source, name, TableSettings())
         for source, tables in reached.items()
-    }
-    found = {
-        source: names_of(tables[table], renames.get(source, ()), reached[source])
-        for source, tables in known.items()
-        if table in tables
-    }
+        for name in dict.fromkeys((*tables, *(each.new for each in renames.get(source, ()))))
+    ]
+
+    def names(one: KnownTable) -> list[TableName]:
+        return names_of(one.name, renames.get(one.source, ()), reached[one.source])
+
+    called = tables_called(table, known, lambda one: names(one)[0] != one.name)
+    found = {one.source: names(one) for one in called}
     named = {source: names for source, names in found.items() if not _is_excluded(state, source, names)}
     if found and not named:
         raise _excluded(*next(iter(found.items())))
     if not found:
-        dotted = sorted({name for tables in known.values() for name in tables})
+        dotted = sorted({one.name.dotted for one in known})
         close = nearest(table, dotted)
         raise ConfigurationError(
             "TABLE_UNKNOWN",

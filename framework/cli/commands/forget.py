@@ -7,11 +7,12 @@ from typing import Any
 
 from framework.cli.options import Options, row_key
 from framework.cli.terminal import say, say_json, say_note
+from framework.config.model import Config
 from framework.contracts.erasure import Erasure
 from framework.errors import MainstemError
-from framework.naming import dotted_name
 from framework.pipeline.erasure import ErasedCounts, erase, finish
 from framework.pipeline.layer import Run, installed_layers
+from framework.pipeline.named_table import is_called
 from framework.pipeline.run import new_run_id
 from framework.pipeline.session import open_pipeline, read_config
 from framework.text.formatting import quantity
@@ -41,7 +42,7 @@ def run(options: Options) -> int:
     with open_pipeline(config, is_exclusive=True, finishes=False, notify=say_note) as (lake, spark):
         work = Run(spark, lake, config, new_run_id())
         finished = finish(work)
-        done = [finished] if finished and _is_requested(finished[0], options.table, key) else []
+        done = [finished] if finished and _is_requested(config, finished[0], options.table, key) else []
         find_row = next(layer.find_row for layer in installed_layers() if layer.find_row is not None)
         try:
             found = find_row(work, options.table, key, options.follow)
@@ -74,10 +75,13 @@ def _sums(counts: Sequence[ErasedCounts]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _is_requested(erasure: Erasure, table: str, key: Mapping[str, str]) -> bool:
+def _is_requested(config: Config, erasure: Erasure, table: str, key: Mapping[str, str]) -> bool:
     """Whether an erasure that was interrupted is the one that is requested again."""
-    names = [dotted_name(*name) for name in erasure.names]
-    return table in names and dict(key) in [dict(each) for each in erasure.keys]
+    replicas = (config.settings(erasure.source, *name).replica_parts for name in erasure.names)
+    names = (*erasure.names, *(parts for parts in replicas if parts is not None))
+    return any(is_called(table, name) for name in names) and dict(key) in [
+        dict(each) for each in erasure.keys
+    ]
 
 
 def _lines(document: Mapping[str, Any]) -> list[str]:

@@ -16,9 +16,9 @@ from framework.cli import main
 from framework.cli.app import LOOK, REPAIR, RUN, START, UPKEEP
 from framework.cli.commands import doctor, maintain
 from framework.cli.groups import upkeep
-from framework.cli.options import Options
+from framework.cli.options import Options, row_key
 from framework.cli.parser import command_line, read_options
-from framework.errors import located
+from framework.errors import ConfigurationError, located
 
 COMMANDS = command_line().commands
 
@@ -176,3 +176,11 @@ def test_a_command_that_is_stopped_says_that_nothing_is_lost(
     error = capsys.readouterr().err
     assert error.startswith("error: INTERRUPTED\n")
     assert "do:    run again: nothing is lost or doubled" in error
+
+
+def test_a_column_of_a_row_is_named_once() -> None:
+    assert row_key(["id=17", "line=a=b"]) == {"id": "17", "line": "a=b"}
+    for values in (["id=17", "id=18"], ["id=17", "id=17"]):
+        with pytest.raises(ConfigurationError, match="BAD_KEY") as refused:
+            row_key(values)
+        assert refused.value.found == "the column 'id' twice"

@@ -5,18 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli.commands.trace import trace_lines
+from framework.config.model import Config
+from framework.errors import ConfigurationError
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
+from gold.operations import trace as module
 from gold.operations.trace import _duplicates, _replica_row, outcomes, trace
+from gold.planning.task import Task
 from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, Layout
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_forget_tables import statement
+from tests.gold.planning.test_places import task
 
 Change = dict[str, Any]
 
@@ -111,10 +117,26 @@ def test_a_row_is_found_by_a_dropped_column_that_is_kept(monkeypatch: pytest.Mon
     monkeypatch.setattr("gold.operations.trace.is_read_locally", lambda _: True)
     columns = tuple(TableColumn(name, "string", None) for name in ("id", "_cdc_dropped_1_note", "_cdc_own"))
     plan: Any = SimpleNamespace(layout=Layout(columns, ("id",), dict(SYSTEM_COLUMNS)))
-    task: Any = SimpleNamespace(state=SimpleNamespace(replica="gold/shop/item"))
+    mine: Any = SimpleNamespace(state=SimpleNamespace(replica="gold/shop/item"))
     run: Any = SimpleNamespace(lake=None)
-    found = _replica_row(run, task, plan, {"_cdc_dropped_1_note": "gift", "_cdc_own": "x"})
+    found = _replica_row(run, mine, plan, {"_cdc_dropped_1_note": "gift", "_cdc_own": "x"})
     assert (found, asked) == ({"id": 1}, [{"_cdc_dropped_1_note": "gift", "__cdc_own": "x"}])
+
+
+def test_a_name_of_two_sources_is_refused_with_names_that_tell_them_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def advice(*tasks: Task) -> str:
+        monkeypatch.setattr(module, "all_tasks", lambda _: tasks)
+        run = Run(cast("SparkSession", None), Lakehouse(""), cast("Config", None), "trace")
+        with pytest.raises(ConfigurationError, match="TABLE_AMBIGUOUS") as refused:
+            module._named_task(run, "shop.item")
+        return refused.value.action
+
+    named = task("a", "item", replica="a.item"), task("b", "item", replica="b.item")
+    assert advice(*named) == "use its name in gold: a.item, b.item"
+    same = advice(task("a", "item"), task("b", "item"))
+    assert "`- {match: shop.item, source: b, replica: database.name}`" in same
 
 
 @pytest.mark.slow
