@@ -189,7 +189,7 @@ def query(config: Config | str | os.PathLike[str], sql: str, *, limit: int = 100
 
     checked = checked_config(config)
     with open_pipeline(checked, is_exclusive=False) as (lake, spark):
-        return document(answer(spark, lake, sql, limit))
+        return document(answer(spark, lake, sql, limit, checked.rules))
 
 
 def report(config: Config | str | os.PathLike[str]) -> Page:

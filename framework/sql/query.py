@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as F
 
+from framework.config.tables import TableRules
 from framework.contracts.table_names import TABLES_TABLE
 from framework.errors import ConfigurationError, MainstemError, nearest
-from framework.lakehouse.lakehouse import Lakehouse, is_path, is_table, read_table, sql_text
-from framework.naming import quoted
+from framework.lakehouse.lakehouse import Lakehouse, is_called, is_path, is_table, read_table, sql_text
+from framework.naming import dotted_name, quoted, replica_folder
 from framework.sql.guard import Refused, wrap_query
-from framework.sql.names import Replica, find_view, parts, views
+from framework.sql.names import Replica, find_view, parts, shared_names, views
 from framework.sql.plan import Readable, check_plan
 from framework.sql.result import Answer, value
 
@@ -43,26 +44,41 @@ _MOST_VIEWS = 1_000
 _FILES_AS_TABLES = "spark.sql.runSQLOnFiles"
 """Spark's setting for names such as `` text.`/etc/passwd` ``, which read any file."""
 
+_NO_RULES = TableRules(())
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
 class QuerySession:
-    """The state of one query: known tables, those it has opened, and the statements that clean up."""
+    """The state of one query.
+
+    Attributes:
+        spark: The session.
+        lake: The lakehouse.
+        known: The locations of tables by their names.
+        shared: The names that several replicas have, with their own names.
+        opened: The tables that the query has opened.
+        readable: What it may read.
+        undo: The statements that clean up.
+    """
 
     spark: SparkSession
     lake: Lakehouse
     known: Mapping[str, str]
+    shared: Mapping[str, tuple[str, ...]]
     opened: set[str] = field(default_factory=set)
     readable: Readable = field(default_factory=Readable)
     undo: list[str] = field(default_factory=list)
 
 
-def answer(spark: SparkSession, lake: Lakehouse, query: str, limit: int) -> Answer:
-    """The first rows of a query, `limit` at most.
+def answer(
+    spark: SparkSession, lake: Lakehouse, query: str, limit: int, rules: TableRules = _NO_RULES
+) -> Answer:
+    """The first rows of a query, `limit` at most; `rules` has the names of replicas in gold.
 
     Raises ConfigurationError BAD_LIMIT for a limit below 1, and SQL_NOT_A_QUERY for anything but one query of
-    functions without side effects, which does not run then; MainstemError for a query that fails.
+    functions without side effects, which does not run then, and TABLE_AMBIGUOUS for a name that several
+    replicas have; MainstemError for a query that fails.
     """
     if limit < 1:
         raise ConfigurationError(
@@ -73,7 +89,8 @@ def answer(spark: SparkSession, lake: Lakehouse, query: str, limit: int) -> Answ
         statement = wrap_query(text)
     except Refused as error:
         raise _not_a_query(str(error), query) from None
-    session = QuerySession(spark, lake, views(replicas(spark, lake), lake.location))
+    known = replicas(spark, lake, rules)
+    session = QuerySession(spark, lake, views(known, lake.location), shared_names(known))
     session.readable.tables.update(
         ".".join(parts(place)) for place in session.known.values() if not is_path(place)
     )
@@ -125,22 +142,31 @@ def _with_schema(frame: DataFrame) -> DataFrame:
     return frame
 
 
-def replicas(spark: SparkSession, lake: Lakehouse) -> list[Replica]:
-    """The replicas that the pipeline has written."""
+def replicas(spark: SparkSession, lake: Lakehouse, rules: TableRules = _NO_RULES) -> list[Replica]:
+    """The replicas that the pipeline has written; `rules` has their names in gold."""
     if not lake.exists(spark, TABLES_TABLE):
         return []
-    place = ("database", "schema", "table")
-    newest = Window.partitionBy("source", *place).orderBy(F.desc("revision"))
+    place = ("source", "database", "schema", "table")
+    newest = Window.partitionBy(*place).orderBy(F.desc("revision"))
     rows = (
         lake.read(spark, TABLES_TABLE)
         .withColumn("n", F.row_number().over(newest))
         .where("n = 1 AND replica IS NOT NULL")
     )
-    found = rows.select(*place, "replica", "history").orderBy(*place).collect()
-    return [
-        Replica(database, schema, table, str(lake.own_location(replica)), lake.own_location(history))
-        for database, schema, table, replica, history in found
-    ]
+    found = rows.select(*place, "replica", "history").orderBy(*place[1:], "source").collect()
+    return [_replica(lake, row, rules) for row in found]
+
+
+def _replica(lake: Lakehouse, row: Row, rules: TableRules) -> Replica:
+    name = (row["database"], row["schema"], row["table"])
+    own = _own_name(row["replica"], rules.settings(row["source"], *name).replica_parts, name)
+    return Replica(*name, str(lake.own_location(row["replica"])), lake.own_location(row["history"]), own)
+
+
+def _own_name(location: str, *names: tuple[str | None, str | None, str] | None) -> str | None:
+    """That of the names which a replica has; None where it has another one until the next run."""
+    own = (name for name in names if name and is_called(location, f"gold/{replica_folder(*name)}"))
+    return next((dotted_name(*name) for name in own), None)
 
 
 def _analysed(session: QuerySession, analyse: Callable[[], _T], query: str) -> _T:
@@ -170,9 +196,19 @@ def _open(session: QuerySession, error: AnalysisException, query: str) -> None:
     missing = (
         (error.getMessageParameters() or {}).get("relationName") if error.getCondition() in _UNKNOWN else None
     )
-    name = None if missing is None else find_view(missing, session.known)
+    name = None if missing is None else find_view(missing, {**session.known, **session.shared})
     if missing is None or name is None or missing in session.opened:
         raise _failed(error, query, missing, session.known) from None
+    if name in session.shared:
+        own = session.shared[name]
+        raise ConfigurationError(
+            "TABLE_AMBIGUOUS",
+            found=f"{name!r}, which is the name of several tables",
+            where=_where(query),
+            action=f"use a name in gold: {', '.join(own)}"
+            if 0 < len(set(own)) == len(own)
+            else "give each a name of its own in gold, with `replica` under `tables`, and run",
+        )
     session.opened.add(missing)
     place = session.known[name]
     if not is_table(session.spark, place):

@@ -18,7 +18,7 @@ def run(options: Options) -> int:
     query = sys.stdin.read() if options.query == "-" else options.query
     config = read_config(options.config)
     with open_pipeline(config, is_exclusive=False) as (lake, spark):
-        result = answer(spark, lake, query, options.limit)
+        result = answer(spark, lake, query, options.limit, config.rules)
     if options.json:
         say_json(document(result))
     else:

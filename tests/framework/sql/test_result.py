@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import types as T
 
-from framework.sql.names import Replica, find_view, parts, views
+from framework.sql.names import Replica, find_view, parts, shared_names, views
 from framework.sql.result import Answer, distinct, document, lines, value
 from framework.text.tables import TextTable
 
@@ -53,6 +53,39 @@ def test_names_that_differ_by_case_alone_are_distinguished_by_it() -> None:
     )
     assert find_view("`shop`.`Orders`", known) == "shop.Orders"
     assert find_view("`shop`.`ORDERS`", known) is None
+
+
+def shard(number: int, name: str | None = None) -> Replica:
+    return Replica("shop", None, "orders", f"/{number}", f"/{number}__history", name)
+
+
+def test_a_replica_of_another_name_is_found_by_it() -> None:
+    known = views([shard(1, "west.orders"), Replica("crm", None, "customer", "/c", None, "people")], str)
+    assert {known[name] for name in ("west.orders", "shop.orders", "gold.west.orders")} == {"/1"}
+    assert (known["west.orders__history"], known["people"], known["crm.customer"]) == (
+        "/1__history",
+        "/c",
+        "/c",
+    )
+
+
+def test_a_name_of_several_replicas_stands_for_none_of_them() -> None:
+    shards = [shard(1, "west.orders"), shard(2, "east.orders")]
+    known, shared = views(shards, str), shared_names(shards)
+    assert (known["west.orders"], known["gold.east.orders__history"]) == ("/1", "/2__history")
+    assert not any(name in known for name in shared)
+    assert shared["shop.orders"] == shared["gold.shop.orders"] == ("west.orders", "east.orders")
+    assert shared["shop.orders__history"] == ("west.orders__history", "east.orders__history")
+
+
+def test_a_replica_has_its_own_name_before_a_table_of_a_source_that_has_another_one_in_gold() -> None:
+    shards = [shard(1, "shop.orders"), shard(2, "east.orders")]
+    assert views(shards, str)["shop.orders"] == "/1"
+    assert shared_names(shards) == {}
+
+
+def test_a_replica_that_gets_its_name_with_the_next_run_makes_the_name_of_its_table_unclear() -> None:
+    assert shared_names([shard(1), shard(2, "east.orders")])["shop.orders"] == ("east.orders",)
 
 
 def test_parts_lose_their_backquotes() -> None:
