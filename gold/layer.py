@@ -72,6 +72,7 @@ def _line(applied: Applied) -> TableLine:
         applied.late,
         tuple(notes),
         round(applied.seconds, 3),
+        state.source,
     )
 
 

@@ -18,7 +18,7 @@ from framework.observability.alert_message import Problem
 
 AGAIN_AFTER = 24 * 3600.0
 """The seconds after which a receiver is told again of messages in quarantine."""
-_FORM = 1
+_FORM = 2
 _ROUNDS = 100_000
 
 

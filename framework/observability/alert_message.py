@@ -12,6 +12,11 @@ _SHOWN = 10
 _HEADS = {1: "failed", 3: "ran, and found what is wrong"}
 
 
+def subject(table: str, source: str | None) -> str:
+    """A table for people, with its source, as another source may have a table of this name."""
+    return f"{table} (source {source})" if source else table
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One problem.
@@ -22,6 +27,7 @@ class Problem:
         text: What is wrong; it may have counts that change while the problem stands.
         name: The same problem has the same name in every run; shown when it is over.
         layer: The layer that finds it; None for a run that failed before its end.
+        source: The source of the table; None where there is no table.
     """
 
     kind: Topic
@@ -29,6 +35,7 @@ class Problem:
     text: str
     name: str
     layer: str | None = None
+    source: str | None = None
 
     @property
     def identity(self) -> str:
@@ -66,7 +73,8 @@ class AlertMessage:
     def text(self) -> str:
         """The alert for people, one line for each problem."""
         lines = [
-            f"• {problem.table + ': ' if problem.table else ''}{problem.text}" for problem in self.problems
+            f"• {subject(problem.table, problem.source) + ': ' if problem.table else ''}{problem.text}"
+            for problem in self.problems
         ]
         lines += [f"✓ right again: {name}" for name in self.over]
         more = [f"… and {len(lines) - _SHOWN:,} more"] if len(lines) > _SHOWN else []
@@ -82,7 +90,8 @@ class AlertMessage:
             "run_id": self.run_id,
             "exit_code": self.exit_code,
             "problems": [
-                {"kind": str(each.kind), "table": each.table, "text": each.text} for each in self.problems
+                {"kind": str(each.kind), "table": each.table, "source": each.source, "text": each.text}
+                for each in self.problems
             ],
             "over": list(self.over),
             "text": self.text,

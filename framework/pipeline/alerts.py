@@ -25,7 +25,7 @@ from framework.lakehouse.lakehouse import Lakehouse, lakehouse_of
 from framework.lakehouse.small_files import is_local, read_local_note, read_note, write_note
 from framework.naming import dotted_name
 from framework.observability.alert_memory import AlertMemory, Receiver, memory_of
-from framework.observability.alert_message import AlertMessage, Problem
+from framework.observability.alert_message import AlertMessage, Problem, subject
 from framework.observability.delivery import not_sent, send_all
 from framework.observability.observers import note_of
 from framework.observability.steps import type_of
@@ -50,21 +50,30 @@ def problems_of(reports: Sequence[LayerReport]) -> list[Problem]:
     """The problems in the reports of the layers: errors, parked tables, failed rules of severity error."""
     errors = [_problem_of(error, report.layer) for report in reports for error in report.errors]
     parked = [
-        Problem(Topic.PARKED, line.name, "parked", f"{line.name}: parked", report.layer)
+        Problem(
+            Topic.PARKED,
+            line.name,
+            "parked",
+            f"{subject(line.name, line.source)}: parked",
+            report.layer,
+            line.source,
+        )
         for report in reports
         for line in report.tables
         if line.state == "PARKED"
     ]
     # a parked table also breaks the rule that the table is applied: it counts once
-    stopped = {problem.table for problem in parked}
+    stopped = {(problem.source, problem.table) for problem in parked}
     broken = []
     for report in reports:
         for result in report.failures:
             table = dotted_name(result.database, result.schema, result.table)
-            if result.is_error and not (result.rule == "applied" and table in stopped):
-                subject = table or result.source or result.layer
-                text, name = f"{result.rule} ({result.failed_count:,} fail)", f"{subject}: {result.rule}"
-                broken.append(Problem(Topic.QUALITY, subject, text, name, report.layer))
+            if result.is_error and not (result.rule == "applied" and (result.source, table) in stopped):
+                about = table or result.source or result.layer
+                source = result.source if table else None
+                text = f"{result.rule} ({result.failed_count:,} fail)"
+                name = f"{subject(about, source)}: {result.rule}"
+                broken.append(Problem(Topic.QUALITY, about, text, name, report.layer, source))
     return [*errors, *parked, *broken]
 
 

@@ -89,7 +89,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """What a run did with one table; `state` is ok or PARKED, `seconds` is 0 where not measured."""
+    """What a run did with one table; `state` is ok or PARKED, `seconds` is 0 where not measured.
+
+    `name` is the table's in its source; another source may have a table of this name.
+    """
 
     name: str
     state: str
@@ -99,6 +102,7 @@ class TableLine:
     late: int = 0
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

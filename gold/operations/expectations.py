@@ -29,6 +29,7 @@ from framework.lakehouse.commits import operations
 from framework.lakehouse.lakehouse import read_table, table_version
 from framework.lakehouse.local_tables import local_table
 from framework.pipeline.layer import Run
+from framework.pipeline.named_table import KnownTable, tables_called
 from framework.quality.row_checks import key_text
 from framework.quality.rules import configured, default_rules, digest, rule_of, unique_by_name
 from framework.quality.table_checks import check_relationship, compare_snapshot, read_snapshot
@@ -37,7 +38,7 @@ from gold.operations.key_comparison import ImpliedKeys, KeyRules
 from gold.operations.new_rows import new_rows
 from gold.operations.progress import Clock, progress_target
 from gold.planning.knowledge import remembered
-from gold.planning.table_state import State, TableState, read_states
+from gold.planning.table_state import RENAMED, State, TableState, read_states
 from gold.schema.layout import Layout
 from gold.writing import replica
 from gold.writing.bad_values import NOT_LISTED, cells
@@ -84,15 +85,27 @@ def expectations(run: Run, previous: PreviousResults) -> Sequence[CheckTarget]:
     found: list[CheckTarget] = []
     clock = Clock(run, states) if states else None
     versions = _versions(run, states)
-    for (source, name), state in sorted(states.items(), key=lambda item: repr(item[0])):
-        settings = run.config.settings(source, name.database, name.schema, name.table)
-        if source not in run.config.sources or settings.exclude or run.table not in (None, name.dotted):
+    for one in _asked_tables(run, states):
+        state = states[one.source, one.name]
+        if one.settings.exclude:
             continue
         if clock is not None and state.state is not State.DROPPED:
             found.append(progress_target(run, state, clock))
         if state.replica is not None and state.state is not State.DROPPED:
             found += _replica(_table(run, state, states, versions), implied, previous)
     return found
+
+
+def _asked_tables(run: Run, states: _States) -> list[KnownTable]:
+    """The tables of the configured sources, or those that the run is about."""
+    known = [
+        KnownTable(source, name, run.config.settings(source, name.database, name.schema, name.table))
+        for source, name in sorted(states, key=repr)
+        if source in run.config.sources
+    ]
+    if run.table is None:
+        return known
+    return tables_called(run.table, known, lambda one: states[one.source, one.name].reason == RENAMED)
 
 
 def _versions(run: Run, states: _States) -> Mapping[str, int | None]:

@@ -82,8 +82,8 @@ def slow_server(pause: float) -> Iterator[str]:
             ended.set()
 
 
-def gold(*parked: str, sound: str = "shop.line") -> LayerReport:
-    lines = [TableLine(name, "PARKED", notes=("id=2 breaks a rule",)) for name in parked]
+def gold(*parked: str, sound: str = "shop.line", source: str | None = None) -> LayerReport:
+    lines = [TableLine(name, "PARKED", notes=("id=2 breaks a rule",), source=source) for name in parked]
     return LayerReport("gold", tables=(*lines, TableLine(sound, "ok")))
 
 
@@ -133,8 +133,8 @@ def test_json_holds_what_is_wrong_and_no_value_of_a_row() -> None:
         "mainstem shop: failed (run r1)\n• OSError: no\n• shop.<b>: parked\n✓ right again: shop.item: parked"
     )
     problems = [
-        {"kind": "stopped", "table": None, "text": "OSError: no"},
-        {"kind": "parked", "table": "shop.<b>", "text": "parked"},
+        {"kind": "stopped", "table": None, "source": None, "text": "OSError: no"},
+        {"kind": "parked", "table": "shop.<b>", "source": None, "text": "parked"},
     ]
     assert received == [
         {
@@ -194,7 +194,7 @@ def test_a_problem_is_told_once_and_its_end_once(tmp_path: Path, monkeypatch: py
         runs.end(gold("shop.item"), code=3)
         runs.end(gold("shop.item"), code=3)
         assert [sent["problems"] for sent in received] == [
-            [{"kind": "parked", "table": "shop.item", "text": "parked"}]
+            [{"kind": "parked", "table": "shop.item", "source": None, "text": "parked"}]
         ]
         runs.end(gold("shop.item", "shop.price"), code=3)
         assert [problem["table"] for problem in received[1]["problems"]] == ["shop.item", "shop.price"]
@@ -205,6 +205,24 @@ def test_a_problem_is_told_once_and_its_end_once(tmp_path: Path, monkeypatch: py
     assert len(received) == 4
     assert received[3]["text"].startswith("mainstem shop: all is well again")
     assert (received[3]["problems"], received[3]["over"]) == ([], ["shop.price: parked"])
+
+
+def test_a_table_of_the_same_name_in_another_source_is_a_problem_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    west, east = gold("shop.item", source="west"), gold("shop.item", source="east")
+    both = replace(west, tables=west.tables + east.tables)
+    with webhook() as (address, received):
+        runs = Runs(tmp_path, monkeypatch, f"webhook: '{address}'")
+        for report in (west, both, east):
+            runs.end(report, code=3)
+    assert [[problem["source"] for problem in sent["problems"]] for sent in received] == [
+        ["west"],
+        ["west", "east"],
+        ["east"],
+    ]
+    assert "• shop.item (source east): parked\n" in received[1]["text"] + "\n"
+    assert received[2]["over"] == ["shop.item (source west): parked"]
 
 
 def test_a_rule_whose_count_changes_is_the_same_problem(
@@ -218,7 +236,7 @@ def test_a_rule_whose_count_changes_is_the_same_problem(
 
 
 def test_a_parked_table_is_one_problem() -> None:
-    report = LayerReport("gold", tables=(TableLine("shop.line", "PARKED"),))
+    report = LayerReport("gold", tables=(TableLine("shop.line", "PARKED", source="feed"),))
     failures = tuple(
         failed(rule, table)
         for rule, table in (("applied", "line"), ("unique(id)", "line"), ("applied", "item"))
@@ -337,7 +355,7 @@ def test_only_a_run_that_looks_for_a_problem_knows_that_it_is_over(
         runs.end_through([LayerReport("bronze"), LayerReport("silver"), gold()])
         assert received[1]["over"] == ["shop.item: parked"]
         runs.end()
-    assert received[2]["over"] == ["shop.line: unique(id)"]
+    assert received[2]["over"] == ["shop.line (source feed): unique(id)"]
 
 
 def test_a_broken_rule_is_not_over_where_the_quality_step_fails(
@@ -354,7 +372,10 @@ def test_a_broken_rule_is_not_over_where_the_quality_step_fails(
             [],
         )
         runs.end()
-    assert set(received[2]["over"]) == {"shop.line: unique(id)", "NOT_JUDGED (the quality step)"}
+    assert set(received[2]["over"]) == {
+        "shop.line (source feed): unique(id)",
+        "NOT_JUDGED (the quality step)",
+    }
 
 
 def test_messages_in_quarantine_are_told_once_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

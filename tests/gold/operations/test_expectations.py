@@ -9,14 +9,16 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.config.model import Config
+from framework.config.model import Config, load_config
 from framework.config.quality import Snapshot
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import CheckTarget, PreviousResults, Rule
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
-from gold.operations.expectations import IMPLIED_KEYS, _has_no_version, _since
+from gold.operations.expectations import IMPLIED_KEYS, _asked_tables, _has_no_version, _since
 from gold.operations.key_comparison import KeyRules
+from gold.planning.table_state import State, TableState
+from silver.layer import LAYER as SILVER
 from tests.framework.lakehouse.test_local_tables import Table
 from tests.silver.operations.test_new_outcomes import Judged
 
@@ -60,3 +62,34 @@ def test_only_a_local_file_tells_by_its_time_that_a_snapshot_is_the_same(
     Path("dumps").mkdir()
     snapshot = Snapshot.model_validate({"format": format_name, "path": path})
     assert _has_no_version(Rule("snapshot", "snapshot", snapshot=snapshot)) is expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "sources"),
+    [
+        (None, ["west", "east"]),
+        ("shop.orders", ["west", "east"]),
+        ("west.orders", ["west"]),
+        ("east.orders", ["east"]),
+        ("`east`.orders", ["east"]),
+        ("shop.items", []),
+    ],
+)
+def test_a_run_of_one_table_judges_the_table_that_has_the_name_in_gold(
+    tmp_path: Path, asked: str | None, sources: list[str]
+) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(
+        "pipeline: shop\nlakehouse: ./lake\nsources:\n"
+        + "".join(f"  {name}: {{format: maxwell, files: ./{name}}}\n" for name in ("west", "east"))
+        + "tables:\n"
+        + "".join(
+            f"  - {{match: shop.orders, source: {name}, replica: {name}.orders}}\n"
+            for name in ("west", "east")
+        )
+    )
+    config = load_config(file, formats=SILVER.options())
+    run = Run(cast("SparkSession", None), Lakehouse(config.root), config, "run", asked)
+    name = TableName("shop", None, "orders")
+    states = {(source, name): TableState(source, name, State.ACTIVE) for source in ("east", "old", "west")}
+    assert sorted(table.source for table in _asked_tables(run, states)) == sorted(sources)
