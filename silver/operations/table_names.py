@@ -8,7 +8,6 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from framework.config.tables import TableSettings
 from framework.contracts.ddl_actions import RenameTable, TableName, actions_of
 from framework.contracts.table_names import CHANGES_TABLE, STATEMENTS_TABLE
 from framework.contracts.table_schemas import CHANGES
@@ -26,7 +25,7 @@ class Rename(NamedTuple):
 
 
 def tables_named(spark: SparkSession, state: RunState, table: str) -> dict[str, list[TableName]]:
-    """By source, the names of the table with this dotted name, the newest first.
+    """By source, the names of the table with this dotted name, or this name in gold; the newest first.
 
     Raises:
         ConfigurationError: TABLE_EXCLUDED where each source that has the table excludes it, under this name
@@ -38,7 +37,7 @@ def tables_named(spark: SparkSession, state: RunState, table: str) -> dict[str, 
             reached[source][TableName(database, schema, name)] = shown.sequence or ""
     renames = _renames(spark, state)
     known = [
-        KnownTable(source, name, TableSettings())
+        KnownTable(source, name, state.config.settings(source, name.database, name.schema, name.table))
         for source, tables in reached.items()
         for name in dict.fromkeys((*tables, *(each.new for each in renames.get(source, ()))))
     ]

@@ -64,6 +64,8 @@ def test_an_entry_of_one_source_gives_its_table_a_place_of_its_own(
     assert "shard_1.item, shard_2.item" in refused
     code, found = topics.command("sql", "SELECT DISTINCT name FROM shard_2.item")
     assert (code, found["rows"]) == (0, [{"name": "of shard 2"}])
+    code, found = topics.command("rebuild", "shard_2.item", "--from", "bronze")
+    assert (code, found["counts"]["messages"]) == (0, 2)
     assert topics.command("forget", "shard_2.item", "id=1")[0] == 0
     assert (set(_names(topics, "shard_1/item")), set(_names(topics, "shard_2/item"))) == ({1, 2}, {2})
 
