@@ -19,7 +19,7 @@ from framework.config.quality import UNWRITTEN, QualityOrNone
 from framework.config.sources import Kafka, Layout, Source, read_sources
 from framework.config.tables import ColumnRule, TableRule, TableRules, TableSettings
 from framework.config.validation import check_folders, check_lakehouse, check_places
-from framework.config.value_types import absolute_place
+from framework.config.value_types import absolute_place, check_place
 from framework.errors import ConfigurationError, suggested
 
 __all__ = [
@@ -117,7 +117,9 @@ class Config(BaseModel):
         """Whether a place is one of this machine is told by the two slashes behind its scheme."""
         scheme, slash, rest = place.partition(":/") if isinstance(place, str) else ("", "", "")
         if slash and len(scheme) > 1 and scheme.isalnum() and scheme != "file" and not rest.startswith("/"):
-            raise ValueError(f"write three slashes behind the scheme: {scheme}:///{rest}")
+            check_place(str(place))
+            # nothing of the value is quoted: a reference may have put a secret there
+            raise ValueError("write three slashes behind the scheme, as in dbfs:///…")
         return place
 
     @property

@@ -247,7 +247,8 @@ tables:
             "'schema_prefix'",
         ),
         ("./lakehouse", "{catalog: main}", "CONFIG_MISSING_KEY", "checkpoints", "/Volumes/"),
-        ("./lakehouse", "dbfs:/mnt/lake", "CONFIG_BAD_VALUE", "lakehouse", "dbfs:///mnt/lake"),
+        ("./lakehouse", "dbfs:/mnt/lake", "CONFIG_BAD_VALUE", "lakehouse", "three slashes"),
+        ("./lakehouse", "s3:/bucket/lake", "CONFIG_BAD_VALUE", "lakehouse", "two slashes"),
         ("./lakehouse", "./lake\ncheckpoints: ./elsewhere", "CONFIG_BAD_VALUE", "checkpoints", "leave"),
         ("./lakehouse", "./landing/orders/out", "CONFIG_SOURCES_OVERLAP", "sources.orders.files", "outside"),
         (

@@ -109,6 +109,16 @@ def test_no_error_prints_a_secret_whatever_is_wrong(tmp_path: Path, change: Any)
     assert sum(bool(text) for _, text in refusals) > 5
 
 
+@pytest.mark.parametrize("key", ["lakehouse", "checkpoints"])
+@pytest.mark.parametrize("place", [f"s3:/AKIA:{CANARY}@bucket/x", f"dbfs:/{CANARY}", "canary4711:/bucket"])
+def test_a_place_with_one_slash_is_refused_without_its_value(tmp_path: Path, key: str, place: str) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text(yaml.safe_dump({**DOCUMENT, key: "${env:SECRET}"}))
+    with pytest.raises(ConfigurationError, match="slashes behind the scheme") as refused:
+        load_config(file, formats=LAYER.options(), environ={"SECRET": place})
+    assert "4711" not in str(refused.value)
+
+
 WHOLE = """
 pipeline: shop
 lakehouse: ./lake
