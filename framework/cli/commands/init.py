@@ -19,6 +19,7 @@ from framework.config.drafting.template import (
     doubt_lines,
     draft_configuration,
     draft_text,
+    source_around,
 )
 from framework.config.drafting.topic_template import draft_of_topics
 from framework.config.json_schema import SCHEMA_FILE, SCHEMA_ID, json_schema
@@ -46,6 +47,12 @@ def run(options: Options) -> int:
         draft = draft_of_topics(place, TopicMessages(place, is_json=options.json).detect)
     else:
         draft = draft_configuration(Path(options.origin), detect_formats) if options.origin else Draft()
+    around = source_around(file, draft)
+    if around is not None:
+        raise _wrong(
+            f"the configuration in the folder that it reads: {around.folder}",
+            "name the folder of the messages alone with --from, or a file elsewhere with -c ../mainstem.yml",
+        )
     text = draft_text(file, draft)
     with _writing(file, exists="name another one with -c: nothing is overwritten"):
         with file.open("x", encoding="utf-8") as target:

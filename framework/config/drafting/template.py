@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from framework.config.json_schema import SCHEMA_FILE
 from framework.config.tables import CHOOSE_KEY
 from framework.errors import MainstemError
@@ -27,6 +29,8 @@ _SHOWN_LINKS = 10
 _DEEPEST = 16
 """Folders inside one another in which sources are looked for: each level reads a sample of all below it."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./*?-]+")
+
+_YAML_TEXT = "tag:yaml.org,2002:str"
 
 _BLANK = """\
 sources:
@@ -250,11 +254,12 @@ def unused_name(name: str, names: Set[str]) -> str:
 
 def draft_text(file: Path, draft: Draft) -> str:
     """The text of a configuration with the sources of a draft; without sources, with one to fill in."""
-    pipeline = plain_name(file.absolute().parent.name, "pipeline")
+    pipeline = _written(plain_name(file.absolute().parent.name, "pipeline"))
+    lakehouse = _lakehouse(file, draft)
     head = (
         f"# yaml-language-server: $schema=./{SCHEMA_FILE}\n"
         f"pipeline: {pipeline:<20} # names checkpoints and jobs: letters, digits and _\n"
-        "lakehouse: ./lakehouse         # a folder or an object-store URL; the tables are below it\n\n"
+        f"lakehouse: {lakehouse:<19} # a folder or an object-store URL; the tables are below it\n\n"
     )
     if not draft.sources:
         return f"{head}{_BLANK}\n{_TABLES}{_QUALITY}"
@@ -262,6 +267,20 @@ def draft_text(file: Path, draft: Draft) -> str:
     doubts = _joined(f"  # {_on_one_line(line)}" for line in doubt_lines(draft))
     tables = _joined(_table_lines(draft.keyless)) if draft.keyless else _TABLES
     return f"{head}sources:\n{body}{doubts}\n{tables}{_QUALITY}"
+
+
+def _lakehouse(file: Path, draft: Draft) -> str:
+    """A folder beside the configuration for the lakehouse, in none of the folders that are read."""
+    read = {source.folder.resolve() for source in draft.sources if source.folder is not None}
+    beside = {folder.name for folder in read if folder.parent == file.absolute().parent.resolve()}
+    return f"./{unused_name('lakehouse', beside)}"
+
+
+def source_around(file: Path, draft: Draft) -> DraftSource | None:
+    """The source in whose folder a file lies, and which would read it as messages; None without one."""
+    place = file.absolute().parent.resolve()
+    sources = (source for source in draft.sources if source.folder is not None)
+    return next((s for s in sources if s.folder and place.is_relative_to(s.folder.resolve())), None)
 
 
 def doubt_lines(draft: Draft) -> Iterator[str]:
@@ -288,7 +307,7 @@ def _joined(lines: Iterable[str]) -> str:
 
 def _source_lines(source: DraftSource, root: Path) -> Iterator[str]:
     found = source.answer["formats"][0]
-    yield f"  {source.name}:"
+    yield f"  {_written(source.name)}:"
     doubt = f"  # or {', '.join(found['or'])}: nothing in the messages tells which" if found["or"] else ""
     yield f"    format: {source.format}{doubt}"
     if source.folder is not None:
@@ -351,8 +370,10 @@ def _relative(folder: Path, root: Path) -> str:
 
 
 def _written(text: str) -> str:
-    """The text in YAML: plain where that is safe, else in double quotes."""
-    return text if _PLAIN.fullmatch(text) and not text.startswith(("-", "*", "?")) else json.dumps(text)
+    """The text in YAML: plain where that is safe, else in double quotes, as `no` and `2024` are no texts."""
+    is_plain = _PLAIN.fullmatch(text) and not text.startswith(("-", "*", "?"))
+    node = yaml.compose(text, yaml.SafeLoader) if is_plain else None
+    return text if node is not None and node.tag == _YAML_TEXT else json.dumps(text)
 
 
 def _on_one_line(text: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from framework.config.document import resolved_values
 from framework.config.kafka_options import instead_of, is_reader_option
 from framework.config.sources import Kafka
@@ -67,7 +69,8 @@ def topic_place(
         environ: The environment.
 
     Raises:
-        ConfigurationError: BAD_TOPIC, BAD_KAFKA_SETTING, SECRET_IN_ARGUMENT, or that of a reference.
+        ConfigurationError: WRONG_ARGUMENTS, BAD_TOPIC, BAD_KAFKA_SETTING, SECRET_IN_ARGUMENT, or that of a
+            reference.
     """
     for topic in topics:
         if not _PATTERN.fullmatch(topic):
@@ -81,7 +84,15 @@ def topic_place(
     others = dict(_setting(text) for text in settings)
     written = {"bootstrap_servers": servers, **_topics(topics), **others}
     values = resolved_values(written, environ, Path("--kafka-option"))
-    return TopicPlace(written, Kafka.model_validate(values), tuple(topics))
+    try:
+        return TopicPlace(written, Kafka.model_validate(values), tuple(topics))
+    except ValidationError:  # its text has the values, which may be secrets
+        raise ConfigurationError(
+            "WRONG_ARGUMENTS",
+            found="a broker without host or port",
+            where="--kafka",
+            action="write host:port for each broker, with commas between: --kafka localhost:9092",
+        ) from None
 
 
 def _topics(topics: Sequence[str]) -> dict[str, object]:

@@ -267,6 +267,40 @@ def test_names_of_folders_become_names_of_sources(tmp_path: Path, monkeypatch: p
     assert sources["feed"].files == str(tmp_path / "in: a #1" / "数量")
 
 
+@pytest.mark.parametrize("name", ["no", "on", "null", "true"])
+def test_names_that_are_words_of_yaml_stay_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    project = tmp_path / name
+    land(project / "2024" / name, "maxwell")
+    land(project / "2024" / "orders", "datahub_blob")
+    monkeypatch.chdir(project)
+    assert main(["init", "--from", f"2024/{name}"]) == 0
+    config = load_config("mainstem.yml", formats=OPTIONS)
+    assert (config.pipeline, list(config.sources)) == (name, [name])
+    assert config.sources[name].files == str(project / "2024" / name)
+
+
+def test_the_lakehouse_is_in_no_folder_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    land(Path("lakehouse"), "maxwell")
+    assert main(["init", "--from", "lakehouse"]) == 0
+    assert load_config("mainstem.yml", formats=OPTIONS).lakehouse == str(tmp_path / "lakehouse_2")
+
+
+def test_a_configuration_that_would_be_read_as_messages_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be in quarantine, and stop its source once somebody changes it."""
+    land(tmp_path / "shop", "maxwell")
+    monkeypatch.chdir(tmp_path / "shop")
+    assert main(["init", "--from", "."]) == 2
+    assert "-c ../mainstem.yml" in capsys.readouterr().err
+    assert [file.name for file in Path().iterdir()] == ["feed.jsonl"]
+    assert main(["init", "--from", ".", "-c", "../mainstem.yml"]) == 0
+    assert main(["validate", "-c", "../mainstem.yml"]) == 0
+
+
 def test_links_to_folders_are_no_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -45,6 +45,16 @@ def test_references_are_written_and_their_values_are_used() -> None:
     assert "hidden" not in f"{place}{place.written}"
 
 
+@pytest.mark.parametrize("command", ["detect", "init"])
+def test_a_broker_without_a_port_is_a_wrong_argument(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--kafka", "canary", "--topic", "x"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: WRONG_ARGUMENTS\n")
+    assert "canary" not in told
+
+
 @pytest.mark.parametrize(
     ("topics", "settings", "condition"),
     [
