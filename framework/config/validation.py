@@ -12,9 +12,13 @@ from framework.config.document import Document, KeyPath
 from framework.config.faults import Faults
 from framework.config.quoting import is_plain
 from framework.config.sources import Kafka, Source
-from framework.config.value_types import is_url
+from framework.config.value_types import is_url, split_name
 from framework.errors import ConfigurationError, nearest
+from framework.naming import quoted
 
+_SAME_STORES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
+"""Schemes that name a place which another scheme names, too."""
+_VOLUME = re.compile(r"^/Volumes(?:/[^/]+){1,3}")
 _CREATE, _CORRECT = "create the folder, or correct `files:`", "correct `files:`"
 
 
@@ -146,7 +150,7 @@ def _neighbours(sources: Mapping[str, Source]) -> Sequence[tuple[str, str]]:
 
 def _tables_and_topics(source: Source) -> Iterator[tuple[str, str]]:
     if source.table is not None:
-        yield "table", source.table
+        yield "table", _table(source.table)
     for topic in (source.kafka.topics if source.kafka else None) or ():
         yield "topic", topic
 
@@ -170,7 +174,7 @@ def _shared(one: Source, other: Source) -> Iterator[tuple[str, str]]:
         and (_holds(one.files, other.files) or _holds(other.files, one.files))
     ):
         yield "files", max(one.files, other.files, key=len)
-    if one.table is not None and one.table == other.table:
+    if one.table is not None and other.table is not None and _table(one.table) == _table(other.table):
         yield "table", one.table
     if one.kafka is not None and other.kafka is not None and _servers(one.kafka) & _servers(other.kafka):
         topic = _shared_topic(one.kafka, other.kafka)
@@ -179,14 +183,32 @@ def _shared(one: Source, other: Source) -> Iterator[tuple[str, str]]:
 
 
 def _holds(folder: str, place: str) -> bool:
-    if is_url(folder) != is_url(place):
-        return False
     outer, inner = _resolved(folder), _resolved(place)
     return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
 def _resolved(place: str) -> str:
-    return place if is_url(place) else os.path.realpath(place)
+    """A text that is the same for all ways to write a place: a folder of this machine, a volume or a URL."""
+    scheme, colon, rest = place.partition(":/") if is_url(place) else ("", "", "")
+    if colon and scheme.lower() != "dbfs":
+        host, _, path = rest[1:].partition("/") if rest.startswith("/") else ("", "", rest)
+        scheme, path = scheme.lower(), os.path.normpath("/" + path.lstrip("/")).rstrip("/")
+        return f"{_SAME_STORES.get(scheme, scheme)}://{host}{path}"
+    path = f"/{rest.lstrip('/')}" if colon else place
+    if colon and not path.startswith("/Volumes/"):
+        path = f"/dbfs{path}"  # where Databricks mounts it
+    # a catalog ignores case in the names of a volume
+    return _VOLUME.sub(lambda found: found[0].casefold(), os.path.realpath(path))
+
+
+def _table(table: str) -> str:
+    """The same for the place of a table: a path, or a name in a catalog, which ignores case."""
+    if "/" in table:
+        return _resolved(table)
+    try:
+        return ".".join(map(quoted, split_name(table))).casefold()
+    except ValueError:
+        return table.casefold()
 
 
 def _servers(kafka: Kafka) -> set[str]:
