@@ -6,6 +6,7 @@ Those of a local table are read from its log in this process, all others by Spar
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -17,26 +18,40 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LAST = 3
-_MOST = 1_000
+_FIRST = 1_000
+"""How many commits Spark reads first; ten times as many where the caller goes on behind them."""
 
 
-def newest_commits(spark: SparkSession, location: str, most: int = _MOST) -> Iterator[Mapping[str, Any]]:
-    """The newest commits of a table with `userMetadata` and `operationMetrics`, newest first.
+def newest_commits(
+    spark: SparkSession, location: str, most: int | None = None
+) -> Iterator[Mapping[str, Any]]:
+    """The commits of a table with `userMetadata` and `operationMetrics`, newest first.
 
-    It ends before a commit that the log has no more, and after `most` commits.
+    It ends before a commit that the log has no more, and after `most` commits. A caller that stops early pays
+    for few of them.
     """
     newest, log = table_version(spark, location), local_log(location)
     if newest is None:
         return
     if log is None:
-        rows = read_commits(spark, location, most).orderBy("version", ascending=False)
-        yield from (row.asDict() for row in rows.select("userMetadata", "operationMetrics").collect())
+        yield from _read_by_spark(spark, location, most)
         return
-    for version in range(newest, max(newest - most, -1), -1):
+    for version in range(newest, -1 if most is None else max(newest - most, -1), -1):
         told = commit_infos(log, version)
         if not told:
             return
         yield told[0]
+
+
+def _read_by_spark(spark: SparkSession, location: str, most: int | None) -> Iterator[Mapping[str, Any]]:
+    limit, last = most or _FIRST, sys.maxsize
+    while True:
+        rows = read_commits(spark, location, limit).orderBy("version", ascending=False)
+        found = rows.select("version", "userMetadata", "operationMetrics").collect()
+        yield from (row.asDict() for row in found if row["version"] < last)
+        if most is not None or len(found) < limit:
+            return
+        limit, last = limit * 10, found[-1]["version"]
 
 
 def operations(spark: SparkSession, location: str, since: int, moment: datetime) -> set[str] | None:

@@ -232,7 +232,7 @@ def _check_is_new(spark: SparkSession, lake: Lakehouse, sources: Sequence[str]) 
     """Refuse to decode messages of earlier runs in one epoch alone."""
     path = f"{lake.checkpoints}/silver"
     evidence = (CHANGES_TABLE, BATCHES_TABLE, STATEMENTS_TABLE, TABLES_TABLE)
-    has_begun = those_there(spark, lake, evidence) or _landing_runs(spark, lake) > 1
+    has_begun = those_there(spark, lake, evidence) or _has_landed_again(spark, lake)
     if not has_begun or is_there(spark, f"{path}.reset"):
         return
     raise MainstemError(
@@ -244,11 +244,13 @@ def _check_is_new(spark: SparkSession, lake: Lakehouse, sources: Sequence[str]) 
     )
 
 
-def _landing_runs(spark: SparkSession, lake: Lakehouse) -> int:
-    """How many runs have landed messages, as far as the commits of bronze say."""
+def _has_landed_again(spark: SparkSession, lake: Lakehouse) -> bool:
+    """Whether several runs have landed messages, as far as the commits of bronze say."""
     commits = newest_commits(spark, lake.location(MESSAGES_TABLE))
     notes = (json.loads(commit.get("userMetadata") or "{}") for commit in commits)
-    return len({note.get("run_id") for note in notes} - {None})
+    runs = (note["run_id"] for note in notes if note.get("run_id") is not None)
+    newest = next(runs, None)
+    return any(run != newest for run in runs)
 
 
 def _schemas_lost(lake: Lakehouse) -> MainstemError:

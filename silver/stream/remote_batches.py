@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import takewhile
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
@@ -33,8 +34,9 @@ def batches_since(spark: SparkSession, lake: Lakehouse, batch: int) -> Batches:
     if not lake.exists(spark, CHANGES_TABLE):
         return Batches(0, 0)
     commits = newest_commits(spark, lake.location(CHANGES_TABLE))
-    notes = [json.loads(commit.get("userMetadata") or "{}") for commit in commits]
-    found = [note for note in notes if note.get("batch", -1) > batch]
+    notes = (json.loads(commit.get("userMetadata") or "{}") for commit in commits)
+    batches = (note for note in notes if "batch" in note)  # others are repairs, and the upkeep of the table
+    found = list(takewhile(lambda note: note["batch"] > batch, batches))
     return Batches(len({note["batch"] for note in found}), sum(note["messages"] for note in found))
 
 

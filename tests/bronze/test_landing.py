@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -26,7 +27,8 @@ from framework.config.model import load_config
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError, as_raised
-from framework.lakehouse import log_upkeep
+from framework.lakehouse import commits, log_upkeep
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.progress import Progress
 from tests.bronze.conftest import run_source
 
@@ -311,6 +313,17 @@ def test_repeated_batch_lands_nothing_twice(
 
     assert landed(feed, "file", "line", "value", "ingested_at") == once
     assert count_landed(spark, feed.lake, feed.run_id) == {feed.name: (1, 1)}
+
+
+def test_all_commits_of_a_run_are_counted_however_many_they_are(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lakehouse(tmp_path.as_uri())
+    for run_id in ("earlier", "now", "now", "now"):
+        note = {"source": "feed", "run_id": run_id, "files": 1}
+        lake.append(spark.range(2), MESSAGES_TABLE, None, {"userMetadata": json.dumps(note)})
+    monkeypatch.setattr(commits, "_FIRST", 2)
+    assert count_landed(spark, lake, "now") == {"feed": (3, 6)}
 
 
 def test_batch_asked_for_twice_gives_identical_rows(spark: SparkSession, feed: Feed, drop: Drop) -> None:

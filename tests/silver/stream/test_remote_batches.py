@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from framework.contracts.table_names import CHANGES_TABLE
+from framework.lakehouse import commits
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.progress import Count, Progress
 from framework.spark.session import is_connect
@@ -18,7 +19,7 @@ from silver.stream.remote_batches import Batches, batches_since, follow
 
 
 def test_each_batch_is_told_with_its_messages_while_the_stream_runs(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_connect(spark):
         pytest.skip("its batches are other processes, which cannot use what this test holds")
@@ -50,3 +51,5 @@ def test_each_batch_is_told_with_its_messages_while_the_stream_runs(
     assert (counts["messages"].done, counts["batches"].done) == (33, 3)
     assert seen == [22]
     assert batches_since(spark, lake, 101) == Batches(1, 11)
+    monkeypatch.setattr(commits, "_FIRST", 2)
+    assert batches_since(spark, Lakehouse((tmp_path / "lakehouse").as_uri()), 99) == Batches(3, 33)
