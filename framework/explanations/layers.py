@@ -90,6 +90,15 @@ EXPLANATIONS = (
         "Do: `mainstem status --verify`.",
     ),
     Explanation(
+        "REBUILD_WAITS",
+        "A very large table must be rebuilt, and waits for the command.",
+        "A statement came later than rows behind it, or a column takes a type to which Delta cannot widen "
+        "the old one. Smaller tables are rebuilt in the same run.",
+        "Rebuild the table when the cluster has time. Until then its readers see the rows of before, its new "
+        "changes wait, and the other tables go on.",
+        "Do: `mainstem rebuild shop.orders`.",
+    ),
+    Explanation(
         "REPLICA_TAKEN",
         "Two tables would have the same replica.",
         "Two sources have a table of the same name, or two names differ only by case.",

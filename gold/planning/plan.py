@@ -44,6 +44,7 @@ from gold.planning.rebuild import (
     rebuild_for_former_key,
     rebuild_for_layout,
     rebuild_for_names,
+    refuse_large,
 )
 from gold.planning.recorded_measures import NotMeasured, recorded_measurements
 from gold.planning.task import Task
@@ -122,13 +123,14 @@ def make_plan(
 
     Raises:
         MainstemError: For what parks the table: a missing column of the key or under `track`, columns that
-            differ by case alone, a refused change.
+            differ by case alone, a refused change, a rebuild that waits for somebody's command.
     """
     if task.yields:
         return None
     state, lineage = task.state, task.lineage
     digest = lineage_digest(lineage)
     fresh = rebuild_before_reading(spark, lake, task, digest)
+    refuse_large(task, fresh)
     since = -1 if fresh else state.batch
 
     def measure(lineage: Lineage, since: int, applied: Progress) -> Profile:
@@ -177,6 +179,7 @@ def make_plan(
         or rebuild_for_names(task, namings)
         or rebuild_for_former_key(state, batch_profile, namings, keys)
     )
+    refuse_large(task, rebuild)
     counts, late = batch_profile.ops, batch_profile.late
     if rebuild and not fresh:
         profile = measure(lineage, -1, NOTHING_APPLIED)

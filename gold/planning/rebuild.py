@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from framework.config.tables import Deletes, SchemaPolicy, TableSettings
 from framework.contracts.ddl_actions import AddColumn, ChangeType, TableName
+from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse, is_called
 from framework.lakehouse.older_copies import Mark, is_put_back
 from gold.changes.former_keys import other_keys
@@ -30,6 +31,13 @@ BEGUN_REBUILD = "a rebuild for other settings that has begun"
 """The value of `built_with` while a table is rebuilt for other settings.
 
 Until that has ended, the rows may be in the old form or in the new one.
+"""
+
+
+MOST_CHANGES = 200_000_000
+"""A late statement, or a type that Delta cannot widen, rebuilds a table of so many changes by itself.
+
+That takes Spark about an hour on a few cores. A larger table waits for somebody who knows the hour.
 """
 
 
@@ -220,6 +228,33 @@ def marked_places(task: Task) -> Iterator[tuple[str, Mark]]:
     for is_history, mark in enumerate(task.state.marks):
         if not is_history or task.settings.history:
             yield "gold/" + folder_of(task, is_history=bool(is_history)), mark
+
+
+def refuse_large(task: Task, rebuild: Rebuild | None) -> None:
+    """Parks a very large table that a late statement, or a changed type, would rebuild without being asked.
+
+    Raises:
+        MainstemError: REBUILD_WAITS.
+    """
+    if rebuild is None or task.rows <= MOST_CHANGES:
+        return
+    is_late = rebuild.reason is RebuildReason.SCHEMA_CHANGE and _has_late_statement(task)
+    if is_late or rebuild.reason is RebuildReason.TYPE_CHANGE:
+        raise MainstemError(
+            "REBUILD_WAITS",
+            found="a statement that came late" if is_late else str(rebuild),
+            where=f"table {task.name.dotted}, with {task.rows:,} changes",
+            action=f"mainstem rebuild {task.name.dotted}, at a time when it may take long; its changes wait",
+        )
+
+
+def _has_late_statement(task: Task) -> bool:
+    """Whether a statement that the table has not applied lies before rows that it has applied."""
+    state, lineage = task.state, task.lineage
+    if not begins_as_applied(state, lineage):
+        return True
+    new = lineage.column_changes[applied_column_changes(state) :]
+    return state.sequence is not None and any(sequence <= state.sequence for sequence, _ in new)
 
 
 def _truncate_reason(task: Task) -> RebuildReason | None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
 from framework.config.tables import Deletes, TableSettings
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
+from framework.errors import MainstemError
 from gold.changes.profile import Profile
 from gold.planning.rebuild import (
     BEGUN_REBUILD,
     FAILED_REBUILD,
+    MOST_CHANGES,
+    Rebuild,
     RebuildReason,
     begun_rebuilds,
     lineage_digest,
+    refuse_large,
     settings_fingerprint,
     settings_mismatch,
 )
@@ -114,3 +119,30 @@ def test_a_begun_rebuild_is_repeated_when_the_settings_are_put_back() -> None:
     begun = replace(BUILT, built_with=BEGUN_REBUILD)
     assert settings_mismatch(task_of(BUILT, HARD)) is None
     assert settings_mismatch(task_of(begun, HARD)) is RebuildReason.OTHER_SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("reason", "at", "rows", "is_parked"),
+    [
+        (RebuildReason.SCHEMA_CHANGE, "011.7", MOST_CHANGES + 1, True),
+        (RebuildReason.SCHEMA_CHANGE, "011.7", MOST_CHANGES, False),
+        (RebuildReason.SCHEMA_CHANGE, "011.9", MOST_CHANGES + 1, False),
+        (RebuildReason.TYPE_CHANGE, "011.9", MOST_CHANGES + 1, True),
+        (RebuildReason.REQUESTED, "011.7", MOST_CHANGES + 1, False),
+        (RebuildReason.OTHER_SETTINGS, "011.7", MOST_CHANGES + 1, False),
+    ],
+    ids=["late", "late and small", "in order", "another type", "asked for", "other settings"],
+)
+def test_a_very_large_table_is_not_rebuilt_by_itself(
+    reason: RebuildReason, at: str, rows: int, is_parked: bool
+) -> None:
+    lineage = Lineage(TABLE, (Segment(TABLE, "", None),), CHANGES[:1])
+    state = replace(BUILT, lineage=lineage_digest(lineage), sequence="011.8")
+    task = replace(
+        task_of(state, HARD),
+        lineage=replace(lineage, column_changes=(*CHANGES[:1], (at, DropColumn("a")))),
+        rows=rows,
+    )
+    with pytest.raises(MainstemError, match="REBUILD_WAITS") if is_parked else nullcontext():
+        refuse_large(task, Rebuild(reason))
+    refuse_large(task, None)
