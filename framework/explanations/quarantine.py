@@ -94,7 +94,7 @@ EXPLANATIONS = (
         "missing_position",
         "A message lacks the sequence number that its format promises.",
         "A tool has removed it, or the messages are of a writer without positions.",
-        f"Let the tool keep it. For writers without positions set `order: partition`. {_REPLAY}",
+        f"Let the tool keep it. Where `detail` names `order: partition`, set it. {_REPLAY}",
         "Write: `order: partition` for the source.",
     ),
     Explanation(

@@ -26,7 +26,8 @@ Members of the envelope
     `required` raises `Malformed` where a member is missing. `optional_text`, `number_of` and `time_of` read a
     text, a whole number and a time from bytes; `text_in`, `number_in` and `time_in` do the same from a plain
     cell. `checked_keys` takes the names of the key columns and raises `Malformed` where one of them is in no
-    image. `BY_PARTITION` is the advice for messages without a position.
+    image. `time_or_place` is the time of a message whose position is a time, or 0 where the partition orders.
+    `BY_PARTITION` is the advice for messages without a position.
 
 Images
     `undeclared_image(cells)` is all that a feed without types needs: canonical text for each value, and the
@@ -70,6 +71,7 @@ from silver.decoding.json_reader import (
     read_json,
     required,
     time_of,
+    time_or_place,
 )
 from silver.decoding.row_plans import (
     ColumnSet,
@@ -100,6 +102,7 @@ __all__ = [
     "optional_text",
     "number_of",
     "time_of",
+    "time_or_place",
     "text_in",
     "number_in",
     "time_in",

@@ -223,6 +223,16 @@ def required(value: _T | None, reason: Reason, name: str) -> _T:
     return value
 
 
+def time_or_place(time: int | None, name: str, *, is_optional: bool) -> int:
+    """The time that orders a message; 0 where it is missing and the partition orders (`is_optional`).
+
+    Raises `Malformed` where it is missing otherwise.
+    """
+    if time is None and not is_optional:
+        raise Malformed(Reason.MISSING_POSITION, f"{name} is missing: {BY_PARTITION}")
+    return time or 0
+
+
 def checked_keys(keys: Iterable[str] | None, *images: Image | None) -> tuple[str, ...] | None:
     """The key columns that a feed names, None where it names none.
 

@@ -50,6 +50,7 @@ from silver.decoding import (
     read_json,
     required,
     time_of,
+    time_or_place,
 )
 from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.connect.column_types import Field
@@ -150,7 +151,7 @@ def _change(envelope: _Message[Any, Any], message: RawMessage, context: Context)
         before=before,
         after=after,
         columns=columns,
-        position=_position(source.ts_ms, op),
+        position=_position(source.ts_ms, op, context),
         event_time=time_of(source.ts_ms, "source.ts_ms"),
         partial=op is Op.UPDATE
         or (op is Op.INSERT and isinstance(payload.before, Raw) and bytes(payload.before) == _MISSING),
@@ -212,11 +213,11 @@ def _key(
     return (named, columns) if named and is_of_row else (None, {})
 
 
-def _position(ts_ms: Raw, op: Op) -> tuple[int, ...] | None:
+def _position(ts_ms: Raw, op: Op, context: Context) -> tuple[int, ...] | None:
     time = number_of(ts_ms, "source.ts_ms")
-    if op is not Op.READ:
-        required(time, Reason.MISSING_POSITION, "source.ts_ms")
-    return None if time is None else (time,)
+    if time is None and op is Op.READ:
+        return None
+    return (time_or_place(time, "source.ts_ms", is_optional=context.needs_no_position),)
 
 
 FORMAT = Format(

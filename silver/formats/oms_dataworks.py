@@ -58,6 +58,7 @@ from silver.decoding import (
     required,
     schema_block_cache,
     time_of,
+    time_or_place,
 )
 from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
@@ -148,7 +149,7 @@ def _event(envelope: _Message[Any, Any], context: Context) -> Event:
         if kind is ControlKind.TRUNCATE
         else table,
         statement=payload.ddl.text if payload.ddl else None,
-        position=None if is_mark else _position(payload),
+        position=None if is_mark else _position(payload, context),
         event_time=time_of(event_time(payload.timestamp), "timestamp.eventTime"),
         keys=checked_keys(block.keys),
         dialect=dialect_of(source.dbType),
@@ -184,7 +185,7 @@ def _row(payload: _Payload[Any], block: _SchemaBlock, context: Context) -> RowCh
         before=before,
         after=after,
         columns=in_order_of(declared, joined_columns(after_columns, before_columns)),
-        position=_position(payload),
+        position=_position(payload, context),
         event_time=time_of(event_time(payload.timestamp), "timestamp.eventTime"),
     )
 
@@ -197,9 +198,10 @@ def _scn(payload: _Payload[Any]) -> int | None:
     return None if optional_text(payload.scn) in (None, "", _NO_SCN) else number_of(payload.scn, "scn")
 
 
-def _position(payload: _Payload[Any]) -> tuple[int, int]:
+def _position(payload: _Payload[Any], context: Context) -> tuple[int, int]:
     time = number_of(event_time(payload.timestamp), "timestamp.eventTime")
-    return required(time, Reason.MISSING_POSITION, "timestamp.eventTime"), _scn(payload) or 0
+    place = time_or_place(time, "timestamp.eventTime", is_optional=context.needs_no_position)
+    return place, _scn(payload) or 0
 
 
 FORMAT = Format(

@@ -30,7 +30,14 @@ from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.cells import C, Texts, read_cell
 from silver.decoding.dual_decoder import DualDecoder
 from silver.decoding.format import Context
-from silver.decoding.json_reader import checked_keys, number_of, optional_text, required, time_of
+from silver.decoding.json_reader import (
+    checked_keys,
+    number_of,
+    optional_text,
+    required,
+    time_of,
+    time_or_place,
+)
 from silver.decoding.row_plans import joined_columns
 from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.oms.values import (
@@ -97,7 +104,7 @@ def _events(record: Record[Any], context: Context, lift: Lift) -> Sequence[Event
             database=_database(meta),
             table=meta.table_name or None,
             statement=_statement(record, lift),
-            position=_position(meta),
+            position=_position(meta, context),
             event_time=_time(meta),
             transaction_id=optional_text(meta.uniqueId) or None,
             dialect=dialect_of(meta.dbType),
@@ -127,7 +134,7 @@ def _row(record: Record[Any], meta: _MetaData, context: Context, lift: Lift) -> 
         before=before,
         after=after,
         columns=joined_columns(after_columns, before_columns),
-        position=None if op is Op.READ else _position(meta),
+        position=None if op is Op.READ else _position(meta, context),
         event_time=_time(meta),
         transaction_id=optional_text(meta.uniqueId) or None,
     )
@@ -192,11 +199,12 @@ def _time(meta: _MetaData) -> int | None:
     return time_of(meta.timestamp, "timestamp", "s") if optional_text(meta.timestamp) else None
 
 
-def _position(meta: _MetaData) -> tuple[int, int]:
+def _position(meta: _MetaData, context: Context) -> tuple[int, int]:
     sequence = number_of(meta.storeDataSequence, "storeDataSequence")
     if sequence is None:
         seconds = number_of(meta.timestamp, "timestamp") if optional_text(meta.timestamp) else None
-        return required(seconds, Reason.MISSING_POSITION, "storeDataSequence and timestamp"), 0
+        name = "storeDataSequence or timestamp"
+        return time_or_place(seconds, name, is_optional=context.needs_no_position), 0
     digits = str(sequence)
     if len(digits) < _SECONDS_DIGITS:
         raise Malformed(Reason.BAD_POSITION, "storeDataSequence does not begin with ten digits of seconds")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -48,12 +49,25 @@ MESSAGES: dict[str, tuple[str, dict[str, Any]]] = {
     "Flink SQL, Canal": ("canal", {"data": [{"id": "1", "v": "A"}], "type": "INSERT"}),
 }
 
+ORDERING = (
+    "sequenceId _sequence_id_ _excute_time_ storeDataSequence timestamp scn seq time es ts_ms ts_us ts_ns"
+    " file pos row gtid sequence position xid xoffset ts op_ts commit-timestamp stream-position"
+)
+"""The members of messages that order them."""
+PLACED_BY_PARTITION = {"canal", "debezium", "lindorm", *(name for name in FORMATS if name.startswith("oms_"))}
+"""The formats that docs/formats.md names for `order: partition`."""
+
 
 def decoded(
-    name: str, message: Mapping[str, Any], *, needs_no_position: bool, topic: str = "shop.orders"
+    name: str,
+    message: Mapping[str, Any],
+    *,
+    needs_no_position: bool,
+    topic: str = "shop.orders",
+    keys: tuple[str, ...] | None = ("id",),
 ) -> RowChange:
     fmt = FORMATS[name]
-    context = Context("shop", fmt.options(), "UTC", lambda *_: ("id",))
+    context = Context("shop", fmt.options(), "UTC", lambda *_: keys)
     raw = RawMessage("feed", topic, 0, 7, None, None, json.dumps(message).encode(), ())
     (event,) = fmt.decode(raw, replace(context, needs_no_position=needs_no_position))
     assert isinstance(event, RowChange)
@@ -74,6 +88,43 @@ def test_messages_without_a_position_are_changes_in_the_order_of_their_partition
     assert not any(event.position[:4])
     assert event.after == {"id": "1", "v": "A"}
     assert event.is_time or not FORMATS[name].positions_are_unique
+
+
+def without_positions(part: Any) -> Any:
+    """The part of a message without the numbers and times that order messages."""
+    if isinstance(part, list):
+        return [without_positions(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {name: without_positions(value) for name, value in part.items() if name not in ORDERING.split()}
+
+
+def inserted_row(name: str) -> dict[str, Any]:
+    """The first inserted row of a format's sample."""
+    for line in feeds.sample(name).splitlines():
+        found = json.loads(line)
+        message: dict[str, Any] = json.loads(found["payload"] or "{}") if "partition" in found else found
+        with suppress(Malformed, ValueError):
+            if decoded(name, message, needs_no_position=False, keys=None).op is Op.INSERT:
+                return message
+    raise AssertionError(name)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_refusal_for_want_of_a_position_names_the_setting_only_where_it_helps(name: str) -> None:
+    bare = without_positions(inserted_row(name))
+    with pytest.raises(Malformed) as refused:
+        decoded(name, bare, needs_no_position=False, keys=None)
+    assert ("order: partition" in str(refused.value)) == (name in PLACED_BY_PARTITION)
+    if name in PLACED_BY_PARTITION:
+        row = decoded(name, bare, needs_no_position=True, keys=None)
+        assert row.position is not None
+        assert not any(row.position[:4])
+    else:
+        with pytest.raises(Malformed) as refused:
+            decoded(name, bare, needs_no_position=True, keys=None)
+        assert refused.value.reason is Reason.MISSING_POSITION
+        assert "order: partition" not in str(refused.value)
 
 
 @pytest.mark.parametrize("writer", MESSAGES)
