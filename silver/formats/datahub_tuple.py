@@ -4,7 +4,7 @@
      "_source_table_": "orders", "_before_image_": "N", "_after_image_": "Y", "id": 1, "name": "joe"}
 
     _operation_type_  _before_image_  _after_image_   becomes
-    I                 N               Y               insert
+    I                 N               Y               insert; read (of the full load) if _sequence_id_ is -1
     U                 Y               N               the before half of an update
     U                 N               Y               the after half; the halves share _sequence_id_
     D                 Y               N               delete
@@ -92,9 +92,12 @@ def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
             f"_operation_type_ {flags[0]} with image flags {flags[1][:5]!r} and {flags[2][:5]!r}",
         )
     op, half = _OPS[flags]
-    position = required(
-        number_in(record.get("_sequence_id_"), "_sequence_id_"), Reason.MISSING_POSITION, "_sequence_id_"
-    )
+    sequence, position = record.get("_sequence_id_"), None
+    if op is Op.INSERT and is_none(sequence):
+        op = Op.READ
+    else:
+        number = number_in(sequence, "_sequence_id_")
+        position = (required(number, Reason.MISSING_POSITION, "_sequence_id_"),)
     database = options.database or context.source
     image, columns = configured_columns(context, (database, None, table)).row(
         *undeclared_image({name: cell for name, cell in record.items() if name not in _METADATA})
@@ -114,7 +117,7 @@ def _events(record: dict[str, Any], context: Context) -> Sequence[Event]:
             before=images[0],
             after=images[1],
             columns=columns,
-            position=(position,),
+            position=position,
             event_time=None if is_none(time) else time_in(time, name),
             half=half,
         ),
@@ -134,7 +137,7 @@ FORMAT = Format(
     keys_come_from="configuration (`keys`)",
     order_comes_from="_sequence_id_",
     decode=decode,
-    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
+    ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     halves=True,
     options=TupleOptions,
 )

@@ -137,10 +137,24 @@ def test_a_position_is_a_number_or_text(wire: str) -> None:
 
 @pytest.mark.parametrize(
     ("wire", "why"),
-    [("null", Reason.MISSING_POSITION), ('"x"', Reason.BAD_POSITION), ("-1", Reason.BAD_POSITION)],
+    [("null", Reason.MISSING_POSITION), ('"x"', Reason.BAD_POSITION), ("-2", Reason.BAD_POSITION)],
 )
 def test_a_record_without_a_position_is_quarantined(wire: str, why: Reason) -> None:
     assert reason(record("I", "N", "Y", sequence=wire)) is why
+
+
+@pytest.mark.parametrize("wire", ["-1", '"-1"'])
+def test_a_row_of_the_full_load_has_no_position(wire: str) -> None:
+    value = record("I", "N", "Y", sequence=wire)
+    loaded = row(value)
+    assert (loaded.op, loaded.position, loaded.after) == (Op.READ, None, {"id": "1", "name": "joe"})
+    assert loaded.event_time == 1_649_991_756_000_000
+    assert row(value.replace(b'"1649991756000"', b'"-1"')).event_time is None
+
+
+@pytest.mark.parametrize("flags", [("U", "Y", "N"), ("U", "N", "Y"), ("D", "Y", "N")])
+def test_only_an_insert_can_be_of_the_full_load(flags: tuple[str, str, str]) -> None:
+    assert reason(record(*flags, sequence='"-1"')) is Reason.BAD_POSITION
 
 
 @pytest.mark.parametrize("name", ["_operation_type_", "_before_image_", "_after_image_"])
