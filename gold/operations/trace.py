@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from decimal import Decimal
 from functools import reduce
 from itertools import groupby
 from math import inf
@@ -20,6 +22,7 @@ from framework.lakehouse.table_reader import Query, TableReader, in_utc, portion
 from framework.naming import quoted
 from framework.pipeline.layer import Run
 from framework.pipeline.named_table import is_called
+from framework.sql.result import value
 from framework.text.positions import position_text
 from gold.changes.few_changes import TableChanges
 from gold.operations.few_rows import few_rows
@@ -44,21 +47,24 @@ _COLUMNS = (
     "after",
     "partial",
 )
-_DUPLICATES = Query(
-    CHANGES_TABLE,
+_BY_ID = (
     "SELECT `change_id`, `op`, `sequence`, `event_time`, `transaction_id`, `batch`, `before`, `after`, "
     "`partial`, `format`, `topic`, `partition`, `offset`, `paired_with`, `epoch` FROM {rows} "
-    "WHERE `kind` = 'duplicate' AND `change_id` IN ({ids})",
-    {"epoch": "int"},
+    "WHERE `kind` IN (KINDS) AND `change_id` IN ({ids})"
 )
+_DUPLICATES = Query(CHANGES_TABLE, _BY_ID.replace("KINDS", "'duplicate'"), {"epoch": "int"})
+_TRUNCATES = Query(CHANGES_TABLE, _BY_ID.replace("KINDS", "'truncate', 'ddl'"), {"epoch": "int"})
+_TRUNCATE = "truncate"
 
 
 def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     """The history of the row with these column values, newest change first.
 
-    The `fate` of a change, its outcome, is applied, superseded, late or duplicate. Its `position` is its
-    sequence as people say it. `renamed_to` is the newer name of the table, or null. The replica of the older
-    name keeps the rows that it had at the last run before; they may be older than the changes.
+    The `row` is as `sql` prints it. A truncate that removed the row is a change, too. The `fate` of a change,
+    its outcome, is applied, superseded, late, duplicate, or waiting, where the table has not come so far. Its
+    `position` is its sequence as people say it. `renamed_to` is the newer name of the table, or null. The
+    replica of the older name keeps the rows that it had at the last run before; they may be older than the
+    changes.
 
     Raises:
         ConfigurationError: TABLE_UNKNOWN, TABLE_AMBIGUOUS or COLUMN_UNKNOWN.
@@ -80,14 +86,19 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
         reverse=True,
     )
     row = _replica_row(run, task, plan, key)
-    tables = run.tables
+    tables, is_keyed = run.tables, bool(task.state.keys)
+    if is_keyed and task.truncated_at is not None:
+        gone = removals(task.lineage.truncates, found, key)
+        found = sorted([*found, *_truncates(tables, gone)], key=_in_order_of_source, reverse=True)
     duplicates = _duplicates(tables, [change["change_id"] for change in found])
     texts = _messages(tables, task.source, [*found, *duplicates])
     applied = None if row is None else row["_cdc_change_id"]
     order = {column.name: number for number, column in enumerate(plan.layout.columns)}
     described = [
         _describe(change, outcome, texts, order)
-        for change, outcome in zip(found, outcomes(found, applied), strict=True)
+        for change, outcome in zip(
+            found, outcomes(found, applied, task.state.batch, is_keyed=is_keyed), strict=True
+        )
     ]
     described += [{**_describe(duplicate, "duplicate", texts, order), "op": None} for duplicate in duplicates]
     return {
@@ -148,6 +159,23 @@ def _has(image: _Image, key: Mapping[str, str]) -> bool:
     return image is not None and all(image.get(name) == text for name, text in key.items())
 
 
+def removals(
+    truncates: Sequence[tuple[str, str]], changes: Sequence[_Change], key: Mapping[str, str]
+) -> list[str]:
+    """The ids of the truncates that removed the row; `changes` are its own, the newest first."""
+    events: list[tuple[str, bool, Any]] = [(sequence, False, change_id) for sequence, change_id in truncates]
+    events += [(change["sequence"], True, change) for change in reversed(changes)]
+    found, is_there = [], False
+    for _, is_change, event in sorted(events, key=lambda event: event[:2]):
+        if is_change:
+            after = event["after"]
+            is_there = after is not None and _has({**(event["before"] or {}), **after}, key)
+        elif is_there:
+            found.append(event)
+            is_there = False
+    return found
+
+
 def _has_column(image: Column, key: Mapping[str, str]) -> Column:
     """The same, in Spark."""
     tests = [F.try_element_at(image, F.lit(name)).eqNullSafe(F.lit(text)) for name, text in key.items()]
@@ -155,16 +183,27 @@ def _has_column(image: Column, key: Mapping[str, str]) -> Column:
 
 
 def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> dict[str, Any] | None:
-    if task.state.replica is None:
+    found = None if task.state.replica is None else _collected_row(run, task.state.replica, plan, key)
+    if found is None:
         return None
+    columns = task.state.columns
+    names = replace(plan.layout, columns=columns).gold_names
+    kinds = {names[column.name]: column.type for column in columns} | {"_cdc_event_time": "timestamp"}
+    return {
+        name: value(cell, kinds.get(name) or ("decimal" if isinstance(cell, Decimal) else "string"))
+        for name, cell in found.items()
+    }
+
+
+def _collected_row(run: Run, replica: str, plan: Plan, key: Mapping[str, str]) -> dict[str, Any] | None:
     texts = {plan.layout.gold_names[name]: text for name, text in key.items()}
     if is_read_locally(run.lake) and texts:
         from framework.lakehouse.local_reader import Unreadable
         from framework.lakehouse.local_rows import local_row
 
         with suppress(Unreadable):
-            return local_row(task.state.replica, texts)
-    rows = read_table(run.spark, task.state.replica)
+            return local_row(replica, texts)
+    rows = read_table(run.spark, replica)
     for name, text in texts.items():
         rows = rows.where(F.col(quoted(name)).cast("string") == F.lit(text))
     row = rows.first()
@@ -173,8 +212,17 @@ def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> di
 
 def _duplicates(tables: TableReader, ids: Sequence[str]) -> list[_Change]:
     """The duplicates of changes with these ids."""
-    rows = [row for some in portions(ids) for row in tables.rows(_DUPLICATES, ids=some)]
-    rows.sort(key=_in_order_of_source, reverse=True)
+    return sorted(_with_ids(tables, _DUPLICATES, ids), key=_in_order_of_source, reverse=True)
+
+
+def _truncates(tables: TableReader, ids: Sequence[str]) -> list[_Change]:
+    """The truncates with these ids, each once."""
+    found = {row["change_id"]: {**row, "op": _TRUNCATE} for row in _with_ids(tables, _TRUNCATES, ids)}
+    return list(found.values())
+
+
+def _with_ids(tables: TableReader, query: Query, ids: Sequence[str]) -> list[_Change]:
+    rows = [row for some in portions(ids) for row in tables.rows(query, ids=some)]
     return [{**row, "event_time": in_utc(row["event_time"])} for row in rows]
 
 
@@ -184,24 +232,33 @@ def _in_order_of_source(change: _Change) -> tuple[Any, ...]:
     return (change["sequence"] or "", change["batch"], *place, change["change_id"])
 
 
-def outcomes(changes: Sequence[Any], applied: str | None) -> list[str]:
-    """The outcome of each change: applied, superseded, or late, where an earlier batch has a newer one.
+def outcomes(
+    changes: Sequence[Any], applied: str | None, reached: float = inf, *, is_keyed: bool = True
+) -> list[str]:
+    """The outcome of each change: applied, superseded, late, or waiting.
+
+    A change is late where an earlier batch has a newer one, and waits where the table has not come so far.
 
     Args:
-        changes: The changes of a row, the highest `sequence` first.
+        changes: The changes of a row and the truncates that removed it, the highest `sequence` first.
         applied: The id of the change that the replica's row has; None where there is no row.
+        reached: The last batch that the table has applied.
+        is_keyed: Whether the table has a key: else each change is a row.
     """
     found: list[str] = []
     earliest: float = inf
     for _, equals in groupby(changes, key=lambda change: change["sequence"]):
         mine = list(equals)
         for change in mine:
-            is_newest = earliest == inf
-            if change["change_id"] == applied or (applied is None and is_newest):
+            # a soft delete by a truncate leaves the id of the change before it
+            is_last = earliest == inf and (applied is None or change.get("op") == _TRUNCATE)
+            if change["batch"] > reached:
+                found.append("waiting")
+            elif change["change_id"] == applied or is_last or not is_keyed:
                 found.append("applied")
             else:
                 found.append("late" if earliest < change["batch"] else "superseded")
-        earliest = min(earliest, *(change["batch"] for change in mine))
+        earliest = min([earliest, *(change["batch"] for change in mine if change["batch"] <= reached)])
     return found
 
 

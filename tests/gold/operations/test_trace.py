@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -13,16 +15,19 @@ from pyspark.sql import SparkSession
 from framework.cli.commands.trace import trace_lines
 from framework.config.model import Config
 from framework.errors import ConfigurationError
+from framework.lakehouse import newest_tables
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
+from framework.spark.no_session import no_session
 from gold.operations import trace as module
-from gold.operations.trace import _duplicates, _replica_row, outcomes, trace
+from gold.operations.trace import _collected_row, _duplicates, outcomes, removals, trace
 from gold.planning.task import Task
 from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, Layout
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_forget_tables import statement
 from tests.gold.planning.test_places import task
+from tests.gold.silver_builder import GoldPipeline, insert, truncate
 
 Change = dict[str, Any]
 
@@ -43,6 +48,39 @@ def test_without_a_row_the_newest_changes_are_the_applied_ones() -> None:
         "superseded",
     ]
     assert outcomes([], None) == []
+
+
+def test_what_the_table_has_not_applied_waits_and_supersedes_nothing() -> None:
+    changes = [change(3, 9), change(2, 4), change(1, 4)]
+    assert outcomes(changes, "c2", 4) == ["waiting", "applied", "superseded"]
+    assert outcomes(changes, None, -1) == ["waiting"] * 3
+
+
+def test_each_change_of_a_table_without_a_key_is_a_row() -> None:
+    changes = [change(3, 2), change(2, 1), change(1, 2)]
+    assert outcomes(changes, "c2", 2, is_keyed=False) == ["applied"] * 3
+    assert outcomes(changes, "c2", 1, is_keyed=False) == ["waiting", "applied", "waiting"]
+
+
+def test_a_truncate_that_removed_the_row_is_what_was_applied() -> None:
+    truncate = {**change(2, 1, "t"), "op": "truncate"}
+    assert outcomes([truncate, change(1, 1)], None) == ["applied", "superseded"]
+    assert outcomes([truncate, change(1, 2)], None) == ["applied", "late"]
+    assert outcomes([truncate, change(1, 1)], "c1") == ["applied", "applied"]  # a soft delete
+    assert outcomes([change(3, 1), truncate, change(1, 1)], "c3") == ["applied", "superseded", "superseded"]
+    assert outcomes([{**truncate, "batch": 5}, change(1, 1)], "c1", 1) == ["waiting", "applied"]
+
+
+def test_a_truncate_is_of_the_row_that_was_there() -> None:
+    def image(sequence: str, before: int | None, after: int | None) -> Change:
+        images = ({"id": str(id)} if id is not None else None for id in (before, after))
+        return {"sequence": sequence, **dict(zip(("before", "after"), images, strict=True))}
+
+    changes = [image("8", None, 1), image("6", 1, None), image("4", None, 1), image("2", None, 1)]
+    truncates = [(at, f"t{at}") for at in "13579"]
+    assert removals(truncates, changes, {"id": "1"}) == ["t3", "t5", "t9"]
+    assert removals(truncates, [image("2", 1, 2)], {"id": "1"}) == []
+    assert removals([("2", "t")], [image("2", None, 1)], {"id": "1"}) == []
 
 
 class _Repeats:
@@ -117,9 +155,8 @@ def test_a_row_is_found_by_a_dropped_column_that_is_kept(monkeypatch: pytest.Mon
     monkeypatch.setattr("gold.operations.trace.is_read_locally", lambda _: True)
     columns = tuple(TableColumn(name, "string", None) for name in ("id", "_cdc_dropped_1_note", "_cdc_own"))
     plan: Any = SimpleNamespace(layout=Layout(columns, ("id",), dict(SYSTEM_COLUMNS)))
-    mine: Any = SimpleNamespace(state=SimpleNamespace(replica="gold/shop/item"))
     run: Any = SimpleNamespace(lake=None)
-    found = _replica_row(run, mine, plan, {"_cdc_dropped_1_note": "gift", "_cdc_own": "x"})
+    found = _collected_row(run, "gold/shop/item", plan, {"_cdc_dropped_1_note": "gift", "_cdc_own": "x"})
     assert (found, asked) == ({"id": 1}, [{"_cdc_dropped_1_note": "gift", "__cdc_own": "x"}])
 
 
@@ -137,6 +174,44 @@ def test_a_name_of_two_sources_is_refused_with_names_that_tell_them_apart(
     assert advice(*named) == "use its name in gold: a.item, b.item"
     same = advice(task("a", "item"), task("b", "item"))
     assert "`- {match: shop.item, source: b, replica: database.name}`" in same
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_cache")
+def test_each_change_has_its_fate_and_the_row_is_json(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process as in Spark: a row that a truncate removed, one that waits, and rows without a key."""
+    odd = {"x": "NaN", "b": "AP8=", "d": "0.0000000000", "t": "2024-02-29T10:00:00Z"}
+    types = {"id": "bigint", "x": "double", "b": "binary", "d": "decimal(20,10)", "t": "timestamp"}
+    pipeline = GoldPipeline(spark, tmp_path / "p")
+    monkeypatch.setattr(module, "_messages", lambda *_: {})  # there is no bronze
+    pipeline.add_batch(
+        insert("item", 1, {"id": "1", **odd}, types=types),
+        truncate("item", 2),
+        insert("item", 3, {"id": "2", **odd}, types=types),
+        *(insert("log", n, {"id": "1"}, keys=None) for n in (4, 5)),
+    )
+    pipeline.apply()
+    pipeline.add_batch(insert("item", 6, {"id": "2"}), insert("log", 7, {"id": "2"}, keys=None))
+
+    def told(table: str, key: str) -> tuple[Any, list[str]]:
+        run = Run(no_session(), pipeline.lake, pipeline.config, "trace")
+        found = trace(run, table, {"id": key})
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "few_rows", lambda *_: None)
+            for reader in (module, newest_tables):
+                patch.setattr(reader, "is_read_locally", lambda _: False)
+            assert trace(replace(run, spark=spark), table, {"id": key}) == found
+        return found["row"], [f"{change['op']} {change['fate']}" for change in found["changes"]]
+
+    assert told("db.item", "1") == (None, ["truncate applied", "insert superseded"])
+    row, fates = told("db.item", "2")
+    assert {name: row[name] for name in ("id", *odd)} == {"id": 2, **odd}
+    assert json.loads(json.dumps(row, allow_nan=False)) == row
+    assert fates == ["insert waiting", "insert applied"]
+    assert told("db.log", "1")[1] == ["insert applied", "insert applied"]
+    assert told("db.log", "2")[1] == ["insert waiting"]
 
 
 @pytest.mark.slow
