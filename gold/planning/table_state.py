@@ -19,8 +19,8 @@ from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.table_reader import Query, Row, TableReader
 from framework.text.formatting import quantity
 from gold.changes.profile import Profile
-from gold.schema.columns import ColumnOrder, TableColumn
-from gold.schema.type_inference import ColumnEvidence
+from gold.planning.stored_profiles import profile_of_values, profile_values
+from gold.schema.columns import TableColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -240,7 +240,6 @@ def append_states(spark: SparkSession, lake: Lakehouse, states: Iterable[TableSt
 
 
 def _row(state: TableState, run_id: str) -> tuple[Any, ...]:
-    profile = state.profile
     return (
         state.revision, run_id, datetime.now(UTC),
         state.source, state.name.database, state.name.schema, state.name.table,
@@ -248,7 +247,7 @@ def _row(state: TableState, run_id: str) -> tuple[Any, ...]:
         json.dumps([_column_values(c) for c in state.columns], ensure_ascii=False),
         state.lineage, state.batch, state.sequence, state.event_time, state.changes_applied, state.late,
         state.bad_values,
-        json.dumps({**_profile_values(profile), **_more(state)}, ensure_ascii=False),
+        json.dumps({**profile_values(state.profile), **_more(state)}, ensure_ascii=False),
     )  # fmt: skip
 
 
@@ -273,34 +272,6 @@ def _more(state: TableState) -> dict[str, Any]:
     return more
 
 
-def _profile_values(profile: Profile) -> dict[str, Any]:
-    return {
-        "rows": profile.rows,
-        "sequences": [profile.min_sequence, profile.max_sequence],
-        "keys": [profile.keys, profile.keys_naming, profile.keys_sequence],
-        "told_keys": [[naming, names, low] for (naming, names), low in sorted(profile.seen_keys.items())],
-        "has_partials": profile.has_partials,
-        "has_moves": profile.has_key_changes,
-        "has_partial_moves": profile.has_partial_key_changes,
-        "shapes": [[s.naming, s.last_sequence, list(s.columns)] for s in profile.column_orders],
-        "seen": [
-            [
-                naming,
-                name,
-                sorted(s.types),
-                sorted(s.declared),
-                sorted(s.tokens),
-                s.digits,
-                s.scale,
-                s.low,
-                s.high,
-                s.has_others,
-            ]
-            for (naming, name), s in profile.evidence.items()
-        ],
-    }
-
-
 def _state(row: Row) -> TableState:
     profile = json.loads(row["profile"] or "{}")
     moment = row["event_time"]
@@ -323,7 +294,7 @@ def _state(row: Row) -> TableState:
         changes_applied=row["changes_applied"] or 0,
         late=row["late"] or 0,
         bad_values=row["bad_values"] or 0,
-        profile=_profile(profile, event_time),
+        profile=profile_of_values(profile, event_time),
         built_with=profile.get("made_as"),
         repair=profile.get("repair"),
         collisions=Collisions(profile.get("inserts_met", 0), profile.get("loads_met", 0)),
@@ -338,31 +309,3 @@ def _gate_keys(profile: Mapping[str, Any], reason: str | None) -> tuple[str, ...
         return tuple(profile[GATE_KEYS])
     is_older = reason is not None and reason.startswith(_OLDER_GATE)
     return tuple(_IN_BRACKETS.findall(reason or "")) if is_older else None
-
-
-def _profile(values: dict[str, Any], event_time: datetime | None) -> Profile:
-    if not values:
-        return Profile()
-    keys, naming, sequence = values["keys"]
-    return Profile(
-        rows=values["rows"],
-        min_sequence=values["sequences"][0],
-        max_sequence=values["sequences"][1],
-        event_time=event_time,
-        keys=tuple(keys) if keys else None,
-        keys_naming=naming,
-        keys_sequence=sequence,
-        seen_keys={(at, tuple(names)): low for at, names, low in values.get("told_keys", ())},
-        has_partials=values["has_partials"],
-        has_key_changes=values["has_moves"],
-        has_partial_key_changes=values.get(
-            "has_partial_moves", values["has_moves"] and values["has_partials"]
-        ),
-        column_orders=tuple(ColumnOrder(s, high, tuple(names)) for s, high, names in values["shapes"]),
-        evidence={
-            (s, name): ColumnEvidence(
-                frozenset(types), frozenset(declared), frozenset(tokens), digits, scale, low, high, others
-            )
-            for s, name, types, declared, tokens, digits, scale, low, high, others in values["seen"]
-        },
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from framework.contracts.events import Token
 
@@ -17,6 +17,8 @@ _INTEGER_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 MAX_DIGITS = 38
+LEAST_DIGITS = 20
+"""The digits before the point that a decimal has at least, if its digits are not declared."""
 _PLAIN = re.compile(r"-?(\d+)(?:\.(\d+))?", re.ASCII)
 
 
@@ -49,6 +51,18 @@ class ColumnEvidence:
         """Whether the column has integers, or numbers of no declared type: their widths decide its type."""
         return bool(self.types & set(INTEGERS)) or Token.NUMBER in self.tokens
 
+    def rounded(self) -> ColumnEvidence:
+        """Evidence that leads to the same types, alone or with more, and is the same for more columns.
+
+        The widths of numbers count only by the types that hold them.
+        """
+        return replace(
+            self,
+            digits=max(LEAST_DIGITS, self.digits) if self.digits else 0,
+            low=-_bound(-self.low - 1) - 1 if self.low else 0,
+            high=_bound(self.high) if self.high else 0,
+        )
+
     def __or__(self, other: ColumnEvidence) -> ColumnEvidence:
         return ColumnEvidence(
             self.types | other.types,
@@ -60,6 +74,12 @@ class ColumnEvidence:
             max(self.high, other.high),
             self.has_others or other.has_others,
         )
+
+
+def _bound(number: int) -> int:
+    """The highest number of the narrowest type that holds this one, or the first that fits in none."""
+    bounds = ((1 << (bits - 1)) - 1 for bits in _BITS.values())
+    return next((bound for bound in bounds if number <= bound), 1 << (max(_BITS.values()) - 1))
 
 
 def widths_of(texts: Iterable[str]) -> ColumnEvidence:
@@ -112,7 +132,7 @@ def _wide_enough(kind: str, evidence: ColumnEvidence) -> str:
         limit = 1 << (_BITS[wider] - 1)
         if -limit <= evidence.low and evidence.high < limit:
             return wider
-    return _decimal(max(20, evidence.digits), 0)
+    return _decimal(max(LEAST_DIGITS, evidence.digits), 0)
 
 
 def _inferred(tokens: frozenset[str] | set[str], evidence: ColumnEvidence) -> str:
@@ -121,7 +141,7 @@ def _inferred(tokens: frozenset[str] | set[str], evidence: ColumnEvidence) -> st
             return "string"
         if evidence.scale == 0:
             return _wide_enough("bigint", evidence)
-        return _decimal(max(20, evidence.digits) + evidence.scale, evidence.scale)
+        return _decimal(max(LEAST_DIGITS, evidence.digits) + evidence.scale, evidence.scale)
     if tokens == {Token.BOOLEAN}:
         return "boolean"
     return "string"
