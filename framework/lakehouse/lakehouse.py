@@ -55,12 +55,14 @@ class Lakehouse:
         catalog: The catalog, None for folders.
         schema_prefix: The start of the catalog's schemas.
         added: Rows by table that readers see beside those of the tables: what a plan expects there.
+        staging: The folder of staging files of a plan, which writes nothing to the lakehouse.
     """
 
     root: str
     catalog: str | None = None
     schema_prefix: str = ""
     added: Mapping[str, DataFrame] = field(default_factory=dict, compare=False, repr=False)
+    staging: str | None = field(default=None, compare=False, repr=False)
 
     def location(self, name: str) -> str:
         """The location of a table: a path or URL, or the name of a catalog table as SQL writes it."""

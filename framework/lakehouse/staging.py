@@ -70,4 +70,4 @@ def _empty(spark: SparkSession, folder: str) -> None:
 
 
 def _all(lake: Lakehouse) -> str:
-    return f"{lake.checkpoints}/staging"
+    return lake.staging or f"{lake.checkpoints}/staging"

@@ -22,6 +22,7 @@ def make_plan(config: Config, table: str | None = None) -> dict[str, Any]:
         open_pipeline(config, is_exclusive=False) as (lake, spark),
         scratch_folder(spark, lake, "plan") as scratch,
     ):
+        lake = replace(lake, staging=f"{scratch}/staging")
         work = Run(spark, lake, config, "plan", table, scratch)
         for layer in installed_layers():
             if layer.plan is not None:

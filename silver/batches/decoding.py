@@ -125,9 +125,7 @@ def _into_files(
         else:
             shares = _shares(spark, groups)
             numbers = spark.range(0, len(shares), 1, len(shares))
-            contents = _file_rows(
-                place, numbers, _reading(shares, state.source_epochs(spark).configured, write)
-            )
+            contents = _file_rows(place, numbers, _reading(shares, state.source_epochs(spark).newest, write))
         files = (*contents.files, *contents.half_files)
         return read_staged(spark, files) if files else local_frame(spark, [], STAGED_DDL), contents
 
@@ -266,7 +264,7 @@ def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode
     if not groups:
         few = messages.toArrow().combine_chunks()
     else:
-        epochs = state.source_epochs(messages.sparkSession).configured
+        epochs = state.source_epochs(messages.sparkSession).newest
         few = pa.Table.from_batches(_messages(groups, epochs)).combine_chunks()
     believable = newest_believable(arrived.landed_at)
 

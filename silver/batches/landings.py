@@ -11,7 +11,7 @@ Only partitions whose offsets repeat or fall need this check (`overlapping_range
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -24,8 +24,8 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, M
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.spark.local_frame import local_frame
+from silver.batches.source_epochs import SourceEpochs, read_source_epochs
 from silver.changes.staged_rows import LANDED_AGAIN, OF_FIRST_LANDING
-from silver.epochs import history as epochs
 from silver.epochs.assignment import landing_order, with_epochs, with_recorded_epochs
 from silver.epochs.resets import OLDER_TOPIC, StopPoint
 from silver.epochs.unknown_topics import find_unknown_topics
@@ -112,28 +112,6 @@ def overlapping_ranges(found: Iterable[OffsetRange], reached: Mapping[Partition,
     return [span for span in found if not span.is_plain or span.low <= reached.get(span.place, -1)]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceEpochs:
-    """The epochs of the sources: where the recorded ones begin, and the configured ones.
-
-    `newest` are the last epochs of sources that begin another one.
-    """
-
-    config: Config
-    history: epochs.History
-    newest: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def configured(self) -> dict[str, int]:
-        """The newest epoch of each source."""
-        return {name: source.epoch for name, source in self.config.sources.items()} | dict(self.newest)
-
-
-def read_source_epochs(spark: SparkSession, lake: Lakehouse, config: Config) -> SourceEpochs:
-    """Read the recorded epochs of the sources."""
-    return SourceEpochs(config, epochs.read_history(spark, lake))
-
-
 def identify(
     messages: DataFrame, lake: Lakehouse, known: SourceEpochs, looked_at: Sequence[OffsetRange] = ()
 ) -> DataFrame:
@@ -151,8 +129,8 @@ def identify(
         of the partition had started again among these messages).
     """
     spark = messages.sparkSession
-    history, configured = known.history, known.configured
-    placed = with_epochs(messages, history, configured)
+    history, newest = known.history, known.newest
+    placed = with_epochs(messages, history, newest)
     plain = placed.withColumns(
         {
             "relanding": F.lit(None).cast("string"),
@@ -181,9 +159,9 @@ def identify(
         .join(here, [*MESSAGE_AT, "landing"], "left_anti")
         .drop("landing")
     )
-    others = with_epochs(others, history, configured).withColumn("is_mine", F.lit(False))
+    others = with_epochs(others, history, newest).withColumn("is_mine", F.lit(False))
     compared = _compare_landings(mine.unionByName(others)).where("is_mine")
-    reached = _reached(with_epochs(above, history, configured), here)
+    reached = _reached(with_epochs(above, history, newest), here)
     weighed = _with_restarts(compared, reached).select(*plain.columns)
     is_weighed = [plain[name] == ranges[name] for name in _PARTITION] + [plain["offset"].isNotNull()]
     return plain.join(ranges, is_weighed, "left_anti").select(*plain.columns).unionByName(weighed)
@@ -327,7 +305,7 @@ def find_restarts(
     if lake is None or known is None:
         return found
     bronze = lake.read(messages.sparkSession, MESSAGES_TABLE)
-    return [*found, *find_unknown_topics(messages, bronze, known.history, known.configured)]
+    return [*found, *find_unknown_topics(messages, bronze, known.history, known.newest)]
 
 
 def _older_partitions(reused: DataFrame, lake: Lakehouse) -> set[Partition]:
@@ -342,7 +320,7 @@ def _older_partitions(reused: DataFrame, lake: Lakehouse) -> set[Partition]:
 
 def outcomes_in_epochs(changes: DataFrame, known: SourceEpochs) -> DataFrame:
     """Rows of `silver/changes` with their `epoch`; rows of older releases get it by their offsets."""
-    return with_recorded_epochs(changes, known.history, known.configured)
+    return with_recorded_epochs(changes, known.history, known.newest)
 
 
 def landings_of(outcomes: DataFrame) -> DataFrame:

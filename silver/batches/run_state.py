@@ -28,7 +28,6 @@ from silver.batches.encodings import (
     read_encodings,
     redefined_row,
 )
-from silver.batches.landings import SourceEpochs
 from silver.batches.partition_progress import (
     NO_PROGRESS,
     Partition,
@@ -37,6 +36,7 @@ from silver.batches.partition_progress import (
     progress_in,
     read_progress,
 )
+from silver.batches.source_epochs import SourceEpochs, unrecorded_epochs
 from silver.batches.source_tops import SourceTops
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
@@ -89,9 +89,10 @@ def later(one: _Moment | None, other: _Moment | None) -> _Moment | None:
 class RunState:
     """The state of one run of silver.
 
-    `tables`, `definitions`, `encodings` and `history` are None until they are first read. `tops` are read
-    with `tables`: how far each source has come, batch by batch. `redefined` are
-    the tables, by source, that definitions of the present batch change, with the position from which on.
+    `tables`, `definitions`, `encodings`, `history` and `unrecorded` are None until they are first read.
+    `tops` are read with `tables`: how far each source has come, batch by batch. `redefined` are the tables,
+    by source, that definitions of the present batch change, with the position from which on. `unrecorded` are
+    the newest epochs of sources of which none is recorded. A plan records no epoch that begins (`is_plan`).
     `recorded` are definitions, by source, of which nothing is left to record (`append_definitions`).
     `servers` are those that wrote a source's changes, where they were looked up. `reached` is how far the
     present batch brings its partitions, None where only its commit can say that. `counted_from` is the
@@ -120,6 +121,8 @@ class RunState:
     counted_from: int = 0
     raw: DataFrame | None = None
     history: epochs.History | None = None
+    unrecorded: Mapping[str, int] | None = None
+    is_plan: bool = False
     messages: int = 0
     counts: list[Row] = field(default_factory=list)
     in_order: set[str] = field(default_factory=set)
@@ -136,8 +139,11 @@ class RunState:
         return self.history
 
     def source_epochs(self, spark: SparkSession) -> SourceEpochs:
-        """The epochs of the sources, by the table and the configuration."""
-        return SourceEpochs(self.config, self.epoch_history(spark))
+        """The epochs of the sources that have begun."""
+        history = self.epoch_history(spark)
+        if self.unrecorded is None:
+            self.unrecorded = unrecorded_epochs(spark, self.lake, self.config, history)
+        return SourceEpochs(self.config, history, self.unrecorded)
 
     def append_epochs(self, spark: SparkSession, rows: Iterable[EpochRow]) -> None:
         """Append those of the rows to `ops/epochs` that it does not hold.
@@ -146,7 +152,9 @@ class RunState:
         """
         known = set(self.epoch_history(spark).rows)
         new = [row for row in dict.fromkeys(rows) if row not in known]
-        if new:
+        if new and self.is_plan:
+            self.history = epochs.History((*self.epoch_history(spark).rows, *new))
+        elif new:
             self.history = None  # before the write: an error may come after its commit
             epochs.append_rows(spark, self.lake, new)
 

@@ -26,17 +26,17 @@ def sources_with_epochs(history: History) -> dict[str, list[int]]:
     return {source: of_it for source in history.sources() if len(of_it := history.epochs(source)) > 1}
 
 
-def epochs_by_source(sources: pa.Array[Any], configured: Mapping[str, int]) -> pa.Array[Any]:
+def epochs_by_source(sources: pa.Array[Any], newest: Mapping[str, int]) -> pa.Array[Any]:
     """The epoch of each message of sources with one epoch (int32)."""
     encoded: Any = sources.dictionary_encode()
-    epochs = [configured.get(source, 1) for source in encoded.dictionary.to_pylist()]
+    epochs = [newest.get(source, 1) for source in encoded.dictionary.to_pylist()]
     return pa.array(epochs, pa.int32()).take(encoded.indices)
 
 
-def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:
+def with_epochs(messages: DataFrame, history: History, newest: Mapping[str, int]) -> DataFrame:
     """The messages with their `epoch`, by their coordinates and landings."""
     known = sources_with_epochs(history)
-    default = by_source({source: F.lit(epoch) for source, epoch in configured.items()}, F.lit(1))
+    default = by_source({source: F.lit(epoch) for source, epoch in newest.items()}, F.lit(1))
     if not known:
         return messages.withColumn("epoch", default)
     places = history.starts().items()
@@ -55,10 +55,10 @@ def with_epochs(messages: DataFrame, history: History, configured: Mapping[str, 
     )
 
 
-def epoch_finder(history: History, configured: Mapping[str, int]) -> Callable[[LandedMessage], int | None]:
+def epoch_finder(history: History, newest: Mapping[str, int]) -> Callable[[LandedMessage], int | None]:
     """Returns the epoch of a message as `with_epochs` does, in this process."""
     known = sources_with_epochs(history)
-    return epochs.epoch_finder(known, history.starts() if known else {}, configured)
+    return epochs.epoch_finder(known, history.starts() if known else {}, newest)
 
 
 def landing_order() -> Column:
@@ -73,10 +73,10 @@ def _before_all() -> Column:
     return F.struct(zero.alias("at"), F.lit("").alias("file"), zero.alias("line"))
 
 
-def with_recorded_epochs(outcomes: DataFrame, history: History, configured: Mapping[str, int]) -> DataFrame:
+def with_recorded_epochs(outcomes: DataFrame, history: History, newest: Mapping[str, int]) -> DataFrame:
     """Rows of `silver/changes` with their `epoch`; rows of older releases get it by their offsets."""
     recorded = F.col("epoch") if "epoch" in outcomes.columns else F.lit(None).cast("int")
-    in_epochs = with_epochs(outcomes.withColumn("_recorded", recorded).drop("epoch"), history, configured)
+    in_epochs = with_epochs(outcomes.withColumn("_recorded", recorded).drop("epoch"), history, newest)
     return in_epochs.withColumn("epoch", F.coalesce("_recorded", "epoch")).drop("_recorded")
 
 

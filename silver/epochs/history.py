@@ -70,9 +70,14 @@ class StoppedSource:
         """Whether nothing tells if messages are of the topic or of the one before it."""
         return any(stop.reason == UNKNOWN_TOPIC for stop in self.stops)
 
+    @property
+    def first(self) -> StopPoint:
+        """The stop that tells why: the first one with a sign of its own, if there is any."""
+        return min(self.stops, key=lambda stop: stop.reason in (UNDECIDED, FOLLOWS))
+
     def error(self) -> MainstemError:
         """The error for the report of the run: why the source stopped and what to do."""
-        first = min(self.stops, key=lambda stop: stop.reason in (UNDECIDED, FOLLOWS))
+        first = self.first
         return MainstemError(
             "SOURCE_RESET",
             found=f"{first.reason}: {first.detail}",
@@ -126,6 +131,14 @@ class History:
     def epochs(self, source: str) -> list[int]:
         """The epochs of a source whose start is recorded, the oldest first."""
         return epochs_of(self.rows, source)
+
+    def newest_epochs(self) -> dict[str, int]:
+        """The newest epoch of each source whose start is recorded."""
+        found: dict[str, int] = {}
+        for row in self.rows:
+            if row.state == BEGUN:
+                found[row.source] = max(row.epoch, found.get(row.source, row.epoch))
+        return found
 
     def starts(self) -> dict[Partition, dict[int, PartitionStart]]:
         """Where the epochs of each partition begin; the lowest place of an epoch that is recorded twice."""
@@ -270,8 +283,9 @@ def failed_row(source: str, batch: int, detail: str) -> EpochRow:
 
 def check_not_lowered(history: History, configured: Mapping[str, int]) -> None:
     """Raises ConfigurationError if an epoch is lower than a recorded one: changes would be lost as late."""
+    recorded = history.newest_epochs()
     for source, epoch in configured.items():
-        newest = max(history.epochs(source), default=epoch)
+        newest = recorded.get(source, epoch)
         if epoch < newest:
             raise ConfigurationError(
                 "EPOCH_LOWERED",

@@ -27,7 +27,7 @@ _STARTS = (
 
 
 def find_unknown_topics(
-    messages: DataFrame, bronze: DataFrame, history: History, configured: Mapping[str, int]
+    messages: DataFrame, bronze: DataFrame, history: History, newest: Mapping[str, int]
 ) -> list[StopPoint]:
     """A stop in each partition with such messages, at the first of them.
 
@@ -35,7 +35,7 @@ def find_unknown_topics(
         messages: The messages of a batch, with their epochs (from `identify`).
         bronze: All messages that have landed.
         history: The epochs of the sources.
-        configured: The epoch of each source in the configuration.
+        newest: The newest epoch of each source.
     """
     starts = [
         (*place, epoch, start.since.offset, start.since.time, start.since.earlier, _former(of_place, epoch))
@@ -53,7 +53,7 @@ def find_unknown_topics(
     seen = between.groupBy(*_PARTITION, "epoch", "former").agg(F.max("offset").alias("highest"))
     if seen.isEmpty():
         return []
-    former = with_epochs(bronze.select(*_BRONZE), history, configured).withColumnRenamed("epoch", "its")
+    former = with_epochs(bronze.select(*_BRONZE), history, newest).withColumnRenamed("epoch", "its")
     reached = former.join(F.broadcast(seen), list(_PARTITION))
     reached = reached.where("its BETWEEN former.low AND former.high")
     reached = reached.groupBy(*_PARTITION, "epoch").agg(F.max("offset").alias("reached"))

@@ -29,7 +29,7 @@ from framework.quality.rules import digest, rule_of, unique_by_name
 from framework.text.formatting import quantity
 from silver.batches import quality_rules
 from silver.batches.batch_counts import COUNTS_SCHEMA
-from silver.batches.landings import SourceEpochs, read_source_epochs
+from silver.batches.source_epochs import SourceEpochs, read_source_epochs
 from silver.epochs.history import StoppedSource
 from silver.operations.new_outcomes import known_findings
 from silver.operations.reconciliation import Ledger, place_text, reconciled

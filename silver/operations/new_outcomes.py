@@ -25,7 +25,7 @@ from framework.pipeline.layer import Run
 from framework.quality.batch_log import BatchLog, new_changes
 from framework.quality.memory import Memory
 from framework.quality.row_checks import passed
-from silver.batches.landings import SourceEpochs
+from silver.batches.source_epochs import SourceEpochs
 from silver.epochs.assignment import (
     epoch_finder,
     epochs_by_source,
@@ -185,11 +185,11 @@ def _landed(
 
 def _epochs_of(messages: pa.RecordBatch, several: Collection[str], epochs: SourceEpochs) -> Any:
     """The epoch of each message: the same for all messages of most sources."""
-    found: Any = epochs_by_source(messages["source"], epochs.configured)
+    found: Any = epochs_by_source(messages["source"], epochs.newest)
     if several:
         is_one: Any = pc.is_in(messages["source"].cast(pa.string()), value_set=pa.array(sorted(several)))
         rows = _rows(in_micros(pa.table(messages.filter(is_one)), _TIMES), (*MESSAGE_AT, *_LANDING))
-        find = epoch_finder(epochs.history, epochs.configured)
+        find = epoch_finder(epochs.history, epochs.newest)
         own = [
             find(
                 LandedMessage(source, topic, partition, offset, (ingested or 0, file or "", line or 0), sent)

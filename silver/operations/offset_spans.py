@@ -16,7 +16,7 @@ from framework.contracts.quality import MOST_KEYS, Severity
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.quality.memory import Memory
 from framework.text.formatting import quantity
-from silver.batches.landings import SourceEpochs
+from silver.batches.source_epochs import SourceEpochs
 
 GAPS = Rule("offsets_without_gaps", "offset_gaps", severity=Severity.WARN)
 NO_BROKER = Finding(GAPS, 0, 0, (), "no source has a broker's offsets")

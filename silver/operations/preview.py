@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config.model import Config
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
@@ -36,20 +35,22 @@ from silver.epochs.history import advice
 from silver.epochs.resets import StopPoint
 from silver.formats import FORMATS
 from silver.operations.encoded_columns import encoded_columns
-from silver.stream.resume import last_batch_id, without_outcome
+from silver.stream.resume import begin_epochs, last_batch_id, without_outcome
 
 
 def preview(run: Run) -> Preview:
-    """The outcomes of the unread messages by kind, why some would be refused, and which sources would stop.
+    """The outcomes of the unread messages by kind, why some would be refused, and which sources stop.
 
-    The rows that silver would append go to the next layer.
+    The rows that silver would append go to the next layer. Raises what `begin_epochs` raises, as a run does.
     """
     if not run.lake.exists(run.spark, MESSAGES_TABLE):
-        return Preview({"silver": _found(0, (), (), run.config)})
-    spark, state = run.spark, RunState(run.lake, run.config, source_plans(run.config, FORMATS))
+        return Preview({"silver": _found(0, (), ())})
+    spark = run.spark
+    state = RunState(run.lake, run.config, source_plans(run.config, FORMATS), is_plan=True)
+    begin_epochs(spark, state)
     messages, found = _waiting(run, state)
     if not found.messages:
-        return Preview({"silver": _found(0, (), (), run.config)})
+        return Preview({"silver": _found(0, (), _still_stopped(spark, state))})
     tune_for_rows(spark, found.messages)
     looked_at = overlaps_in_batch(spark, state, found)
     known = identify(messages, state.lake, state.source_epochs(spark), looked_at)
@@ -63,22 +64,18 @@ def preview(run: Run) -> Preview:
     changes = read_parquet(spark, CHANGES, _place(run, "changes"))
     counts = batch_counts.count_rows(changes, found.landed_at)
     new_schemas = state.new_schemas(spark, contents.schemas)
+    stopped = [*_still_stopped(spark, state), *(_would_stop(stop, state) for stop in stops)]
     notes = encoded_columns(changes, changes_table.schemas_of(staged, contents.schemas, 0), run.config)
     return Preview(
-        {"silver": _found(found.messages, counts, stops, run.config) | {"notes": list(notes)}},
+        {"silver": _found(found.messages, counts, stopped) | {"notes": list(notes)}},
         _rows(changes_table.schemas_of(staged, new_schemas, 0), changes, counts, found),
     )
 
 
 def _waiting(run: Run, state: RunState) -> tuple[DataFrame, BatchExtent]:
     """The messages without an outcome, of configured sources that are not stopped, and their extent."""
-    sources = run.config.sources
-    stopped_sources = state.epoch_history(run.spark).stopped_sources()
-    moving = [
-        name
-        for name in sources
-        if name not in stopped_sources or sources[name].epoch > stopped_sources[name].epoch
-    ]
+    stopped = state.epoch_history(run.spark).stopped_sources()
+    moving = [name for name in run.config.sources if name not in stopped]
     messages = run.lake.read(run.spark, MESSAGES_TABLE).where(F.col("source").isin(*moving))
     without_outcome(messages, state).write.parquet(_place(run, "messages"))
     found = read_parquet(run.spark, messages.schema, _place(run, "messages"))
@@ -89,25 +86,45 @@ def _place(run: Run, name: str) -> str:
     return f"{run.scratch}/silver/{name}"
 
 
-def _found(
-    messages: int, counts: Sequence[Row], stops: Sequence[StopPoint], config: Config
-) -> dict[str, Any]:
+def _still_stopped(spark: SparkSession, state: RunState) -> list[dict[str, Any]]:
+    """The sources that have stopped before, and that a run would leave so."""
+    found = state.epoch_history(spark).stopped_sources()
+    return [
+        {
+            "source": name,
+            "is_new": False,
+            "reason": stopped.first.reason,
+            "detail": stopped.first.detail,
+            "action": stopped.error().action,
+        }
+        for name, stopped in sorted(found.items())
+        if name in state.config.sources
+    ]
+
+
+def _would_stop(stop: StopPoint, state: RunState) -> dict[str, Any]:
+    action = advice(stop, state.config.sources[stop.source].epoch)
+    return {
+        "source": stop.source,
+        "is_new": True,
+        "reason": stop.reason,
+        "detail": stop.detail,
+        "action": action,
+    }
+
+
+def _found(messages: int, counts: Sequence[Row], stopped: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     kinds: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     for row in counts:
         kinds[row["kind"]] += row["rows"]
         if row["kind"] == "quarantined":
             refused[row["reason"]] += row["rows"]
-    stopped = [
-        {"source": stop.source, "reason": stop.reason, "detail": stop.detail, "action": advice(stop, epoch)}
-        for stop in stops
-        for epoch in [config.sources[stop.source].epoch]
-    ]
     return {
         "messages": messages,
         "kinds": dict(kinds.most_common()),
         "quarantined": dict(refused),
-        "stopped": stopped,
+        "stopped": list(stopped),
     }
 
 

@@ -22,7 +22,8 @@ from framework.quality.memory import memory_of
 from framework.spark.comparison import compare
 from framework.text.formatting import quantity
 from silver.batches.batch_counts import COUNTS_SCHEMA
-from silver.batches.landings import SourceEpochs, before_halves_of, identify, identify_all, outcomes_in_epochs
+from silver.batches.landings import before_halves_of, identify, identify_all, outcomes_in_epochs
+from silver.batches.source_epochs import SourceEpochs
 from silver.operations.offset_spans import (
     GAPS,
     NO_BROKER,

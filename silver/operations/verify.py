@@ -24,15 +24,14 @@ from framework.spark.comparison import compare, count_differences
 from silver.batches import batch_counts
 from silver.batches.landings import (
     LANDING_ID,
-    SourceEpochs,
     identify_all,
     landings_of,
     outcomes_in_epochs,
-    read_source_epochs,
     relanding_of_outcome,
     with_landing_id,
 )
 from silver.batches.landings import before_halves_of as met_halves
+from silver.batches.source_epochs import SourceEpochs, read_source_epochs
 from silver.changes.staged_rows import OF_FIRST_LANDING, SETTLED_HALF
 from silver.stream.checkpoint import counted_from, has_checkpoint
 from silver.stream.lost_tables import lost_tables

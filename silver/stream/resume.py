@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -34,7 +33,6 @@ from silver.epochs import resets, starts
 from silver.epochs.assignment import landing_order
 from silver.epochs.resets import StopPoint
 from silver.stream.chunks import portions
-from silver.values.sequence import epoch_of
 
 
 def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.StoppedSource]:
@@ -42,21 +40,11 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
 
     Returns the sources that are still stopped; the messages of one that fails are passed over again. A run
     that died is repeated: an epoch is recorded before a message is decoded in it, and a source counts as
-    resumed only afterwards.
-
-    Raises:
-        MainstemError: SOURCE_RESET, if a source has an epoch that cannot help: it has stopped at messages of
-            an older topic, or of one that nothing tells. ConfigurationError: EPOCH_LOWERED.
+    resumed only afterwards. Raises what `begin_epochs` raises.
     """
+    begin_epochs(spark, state)
     history = state.epoch_history(spark)
     sources = state.config.sources
-    epochs.check_not_lowered(history, {name: source.epoch for name, source in sources.items()})
-    for source in sources.values():
-        _begin(spark, state, source, history)
-    for stopped in state.epoch_history(spark).stopped_sources().values():
-        if stopped.is_undecided and stopped.source in sources:
-            _reconsider(spark, state, stopped)
-    history = state.epoch_history(spark)
     for name in history.passed_over(sources):
         tune_for_lakehouse(spark, state.lake)
         state.raw = _messages(spark, state, name)
@@ -80,6 +68,23 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
     return state.epoch_history(spark).stopped_sources()
 
 
+def begin_epochs(spark: SparkSession, state: RunState) -> None:
+    """Begin the epochs that the configuration sets, and judge again the stops that were undecided.
+
+    Raises:
+        MainstemError: SOURCE_RESET, if a source has an epoch that cannot help: it has stopped at messages of
+            an older topic, or of one that nothing tells. ConfigurationError: EPOCH_LOWERED.
+    """
+    history = state.epoch_history(spark)
+    sources = state.config.sources
+    epochs.check_not_lowered(history, {name: source.epoch for name, source in sources.items()})
+    for source in sources.values():
+        _begin(spark, state, source, history)
+    for stopped in state.epoch_history(spark).stopped_sources().values():
+        if stopped.is_undecided and stopped.source in sources:
+            _reconsider(spark, state, stopped)
+
+
 def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs.History) -> None:
     """Record where a source's epoch begins, unless it has begun."""
     known = history.epochs(source.name)
@@ -89,7 +94,7 @@ def _begin(spark: SparkSession, state: RunState, source: Source, history: epochs
     if stopped and (stopped.is_of_older_topic or stopped.is_of_unknown_topic):
         raise stopped.error()
     tune_for_lakehouse(spark, state.lake)
-    before = known[-1] if known else stopped.epoch if stopped else _shown_epoch(spark, state, source.name)
+    before = known[-1] if known else state.source_epochs(spark).unrecorded.get(source.name)
     if before == source.epoch:
         before = None  # a release that did not record epochs began it
     places = [] if before is None else _places(spark, state, source.name, stopped, before)
@@ -125,17 +130,12 @@ def _stops_in(staged: DataFrame, state: RunState, source: str) -> list[StopPoint
     return state.stop_points(staged.where("half is null"), waits)
 
 
-def _shown_epoch(spark: SparkSession, state: RunState, name: str) -> int | None:
-    shown = state.source_progress(spark).get(name)
-    return None if shown is None or shown.sequence is None else epoch_of(shown.sequence)
-
-
 def _places(
     spark: SparkSession, state: RunState, name: str, stopped: epochs.StoppedSource | None, before: int
 ) -> list[PartitionStart]:
     """The first message of the new epoch in each partition of bronze: the first unread one, or the end."""
     messages, at = _messages(spark, state, name), ["topic", "partition"]
-    unread = without_outcome_identified(messages, state, {name: before})
+    unread = without_outcome_identified(messages, state)
     with materialize(unread, state.lake, "begins") as new:
         stops = _first_of(new) if stopped is None else _starts(new, state, stopped)
         present = starts.of_present_topics(messages, state.epoch_history(spark), name, before)
@@ -213,23 +213,15 @@ def without_outcome(messages: DataFrame, state: RunState) -> DataFrame:
     return without_outcome_identified(messages, state).select(*messages.columns)
 
 
-def without_outcome_identified(
-    messages: DataFrame, state: RunState, newest: Mapping[str, int] | None = None
-) -> DataFrame:
-    """The messages that have no outcome yet, with the columns that `identify` adds.
-
-    Args:
-        messages: Rows of `bronze/messages`.
-        state: The run.
-        newest: The last epochs of sources that begin another one.
-    """
+def without_outcome_identified(messages: DataFrame, state: RunState) -> DataFrame:
+    """The messages that have no outcome yet, with the columns that `identify` adds."""
     changes = state.lake.rows(messages.sparkSession, CHANGES_TABLE, CHANGES)
     recorded = state.source_epochs(messages.sparkSession)
     outcomes = landings_of(outcomes_in_epochs(changes, recorded))
     ranges = offset_ranges(messages, state.config)
     # a message of another topic at the coordinates of an outcome has none, and a dump may hold messages again
     overlaps = overlapping_ranges(ranges, reached_offsets(messages.sparkSession, state))
-    known = identify(messages, state.lake, replace(recorded, newest=newest or {}), overlaps)
+    known = identify(messages, state.lake, recorded, overlaps)
     landed = known.withColumn("relanding_id", F.coalesce("relanding", F.lit("")))
     decided = outcomes.toDF(*(f"decided_{name}" for name in outcomes.columns))
     same = [landed[name].eqNullSafe(decided[f"decided_{name}"]) for name in MESSAGE_ID]

@@ -98,7 +98,7 @@ def test_decoding_again_keeps_what_was_forgotten_quarantined_or_excluded(
     shop.configure(RULE)
     for point in ("silver.before_again", "silver.after_again"):
         with monkeypatch.context() as patched:
-            patched.setattr(redecode, "crash_point", _dying_at(point))
+            patched.setattr(redecode, "crash_point", dying_at(point))
             assert (
                 main(["rebuild", "shop.note", "--from", "bronze", "-c", str(shop.folder / "mainstem.yml")])
                 == 1
@@ -120,7 +120,7 @@ def test_decoding_again_keeps_what_was_forgotten_quarantined_or_excluded(
     verify(shop, capsys)
 
 
-def _dying_at(point: str) -> Any:
+def dying_at(point: str) -> Any:
     def die(name: str) -> None:
         if name == point:
             raise PowerCut(name)
@@ -162,7 +162,7 @@ def test_halves_that_wait_or_are_quarantined_or_forgotten_stay_so_after_every_re
     check(shop, [1], {"rule_broken": 1})
 
     with monkeypatch.context() as patched:
-        patched.setattr(erasure, "crash_point", _dying_at("forget.between_layers"))
+        patched.setattr(erasure, "crash_point", dying_at("forget.between_layers"))
         assert main(["forget", "shop.item", "id=9", "-c", str(file)]) == 1
     assert holding(shop, "Ada")
     assert command(shop, capsys, "forget", "shop.item", "id=9")[0] == 0
@@ -242,7 +242,7 @@ def test_a_repair_that_was_cut_short_is_finished_where_the_log_of_repairs_is_gon
     ):
         shop.configure(more)
         with monkeypatch.context() as patched:
-            patched.setattr(redecode, "crash_point", _dying_at("silver.after_again"))
+            patched.setattr(redecode, "crash_point", dying_at("silver.after_again"))
             assert main(["rebuild", table, "--from", "bronze", "-c", config]) == 1
         for place in lost:
             shutil.rmtree(place) if place.is_dir() else place.unlink()

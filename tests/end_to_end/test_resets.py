@@ -12,6 +12,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from framework.cli import main
+from silver.batches import process
+from tests.end_to_end.test_decode_again import dying_at
 
 NOON = 1_700_000_000_000
 MINUTE = 60_000
@@ -33,14 +35,28 @@ class Feed:
     def run(self, changes: Sequence[tuple[int, Mapping[str, Any]]]) -> tuple[int, Any]:
         """Lands an insert for each id and `source`; returns the exit code and the errors."""
         if changes:
-            self.files += 1
-            lines = [self._line(number, source) for number, source in changes]
-            hidden = self.folder / "feed" / f".{self.files:02d}"
-            hidden.write_text("".join(lines), encoding="utf-8")
-            hidden.rename(self.folder / "feed" / f"{self.files:02d}.jsonl")
+            self.land(self.lines(changes))
+        return self.command("run")
+
+    def land(self, lines: Sequence[str]) -> None:
+        self.files += 1
+        hidden = self.folder / "feed" / f".{self.files:02d}"
+        hidden.write_text("".join(lines), encoding="utf-8")
+        hidden.rename(self.folder / "feed" / f"{self.files:02d}.jsonl")
+
+    def command(self, *arguments: str) -> tuple[int, str]:
         self.capsys.readouterr()
-        code = main(["run", "-c", str(self.folder / "mainstem.yml"), "--json"])
+        code = main([*arguments, "-c", str(self.folder / "mainstem.yml"), "--json"])
         return code, self.capsys.readouterr().out
+
+    def plan(self) -> tuple[int, int, list[bool]]:
+        """The exit code, the messages to decode, and of each stopped source whether its stop is new."""
+        code, output = self.command("plan")
+        silver = json.loads(output)["silver"]
+        return code, silver["messages"], [stop["is_new"] for stop in silver["stopped"]]
+
+    def lines(self, changes: Sequence[tuple[int, Mapping[str, Any]]]) -> list[str]:
+        return [self._line(number, source) for number, source in changes]
 
     def _line(self, number: int, source: Mapping[str, Any]) -> str:
         value = {
@@ -72,6 +88,43 @@ def mysql(number: int, server: int, pos: int, minute: int) -> tuple[int, dict[st
 def postgres(number: int, lsn: int, transaction: int, minute: int) -> tuple[int, dict[str, Any]]:
     place = {"connector": "postgresql", "db": "shop", "schema": "public", "table": "item"}
     return number, {**place, "lsn": lsn, "txId": transaction, "ts_ms": NOON + minute * MINUTE}
+
+
+@pytest.mark.slow
+def test_until_the_next_run_messages_are_in_the_epochs_that_have_begun(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = Feed(tmp_path, capsys)
+    assert feed.run([mysql(1, 1, 100, 0), mysql(2, 1, 101, 0)])[0] == 0
+    feed.land(feed.lines([mysql(3, 1, 4, 60), mysql(4, 1, 5, 61)]))
+    assert feed.plan() == (1, 2, [True])
+    assert feed.run([])[0] == 1
+    assert feed.plan() == (1, 0, [False])
+    feed.configure(2)
+    assert feed.plan() == (0, 2, [])
+    assert feed.command("status", "--verify")[0] == 0
+    assert feed.run([])[0] == 0
+    assert feed.epochs() == [1, 1, 2, 2]
+    feed.configure(3)
+    assert feed.plan() == (0, 0, [])
+    assert feed.command("status", "--verify")[0] == 0
+
+
+@pytest.mark.slow
+def test_what_a_killed_run_has_refused_keeps_its_bytes_if_the_epoch_is_raised_next(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = Feed(tmp_path, capsys)
+    refused = {"topic": "shop.item", "partition": 0, "offset": 0, "ts": NOON, "key": "1", "payload": "no"}
+    feed.land([f"{json.dumps(refused)}\n"])
+    with monkeypatch.context() as patched:
+        patched.setattr(process, "crash_point", dying_at("silver.after_changes"))
+        assert feed.run([])[0] == 1
+    feed.configure(2)
+    assert feed.run([])[0] == 0
+    (row,) = DeltaTable(str(tmp_path / "lakehouse/silver/quarantine")).to_pyarrow_table().to_pylist()
+    assert (row["epoch"], row["key"], row["value"]) == (1, b"1", b"no")
+    assert row["first_seen_at"] is not None
 
 
 @pytest.mark.long

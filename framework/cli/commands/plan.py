@@ -30,7 +30,7 @@ def run(options: Options) -> int:
     """Print what waits and what a run would do with it.
 
     Returns:
-        1 where a run could not read a source, 3 where it would park a table, else 0.
+        1 where a run could not read a source or one stays stopped, 3 where it would park a table, else 0.
     """
     config = read_config(options.config)
     say_note(notes_without_session(config, options.table))
@@ -39,7 +39,7 @@ def run(options: Options) -> int:
         say_json(plan)
     else:
         say(plan_lines(plan))
-    if any(source["error"] for source in plan["sources"]):
+    if any(source["error"] for source in plan["sources"]) or plan.get("silver", {}).get("stopped"):
         return 1
     return 3 if any(table["action"] == "park" for table in plan["tables"]) else 0
 
@@ -57,7 +57,8 @@ def plan_lines(plan: Mapping[str, Any]) -> Iterator[str | TextTable]:
     yield from (f"  note: {note}" for note in silver.get("notes", ()))
     for stop in silver.get("stopped", ()):
         reason = f"{stop['reason']} ({stop['detail']})"
-        yield f"  STOP  source {stop['source']}: {reason}; {stop['action']}"
+        word = "STOP" if stop["is_new"] else "STOPPED"
+        yield f"  {word}  source {stop['source']}: {reason}; {stop['action']}"
     tables = plan["tables"]
     if not tables:
         yield " no table would change"

@@ -12,7 +12,8 @@ from framework.contracts.epochs import PartitionStart, TopicStart
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse
-from silver.batches.landings import OffsetRange, SourceEpochs, identify
+from silver.batches.landings import OffsetRange, identify
+from silver.batches.source_epochs import SourceEpochs
 from silver.epochs.history import EpochStart, History, started_rows
 from silver.epochs.resets import StopPoint
 from silver.epochs.starts import epoch_starts, of_present_topics

@@ -26,7 +26,7 @@ from framework.lakehouse.local_tables import DataFile, LocalTable, Mark
 from framework.pipeline.layer import Run
 from framework.quality.batch_log import BatchLog
 from framework.quality.memory import Memory
-from silver.batches.landings import SourceEpochs
+from silver.batches.source_epochs import SourceEpochs
 from silver.epochs.history import History
 from silver.layer import LAYER as SILVER
 from silver.operations.expectations import RULES

@@ -12,7 +12,8 @@ from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
-from silver.batches.landings import SourceEpochs, before_halves_of
+from silver.batches.landings import before_halves_of
+from silver.batches.source_epochs import SourceEpochs
 from silver.epochs.history import History
 from silver.layer import LAYER
 from silver.operations.verify import _outcomes, _pending
