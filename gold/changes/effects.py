@@ -185,7 +185,7 @@ def effects(rows: DataFrame, keys: Sequence[TableColumn], carried: Sequence[str]
 
     A delete removes its key (`rank` 2), a key change leaves the old key (0) and upserts the new one (1),
     every other change upserts its key (1). Key columns are typed. A change whose key does not fit its type
-    has no effect: it is listed as a bad value.
+    has no effect: it is listed as a bad value. A key change to such a key does not leave the old one either.
 
     Args:
         rows: Row changes with current column names: `sequence`, `event_time`, `change_id`,
@@ -199,11 +199,15 @@ def effects(rows: DataFrame, keys: Sequence[TableColumn], carried: Sequence[str]
         is no half of an update. In a partial key change, `after` has the columns that it leaves out as they
         were before.
     """
-    return effects_of_all(rows, keys, carried).where(~F.col("is_bad")).drop("is_bad")
+    new_key = zip(keys, _key_texts(F.col("after"), keys), strict=True)
+    is_lost = F.col("is_key_change") & _any(_does_not_fit(text, key) for key, text in new_key)
+    return effects_of_all(rows, keys, carried).where(~F.col("is_bad") & ~is_lost).drop("is_bad")
 
 
 def effects_of_all(rows: DataFrame, keys: Sequence[TableColumn], carried: Sequence[str] = ()) -> DataFrame:
     """The same, with the columns `carried` of the rows, and with `is_bad`: the key does not fit its type.
+
+    With them are the effects of leaving a key for one that does not fit.
 
     Every row has exactly one effect that is no upsert of a key change.
     """
@@ -215,6 +219,14 @@ def _is_bad(keys: Sequence[TableColumn]) -> Column:
         (F.col("texts")[i].isNotNull() & F.col(f"k{i}").isNull()) | ~F.col("has_key")
         for i in range(len(keys))
     ]
+    return _any(tests)
+
+
+def _does_not_fit(text: Column, key: TableColumn) -> Column:
+    return text.isNotNull() & typed_key(text, key.type).isNull()
+
+
+def _any(tests: Iterable[Column]) -> Column:
     return reduce(lambda a, b: a | b, tests)
 
 
@@ -250,7 +262,11 @@ def _filled_after(is_key_change: Column) -> Column:
 
 
 def _texts(image: Column, keys: Sequence[TableColumn]) -> Column:
-    return F.array(*(F.try_element_at(image, F.lit(key.name)) for key in keys))
+    return F.array(*_key_texts(image, keys))
+
+
+def _key_texts(image: Column, keys: Sequence[TableColumn]) -> list[Column]:
+    return [F.try_element_at(image, F.lit(key.name)) for key in keys]
 
 
 def _has_key(image: Column, keys: Sequence[TableColumn]) -> Column:

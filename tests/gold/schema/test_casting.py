@@ -200,7 +200,6 @@ def test_a_change_whose_key_does_not_fit_has_no_effect(spark: SparkSession) -> N
         ("good, deleted", 7, day, False),
         ("null is a key", None, day, True),
         ("null is a key, deleted", None, day, False),
-        ("to a bad key", 7, day, False),
     ]
 
 

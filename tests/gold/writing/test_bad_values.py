@@ -245,3 +245,26 @@ def change_ids(gold: GoldPipeline) -> list[str]:
     """The changes that are listed because their key does not fit."""
     found = gold.lake.read(gold.spark, BAD_VALUES_TABLE).where("reason = 'bad_key'")
     return sorted(row["change_id"] for row in found.collect())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_cache", [False, True], ids=["in Spark", "few in this process"])
+def test_a_key_change_to_a_key_that_does_not_fit_leaves_the_row_where_it_is(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, has_cache: bool
+) -> None:
+    """It is not applied: neither half of it. Nor are later changes of the new key."""
+    if has_cache:
+        request.getfixturevalue("with_cache")
+    gold = GoldPipeline(spark, tmp_path, "  - {match: db.item, history: true, columns: {id: {type: int}}}\n")
+    gold.add_batch(insert("item", 1, image(11, "1")), insert("item", 2, image(12, "2")))
+    gold.apply()
+    bad = {"id": "A12", "price": "1"}
+    gold.add_batch(update("item", 3, image(11, "1"), bad), update("item", 4, bad, {**bad, "price": "3"}))
+    gold.apply()
+    gold.add_batch(update("item", 5, image(12, "2"), image(13, "2")))
+    gold.apply()
+    for _ in range(2):
+        assert [(row["id"], str(row["price"])) for row in gold.rows("item")] == [(11, "1"), (13, "2")]
+        assert [row["id"] for row in gold.history("item") if row["_cdc_is_current"]] == [11, 13]
+        assert change_ids(gold) == ["item-3-update", "item-4-update"]
+        gold.rebuild("item")
