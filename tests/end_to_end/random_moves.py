@@ -232,11 +232,13 @@ class OtherOrders:
     def come_back(self) -> None:
         """Set the order as it was, and order anew what was read meanwhile.
 
-        Nothing was ordered otherwise where positions are no times.
+        Nothing was ordered otherwise where positions are no times, but for SharePlex: there the partition
+        orders all rows, those with scn too.
         """
         self.settings.orders = {}
         self.settings.write()
         for place in self.tables:
-            if not FORMATS[place[0].format].positions_are_unique:
+            fmt = FORMATS[place[0].format]
+            if not fmt.positions_are_unique or fmt.name == "oms_shareplex":
                 self.repairs.twice("rebuild", name_of(place), "--from", "bronze")
         self.tables = []

@@ -203,7 +203,7 @@ def _position(meta: _MetaData, context: Context) -> tuple[int, int]:
     sequence = number_of(meta.storeDataSequence, "storeDataSequence")
     if sequence is None:
         seconds = number_of(meta.timestamp, "timestamp") if optional_text(meta.timestamp) else None
-        name = "storeDataSequence or timestamp"
+        name = "storeDataSequence and timestamp"
         return time_or_place(seconds, name, is_optional=context.needs_no_position), 0
     digits = str(sequence)
     if len(digits) < _SECONDS_DIGITS:
