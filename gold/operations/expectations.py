@@ -81,14 +81,10 @@ def expectations(run: Run, previous: PreviousResults) -> Sequence[CheckTarget]:
     """The check targets of gold: each replica, and the progress of each table."""
     known = remembered(run)
     states = read_states(run.spark, run.lake) if known is None else known.states
-    implied = ImpliedKeys(run, states)
+    implied, versions = ImpliedKeys(run, states), _versions(run, states)
     found: list[CheckTarget] = []
     clock = Clock(run, states) if states else None
-    versions = _versions(run, states)
-    for one in _asked_tables(run, states):
-        state = states[one.source, one.name]
-        if one.settings.exclude:
-            continue
+    for state in _asked_states(run, states):
         if clock is not None and state.state is not State.DROPPED:
             found.append(progress_target(run, state, clock))
         if state.replica is not None and state.state is not State.DROPPED:
@@ -96,16 +92,16 @@ def expectations(run: Run, previous: PreviousResults) -> Sequence[CheckTarget]:
     return found
 
 
-def _asked_tables(run: Run, states: _States) -> list[KnownTable]:
-    """The tables of the configured sources, or those that the run is about."""
+def _asked_states(run: Run, states: _States) -> list[TableState]:
+    """The states of the tables that gold keeps up: of all, or of those that the run is about."""
     known = [
         KnownTable(source, name, run.config.settings(source, name.database, name.schema, name.table))
         for source, name in sorted(states, key=repr)
         if source in run.config.sources
     ]
-    if run.table is None:
-        return known
-    return tables_called(run.table, known, lambda one: states[one.source, one.name].reason == RENAMED)
+    if run.table is not None:
+        known = tables_called(run.table, known, lambda one: states[one.source, one.name].reason == RENAMED)
+    return [states[one.source, one.name] for one in known if not one.settings.exclude]
 
 
 def _versions(run: Run, states: _States) -> Mapping[str, int | None]:

@@ -15,7 +15,7 @@ from framework.contracts.ddl_actions import TableName
 from framework.contracts.expectations import CheckTarget, PreviousResults, Rule
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
-from gold.operations.expectations import IMPLIED_KEYS, _asked_tables, _has_no_version, _since
+from gold.operations.expectations import IMPLIED_KEYS, _asked_states, _has_no_version, _since
 from gold.operations.key_comparison import KeyRules
 from gold.planning.table_state import State, TableState
 from silver.layer import LAYER as SILVER
@@ -92,4 +92,4 @@ def test_a_run_of_one_table_judges_the_table_that_has_the_name_in_gold(
     run = Run(cast("SparkSession", None), Lakehouse(config.root), config, "run", asked)
     name = TableName("shop", None, "orders")
     states = {(source, name): TableState(source, name, State.ACTIVE) for source in ("east", "old", "west")}
-    assert sorted(table.source for table in _asked_tables(run, states)) == sorted(sources)
+    assert sorted(state.source for state in _asked_states(run, states)) == sorted(sources)
