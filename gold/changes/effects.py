@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
@@ -11,7 +12,7 @@ from pyspark.sql import functions as F
 
 from gold.schema.casting import typed_key
 from gold.schema.columns import ColumnNaming, TableColumn
-from gold.schema.lineage import Lineage, Segment
+from gold.schema.lineage import START, Lineage, Segment
 
 _FEW_SEGMENTS = 8
 ORDER = ("sequence", "rank", "is_whole_change", "change_id")
@@ -46,8 +47,8 @@ def in_any_segment(segments: Sequence[Segment], source: str) -> Column:
         return reduce(lambda a, b: a | b, (in_segment(segment, source) for segment in segments))
     ends: dict[str, list[dict[str, str | None]]] = {}
     for segment in segments:
-        name = (segment.table.database, segment.table.schema, segment.table.table)
-        ends.setdefault(_joined(name), []).append({"start": segment.start, "end": segment.end})
+        its = ends.setdefault(_joined(_name_parts(segment)), [])
+        its.append({"start": segment.start, "end": segment.end})
     known = F.from_json(F.lit(json.dumps(ends)), "map<string,array<struct<start:string,end:string>>>")
     mine = F.try_element_at(known, _joined_columns(F.array("database", "schema", "table")))
 
@@ -57,6 +58,10 @@ def in_any_segment(segments: Sequence[Segment], source: str) -> Column:
         )
 
     return (F.col("source") == source) & F.coalesce(F.exists(mine, is_inside), F.lit(False))
+
+
+def _name_parts(segment: Segment) -> tuple[str | None, str | None, str]:
+    return segment.table.database, segment.table.schema, segment.table.table
 
 
 def _joined(texts: Iterable[str | None]) -> str:
@@ -113,11 +118,13 @@ def with_current_names(rows: DataFrame, lineage: Lineage, namings: Sequence[Colu
     if not any(naming.names or naming.defaults for naming in namings):
         return rows
     by_count = {0: namings[0], **{count: namings[count] for count in column_change_counts(lineage).values()}}
-    number = naming_index(lineage)
-    names = _spans(
-        {count: {n: t or "" for n, t in naming.names.items()} for count, naming in by_count.items()}
-    )
-    added = _values_at(_spans({count: naming.defaults for count, naming in by_count.items()}), number)
+    return _with_names(rows, by_count, naming_index(lineage))
+
+
+def _with_names(rows: DataFrame, namings: Mapping[int, ColumnNaming], number: Column) -> DataFrame:
+    """Renames the columns of both images as the naming with the number of their row says."""
+    names = _spans({at: {n: t or "" for n, t in naming.names.items()} for at, naming in namings.items()})
+    added = _values_at(_spans({at: naming.defaults for at, naming in namings.items()}), number)
     before, after = _renamed(F.col("before"), names, number), _renamed(F.col("after"), names, number)
     is_whole = ~F.coalesce(F.col("partial"), F.lit(False))
     return rows.withColumns(
@@ -126,6 +133,87 @@ def with_current_names(rows: DataFrame, lineage: Lineage, namings: Sequence[Colu
             "after": F.when(after.isNotNull() & is_whole, overlay(added, after)).otherwise(after),
         }
     )
+
+
+def with_names_of_each(
+    changes: DataFrame, source: str, tables: Sequence[tuple[Lineage, Sequence[ColumnNaming]]]
+) -> DataFrame:
+    """The rows of several tables, of any kind, with the current names that each table gives its columns.
+
+    It is one look-up for any number of tables. A row that lies in several of them comes once for each way in
+    which they name its columns.
+
+    Args:
+        changes: Rows of `silver/changes`.
+        source: The source of the tables.
+        tables: The lineages of the tables with their namings.
+    """
+    segments = [segment for lineage, _ in tables for segment in lineage.segments]
+    namings: dict[object, tuple[int, ColumnNaming]] = {_content(ColumnNaming()): (0, ColumnNaming())}
+    spans: dict[str, list[tuple[str, str | None, int]]] = {}
+    for lineage, own in tables:
+        for segment, start, end, count in _naming_spans(lineage):
+            number, _ = namings.setdefault(_content(own[count]), (len(namings), own[count]))
+            spans.setdefault(_joined(_name_parts(segment)), []).append((start, end, number))
+    if len(namings) == 1:
+        return changes.where(in_any_segment(segments, source) if segments else F.lit(False))
+    is_near = (
+        in_any_segment(segments, source) if len(segments) <= _FEW_SEGMENTS else F.col("source") == source
+    )
+    steps = {name: _steps(found) for name, found in spans.items()}
+    known = F.from_json(
+        F.lit(json.dumps(steps)), "map<string,array<struct<start:string,numbers:array<int>>>>"
+    )
+    its_steps = F.try_element_at(known, _joined_columns(F.array("database", "schema", "table")))
+    step = _last_step(F.col("steps"), max(map(len, steps.values())))
+    mine = changes.where(is_near).withColumn("steps", its_steps).where("steps IS NOT NULL")
+    numbered = mine.withColumn("naming", F.explode(step["numbers"]))
+    return _with_names(numbered, dict(namings.values()), F.col("naming")).drop("steps", "naming")
+
+
+def _naming_spans(lineage: Lineage) -> Iterator[tuple[Segment, str, str | None, int]]:
+    """From where to where in each segment rows have which naming."""
+    counts = {START: 0, **column_change_counts(lineage)}
+    starts = list(counts)
+    for segment in lineage.segments:
+        for start, end in zip(starts, [*starts[1:], None], strict=True):
+            first = max(start, segment.start)
+            last = min((at for at in (end, segment.end) if at is not None), default=None)
+            if last is None or first < last:
+                yield segment, first, last, counts[start]
+
+
+def _steps(spans: Iterable[tuple[str, str | None, int]]) -> list[dict[str, str | list[int]]]:
+    """Where the numbers of the spans around a position change, in order, and what they are from there on."""
+    changes: dict[str, Counter[int]] = {}
+    for start, end, number in spans:
+        changes.setdefault(start, Counter())[number] += 1
+        if end is not None:
+            changes.setdefault(end, Counter())[number] -= 1
+    around, numbers, steps = Counter[int](), list[int](), list[dict[str, str | list[int]]]()
+    for at in sorted(changes):
+        around.update(changes[at])
+        around = +around  # without those that have ended
+        if sorted(around) != numbers:
+            numbers = sorted(around)
+            steps.append({"start": at, "numbers": numbers})
+    return steps
+
+
+def _last_step(steps: Column, most: int) -> Column:
+    """The last of the steps that begins at or before a row, null before the first: found by halving."""
+    strides = F.array(*(F.lit(1 << bit) for bit in reversed(range(most.bit_length()))))
+
+    def further(passed: Column, stride: Column) -> Column:
+        is_passed = F.get(steps, passed + stride - 1)["start"] <= F.col("sequence")
+        return F.when(is_passed, passed + stride).otherwise(passed)
+
+    return F.get(steps, F.aggregate(strides, F.lit(0), further) - 1)
+
+
+def _content(naming: ColumnNaming) -> object:
+    """Equal for namings that name all columns alike."""
+    return frozenset(naming.names.items()), frozenset(naming.defaults.items())
 
 
 def _spans(values: Mapping[int, Mapping[str, str]]) -> Column:

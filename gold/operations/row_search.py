@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from framework.naming import quoted
 from framework.spark.local_frame import local_frame
-from gold.changes.effects import in_any_segment, with_current_names
+from gold.changes.effects import in_any_segment, with_names_of_each
 from gold.planning.task import Task
 from gold.schema.casting import typed_key
 from gold.schema.columns import column_namings
@@ -43,14 +43,10 @@ def changes_of_earlier(
         earlier: The tables before it.
         keys: The columns of its key.
     """
-    plain = [segment for each in earlier if not each.column_changes for segment in each.segments]
-    frames = [changes.where(in_any_segment(plain, task.source) if plain else F.lit(False))]
-    for each in earlier:
-        if each.column_changes:
-            namings = column_namings(each, task.settings.schema_policy, ())
-            mine = changes.where(in_any_segment(each.segments, task.source))
-            frames.append(with_current_names(mine, each, namings))
-    found = reduce(DataFrame.unionByName, frames)
+    policy = task.settings.schema_policy
+    found = with_names_of_each(
+        changes, task.source, [(each, column_namings(each, policy, ())) for each in earlier]
+    )
     if len(keys) != 1:
         return found
     images = {side: _with_key(F.col(side), keys[0]) for side in ("before", "after")}

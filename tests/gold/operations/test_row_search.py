@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from framework.config.tables import TableSettings
 from framework.contracts.ddl_actions import RenameColumn, TableName
@@ -23,6 +23,10 @@ from gold.schema.lineage import Lineage, Segment
 from tests.plans import is_constant, plan_text, sizes
 
 CHANGES = "change_id string, before map<string,string>, after map<string,string>"
+EARLIER = (
+    "source string, database string, schema string, `table` string, sequence string, "
+    "keys array<string>, before map<string,string>, after map<string,string>, partial boolean"
+)
 MANY = 3_000
 TYPES = {"id": "int", "line": "string"}
 
@@ -133,11 +137,7 @@ def test_rows_of_earlier_tables_have_the_names_of_their_own_table_and_the_key_of
         ("feed", "shop", None, "t0", at, ["no"], None, {"no": at, "n": "x"}, False)
         for at in ("010", "0121", "0131", "015")
     ]
-    schema = "source string, database string, schema string, `table` string, sequence string, "
-    frame = spark.createDataFrame(
-        rows,
-        schema + "keys array<string>, before map<string,string>, after map<string,string>, partial boolean",
-    )
+    frame = spark.createDataFrame(rows, EARLIER)
     found = changes_of_earlier(frame, task(1), earlier, ["id"]).collect()
     assert sorted((row["sequence"], *sorted(row["after"].items())) for row in found) == [
         ("010", ("id", "010"), ("n", "x"), ("no", "010")),
@@ -145,6 +145,57 @@ def test_rows_of_earlier_tables_have_the_names_of_their_own_table_and_the_key_of
         ("0131", ("id", "0131"), ("n", "x"), ("no", "0131")),
     ]
     assert changes_of_earlier(frame, task(1), [], ["id"]).isEmpty()
+
+
+def lives(count: int, *, are_alike: bool) -> list[Lineage]:
+    """So many tables of one name, each dropped after a statement has renamed a column of it."""
+    name = TableName("shop", None, "t0")
+    return [
+        Lineage(
+            name,
+            (Segment(name, f"011.{n:06d}", f"011.{n + 1:06d}"),),
+            ((f"011.{n:06d}5", RenameColumn("n", "name" if are_alike else f"name{n}")),),
+        )
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("are_alike", [True, False])
+def test_a_table_created_anew_many_times_is_searched_with_one_look_up(
+    spark: SparkSession, are_alike: bool
+) -> None:
+    """A frame for each of its lives is a plan too deep for Spark."""
+    rows = [
+        ("feed", "shop", None, "t0", f"011.{n:06d}{more}", ["id"], None, {"id": "1", "n": "x"}, False)
+        for n in (0, 1, 498, 499, 500)
+        for more in ("3", "5", "7")
+    ]
+    frame = spark.createDataFrame(rows, EARLIER)
+
+    def searched(count: int) -> DataFrame:
+        return changes_of_earlier(frame, task(1), lives(count, are_alike=are_alike), ["id"])
+
+    found = {row["sequence"][4:]: max(row["after"]) for row in searched(500).collect()}
+    assert len(found) == 12
+    assert [found["0004983"], found["0004985"], found["0004997"]] == [
+        "name" if are_alike else "name498", "n", "n",
+    ]  # fmt: skip
+    few, some, many = sizes(searched)
+    assert many - some < 12 * (some - few), "the text of the lives alone makes the plan longer"
+    assert many < 1_000_000
+
+
+def test_a_row_of_two_earlier_tables_has_the_names_of_both(spark: SparkSession) -> None:
+    """The end of a table is unknown if its drop is: another one takes its name by a rename."""
+    name = TableName("shop", None, "t0")
+    earlier = [
+        Lineage(name, (Segment(name, "011", None),), (("013", RenameColumn("id", "old")),)),
+        Lineage(name, (Segment(name, "012", "014"),)),
+        Lineage(name, (Segment(name, "0121", "0139"),)),
+    ]
+    rows = [("feed", "shop", None, "t0", "0125", ["id"], None, {"id": "1"}, False)]
+    found = changes_of_earlier(spark.createDataFrame(rows, EARLIER), task(1), earlier, ["id", "old"])
+    assert sorted(str(row["after"]) for row in found.collect()) == ["{'id': '1'}", "{'old': '1'}"]
 
 
 def test_keys_do_not_make_the_plans_longer(spark: SparkSession) -> None:
