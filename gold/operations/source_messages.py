@@ -6,7 +6,7 @@ has no outcome yet has no change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pyspark.sql import DataFrame, Row
@@ -160,15 +160,19 @@ def _by_epoch(
         epochs.setdefault(place, []).append(number)
     several = epochs_of(recorded, source)
     find = epoch_finder({source: several}, starts_of(recorded), {}) if len(several) > 1 else None
+
+    def epoch_of_row(row: _Cells) -> int | None:
+        return None if find is None else find(_landed(source, row))
+
     by_epoch: dict[tuple[Coordinates, int], list[_Cells]] = {}
     for place, landed in found.items():
-        numbers, grouped = sorted(epochs.get(place, [0])), _by_message(landed)
+        numbers, grouped = sorted(epochs.get(place, [0])), _by_message(landed, epoch_of_row)
         if find is None:
             by_epoch |= {(place, epoch): grouped[min(n, len(grouped) - 1)] for n, epoch in enumerate(numbers)}
             continue
         held: dict[int | None, list[_Cells]] = {}
         for rows in grouped:  # a later message of the same epoch has no outcome: the source stops there
-            held.setdefault(find(_landed(source, rows[0])), rows)
+            held.setdefault(epoch_of_row(rows[0]), rows)
         for epoch in numbers:  # releases that did not record it knew only epochs that offsets tell
             its = epoch or find(LandedMessage(source, *place))
             if its in held:
@@ -182,13 +186,22 @@ def _landed(source: str, row: Row | Mapping[str, Any]) -> LandedMessage:
     return LandedMessage(source, *_place(row), landing, sent)
 
 
-def _by_message(landed: Sequence[_Cells]) -> list[list[_Cells]]:
-    """The landings of each message, in the order of the first ones."""
+def _by_message(landed: Sequence[_Cells], epoch_of_row: Callable[[_Cells], int | None]) -> list[list[_Cells]]:
+    """The landings of each message, in the order of the first ones.
+
+    A message that `forget` has emptied has no bytes to compare: its time is compared, or, where it has none,
+    its epoch.
+    """
+
+    def mark(row: _Cells) -> tuple[Any, int | None]:
+        time = row["timestamp"]
+        return time, epoch_of_row(row) if time is None else None
+
     order = sorted(landed, key=lambda row: (row["ingested_at"], row["file"] or "", row["line"] or 0))
-    # a message that `forget` has emptied has no bytes to compare
-    emptied = {row["timestamp"] for row in order if row["is_erased"]}
+    emptied = {mark(row) for row in order if row["is_erased"]}
     messages: dict[Any, list[_Cells]] = {}
     for row in order:
-        content = None if row["timestamp"] in emptied else repr([row[name] for name in _CONTENT])
+        its = mark(row)
+        content = its if its in emptied else repr([row[name] for name in _CONTENT])
         messages.setdefault(content, []).append(row)
     return list(messages.values())

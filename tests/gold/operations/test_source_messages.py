@@ -94,6 +94,15 @@ def test_a_message_that_was_emptied_is_known_by_its_time() -> None:
     assert values(_Tables([erased, landed(1, "new", sent=1), again], (1,), ())) == {1: [None, b"old"]}
 
 
+def test_a_message_that_was_emptied_and_has_no_time_is_known_by_its_epoch() -> None:
+    erased, again, new = (
+        {**landed(hour, text, sent=0, is_erased=not text), "timestamp": None}
+        for hour, text in ((0, ""), (0, "old"), (1, "new"))
+    )
+    assert values(_Tables([erased, again], (1,), ())) == {1: [None, b"old"]}
+    assert values(_Tables([erased, again, new], (1, 2), BEGUN)) == {1: [None, b"old"], 2: [b"new"]}
+
+
 def test_forget_takes_the_landings_that_trace_shows(spark: SparkSession) -> None:
     rows = [landed(1, "new", sent=1), landed(2, "late", sent=6)]
     messages = spark.createDataFrame([tuple(row.get(n) for n in MESSAGES.names) for row in rows], MESSAGES)
