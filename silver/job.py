@@ -18,13 +18,11 @@ from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
     MESSAGES_TABLE,
-    PENDING_TABLE,
     QUARANTINE_TABLE,
 )
-from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES
 from framework.errors import MainstemError, as_raised, located
 from framework.lakehouse.expired_logs import begin_again
-from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.scanned_files import scanned_files
 from framework.lakehouse.session_size import tune_for_lakehouse
@@ -36,14 +34,10 @@ from silver.batches.landings import (
     HOLDS_COORDINATES,
     before_halves_of,
     identify_all,
-    is_of_earlier_release,
     outcomes_in_epochs,
-    upgrade_table,
 )
 from silver.batches.process import messages_at_work
 from silver.batches.run_state import RunState
-from silver.changes.source_plans import source_plans
-from silver.formats import FORMATS
 from silver.operations.late_definitions import decode_redefined
 from silver.operations.redecode import redecode
 from silver.stream.ambiguous_values import retry_ambiguous
@@ -52,24 +46,19 @@ from silver.stream.checkpoint import (
     Checkpoint,
     bronze_replaced,
     copy_refused,
-    counted_from,
     end_reset,
     open_checkpoint,
 )
 from silver.stream.failures import is_of_gone_files, stream_failed
 from silver.stream.gaps import decoded_outside, may_have_outcomes, only_without_outcome
-from silver.stream.known_progress import has_read, older_copy, remember, stream_end
-from silver.stream.lost_logs import restore_logs, restore_repairs
+from silver.stream.known_progress import has_read, mark_repaired, older_copy, remember, stream_end
 from silver.stream.lost_tables import (
-    begin_restoring,
-    lost_derived,
     note_tables,
     read_noted_tables,
-    restore_derived,
     restore_epochs,
     restore_markers,
 )
-from silver.stream.recovery import finish_interrupted
+from silver.stream.opened_state import check_copies, open_repair, open_state
 from silver.stream.remote_batches import batches_since, follow
 from silver.stream.resume import (
     last_batch_id,
@@ -131,7 +120,7 @@ def _run(spark: SparkSession, lake: Lakehouse, config: Config, progress: Progres
     older = older_copy(spark, lake, checkpoint)
     if older is not None:
         raise copy_refused(spark, lake, older)
-    state, restored = _open_state(spark, lake, config, noted)
+    state, restored = open_state(spark, lake, config, noted)
     restored = (*begun, *restored)
     if noted is None or not lake.exists(
         spark, CHANGES_TABLE
@@ -257,10 +246,8 @@ def replay_silver(
     """
     if not lake.exists(spark, CHANGES_TABLE):
         return SilverResult(0)
-    noted = read_noted_tables(spark, lake)
-    begun = restore_epochs(spark, lake, noted, config.sources)
-    state, restored = _open_state(spark, lake, config, noted)
-    restored = (*begun, *restored)
+    check_copies(spark, lake)
+    state, restored = open_repair(spark, lake, config)
     resume_sources(spark, state)
     tune_for_lakehouse(spark, lake)
     is_wanted = "NOT is_resolved" if with_dismissed else dismissals.IS_OPEN
@@ -277,6 +264,7 @@ def replay_silver(
         known.join(wanted, list(MESSAGE_ID), "left_semi").select(*MESSAGES.names), state, is_replay=True
     )
     result = _result(spark, state)
+    mark_repaired(spark, lake)
     return replace(result, restored=restored, remaining=_remaining(spark, lake, state))
 
 
@@ -296,13 +284,13 @@ def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: 
     """Decode the messages of one table again, in place of what silver holds of it."""
     if not lake.exists(spark, CHANGES_TABLE):
         return SilverResult(0)
-    noted = read_noted_tables(spark, lake)
-    begun = restore_epochs(spark, lake, noted, config.sources)
-    state, restored = _open_state(spark, lake, config, noted)
-    restored = (*begun, *restored)
+    check_copies(spark, lake)
+    state, restored = open_repair(spark, lake, config)
     resume_sources(spark, state)
     found = redecode(spark, state, table)
-    return replace(_result(spark, state), messages=found.decoded, kept=found.kept, restored=restored)
+    result = _result(spark, state)
+    mark_repaired(spark, lake)
+    return replace(result, messages=found.decoded, kept=found.kept, restored=restored)
 
 
 def _result(spark: SparkSession, state: RunState) -> SilverResult:
@@ -329,24 +317,6 @@ def _partners(spark: SparkSession, state: RunState, wanted: DataFrame) -> DataFr
     changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES)
     held = outcomes_in_epochs(changes, state.source_epochs(spark)).where(is_held)
     return before_halves_of(held.join(wanted, list(MESSAGE_ID), "left_semi")).select(*MESSAGE_ID)
-
-
-def _open_state(
-    spark: SparkSession, lake: Lakehouse, config: Config, noted: Inventory | None = None
-) -> tuple[RunState, tuple[str, ...]]:
-    """The state of the run, and notes on tables that were gone and have been restored."""
-    state = RunState(lake, config, source_plans(config, FORMATS), counted_from=counted_from(spark, lake))
-    lost = lost_derived(spark, lake, noted)
-    repairs = restore_repairs(spark, lake, noted)
-    begin_restoring(spark, lake, lost)
-    lake.create(spark, PENDING_TABLE, CHANGES)
-    lake.create(spark, QUARANTINE_TABLE, QUARANTINE)
-    for name in (PENDING_TABLE, QUARANTINE_TABLE):
-        if is_of_earlier_release(spark, lake, name):
-            upgrade_table(spark, lake, config, name)
-    restored = (*restore_derived(spark, state, lost), *repairs, *restore_logs(spark, state, noted))
-    finish_interrupted(spark, state)
-    return state, restored
 
 
 def _without_stopped(messages: DataFrame, stopped: Sequence[str]) -> DataFrame:

@@ -27,6 +27,7 @@ from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
 from silver.changes.staged_rows import OF_FIRST_LANDING
 from silver.formats import FORMATS
+from silver.stream.known_progress import mark_repaired
 from silver.stream.recovery import finish_interrupted
 from silver.stream.rederivation import rederive
 from silver.stream.resume import without_outcome
@@ -67,6 +68,7 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     gone["quarantined_suspects"] = _suspects(run, erasure)
     messages = run.lake.rows(run.spark, MESSAGES_TABLE, MESSAGES).where(F.col("source") == erasure.source)
     gone["unread"] = without_outcome(messages, state).count()
+    mark_repaired(run.spark, run.lake)
     return gone
 
 

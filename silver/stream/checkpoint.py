@@ -100,6 +100,16 @@ def open_checkpoint(spark: SparkSession, lake: Lakehouse, noted: Collection[str]
     return Checkpoint(path, first, has_changes, is_new=True, began=began)
 
 
+def noted_checkpoint(spark: SparkSession, lake: Lakehouse) -> Checkpoint | None:
+    """The checkpoint of the last run as its note has it; None where no run has noted one."""
+    path = f"{lake.checkpoints}/silver"
+    note = json.loads(read_note(spark, f"{path}.generation") or "{}")
+    if not note:
+        return None
+    is_new, began = not _has_begun(spark, path), note.get("began")
+    return Checkpoint(path, note["first_batch"], note["is_reset"], is_new=is_new, began=began)
+
+
 def end_reset(spark: SparkSession, lake: Lakehouse) -> None:
     """Remove the file that allows a lost checkpoint to begin again, once it has.
 

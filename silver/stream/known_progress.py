@@ -144,6 +144,26 @@ def remember(spark: SparkSession, state: RunState, end: StreamEnd, checkpoint: C
     write_note(spark, _path(state), json.dumps(note, ensure_ascii=False))
 
 
+def mark_repaired(spark: SparkSession, lake: Lakehouse) -> None:
+    """Note the commits that a repair or an erasure has left, so that an older copy is noticed from now on.
+
+    What else the last run has noted stays: the next run reads again what has changed since. A table that is
+    an older copy already keeps the mark that tells it.
+    """
+    note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
+    if not note or is_connect(spark) or lake.local_root is None:
+        return
+
+    def moved(name: str, mark: Mark | None) -> Mark | None:
+        location = lake.location(name)
+        return mark if is_older(spark, location, mark) else newest_mark(spark, location)
+
+    note["stream"]["mark"] = moved(MESSAGES_TABLE, note["stream"].get("mark"))
+    note["changes"] = moved(CHANGES_TABLE, note.get("changes"))
+    note["schemas_mark"] = moved(SCHEMAS_TABLE, note.get("schemas_mark"))
+    write_note(spark, f"{lake.checkpoints}/{_NOTE}", json.dumps(note, ensure_ascii=False))
+
+
 def _read_note(spark: SparkSession, state: RunState) -> Mapping[str, Any]:
     note: Mapping[str, Any] = json.loads(read_note(spark, _path(state)) or "{}")
     return note

@@ -13,7 +13,7 @@ from silver.batches.process import process_batch
 from silver.batches.run_state import BATCH_ID_STEP, RunState
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
-from silver.job import _open_state
+from silver.stream.opened_state import open_state
 from tests.benchmarks import feeds
 from tests.benchmarks.measure import Result, side_by_side
 
@@ -29,7 +29,7 @@ class Silver:
         config = feeds.config(folder, formats)
         self.batch = 0
         self.spark = spark
-        self.state: RunState = _open_state(spark, Lakehouse(config.root), config)[0]
+        self.state: RunState = open_state(spark, Lakehouse(config.root), config)[0]
         assert source_plans(config, FORMATS)
 
     def normalize(self, messages: DataFrame) -> None:

@@ -56,7 +56,7 @@ def test_a_reset_holds_until_the_stream_has_begun(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, "_open_state", dies)
+        patch.setattr(job, "open_state", dies)
         with pytest.raises(KeyboardInterrupt):
             run_silver(spark, lake, config)
     for _ in range(2):

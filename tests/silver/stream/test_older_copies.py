@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,11 @@ from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import sql_name
 from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
+from silver.job import replay_silver
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.lost_parts import run_on
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
+from tests.end_to_end.test_decode_again import RULE
 from tests.older_copies import put_back
 
 
@@ -90,3 +93,32 @@ def test_an_older_copy_of_the_schemas_is_refused_and_the_advice_repairs_it(
     assert conditions == ["OLDER_COPY"]
     assert {number: row for number, row in shop.rows("shop/item").items() if number < 3} == rows
     assert main(["status", "--verify", *command[1:]]) == 0
+
+
+@pytest.mark.slow
+def test_changes_from_before_a_repair_are_refused_by_the_next_command(
+    spark: SparkSession, shop: Shop, tmp_path: Path
+) -> None:
+    """Their next batch would have the number of the repair's, which gold has applied."""
+    changes, file = Path(shop.lake.location(CHANGES_TABLE)), tmp_path / "mainstem.yml"
+    plain = file.read_text(encoding="utf-8")
+    file.write_text(plain.replace("quality: false\n", RULE), encoding="utf-8")
+    land(shop, 1)
+    shop.land([message("INSERT", 2, after=item(2, "gold", 300.0))])
+    assert main(["run", "-c", str(file)]) == 0
+    file.write_text(plain, encoding="utf-8")
+    shutil.copytree(changes, tmp_path / "backup")
+    work = Run(spark, shop.lake, shop.config, "refused")
+    for command in (
+        ["replay"],
+        ["rebuild", "shop.item", "--from", "bronze"],
+        ["forget", "shop.item", "id=1"],
+    ):
+        assert main([*command, "-c", str(file)]) == 0
+        shutil.copytree(changes, tmp_path / command[0])
+        put_back(spark, tmp_path / "backup", changes)
+        for refused in (partial(replay_silver, spark, shop.lake, shop.config), partial(SILVER.run, work)):
+            with pytest.raises(MainstemError) as raised:
+                refused()
+            assert (raised.value.condition, raised.value.where) == ("OLDER_COPY", str(changes))
+        put_back(spark, tmp_path / command[0], changes)

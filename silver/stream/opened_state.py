@@ -1,0 +1,64 @@
+"""The state of a command that writes to silver: what is gone is restored, what a crash has left is done."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from framework.config.model import Config
+from framework.contracts.table_names import PENDING_TABLE, QUARANTINE_TABLE
+from framework.contracts.table_schemas import CHANGES, QUARANTINE
+from framework.lakehouse.inventory import Inventory
+from framework.lakehouse.lakehouse import Lakehouse
+from silver.batches.landings import is_of_earlier_release, upgrade_table
+from silver.batches.run_state import RunState
+from silver.changes.source_plans import source_plans
+from silver.formats import FORMATS
+from silver.stream.checkpoint import copy_refused, counted_from, noted_checkpoint
+from silver.stream.known_progress import older_copy
+from silver.stream.lost_logs import restore_logs, restore_repairs
+from silver.stream.lost_tables import (
+    begin_restoring,
+    lost_derived,
+    read_noted_tables,
+    restore_derived,
+    restore_epochs,
+)
+from silver.stream.recovery import finish_interrupted
+
+
+def open_state(
+    spark: SparkSession, lake: Lakehouse, config: Config, noted: Inventory | None = None
+) -> tuple[RunState, tuple[str, ...]]:
+    """The state of the run, and notes on tables that were gone and have been restored."""
+    state = RunState(lake, config, source_plans(config, FORMATS), counted_from=counted_from(spark, lake))
+    lost = lost_derived(spark, lake, noted)
+    repairs = restore_repairs(spark, lake, noted)
+    begin_restoring(spark, lake, lost)
+    lake.create(spark, PENDING_TABLE, CHANGES)
+    lake.create(spark, QUARANTINE_TABLE, QUARANTINE)
+    for name in (PENDING_TABLE, QUARANTINE_TABLE):
+        if is_of_earlier_release(spark, lake, name):
+            upgrade_table(spark, lake, config, name)
+    restored = (*restore_derived(spark, state, lost), *repairs, *restore_logs(spark, state, noted))
+    finish_interrupted(spark, state)
+    return state, restored
+
+
+def open_repair(spark: SparkSession, lake: Lakehouse, config: Config) -> tuple[RunState, tuple[str, ...]]:
+    """The state of a command that reads no new messages, and notes on tables that have been restored."""
+    noted = read_noted_tables(spark, lake)
+    begun = restore_epochs(spark, lake, noted, config.sources)
+    state, restored = open_state(spark, lake, config, noted)
+    return state, (*begun, *restored)
+
+
+def check_copies(spark: SparkSession, lake: Lakehouse) -> None:
+    """Refuse to repair tables that were put back from an older copy, as a run refuses to go on with them.
+
+    Raises:
+        MainstemError: OLDER_COPY.
+    """
+    checkpoint = noted_checkpoint(spark, lake)
+    older = None if checkpoint is None else older_copy(spark, lake, checkpoint)
+    if older is not None:
+        raise copy_refused(spark, lake, older)
