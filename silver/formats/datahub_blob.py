@@ -149,7 +149,8 @@ def decode(message: RawMessage, context: Context) -> Sequence[Event]:
     if parts is not None and type(parts.version) in _VERSIONS:
         try:
             payload = msgspec.convert(parts.payload, _PlainPayload)
-            return (_event(payload, parts.schema or None, parts.version or None, context),)
+            version = None if parts.version is msgspec.UNSET else parts.version
+            return (_event(payload, parts.schema or None, version, context),)
         except (NeedsExactDecoding, msgspec.ValidationError):
             pass  # the bytes decide
     return _MESSAGE.events(
