@@ -32,6 +32,7 @@ from gold.writing.collisions import count_collisions
 from gold.writing.key_bounds import key_bounds
 from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
 from gold.writing.merge_rows import Look, computed_once, merge_many, rows_to_merge
+from gold.writing.new_versions import can_continue, merge_new_versions
 from gold.writing.notes import notes_of
 from gold.writing.workload import rows_read
 
@@ -272,7 +273,8 @@ def _merge(
         return Collisions(), False
     everything = table_changes.current_changes(changes.frame, plan)
     policy = policy_of(plan.task, plan.profile)
-    if target.history is not None or plan.batch_profile.has_key_changes or is_late(plan):
+    is_folded_again = target.history is not None and not can_continue(plan)
+    if is_folded_again or plan.batch_profile.has_key_changes or is_late(plan):
         everything = table_changes.complete_changes(everything, plan)
         new = everything.where(F.col("batch") > task.state.batch)
     few, place = changes.few_after(task.state.batch), target.replica
@@ -303,11 +305,16 @@ def _merge(
 def _merge_history(
     new: DataFrame, everything: DataFrame, late: DataFrame | None, plan: Plan, path: str
 ) -> None:
-    """Makes the versions of all keys that the new changes touch anew."""
+    """Brings the versions of all keys that the new changes touch up to date."""
     layout, keys = plan.layout, key_names(len(plan.layout.keys))
     are_few = plan.batch_profile.rows <= FEW_CHANGES and (
         late is None or not plan.profile.has_partial_key_changes
     )
+    if can_continue(plan):
+        if merge_new_versions(new, plan, path, are_few=are_few):
+            return
+        tune_for_rows(new.sparkSession, plan.task.rows)
+        everything = table_changes.complete_changes(everything, plan)
 
     def merge_with(touched: DataFrame) -> None:
         rows = changes_of_keys(everything, layout, touched, keys)

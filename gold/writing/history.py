@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes
@@ -48,6 +48,16 @@ def versions(
     Returns:
         k0…, c0… and the system columns of a history.
     """
+    all_effects = ordered_effects(rows, layout, profile, truncates)
+    if track:
+        all_effects = _drop_untracked(all_effects, key_names(len(layout.keys)), track)
+    return version_rows(with_validity(all_effects, layout), layout)
+
+
+def ordered_effects(
+    rows: DataFrame, layout: Layout, profile: Profile, truncates: Sequence[tuple[str, object]] | None
+) -> DataFrame:
+    """The effects that begin or end versions, with complete images; arguments as `versions` has them."""
     keys = key_names(len(layout.keys))
     all_effects = effects(rows, layout.key_columns)
     carried = [
@@ -73,9 +83,7 @@ def versions(
         all_effects = drop_superseded_leaves(all_effects, keys)
     if truncates is None:
         all_effects = all_effects.where("is_upsert OR is_key_change")
-    if profile.has_partials:
-        all_effects = fold_images(all_effects, keys)
-    return _with_validity(all_effects, layout, keys, track)
+    return fold_images(all_effects, keys) if profile.has_partials else all_effects
 
 
 def versions_of(rows: DataFrame, plan: Plan) -> DataFrame:
@@ -139,16 +147,26 @@ def _truncate_effects(
     return spans.join(emptying, is_between).select(*columns)
 
 
-def _with_validity(
-    all_effects: DataFrame, layout: Layout, keys: Sequence[str], track: Sequence[str] | None
-) -> DataFrame:
-    window = by_key(keys)
-    if track:
-        all_effects = _drop_untracked(all_effects, keys, track)
+def with_validity(all_effects: DataFrame, layout: Layout, begins: Column | None = None) -> DataFrame:
+    """Adds `_cdc_valid_from`, `_cdc_valid_to` and `_cdc_is_current`.
+
+    Args:
+        all_effects: What `ordered_effects` returns.
+        layout: The history's columns.
+        begins: The newest event time of the effects on the key before these; None where there are none.
+    """
+    window = by_key(key_names(len(layout.keys)))
     running = F.max("event_time").over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    timed = all_effects.withColumn("_cdc_valid_from", running)
+    timed = all_effects.withColumn(
+        "_cdc_valid_from", running if begins is None else F.greatest(running, begins)
+    )
     timed = timed.withColumn("_cdc_valid_to", F.lead("_cdc_valid_from").over(window))
-    timed = timed.withColumn("_cdc_is_current", F.lead("rank").over(window).isNull())
+    return timed.withColumn("_cdc_is_current", F.lead("rank").over(window).isNull())
+
+
+def version_rows(timed: DataFrame, layout: Layout) -> DataFrame:
+    """The versions among effects with their validity, as `versions` returns them."""
+    keys = key_names(len(layout.keys))
     sources = {
         "_cdc_sequence": "sequence",
         "_cdc_event_time": "event_time",
@@ -193,12 +211,15 @@ def merge_keys(frame: DataFrame, touched: DataFrame, path: str, layout: Layout, 
 
     def merge(there: DataFrame, _: bool) -> None:
         stale = stale_versions(there, touched, read_table(frame.sparkSession, path), layout, are_few=are_few)
-        rows = there.withColumn("is_stale", F.lit(False)).unionByName(
-            stale.withColumn("is_stale", F.lit(True)), allowMissingColumns=True
-        )
+        rows = marked(there).unionByName(marked(stale, is_stale=True), allowMissingColumns=True)
         computed_once(rows, lambda kept, _: merge_versions(kept, path, layout))
 
     computed_once(frame, merge)
+
+
+def marked(rows: DataFrame, *, is_stale: bool = False, is_ended: bool = False) -> DataFrame:
+    """Adds what `merge_versions` does with the rows."""
+    return rows.withColumns({"is_stale": F.lit(is_stale), "is_ended": F.lit(is_ended)})
 
 
 def stale_versions(

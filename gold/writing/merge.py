@@ -296,7 +296,10 @@ def insert_changes(rows: DataFrame, path: str, layout: Layout) -> None:
 
 
 def merge_versions(rows: DataFrame, path: str, layout: Layout) -> None:
-    """Makes the history of the keys in `rows` equal to `rows`, and deletes the rows marked `is_stale`."""
+    """Writes the versions in `rows`, deletes those marked `is_stale`, and ends those marked `is_ended`.
+
+    Of a version that ends, `rows` have the key, the position, the end and that it is not current any more.
+    """
     names = layout.gold_names
     on = (
         " AND ".join(f"t.{quoted(names[k])} <=> s.k{i}" for i, k in enumerate(layout.keys))
@@ -304,11 +307,15 @@ def merge_versions(rows: DataFrame, path: str, layout: Layout) -> None:
     )
     values = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
     own = {name: f"s.{name}" for name in layout.system}
-    pairs = [*((f"t.{k}", v) for k, v in values.items()), *((f"t.{k}", v) for k, v in own.items())]
-    differs = " OR ".join(f"NOT ({a} <=> {b})" for a, b in pairs)
+    ends = {name: own[name] for name in ("_cdc_valid_to", "_cdc_is_current")}
     merge = (
         Merge(path, rows, on)
         .delete("s.is_stale")
-        .update({**values, **own}, f"NOT s.is_stale AND ({differs})")
+        .update(ends, f"s.is_ended AND ({_differ(ends)})")
+        .update({**values, **own}, f"NOT s.is_ended AND ({_differ({**values, **own})})")
     )
-    merge.insert({**values, **own}, "NOT s.is_stale").execute()
+    merge.insert({**values, **own}, "NOT s.is_stale AND NOT s.is_ended").execute()
+
+
+def _differ(values: Mapping[str, str]) -> str:
+    return " OR ".join(f"NOT (t.{name} <=> {value})" for name, value in values.items())

@@ -11,6 +11,7 @@ from framework.lakehouse.newest_tables import newest_tables
 from framework.spark.tuning import SMALL_ROWS
 from gold.planning.plan import Plan
 from gold.writing.late_changes import is_late
+from gold.writing.new_versions import can_continue
 
 
 def rows_read(spark: SparkSession, lake: Lakehouse, plan: Plan, stored: Iterable[str | None]) -> int:
@@ -40,7 +41,7 @@ def _reads_old_changes(plan: Plan) -> bool:
     """Whether changes that are applied already are read again."""
     return (
         plan.rebuild is not None
-        or plan.task.settings.history
+        or (plan.task.settings.history and not can_continue(plan))
         or plan.batch_profile.has_key_changes
         or is_late(plan)
         or plan.task.state.is_unlisted
