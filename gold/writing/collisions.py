@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -42,13 +43,28 @@ def count_collisions(
     if added is None or plan.batch_profile.additions <= added:
         return Collisions()
     tune_for_rows(rows.sparkSession, plan.task.rows)
-    all_effects = _with_marks(effects(rows, plan.layout.key_columns), plan)
-    met = all_effects.where("_collides").select("op")
     before = None if everything is None else _rows_before(rows.sparkSession, plan, replica)
-    if before is not None and everything is not None:
-        met = met.unionAll(_met_before(all_effects, before, everything, plan))
+    met = met_rows(rows, everything, before, plan)
     counts = Counter({row["op"]: row["count"] for row in met.groupBy("op").count().collect()})
     return Collisions(inserts=counts["insert"], loaded=counts["read"])
+
+
+def met_rows(
+    rows: DataFrame, everything: DataFrame | None, before: DataFrame | None, plan: Plan
+) -> DataFrame:
+    """`op` of the added rows that met a row with other values.
+
+    Args:
+        rows: The new changes; all changes after a rebuild.
+        everything: All changes of the table; None where the replica was rewritten.
+        before: Rows of the replica from before the merge; None where they are unknown.
+        plan: The plan.
+    """
+    all_effects = _with_marks(effects(rows, plan.layout.key_columns), plan)
+    met = all_effects.where("_collides").select("op")
+    if before is None or everything is None:
+        return met
+    return met.unionAll(_met_before(all_effects, before, everything, plan))
 
 
 def _with_marks(all_effects: DataFrame, plan: Plan) -> DataFrame:
@@ -59,7 +75,9 @@ def _with_marks(all_effects: DataFrame, plan: Plan) -> DataFrame:
     last = F.lag(F.struct("is_upsert", "op", "after", "sequence")).over(
         by_key(key_names(len(plan.layout.keys)))
     )
-    exists = last["is_upsert"] & ~_is_emptied(last["sequence"], plan)
+    low = plan.batch_profile.min_sequence or ""  # no row has a lower one
+    truncates = [sequence for sequence, _ in plan.task.lineage.truncates if sequence > low]
+    exists = last["is_upsert"] & ~_is_emptied(last["sequence"], truncates)
     was_loaded = last["op"] == "read"
     is_added = (F.col("op") == "insert") | is_of_load(F.col("op"), F.col("sequence"))
     is_added &= F.col("is_upsert") & F.col("is_whole_change")
@@ -87,12 +105,22 @@ def _differ(one: Column, other: Column) -> Column:
     )
 
 
-def _is_emptied(since: Column, plan: Plan) -> Column:
-    """Whether there is a truncate between a position and a row."""
-    truncates = F.from_json(
-        F.lit(json.dumps([sequence for sequence, _ in plan.task.lineage.truncates])), "array<string>"
-    )
-    return F.exists(truncates, lambda at: (since < at) & (at <= F.col("sequence")))
+def _is_emptied(since: Column, truncates: Sequence[str]) -> Column:
+    """Whether one of the truncates is between a position and a row."""
+    places = F.from_json(F.lit(json.dumps(list(truncates))), "array<string>")
+    return F.exists(places, lambda at: (since < at) & (at <= F.col("sequence")))
+
+
+def _newest_truncates(plan: Plan) -> list[str]:
+    """The truncates after the applied changes, and the newest one before them.
+
+    All rows to test come after that one: it is behind a row wherever an older one is.
+    """
+    applied = plan.task.state.sequence or ""
+    truncates = [sequence for sequence, _ in plan.task.lineage.truncates]
+    earlier = max((sequence for sequence in truncates if sequence <= applied), default=None)
+    later = [sequence for sequence in truncates if sequence > applied]
+    return later if earlier is None else [earlier, *later]
 
 
 def _rows_before(spark: SparkSession, plan: Plan, replica: str) -> DataFrame | None:
@@ -132,5 +160,6 @@ def _met_before(all_effects: DataFrame, before: DataFrame, everything: DataFrame
         lambda a, b: a | b,
         (F.col(f"h{i}") & ~F.col(f"c{i}").eqNullSafe(F.col(f"o{i}")) for i in range(len(names))),
     )
-    can_meet = _can_meet(F.col("_was_loaded"), F.col("_since")) & ~_is_emptied(F.col("_since"), plan)
+    is_emptied = _is_emptied(F.col("_since"), _newest_truncates(plan))
+    can_meet = _can_meet(F.col("_was_loaded"), F.col("_since")) & ~is_emptied
     return added.join(existing, same).where(differs & can_meet).select("op")

@@ -12,14 +12,18 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from framework.config.tables import Deletes, SchemaPolicy
+from framework.config.tables import Deletes, SchemaPolicy, TableSettings
 from framework.contracts.ddl_actions import AddColumn, RenameColumn, TableName
 from gold.changes.effects import effects, in_any_segment, lookup, with_current_names
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile
+from gold.planning.plan import Plan
+from gold.planning.table_state import State, TableState
+from gold.planning.task import Task
 from gold.schema.columns import TableColumn, column_namings
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
 from gold.schema.lineage import ColumnAction, Lineage, Segment
+from gold.writing.collisions import met_rows
 from gold.writing.history import stale_versions, versions
 from gold.writing.replica import newest_states, typed_rows
 from tests.plans import is_constant, plan_text, sizes
@@ -102,6 +106,24 @@ def replayed(
                 (key, at(place), now, max(now, following[1]) if following else -1, following is None)
             )
     return found
+
+
+def test_old_truncates_make_no_plan_of_collisions_longer(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([], SCHEMA)
+    stored = spark.createDataFrame(
+        [], "id bigint, n string, _cdc_sequence string, _cdc_event_time timestamp, _cdc_change_id string"
+    )
+    table = TableName("db", None, "t")
+    batch = Profile(rows=1, min_sequence=at(2_000), max_sequence=at(2_000), additions=1)
+
+    def planned(count: int) -> DataFrame:
+        lineage = Lineage(table, (), truncates=tuple((at(place), f"t{place}") for place in range(count)))
+        state = TableState("feed", table, State.ACTIVE, sequence=at(1_999))
+        task = Task("feed", lineage, state, TableSettings(), 1, 1, 1)
+        plan = Plan(task, LAYOUT, LAYOUT, batch, batch, (), None, "", {}, 0)
+        return met_rows(rows, rows, stored, plan)
+
+    assert is_constant(sizes(planned))
 
 
 def test_many_touched_keys_are_not_sent_to_every_task(spark: SparkSession) -> None:
