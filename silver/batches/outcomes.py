@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.quarantine_reasons import Reason
 from framework.spark.columns import by_source
+from silver.batches.known_runs import with_known_runs
 from silver.changes.batch_summary import IDENTIFIED
 from silver.changes.deduplication import deduplicate_groups
 from silver.changes.grouping import Batches
@@ -49,7 +50,8 @@ def staged_columns(frame: DataFrame) -> DataFrame:
     """The columns of STAGED from rows of `silver/changes` or `silver/pending`; missing ones are null."""
     have = set(frame.columns)
     texts = dict.fromkeys(("position", "columns", "evidence", "committed", "earliest"), "string")
-    types = {**texts, "block": "bigint", "restart": "int", "run": "bigint", "epoch": "int"}
+    numbers = dict.fromkeys(("block", "run", "run_end"), "bigint")
+    types = {**texts, **numbers, "restart": "int", "epoch": "int"}
     blank = {name: F.lit(None).cast(kind) for name, kind in types.items()}
     return frame.select(
         *(F.col(f"`{name}`") if name in have else blank[name].alias(name) for name in STAGED.names)
@@ -163,12 +165,10 @@ def deduplicate_ambiguous(
         earlier = known.where("kind = 'row'").withColumn(
             "position", F.coalesce("position", _position_of("sequence"))
         )
-        earlier = (
-            staged_columns(earlier)
-            .withColumn("_group", _duplicate_group())
-            .withColumn("origin", F.lit(KNOWN))
-        )
-        members = members.unionByName(earlier.join(places, "_group", "left_semi").select(members.columns))
+        earlier = staged_columns(earlier)
+        known = earlier.withColumn("_group", _duplicate_group()).join(places, "_group", "left_semi")
+        known = with_known_runs(known.withColumn("origin", F.lit(KNOWN)), earlier, members)
+        members = members.unionByName(known.select(members.columns))
     rest = rows.join(places, "_group", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
     return rest, _apply_to_groups(split_groups(members), deduplicate_groups)
 
@@ -195,7 +195,7 @@ def split_groups(members: DataFrame) -> DataFrame:
     content = F.xxhash64("op", *(F.array_sort(F.map_entries(image)) for image in ("before", "after")))
     start = F.coalesce("run", "offset")
     in_order = Window.partitionBy("_group", "topic", "partition").orderBy(start, "offset")
-    end = F.max("offset").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
+    end = F.max(F.coalesce("run_end", "offset")).over(in_order.rowsBetween(Window.unboundedPreceding, -1))
     own, here = F.col("_at") == F.col("_key"), Window.partitionBy("_group", "_at")
     reached = F.when(own, F.col("_left"))
     is_left = F.max(~own).over(here) & F.max(reached.isNotNull()).over(here)

@@ -2,14 +2,14 @@
 
 Equal rows of a table without a key are different rows if they are of one delivery of a record. Between them
 there may be the record's rows of other tables, and tombstones. A row meets only rows of its table when
-duplicates are decided, so this module notes beside it where its run began in the Arrow batch.
+duplicates are decided, so this module notes beside it where its run begins and ends in the Arrow batch.
 
-    offset   position   row                run of the rows without a key
-    7        5          a, table one       7
-    8        5          x, table two       7
-    9        5          a, table one       7
-    10       6          b, table one       10
-    11       5          a, table one       11: the record again
+    offset   position   row                run and end of the rows without a key
+    7        5          a, table one       7 to 9
+    8        5          x, table two
+    9        5          a, table one       7 to 9
+    10       6          b, table one       10 to 10
+    11       5          a, table one       11 to 11: the record again
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Place = tuple[str, int, int]
 
 
 def note_runs(rows: Iterable[Row]) -> None:
-    """Give each row of a record, if its table has no key, the offset at which the record's run begins."""
+    """Give each row of a record, if its table has no key, the offsets at which its run begins and ends."""
     rows = list(rows)
     if not any(row.get("is_of_record") for row in rows):
         return
@@ -38,13 +38,21 @@ def note_runs(rows: Iterable[Row]) -> None:
     for members in partitions.values():
         members.sort(key=lambda row: (row["offset"], row["ordinal"]))
         start, last, position = 0, -2, None
+        run: list[Row] = []
         for row in members:
             is_next = row["offset"] <= last + 1
             if not (is_next and (row["position"] == position or row["kind"] == ControlKind.TOMBSTONE)):
-                start, position = row["offset"], row["position"]
+                _note(run, start, last)
+                start, position, run = row["offset"], row["position"], []
             last = row["offset"]
-            if row.get("is_of_record"):
-                row["run"] = start
+            run.append(row)
+        _note(run, start, last)
+
+
+def _note(run: Iterable[Row], start: int, end: int) -> None:
+    for row in run:
+        if row.get("is_of_record"):
+            row["run"], row["run_end"] = start, end
 
 
 def deliveries(members: Iterable[Row]) -> dict[Place, Place]:
@@ -59,14 +67,19 @@ def deliveries(members: Iterable[Row]) -> dict[Place, Place]:
             for row in members
         }
     spans = {
-        (row["topic"], row["partition"], row["offset"] if row["run"] is None else row["run"], row["offset"])
+        (row["topic"], row["partition"], *_span(row["run"], row["run_end"], row["offset"]), row["offset"])
         for row in members
     }
     found: dict[Place, Place] = {}
-    first, end = ("", 0, 0), -2
-    for topic, partition, start, offset in sorted(spans):
-        if (topic, partition) != first[:2] or start > end + 1:
-            first, end = (topic, partition, start), offset
-        end = max(end, offset)
+    first, reached = ("", 0, 0), -2
+    for topic, partition, start, end, offset in sorted(spans):
+        if (topic, partition) != first[:2] or start > reached + 1:
+            first, reached = (topic, partition, start), end
+        reached = max(reached, end)
         found[topic, partition, offset] = first
     return found
+
+
+def _span(start: int | None, end: int | None, offset: int) -> tuple[int, int]:
+    """Where the run of a message begins and ends, as far as it is known."""
+    return (offset if start is None else start, offset if end is None else end)

@@ -1,9 +1,9 @@
 """Rows of the change table as plain dictionaries, and their conversion to Arrow.
 
-`STAGED` is the Arrow schema of a decoded batch: the columns of `silver/changes` without `batch`, and seven
+`STAGED` is the Arrow schema of a decoded batch: the columns of `silver/changes` without `batch`, and eight
 more: `columns` (the text of a schema, once), `block` (see `silver/changes/partition_order.py`), `evidence`
 (what the row shows of its source's encodings, separated by semicolons), `restart` (see
-`silver/batches/landings.py`), `run` (see `silver/changes/record_runs.py`), `committed` (see
+`silver/batches/landings.py`), `run` and `run_end` (see `silver/changes/record_runs.py`), `committed` (see
 `silver/epochs/resets.py`) and `earliest` (of a change that its feed identifies: no other delivery of it has a
 lower sequence). `position` is the message's own position; `silver/changes` keeps it only where the sequence
 does not begin with it.
@@ -68,6 +68,7 @@ _FIELDS: list[Any] = [
     pa.field("evidence", pa.string()),
     pa.field("restart", pa.int32()),
     pa.field("run", pa.int64()),
+    pa.field("run_end", pa.int64()),
     pa.field("committed", pa.string()),
     pa.field("earliest", pa.string()),
 ]
@@ -84,7 +85,7 @@ STAGED_DDL = (
     "paired_with struct<topic:string,`partition`:int,offset:bigint>, "
     "reason string, detail string, half string, server string, position string, epoch int, columns string, "
     "block bigint, "
-    "evidence string, restart int, run bigint, committed string, earliest string"
+    "evidence string, restart int, run bigint, run_end bigint, committed string, earliest string"
 )
 
 

@@ -94,6 +94,26 @@ def test_a_statement_that_is_delivered_twice_is_decided_in_small_groups(
     }
 
 
+def test_a_record_goes_on_behind_an_earlier_batch_that_ends_with_another_table(spark: SparkSession) -> None:
+    """Where the messages of a transaction are cut makes no difference; the record again is a duplicate."""
+
+    def touched(offset: int, run: tuple[int, int] | None = None, place: int = 0) -> Row:
+        start, end = run or (None, None)
+        row = change(offset, "insert", None, {"v": "a"}, keys=(), run=start, place=place)
+        return {**row, "run_end": end}
+
+    def other(offset: int, place: int = 0) -> Row:
+        return {**change(offset, "insert", None, {"id": "1"}, place=place), "table": "other"}
+
+    of_another = [touched(17, place=1), other(18, place=1), touched(19, place=1)]
+    earlier = frame(spark, [touched(7), other(8), *of_another])
+    again = [touched(n, (50, 52), place=1) for n in (50, 52)]
+    new = frame(spark, [touched(9, (9, 9)), *again])
+    _, decided = deduplicate_ambiguous(new, duplicate_ids(new, earlier), earlier, are_few=True)
+    found = {row["offset"]: row["kind"] for row in decided.select("offset", "kind").collect()}
+    assert found == {9: "row", 50: "duplicate", 52: "duplicate"}
+
+
 def drawn(draw: Random, place: int) -> list[Row]:
     """Changes at one position of a table: with a key or without, some of which move their row."""
     kind = draw.choice(["keyed", "moves", "far moves", "keyless", "record", "other keys", "lacking"])

@@ -37,6 +37,17 @@ def test_the_rows_come_in_any_order() -> None:
     assert runs(row(9, "5", keyless=True), row(7, "5", keyless=True), row(8, "5")) == [7, 7, None]
 
 
+def test_a_run_that_ends_with_a_row_of_another_table_meets_the_next_arrow_batch() -> None:
+    """Where the messages are cut makes no difference."""
+    one, other, two = (row(n, "5", keyless=n != 8) for n in (7, 8, 9))
+    again, end = row(50, "5", keyless=True), row(51, "5")
+    note_runs([one, other])
+    note_runs([two])
+    note_runs([again, end])
+    found = deliveries([one, two, again])
+    assert found == {("t", 0, 7): ("t", 0, 7), ("t", 0, 9): ("t", 0, 7), ("t", 0, 50): ("t", 0, 50)}
+
+
 def test_runs_that_meet_are_one_delivery() -> None:
     """The second begins an Arrow batch with a row of another table, at offset 8."""
     found = deliveries([row(7, "5"), row(9, "5", run=8), row(50, "5", run=50)])
