@@ -124,7 +124,7 @@ def _kept_out_rows(run: Run, source: str, tables: Collection[TableName]) -> Data
     return kept_out_rows(run, source, tables)
 
 
-def _erase(run: Run, erasure: Erasure) -> Mapping[str, int]:
+def _erase(run: Run, erasure: Erasure) -> Mapping[str, int] | None:
     from silver.operations.forget import erase
 
     return erase(run, erasure)

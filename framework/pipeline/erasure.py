@@ -30,7 +30,6 @@ def erase(run: Run, erasure: Erasure) -> ErasedCounts:
         if run.lake.version(run.spark, MESSAGES_TABLE) == version:
             _forget_note(run)
         raise
-    _forget_note(run)
     return erased
 
 
@@ -44,7 +43,11 @@ def _noted(run: Run) -> dict[str, Any]:
 
 
 def finish(run: Run) -> tuple[Erasure, ErasedCounts] | None:
-    """Finish an interrupted erasure; returns None where there is none."""
+    """Finish an interrupted erasure; returns None where there is none.
+
+    It stays unfinished while the tables of a layer are gone, and is no obstacle for the command that restores
+    them.
+    """
     noted = _noted(run)
     if not noted:
         return None
@@ -59,19 +62,23 @@ def finish(run: Run) -> tuple[Erasure, ErasedCounts] | None:
             ),
         }
     )
-    erased = _erase_layers(run, erasure)
-    _forget_note(run)
-    return erasure, erased
+    return erasure, _erase_layers(run, erasure)
 
 
 def _erase_layers(run: Run, erasure: Erasure) -> ErasedCounts:
+    """Erase a row in every layer, and remove the note if each has done it."""
     layers = {layer.name: layer for layer in installed_layers()}
-    erased = {}
+    erased: dict[str, dict[str, int]] = {}
+    is_done = True
     for name in ("bronze", "gold", "quality", "silver"):  # silver last: until then the row is found again
         erase = layers[name].erase
         if erase is not None:
-            erased[name] = dict(erase(run, erasure))
+            counts = erase(run, erasure)
+            erased[name] = dict(counts or {})
+            is_done = is_done and counts is not None
             crash_point("forget.between_layers")
+    if is_done:
+        _forget_note(run)
     return erased
 
 

@@ -216,7 +216,8 @@ class Layer:
             keys, too.
         kept_out_rows: Returns the rows of tables of a source that are excluded or in quarantine, with the
             images that their messages have; one layer has it.
-        erase: Removes a row from the layer's tables and returns how much that was; to repeat it is safe.
+        erase: Removes a row from the layer's tables and returns how much that was; to repeat it is safe. It
+            returns None where its tables are gone for now, so that it has to be repeated.
         dismiss: Dismisses messages in quarantine, or opens them again; one layer has it.
         plan: Returns what a run would do now; it writes nothing outside of the run's `scratch`.
         tables_to_maintain: Returns the tables for `maintain`.
@@ -242,7 +243,7 @@ class Layer:
     trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
     find_row: Callable[[Run, str, Mapping[str, str], bool], Sequence[Erasure]] | None = None
     kept_out_rows: Callable[[Run, str, Collection[TableName]], DataFrame] | None = None
-    erase: Callable[[Run, Erasure], Mapping[str, int]] | None = None
+    erase: Callable[[Run, Erasure], Mapping[str, int] | None] | None = None
     dismiss: Callable[[Run, DismissalRequest], Dismissal] | None = None
     plan: Callable[[Run], Preview] | None = None
     tables_to_maintain: Callable[[Run], Iterable[MaintainedTable]] | None = None

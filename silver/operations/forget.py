@@ -23,12 +23,9 @@ from framework.pipeline.layer import Run
 from framework.spark.columns import with_one_of
 from framework.spark.local_frame import local_frame
 from silver.batches.landings import upgrade_tables
-from silver.batches.run_state import RunState
-from silver.changes.source_plans import source_plans
 from silver.changes.staged_rows import OF_FIRST_LANDING
-from silver.formats import FORMATS
 from silver.stream.known_progress import mark_repaired
-from silver.stream.recovery import finish_interrupted
+from silver.stream.opened_state import open_repair
 from silver.stream.rederivation import rederive
 from silver.stream.resume import without_outcome
 
@@ -37,14 +34,16 @@ _WITH_ID = "'row', 'excluded'"
 _PLACES = "topic string, `partition` int, offset bigint, epoch int"
 
 
-def erase(run: Run, erasure: Erasure) -> dict[str, int]:
+def erase(run: Run, erasure: Erasure) -> dict[str, int] | None:
     """Empty the changes of these messages, and remove their waiting halves and quarantined messages.
 
     `quarantined_suspects` counts messages that stay in quarantine and contain a value of one of the keys:
     nobody could read which row they belong to. `unread` counts messages in bronze without an outcome.
+    None while the changes are gone: they may be put back from a backup, with the row.
     """
-    state = RunState(run.lake, run.config, source_plans(run.config, FORMATS))
-    finish_interrupted(run.spark, state)
+    if not run.lake.exists(run.spark, CHANGES_TABLE):
+        return None
+    state, _ = open_repair(run.spark, run.lake, run.config)
     upgrade_tables(run.spark, run.lake, run.config)
     places = F.broadcast(_places(run, erasure))
     is_there = (
