@@ -30,6 +30,7 @@ _OWN = {
     "evidence": T.StringType(),
     "restart": T.IntegerType(),
     "run": T.LongType(),
+    "run_end": T.LongType(),
     "committed": T.StringType(),
     "earliest": T.StringType(),
 }
