@@ -11,8 +11,6 @@ from framework.contracts.ddl_actions import TableName
 from framework.quality.batch_log import Extent
 from gold.operations import progress
 
-NOW = int(datetime.now(UTC).timestamp())
-
 
 class Extents(dict[tuple[str, TableName | None], Extent]):
     """The extents of tables; counts how often all of them are gone through."""
@@ -25,10 +23,11 @@ class Extents(dict[tuple[str, TableName | None], Extent]):
 
 
 def test_a_sources_age_is_found_once_for_all_of_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = int(datetime.now(UTC).timestamp())
     extents = Extents(
-        {("feed", TableName("shop", None, f"t{n}")): Extent((NOW - 60 - n) * 1_000_000) for n in range(100)}
+        {("feed", TableName("shop", None, f"t{n}")): Extent((now - 60 - n) * 1_000_000) for n in range(100)}
     )
-    extents["feed", None] = Extent((NOW - 30) * 1_000_000)
+    extents["feed", None] = Extent((now - 30) * 1_000_000)
     extents["feed", TableName("shop", None, "empty")] = extents["idle", None] = Extent()
     monkeypatch.setattr(progress, "memory_of", lambda _: None)
     monkeypatch.setattr(progress, "batch_log", lambda _: None)
