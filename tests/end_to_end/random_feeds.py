@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -217,7 +218,7 @@ def arranged(feed: Feed, source: RandomSource, parts: int, is_foretold: bool = F
     draw = Random(f"{source.draw.random()} {feed.format}")
     way = draw.choice(("mixed", "early", "late", "backwards"))
     found: list[list[Delivery]] = [[] for _ in range(parts)]
-    tied = _tied_times(feed, source)
+    unclear = _unclear_events(feed, source)
     sizes = Counter(logged.life for logged in source.logged)
     numbers: Counter[int] = Counter()
     for logged in source.logged:
@@ -237,10 +238,12 @@ def arranged(feed: Feed, source: RandomSource, parts: int, is_foretold: bool = F
                 continue
             else:
                 found[part].append(Delivery(part, line, life=logged.life))
-            if draw.random() < 0.1 and not (feed.is_time_alone and logged.event.at in tied):
+            if draw.random() < 0.1 and not (feed.is_time_alone and logged.event.number in unclear):
                 target = draw.choice(
                     mine[part - mine[0] :] if feed.has_offsets else mine
                 )  # no partition has a copy before what it repeats
+                if feed.is_time_alone:  # nor before what says that it has gone on
+                    target = mine[-1]
                 found[target].append(Delivery(target, _repeated(line, feed), is_copy=True, life=logged.life))
     for number in range(max(1, len(source.logged) // 100)):
         part = draw.randrange(parts)
@@ -285,14 +288,26 @@ def _overlap(parts: list[list[Delivery]], draw: Random, lives: int) -> None:
         parts[part] += [Delivery(part, line.line, is_repeated=True, life=line.life) for line in stretch]
 
 
-def _tied_times(feed: Feed, source: RandomSource) -> set[int]:
-    """The times of events that share their message time: copies of their messages cannot be recognised."""
+def _unclear_events(feed: Feed, source: RandomSource) -> set[int]:
+    """The numbers of events whose copies may look like changes: a time is shared, and none is later.
+
+    Only a message with a later time says that its partition, which is one of a table, has gone on. Lines of
+    several lives can come after the copies.
+    """
     times = [
-        (logged.event.at, vendor.time_as_sent(logged.event) if feed.has_odd_times else logged.event.at)
+        vendor.time_as_sent(logged.event) if feed.has_odd_times else logged.event.at
         for logged in source.logged
     ]
-    counts = Counter(time for _, time in times)
-    return {at for at, time in times if counts[time] > 1}
+    counts, newest = Counter(times), list(accumulate(times, max))
+    behind: dict[str, int] = {}
+    unclear: set[int] = set()
+    for logged, time, top in zip(source.logged[::-1], times[::-1], newest[::-1], strict=True):
+        assert logged.event.table is not None
+        table = logged.event.table.name.partition("_as_")[0]
+        if counts[time] > 1 and (source.life or behind.get(table, 0) <= top):
+            unclear.add(logged.event.number)
+        behind[table] = max(time, behind.get(table, 0))
+    return unclear
 
 
 def _moves(event: Event) -> bool:
