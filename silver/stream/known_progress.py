@@ -6,8 +6,8 @@ the newest commit of each of these tables. The next run reads a table again only
 repair, maintenance or a lost table leads to the same answers as ever. The stream over bronze is not started
 where bronze has no other commit than when the last run started it.
 
-The note also tells that bronze, the changes or the schemas were put back from an older copy: then they lack a
-commit that they had when the run ended.
+The note also tells that bronze, the changes, the schemas or a table that follows from the changes were put
+back from an older copy: then they lack a commit that they had when the run ended.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from framework.contracts.table_names import (
     CHANGES_TABLE,
     MESSAGES_TABLE,
     PENDING_TABLE,
+    QUARANTINE_TABLE,
     SCHEMAS_TABLE,
+    STATEMENTS_TABLE,
 )
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.older_copies import Mark, is_older, is_read_beyond, newest_mark
@@ -38,6 +40,7 @@ from silver.stream.checkpoint import Checkpoint
 
 _NOTE = "silver.progress"
 _TABLES = (BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, SCHEMAS_TABLE)
+_DERIVED = (BATCHES_TABLE, PENDING_TABLE, QUARANTINE_TABLE, STATEMENTS_TABLE)
 MOST_TABLES = 20_000
 MOST_SCHEMAS = 20_000
 """A run that knows of more tables, or schemas, than this leaves them to the next run to read."""
@@ -88,6 +91,14 @@ def older_copy(spark: SparkSession, lake: Lakehouse, checkpoint: Checkpoint) -> 
     return next((name for name, mark in marks.items() if is_older(spark, lake.location(name), mark)), None)
 
 
+def older_derived(spark: SparkSession, lake: Lakehouse) -> frozenset[str]:
+    """The tables that follow from the changes and lack a commit that a run has left."""
+    if lake.local_root is None or not lake.exists(spark, CHANGES_TABLE):
+        return frozenset()
+    marks = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}").get("derived", {})
+    return frozenset(name for name, mark in marks.items() if is_older(spark, lake.location(name), mark))
+
+
 def has_read(spark: SparkSession, state: RunState, end: StreamEnd) -> bool:
     """Whether the last run has read bronze up to there."""
     return end.commit is not None and _read_note(spark, state).get("stream") == asdict(end)
@@ -134,6 +145,7 @@ def remember(spark: SparkSession, state: RunState, end: StreamEnd, checkpoint: C
         "began": checkpoint.began,
         "changes": None if lake.local_root is None else newest_mark(spark, lake.location(CHANGES_TABLE)),
         "schemas_mark": None if lake.local_root is None else newest_mark(spark, lake.location(SCHEMAS_TABLE)),
+        "derived": _derived_marks(spark, lake),
         "newest": state.newest,
         "counted_from": state.counted_from,
         "tables": None if tables is None else [[table, _cells(shown)] for table, shown in tables.items()],
@@ -161,7 +173,14 @@ def mark_repaired(spark: SparkSession, lake: Lakehouse) -> None:
     note["stream"]["mark"] = moved(MESSAGES_TABLE, note["stream"].get("mark"))
     note["changes"] = moved(CHANGES_TABLE, note.get("changes"))
     note["schemas_mark"] = moved(SCHEMAS_TABLE, note.get("schemas_mark"))
+    note["derived"] = _derived_marks(spark, lake)  # these were derived again where they were older
     write_note(spark, f"{lake.checkpoints}/{_NOTE}", json.dumps(note, ensure_ascii=False))
+
+
+def _derived_marks(spark: SparkSession, lake: Lakehouse) -> Mapping[str, Mark | None]:
+    if lake.local_root is None:
+        return {}
+    return {name: newest_mark(spark, lake.location(name)) for name in _DERIVED}
 
 
 def _read_note(spark: SparkSession, state: RunState) -> Mapping[str, Any]:

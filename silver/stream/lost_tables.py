@@ -150,18 +150,28 @@ def begin_restoring(spark: SparkSession, lake: Lakehouse, lost: frozenset[str]) 
         repair_log.begin(spark, lake, source, ())
 
 
-def restore_derived(spark: SparkSession, state: RunState, lost: frozenset[str]) -> tuple[str, ...]:
-    """Derive these tables again from `silver/changes`. Returns a note for people on each."""
-    if not lost:
+def restore_derived(
+    spark: SparkSession, state: RunState, lost: frozenset[str], older: frozenset[str]
+) -> tuple[str, ...]:
+    """Derive these tables again from `silver/changes`. Returns a note for people on each.
+
+    `lost` tables are gone; `older` ones are there, and are older copies.
+    """
+    if not lost | older:
         return ()
-    if BATCHES_TABLE in lost:
-        _derive_counts(spark, state.lake, state.lake.read(spark, CHANGES_TABLE))
+    if BATCHES_TABLE in lost | older:
+        changes = state.lake.read(spark, CHANGES_TABLE)
+        if BATCHES_TABLE in older:  # what it has is compared with the changes afterwards
+            counted = state.lake.read(spark, BATCHES_TABLE).select("batch").distinct()
+            changes = changes.join(F.broadcast(counted), "batch", "left_anti")
+        _derive_counts(spark, state.lake, changes)
     for source in _sources(spark, state.lake):
         finish_repair(spark, state, source)
+    texts = dict.fromkeys(lost, "was gone") | dict.fromkeys(older, "was an older copy")
     return tuple(
-        f"{name} was gone: it has been derived again from {CHANGES_TABLE}"
+        f"{name} {what}: it has been derived again from {CHANGES_TABLE}"
         + ("; messages that were dismissed are open again" if name == QUARANTINE_TABLE else "")
-        for name in sorted(lost)
+        for name, what in sorted(texts.items())
     )
 
 

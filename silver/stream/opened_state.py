@@ -14,7 +14,7 @@ from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
 from silver.stream.checkpoint import copy_refused, counted_from, noted_checkpoint
-from silver.stream.known_progress import older_copy
+from silver.stream.known_progress import older_copy, older_derived
 from silver.stream.lost_logs import restore_logs, restore_repairs
 from silver.stream.lost_tables import (
     begin_restoring,
@@ -29,17 +29,17 @@ from silver.stream.recovery import finish_interrupted
 def open_state(
     spark: SparkSession, lake: Lakehouse, config: Config, noted: Inventory | None = None
 ) -> tuple[RunState, tuple[str, ...]]:
-    """The state of the run, and notes on tables that were gone and have been restored."""
+    """The state of the run, and notes on tables that were gone, or older copies, and are restored."""
     state = RunState(lake, config, source_plans(config, FORMATS), counted_from=counted_from(spark, lake))
-    lost = lost_derived(spark, lake, noted)
+    lost, older = lost_derived(spark, lake, noted), older_derived(spark, lake)
     repairs = restore_repairs(spark, lake, noted)
-    begin_restoring(spark, lake, lost)
+    begin_restoring(spark, lake, lost | older)
     lake.create(spark, PENDING_TABLE, CHANGES)
     lake.create(spark, QUARANTINE_TABLE, QUARANTINE)
     for name in (PENDING_TABLE, QUARANTINE_TABLE):
         if is_of_earlier_release(spark, lake, name):
             upgrade_table(spark, lake, config, name)
-    restored = (*restore_derived(spark, state, lost), *repairs, *restore_logs(spark, state, noted))
+    restored = (*restore_derived(spark, state, lost, older), *repairs, *restore_logs(spark, state, noted))
     finish_interrupted(spark, state)
     return state, restored
 

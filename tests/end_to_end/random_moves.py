@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from random import Random
+from types import MappingProxyType
 
 from framework.errors import MainstemError
 from silver.formats import FORMATS
@@ -24,6 +25,8 @@ from tests.end_to_end.random_statements import RandomTable
 
 RESTART, LOSS, OLDER, SETTING, DUMP, ORDER = "restart", "loss", "older", "setting", "seed", "order"
 MOVES = (RESTART, LOSS, OLDER, SETTING, DUMP, ORDER)
+_NOTED = ("counts", "pending", "quarantine", "statements")
+"""What follows from the changes, and whose newest commits the note of a run has."""
 
 
 Place = tuple[Feed, RandomSource, RandomTable]
@@ -95,26 +98,32 @@ class Losses:
     def put_back(self) -> None:
         """Put some parts back from the older copy and run until all is well.
 
-        Halves that an older copy says are waiting have their partners already: they go to quarantine after
-        their time.
+        What follows from the changes stays where the note goes that tells of it: an older copy of both is
+        not noticed.
         """
-        names, patterns = self._drawn(self.older, without=("pending",))
+        names, patterns = self._drawn(self.older, apart={"silver_checkpoint": _NOTED})
         _copy(self.lakehouse, self.backup)
         put_back(self.lakehouse, self.older, patterns)
         print("older:", *names)
         self._run_on()
 
-    def _drawn(self, lakehouse: Path, without: Sequence[str] = ()) -> tuple[Sequence[str], Sequence[str]]:
-        """Names of some parts that a lakehouse has, the table and source of one among them; and patterns."""
+    def _drawn(
+        self, lakehouse: Path, apart: Mapping[str, Collection[str]] = MappingProxyType({})
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        """Names of some parts that a lakehouse has, the table and source of one among them; and patterns.
+
+        `apart` are parts that are not drawn together with another one.
+        """
         place = self.draw.choice(self.repairs.present)
         feed = place[0]
         known = {
             name: patterns
             for name, patterns in parts_of(feed.format, name_of(place).replace(".", "/")).items()
-            if name not in without
-            and all(list(at.glob(pattern)) for pattern in patterns for at in {lakehouse, self.lakehouse})
+            if all(list(at.glob(pattern)) for pattern in patterns for at in {lakehouse, self.lakehouse})
         }
         names = self.draw.sample(sorted(known), self.draw.choice((1, 1, 2, 3, len(known) // 2)))
+        others = {other for name in names for other in apart.get(name, ())}
+        names = [name for name in names if name not in others]
         return (*names, "of", feed.format), [pattern for name in names for pattern in known[name]]
 
     def _run_on(self) -> None:

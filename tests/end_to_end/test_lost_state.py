@@ -250,7 +250,8 @@ def test_any_part_of_the_state_may_be_an_older_copy(
 ) -> None:
     whole = copied(shop, tmp_path / "whole")
     assert run(whole, shop)[0] == []
-    # a half that an older copy says is waiting goes to quarantine after its time: a false alarm, no loss
+    # where the note of the last run is an older copy, too, a half that an older copy says is waiting goes to
+    # quarantine after its time: a false alarm, no loss
     expected = {name: value for name, value in state(whole.folder).items() if name != "pending"}
 
     def age(damaged: Shop, parts: Sequence[str]) -> list[str]:

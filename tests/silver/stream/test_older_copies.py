@@ -1,4 +1,4 @@
-"""Bronze, or the changes, put back from a copy without the last run: refused, and the advice repairs it."""
+"""Tables put back from a copy without the last run: refused with advice that repairs it, or derived again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE, SCHEMAS_TABLE
+from framework.contracts.table_names import (
+    BATCHES_TABLE,
+    CHANGES_TABLE,
+    MESSAGES_TABLE,
+    PENDING_TABLE,
+    QUARANTINE_TABLE,
+    SCHEMAS_TABLE,
+    STATEMENTS_TABLE,
+)
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import sql_name
 from framework.pipeline.layer import Run
@@ -20,6 +28,7 @@ from silver.layer import LAYER as SILVER
 from tests.end_to_end.lost_parts import run_on
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 from tests.end_to_end.test_decode_again import RULE
+from tests.end_to_end.test_forget_tables import statement
 from tests.older_copies import put_back
 
 
@@ -93,6 +102,42 @@ def test_an_older_copy_of_the_schemas_is_refused_and_the_advice_repairs_it(
     assert conditions == ["OLDER_COPY"]
     assert {number: row for number, row in shop.rows("shop/item").items() if number < 3} == rows
     assert main(["status", "--verify", *command[1:]]) == 0
+
+
+@pytest.mark.slow
+def test_older_copies_of_what_follows_from_the_changes_are_derived_again(
+    spark: SparkSession, shop: Shop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lakehouse, command = tmp_path / "lakehouse", ["run", "-c", str(tmp_path / "mainstem.yml")]
+    derived = (BATCHES_TABLE, PENDING_TABLE, QUARANTINE_TABLE, STATEMENTS_TABLE)
+    half = message("UPDATE_BEFOR", 9, before=item(1, "pen", 1.5))
+    shop.land(
+        [
+            message("INSERT", 1, after=item(1, "pen", 1.5)),
+            statement(2, "TRUNCATE TABLE log"),
+            "no message",
+            half,
+        ]
+    )
+    assert main(command) == 0
+    for name in derived:
+        shutil.copytree(lakehouse / name, tmp_path / "older" / name)
+    for place in (10, 20):
+        other = message("UPDATE_AFTER", place - 1, after=item(1, "ink", 1.5))
+        more = message("UPDATE_BEFOR", place + 9, before=item(1, "ink", 1.5))
+        shop.land([other, statement(place, f"TRUNCATE TABLE log{place}"), f"no message {place}", more])
+        assert main(command) == 0
+
+    for name in derived:
+        put_back(spark, tmp_path / "older" / name, lakehouse / name)
+    capsys.readouterr()
+    assert main(command) == 0
+    printed = "".join(capsys.readouterr())
+    assert [name for name in derived if f"{name} was an older copy" in printed] == list(derived)
+    assert main(["status", "--verify", *command[1:]]) == 0
+    capsys.readouterr()
+    assert main(command) == 0
+    assert "older copy" not in "".join(capsys.readouterr())
 
 
 @pytest.mark.slow
