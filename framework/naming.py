@@ -40,7 +40,12 @@ def history_folder(database: str | None, schema: str | None, table: str) -> str:
 
 def dotted_name(database: str | None, schema: str | None, table: str | None) -> str:
     """A table's name for people: `database.table` or `database.schema.table`; null parts are left out."""
-    return ".".join(part for part in (database, schema, table) if part is not None)
+    return ".".join(present_parts(database, schema, table))
+
+
+def present_parts(*parts: str | None) -> tuple[str, ...]:
+    """The parts that a name has: null is no part."""
+    return tuple(part for part in parts if part is not None)
 
 
 def catalog_table(folder: str) -> str:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, WithJsonSchema, f
 from framework.config.value_types import CanonicalType, Codec, Pattern, ReplicaName, split_name
 from framework.contracts.ddl_actions import TableName
 from framework.errors import ConfigurationError, nearest
+from framework.naming import present_parts
 
 _PatternParts = tuple[re.Pattern[str], ...]
 _MOST_COMPILED = 20_000
@@ -203,7 +204,7 @@ class TableRules:
         at = (source, database, schema, table)
         known = self._known.get(at)
         if known is None:
-            known = self._known[at] = self._combined(source, _parts(database, schema, table))
+            known = self._known[at] = self._combined(source, present_parts(database, schema, table))
         return known
 
     def _combined(self, source: str | None, parts: tuple[str, ...]) -> TableSettings:
@@ -221,7 +222,7 @@ def matches(pattern: str, database: str | None, schema: str | None, table: str) 
 
     Raises ConfigurationError for a pattern that is no dotted name.
     """
-    return _matches(_pattern_parts(pattern), _parts(database, schema, table))
+    return _matches(_pattern_parts(pattern), present_parts(database, schema, table))
 
 
 def unmatched(patterns: Iterable[str], tables: Collection[TableName], where: str) -> tuple[str, ...]:
@@ -248,7 +249,7 @@ def patterns_without_table(patterns: Iterable[str], tables: Collection[TableName
     """The patterns that match none of the tables, each once; none where no table is known."""
     if not tables:
         return []
-    names = {_parts(name.database, name.schema, name.table) for name in tables}
+    names = {present_parts(name.database, name.schema, name.table) for name in tables}
     return [pattern for pattern in dict.fromkeys(patterns) if not _matches_any(pattern, names)]
 
 
@@ -257,11 +258,6 @@ def _matches_any(pattern: str, names: Set[tuple[str, ...]]) -> bool:
     if _WILDCARDS.isdisjoint(pattern):
         return split_name(pattern) in names
     return any(_matches(compiled, parts) for parts in names)
-
-
-def _parts(*parts: str | None) -> tuple[str, ...]:
-    """The parts of a table's name that it has."""
-    return tuple(part for part in parts if part is not None)
 
 
 def _pattern_parts(pattern: str) -> _PatternParts:

@@ -16,7 +16,7 @@ from framework.errors import ConfigurationError, nearest
 from framework.lakehouse.lakehouse import lakehouse_of
 from framework.lakehouse.newest_tables import is_read_locally
 from framework.lakehouse.table_reader import Query, TableReader
-from framework.naming import quoted
+from framework.naming import present_parts, quoted
 
 _KNOWN = Query(
     BATCHES_TABLE,
@@ -64,7 +64,7 @@ def tables_called(
     known = list(tables)
     found = with_name(text, known, lambda table: parts_of(table.name))
     if not found:
-        found = with_name(text, known, lambda table: _present(table.settings.replica_parts or ()))
+        found = with_name(text, known, lambda table: present_parts(*(table.settings.replica_parts or ())))
         found = [table for table in found if not is_former(table)] or found
     refuse_several(text, (table.name for table in found))
     return found
@@ -82,9 +82,9 @@ def with_name(text: str, things: Iterable[_T], parts: Callable[[_T], tuple[str, 
     return exact or [thing for own, thing in named if own and ".".join(own) == text]
 
 
-def is_called(text: str, parts: Iterable[str | None]) -> bool:
+def is_name_of(text: str, parts: Iterable[str | None]) -> bool:
     """Whether a text is the name of these parts; None is no part."""
-    return bool(with_name(text, [_present(parts)], tuple))
+    return bool(with_name(text, [present_parts(*parts)], tuple))
 
 
 def refuse_several(text: str, names: Iterable[TableName]) -> None:
@@ -102,11 +102,7 @@ def refuse_several(text: str, names: Iterable[TableName]) -> None:
 
 def parts_of(name: TableName) -> tuple[str, ...]:
     """The parts that a table's name has."""
-    return _present((name.database, name.schema, name.table))
-
-
-def _present(parts: Iterable[str | None]) -> tuple[str, ...]:
-    return tuple(part for part in parts if part is not None)
+    return present_parts(name.database, name.schema, name.table)
 
 
 def read_name(text: str) -> tuple[str, ...] | None:
@@ -131,7 +127,7 @@ def notes_on_name(tables: TableReader, config: Config, name: str | None) -> Iter
     names = [TableName(row["database"], row["schema"], row["table"]) for row in tables.rows(_KNOWN)]
     found = with_name(name, names, parts_of)
     refuse_several(name, found)
-    if found or any(is_called(name, split_name(rule.replica)) for rule in config.tables if rule.replica):
+    if found or any(is_name_of(name, split_name(rule.replica)) for rule in config.tables if rule.replica):
         return
     if is_excluded(name, config):
         raise table_excluded(name)

@@ -21,7 +21,7 @@ from framework.lakehouse.newest_tables import is_read_locally
 from framework.lakehouse.table_reader import Query, TableReader, in_utc, portions
 from framework.naming import quoted
 from framework.pipeline.layer import Run
-from framework.pipeline.named_table import is_called
+from framework.pipeline.named_table import is_name_of
 from framework.sql.result import value
 from framework.text.positions import position_text
 from gold.changes.few_changes import TableChanges
@@ -112,7 +112,7 @@ def _named_task(run: Run, name: str) -> Task:
     """The table of this name: of several sources that have one, that which has the name in gold, too."""
     found = named_tasks(all_tasks(run), name, run.config)
     with_place = [task for task in found if task.rival is None and not task.yields] or found
-    chosen = [task for task in with_place if is_called(name, _gold_parts(task))] or with_place
+    chosen = [task for task in with_place if is_name_of(name, _gold_parts(task))] or with_place
     if len(chosen) > 1:
         names = [task.settings.replica or task.name.dotted for task in chosen]
         raise ConfigurationError(

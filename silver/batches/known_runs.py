@@ -18,7 +18,7 @@ def with_known_runs(known: DataFrame, earlier: DataFrame, members: DataFrame) ->
         members: New rows (STAGED); what is known of their records has runs.
     """
     records = members.where("run IS NOT NULL").select(*_RECORD).distinct()
-    places = earlier.select(*_PLACE).distinct().join(F.broadcast(records), _RECORD, "left_semi")
+    places = earlier.select(*_PLACE).join(F.broadcast(records), _RECORD, "left_semi").distinct()
     in_order = Window.partitionBy(*_RECORD, "topic", "partition").orderBy("offset")
     begins = F.coalesce(F.col("offset") > F.lag("offset").over(in_order) + 1, F.lit(True))
     of_run = Window.partitionBy(*_RECORD, "topic", "partition", "_run")

@@ -90,27 +90,19 @@ def _still_stopped(spark: SparkSession, state: RunState) -> list[dict[str, Any]]
     """The sources that have stopped before, and that a run would leave so."""
     found = state.epoch_history(spark).stopped_sources()
     return [
-        {
-            "source": name,
-            "is_new": False,
-            "reason": stopped.first.reason,
-            "detail": stopped.first.detail,
-            "action": stopped.error().action,
-        }
+        _stop(stopped.first, stopped.error().action, is_new=False)
         for name, stopped in sorted(found.items())
         if name in state.config.sources
     ]
 
 
 def _would_stop(stop: StopPoint, state: RunState) -> dict[str, Any]:
-    action = advice(stop, state.config.sources[stop.source].epoch)
-    return {
-        "source": stop.source,
-        "is_new": True,
-        "reason": stop.reason,
-        "detail": stop.detail,
-        "action": action,
-    }
+    return _stop(stop, advice(stop, state.config.sources[stop.source].epoch), is_new=True)
+
+
+def _stop(stop: StopPoint, action: str, *, is_new: bool) -> dict[str, Any]:
+    told = {"reason": stop.reason, "detail": stop.detail, "action": action}
+    return {"source": stop.source, "is_new": is_new, **told}
 
 
 def _found(messages: int, counts: Sequence[Row], stopped: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -77,7 +77,7 @@ def older_copy(spark: SparkSession, lake: Lakehouse, checkpoint: Checkpoint) -> 
         return MESSAGES_TABLE
     if lake.local_root is None:
         return None
-    note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
+    note = _read_note(spark, lake)
     marks: dict[str, Mark | None] = {}
     if checkpoint.is_new:
         if lake.exists(spark, BATCHES_TABLE):
@@ -95,13 +95,13 @@ def older_derived(spark: SparkSession, lake: Lakehouse) -> frozenset[str]:
     """The tables that follow from the changes and lack a commit that a run has left."""
     if lake.local_root is None or not lake.exists(spark, CHANGES_TABLE):
         return frozenset()
-    marks = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}").get("derived", {})
+    marks = _read_note(spark, lake).get("derived", {})
     return frozenset(name for name, mark in marks.items() if is_older(spark, lake.location(name), mark))
 
 
 def has_read(spark: SparkSession, state: RunState, end: StreamEnd) -> bool:
     """Whether the last run has read bronze up to there."""
-    return end.commit is not None and _read_note(spark, state).get("stream") == asdict(end)
+    return end.commit is not None and _read_note(spark, state.lake).get("stream") == asdict(end)
 
 
 def recall(spark: SparkSession, state: RunState) -> bool:
@@ -111,7 +111,7 @@ def recall(spark: SparkSession, state: RunState) -> bool:
     """
     if is_connect(spark):  # its batches run in another process, whose state is not this one
         return False
-    note = _read_note(spark, state)
+    note = _read_note(spark, state.lake)
     commits = note.get("commits", {})
     now = {name: state.lake.newest_commit(spark, name) for name in _TABLES if name in commits}
     same = {name for name, commit in now.items() if commit is not None and commit == commits[name]}
@@ -153,7 +153,7 @@ def remember(spark: SparkSession, state: RunState, end: StreamEnd, checkpoint: C
         "has_waiting": state.has_waiting,
         "schemas": sorted(state.schemas) if len(state.schemas) <= MOST_SCHEMAS else [],
     }
-    write_note(spark, _path(state), json.dumps(note, ensure_ascii=False))
+    _write_note(spark, lake, note)
 
 
 def mark_repaired(spark: SparkSession, lake: Lakehouse) -> None:
@@ -162,7 +162,7 @@ def mark_repaired(spark: SparkSession, lake: Lakehouse) -> None:
     What else the last run has noted stays: the next run reads again what has changed since. A table that is
     an older copy already keeps the mark that tells it.
     """
-    note = json.loads(read_note(spark, f"{lake.checkpoints}/{_NOTE}") or "{}")
+    note = _read_note(spark, lake)
     if not note or is_connect(spark) or lake.local_root is None:
         return
 
@@ -174,7 +174,7 @@ def mark_repaired(spark: SparkSession, lake: Lakehouse) -> None:
     note["changes"] = moved(CHANGES_TABLE, note.get("changes"))
     note["schemas_mark"] = moved(SCHEMAS_TABLE, note.get("schemas_mark"))
     note["derived"] = _derived_marks(spark, lake)  # these were derived again where they were older
-    write_note(spark, f"{lake.checkpoints}/{_NOTE}", json.dumps(note, ensure_ascii=False))
+    _write_note(spark, lake, note)
 
 
 def _derived_marks(spark: SparkSession, lake: Lakehouse) -> Mapping[str, Mark | None]:
@@ -183,13 +183,17 @@ def _derived_marks(spark: SparkSession, lake: Lakehouse) -> Mapping[str, Mark | 
     return {name: newest_mark(spark, lake.location(name)) for name in _DERIVED}
 
 
-def _read_note(spark: SparkSession, state: RunState) -> Mapping[str, Any]:
-    note: Mapping[str, Any] = json.loads(read_note(spark, _path(state)) or "{}")
+def _read_note(spark: SparkSession, lake: Lakehouse) -> dict[str, Any]:
+    note: dict[str, Any] = json.loads(read_note(spark, _path(lake)) or "{}")
     return note
 
 
-def _path(state: RunState) -> str:
-    return f"{state.lake.checkpoints}/{_NOTE}"
+def _write_note(spark: SparkSession, lake: Lakehouse, note: Mapping[str, Any]) -> None:
+    write_note(spark, _path(lake), json.dumps(note, ensure_ascii=False))
+
+
+def _path(lake: Lakehouse) -> str:
+    return f"{lake.checkpoints}/{_NOTE}"
 
 
 def _cells(shown: Progress) -> list[Any]:

@@ -12,7 +12,7 @@ from framework.contracts.erasure import Erasure
 from framework.errors import MainstemError
 from framework.pipeline.erasure import ErasedCounts, erase, finish
 from framework.pipeline.layer import Run, installed_layers
-from framework.pipeline.named_table import is_called
+from framework.pipeline.named_table import is_name_of
 from framework.pipeline.run import new_run_id
 from framework.pipeline.session import open_pipeline, read_config
 from framework.text.formatting import quantity
@@ -79,7 +79,7 @@ def _is_requested(config: Config, erasure: Erasure, table: str, key: Mapping[str
     """Whether an erasure that was interrupted is the one that is requested again."""
     replicas = (config.settings(erasure.source, *name).replica_parts for name in erasure.names)
     names = (*erasure.names, *(parts for parts in replicas if parts is not None))
-    return any(is_called(table, name) for name in names) and dict(key) in [
+    return any(is_name_of(table, name) for name in names) and dict(key) in [
         dict(each) for each in erasure.keys
     ]
 

@@ -7,7 +7,7 @@ import pytest
 from framework.config.tables import TableSettings
 from framework.contracts.ddl_actions import TableName
 from framework.errors import ConfigurationError
-from framework.pipeline.named_table import KnownTable, is_called, tables_called
+from framework.pipeline.named_table import KnownTable, is_name_of, tables_called
 
 DOTTED_TABLE = TableName("a", None, "b.c")
 DOTTED_DATABASE = TableName("a.b", None, "c")
@@ -62,5 +62,5 @@ def test_two_tables_with_one_name_in_gold_are_asked_for_by_their_own_names() -> 
 
 
 def test_a_null_part_is_no_part_of_a_name() -> None:
-    assert is_called("b.c", (None, "b", "c"))
-    assert not is_called("", ())
+    assert is_name_of("b.c", (None, "b", "c"))
+    assert not is_name_of("", ())

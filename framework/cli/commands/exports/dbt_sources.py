@@ -11,6 +11,7 @@ from framework.cli.terminal import say_json, say_text
 from framework.config.value_types import parse_duration
 from framework.errors import ConfigurationError
 from framework.exports.dbt_sources import MARK, Replica, dbt_document, dbt_text
+from framework.naming import present_parts
 from framework.pipeline.session import open_tables, read_config
 from framework.pipeline.status import read_status
 
@@ -23,7 +24,7 @@ def run(options: Options) -> int:
         tables = read_status(view).get("tables", ())
     replicas = [
         Replica(
-            parts=tuple(part for part in (t["database"], t["schema"], t["table"]) if part is not None),
+            parts=present_parts(t["database"], t["schema"], t["table"]),
             source=t["source"],
             replica=t["replica"],
             history=t["history"],
