@@ -319,7 +319,8 @@ def _flat_row(
     options = _options(context)
     flat = flat_of(payload, message.headers, options.metadata_prefix)
     is_delete = flat.is_deleted or flat.op == "d"
-    op = "d" if is_delete else flat.op or ("r" if flat.source.is_snapshot else "u")
+    is_read = flat.source.is_snapshot or flat.source.is_outside_stream
+    op = "d" if is_delete else flat.op or ("r" if is_read else "u")
     if op not in OPS:
         raise Malformed(Reason.UNKNOWN_OP, op[:100])
     names = topic_names(flat.source, message.topic, options.database or context.source)

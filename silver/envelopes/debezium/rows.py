@@ -197,7 +197,8 @@ def _position(
     if place is None:
         if was_read or is_copied:
             return None
-        if row.connector in _POSITIONED and not row.is_flat and not reading.needs_no_position:
+        is_expected = (row.connector in _POSITIONED and not row.is_flat) or row.source.is_outside_stream
+        if is_expected and not reading.needs_no_position:
             raise Malformed(Reason.MISSING_POSITION, f"source has no position: {BY_PARTITION}")
         return time_position(row.source, row.times)
     tie = 0
@@ -230,7 +231,9 @@ def _committed(row: ConnectRow, *, has_place: bool) -> tuple[int, ...] | None:
 
 def _is_copied(row: ConnectRow) -> bool:
     """Whether a writer that gives copied rows no position has copied the row."""
-    return not row.is_flat and (row.op == "r" or (row.op == "c" and row.source.is_blank))
+    if row.is_flat:
+        return row.op == "r" and row.source.is_outside_stream
+    return row.op == "r" or (row.op == "c" and row.source.is_blank)
 
 
 def time_position(source: SourceBlock, times: Members) -> tuple[int, ...]:

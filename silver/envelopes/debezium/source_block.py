@@ -9,7 +9,8 @@
     commit_lsn, change_lsn, event_serial_no   SQL Server, Db2, Informix   these three
     commit_scn, scn, rs_id, ssn         Oracle                        commit SCN (else SCN), SCN, RBA, ssn
     scn, lcr_position                   Oracle, XStream               the same, with the LCR position as RBA
-    ts_ms, ord                          MongoDB                       seconds, ord
+    ts_ms, ord                          MongoDB                       seconds, ord; none where `ord` is -1, as
+                                                                      in rows of a snapshot
     vgtid                               Vitess                        transactions in the shard's GTID set;
                                                                       over MariaDB its last number
     commit_ts                           TiCDC                         commit timestamp
@@ -203,6 +204,11 @@ class SourceBlock(msgspec.Struct, frozen=True, dict=True):
         return (self.text("lsn") or "").startswith("-")
 
     @ReadOnce
+    def is_outside_stream(self) -> bool:
+        """Whether the source says that the row has no place in its stream, as MongoDB does with `ord` -1."""
+        return (self.text("ord") or "").startswith("-")
+
+    @ReadOnce
     def is_shared(self) -> bool:
         """Whether several changes can share the position, as the member that tells them apart is missing."""
         if self.is_snapshot:
@@ -331,9 +337,9 @@ def _commit_time(members: Members) -> SourcePosition | None:
 
 
 def _operation_time(members: Members) -> SourcePosition | None:
-    place = number_in(members.get("ord"), "source.ord")
-    if place is None:
+    if (member_text(members, "ord") or "-").startswith("-"):
         return None
+    place = _number(members, "ord")
     return ((number_in(members.get("ts_ms"), "source.ts_ms") or 0) // 1000, place, 0, 0)
 
 

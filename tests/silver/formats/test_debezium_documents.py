@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,3 +96,35 @@ def test_a_document_that_is_none_is_refused(after: str) -> None:
     with pytest.raises(Malformed) as caught:
         row(after=after)
     assert caught.value.reason in (Reason.NOT_JSON, Reason.WRONG_SHAPE)
+
+
+@pytest.mark.parametrize("snapshot", ["true", "last", "incremental"])
+@pytest.mark.parametrize("is_in_partitions_order", [False, True])
+def test_a_document_of_a_snapshot_may_have_no_place_in_the_stream(
+    snapshot: str, is_in_partitions_order: bool
+) -> None:
+    source = {**SOURCE, "version": "3.3.1.Final", "snapshot": snapshot, "ord": -1, "txnNumber": None}
+    value = {"op": "r", "source": source, "ts_ms": 1709200800100, "before": None, "after": '{"_id": 1}'}
+    message = RawMessage("feed", "crm.shop.item", 0, 40, None, b'{"id":"1"}', json.dumps(value).encode())
+    (found,) = FORMAT.decode(message, replace(CONTEXT, needs_no_position=is_in_partitions_order))
+    assert isinstance(found, RowChange)
+    assert (found.op, found.position, found.is_time, found.after) == (Op.READ, None, False, {"_id": "1"})
+
+
+def flattened(**metadata: Any) -> RawMessage:
+    value = {"_id": "1", "__db": "shop", "__collection": "item", "__source_ts_ms": 5, **metadata}
+    return RawMessage("feed", "crm.shop.item", 0, 40, None, b'{"_id":"1"}', json.dumps(value).encode())
+
+
+@pytest.mark.parametrize("op", [{"__op": "r"}, {}])
+def test_a_flattened_document_of_a_snapshot_may_have_no_place_in_the_stream(op: dict[str, str]) -> None:
+    (found,) = FORMAT.decode(flattened(__ord=-1, **op), CONTEXT)
+    assert isinstance(found, RowChange)
+    assert (found.op, found.position, found.event_time) == (Op.READ, None, 5000)
+
+
+def test_a_flattened_change_without_a_place_is_refused() -> None:
+    """Its time in microseconds would come after every other change, whose times are seconds."""
+    with pytest.raises(Malformed) as caught:
+        FORMAT.decode(flattened(__ord=-1, __op="u"), CONTEXT)
+    assert caught.value.reason is Reason.MISSING_POSITION
