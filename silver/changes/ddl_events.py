@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -22,10 +23,14 @@ from framework.contracts.ddl_actions import (
 )
 from framework.contracts.events import Control, ControlKind, Event
 from silver.ddl.name_resolution import is_about_unknown_table
-from silver.ddl.parser import parse_ddl
+from silver.ddl.parser import EMPTY, parse_ddl
 from silver.decoding.format import ColumnHint, Format, no_hints
 
 _INDEX_OPS = ("CINDEX", "DINDEX")
+_INDEX_TEXT = re.compile(r"CREATE\b[^;]*|DROP\s+INDEX\b[^,;]*", re.IGNORECASE)
+_TRUNCATE_TEXT = re.compile(r"TRUNCATE\s+(?:TABLE\s+)?([^;]+)", re.IGNORECASE)
+_QUOTES = str.maketrans("", "", '`"[]')
+_INDEX = NoEffect("index")
 LONGEST_EXCERPT = 200
 """Characters of a statement that the events after its first one repeat."""
 
@@ -59,10 +64,10 @@ def statement_events(event: Control, fmt: Format, hints_for: Hints = no_hints) -
         return (structs.replace(event, actions=_translated(event.actions, fmt, hints)),)
     table = TableName(event.database, event.schema, event.table) if event.table else None
     found = _understood(event, table)
-    if event.kind is ControlKind.TRUNCATE and not any(
-        isinstance(a, TruncateTable) for s in found for a in s.actions
-    ):
-        found = (Statement(table, (TruncateTable(),)),) if table else found
+    if event.kind is ControlKind.TRUNCATE and table is not None:
+        found = _truncated(found, event, table)
+    elif event.op in _INDEX_OPS:
+        found = _beside_index(found, event, table)
     spread = [
         structs.replace(
             event,
@@ -105,15 +110,53 @@ def in_view(event: Event, is_excluded: Callable[[str | None, str | None, str], b
 
 
 def _understood(event: Control, table: TableName | None) -> tuple[Statement, ...]:
-    if event.op in _INDEX_OPS:
-        return (Statement(table, (NoEffect("index"),)),) if table else ()
     if event.statement and event.statement.strip():
         home = TableName(event.database, event.schema, event.table or "")
         return parse_ddl(event.statement, dialect=event.dialect, table=home)
-    if table is None or event.kind is ControlKind.TRUNCATE:
+    if table is None or event.kind is ControlKind.TRUNCATE or event.op in _INDEX_OPS:
         return ()
     reason = ERASE_WITHOUT_STATEMENT if event.op == "ERASE" else "no statement"
     return (Statement(table, (Unsupported(reason),)),)
+
+
+def _truncated(found: tuple[Statement, ...], event: Control, table: TableName) -> tuple[Statement, ...]:
+    """The statements of a truncate: its text, if it has one, decides which rows are gone.
+
+    A text that names the table in a spelling that its dialect does not have empties the table all the same.
+    """
+    actions = [action for statement in found for action in statement.actions]
+    if any(isinstance(action, TruncateTable) for action in actions):
+        return found
+    named = _TRUNCATE_TEXT.fullmatch(_trimmed(event.statement))
+    last = named[1].translate(_QUOTES).rpartition(".")[2].lower() if named is not None else ""
+    if last == table.table.lower() or all(action == EMPTY for action in actions):
+        return (Statement(table, (TruncateTable(),)),)
+    if all(isinstance(action, NoEffect) for action in actions):
+        return (Statement(table, (Unsupported("a truncate whose statement empties no table"),)),)
+    return found
+
+
+def _beside_index(
+    found: tuple[Statement, ...], event: Control, table: TableName | None
+) -> tuple[Statement, ...]:
+    """What a statement does that begins with an index; the index alone where it does nothing else.
+
+    Writers name a statement after its first clause: `ADD INDEX i (a), ADD COLUMN c INT` is about an index.
+    """
+    known = tuple(
+        replace(statement, actions=(_INDEX,))
+        if _INDEX_TEXT.fullmatch(_trimmed(statement.text or event.statement))
+        and all(isinstance(action, NoEffect | Unsupported) for action in statement.actions)
+        else statement
+        for statement in found
+    )
+    if any(not isinstance(action, NoEffect) for statement in known for action in statement.actions):
+        return known
+    return (Statement(table, (_INDEX,)),) if table is not None else ()
+
+
+def _trimmed(text: str | None) -> str:
+    return (text or "").strip().rstrip("; \r\n\t")
 
 
 def _translated(

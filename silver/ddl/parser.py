@@ -16,7 +16,8 @@ from silver.ddl.name_resolution import NOBODY, Scope, with_envelopes_case, witho
 from silver.ddl.statements import read_statement
 from silver.ddl.tokens import DIALECTS, LONGEST_TEXT, Cursor, UnsupportedDdl, uncommented
 
-_EMPTY = NoEffect("empty")
+EMPTY = NoEffect("empty")
+"""A text without a statement: comments, semicolons."""
 _TABLE_VERBS = frozenset({"CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME"})
 _RIGHTS = frozenset({"GRANT", "REVOKE", "DENY"})
 _SPEAKERS = _RIGHTS | {"SHOW", "DESC", "DESCRIBE", "NOAUDIT", "HELP"}
@@ -85,7 +86,7 @@ def _understand(text: str, quoting: str, outer: Scope) -> tuple[Statement, ...]:
         except UnsupportedDdl as problem:
             found.append(Statement(scope.subject, (Unsupported(str(problem)),), text_of_piece))
     if not found:
-        return (Statement(scope.subject, (_EMPTY,)),)
+        return (Statement(scope.subject, (EMPTY,)),)
     certain = without_guesses(found, outer)
     if not dialect and '"' in text:  # a name in double quotes has a case of its own in many databases
         return certain

@@ -12,7 +12,10 @@ from framework.contracts.ddl_actions import (
     DropColumn,
     DropTable,
     NoEffect,
+    RenameColumn,
     RenameTable,
+    SetComment,
+    SetKeys,
     TableName,
     TruncateTable,
     Unsupported,
@@ -208,7 +211,7 @@ def test_types_of_a_created_table_are_translated_too() -> None:
 
 
 def test_a_truncate_with_or_without_text_truncates() -> None:
-    for text in (None, "", "truncate table orders", "this is no sql"):
+    for text in (None, " ", "truncate table orders", "/* by hand */", "truncate [shop].[orders];"):
         assert summary(spread("TRUNCATE", text, kind=ControlKind.TRUNCATE)) == [
             ("truncate", "orders", (TruncateTable(),))
         ]
@@ -217,6 +220,28 @@ def test_a_truncate_with_or_without_text_truncates() -> None:
 def test_a_truncate_that_has_the_table_in_another_case_truncates_the_envelopes_table() -> None:
     found = spread("TRUNCATE", "truncate table Orders", kind=ControlKind.TRUNCATE)
     assert summary(found) == [("truncate", "orders", (TruncateTable(),))]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("alter table orders truncate partition p1", Unsupported),
+        ("truncate table orders partition (p1)", Unsupported),
+        ("truncate table orders frobnicate", Unsupported),
+        ("this is no sql", Unsupported),
+        ("delete from orders where id = 1", Unsupported),
+        ("drop table orders", DropTable),
+    ],
+)
+def test_a_truncate_whose_text_does_something_else_does_what_its_text_says(
+    text: str, expected: type[Action]
+) -> None:
+    (event,) = spread("TRUNCATE", text, kind=ControlKind.TRUNCATE)
+    assert (event.kind, event.table, [type(a) for a in event.actions or ()]) == (
+        ControlKind.DDL,
+        "orders",
+        [expected],
+    )
 
 
 def test_a_truncate_that_arrives_as_ddl_is_a_truncate() -> None:
@@ -228,9 +253,70 @@ def test_a_truncate_and_more_in_one_text_are_events_of_their_own() -> None:
     assert found == [("truncate", "orders", (TruncateTable(),)), ("ddl", "orders", (DropColumn("note"),))]
 
 
-def test_an_index_has_no_effect_whatever_its_text() -> None:
-    for op in ("CINDEX", "DINDEX"):
-        assert summary(spread(op, "create index broken on")) == [("ddl", "orders", (NoEffect("index"),))]
+@pytest.mark.parametrize("op", ["CINDEX", "DINDEX"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(None, " ", "create index broken on", "/* a note */ create unique index i on orders (a)"),
+        *(
+            "create index 'endless on orders (a)",
+            "drop index i on orders",
+            "alter table orders add index i (a)",
+        ),
+        *("drop index i", "add index i (a)"),
+    ],
+)
+def test_an_index_alone_has_no_effect(op: str, text: str | None) -> None:
+    assert summary(spread(op, text)) == [("ddl", "orders", (NoEffect("index"),))]
+    assert len(spread(op, text, table=None)) == 1
+
+
+@pytest.mark.parametrize(
+    ("op", "text", "actions"),
+    [
+        (
+            "CINDEX",
+            "alter table orders add index i (a), add column c int default 5",
+            (AddColumn("c", "bigint", "int", default="5"),),
+        ),
+        ("CINDEX", "add index i (a), drop column c", (DropColumn("c"),)),
+        ("CINDEX", "alter table orders add primary key (a)", (SetKeys(("a",)),)),
+        ("CINDEX", "alter table orders add index i (a), comment 'new'", (SetComment("new"),)),
+        ("DINDEX", "drop index i, rename column a to b", (RenameColumn("a", "b"),)),
+        (
+            "DINDEX",
+            "alter table orders drop primary key, add primary key (b)",
+            (SetKeys(()), SetKeys(("b",))),
+        ),
+        ("DINDEX", "drop index `PRIMARY` on orders", (SetKeys(()),)),
+        ("DINDEX", "drop index i on orders; alter table orders drop column c", (DropColumn("c"),)),
+    ],
+)
+def test_a_statement_that_begins_with_an_index_may_do_more(
+    op: str, text: str, actions: tuple[Action, ...]
+) -> None:
+    found = [action for event in spread(op, text) for action in event.actions or ()]
+    assert tuple(action for action in found if not isinstance(action, NoEffect)) == actions
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "alter table orders add index i (a), frobnicate",
+        "/* a note */ alter table orders add index i (a), frobnicate",
+        "drop index i, frobnicate",
+        "create index i on orders (a); alter table orders frobnicate",
+        "this is no sql",
+    ],
+)
+def test_what_is_not_understood_beside_an_index_is_told(text: str) -> None:
+    found = [action for event in spread("CINDEX", text) for action in event.actions or ()]
+    assert any(isinstance(action, Unsupported) for action in found)
+
+
+def test_the_rest_of_a_statement_about_an_index_is_of_the_table_that_it_names() -> None:
+    (event,) = spread("CINDEX", "alter table shop.lines add index i (a), drop column c", table=None)
+    assert summary([event]) == [("ddl", "lines", (NoEffect("constraint or index"), DropColumn("c")))]
 
 
 def test_an_erase_without_text_is_not_guessed_to_be_a_drop() -> None:
