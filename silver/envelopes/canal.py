@@ -8,7 +8,8 @@
     INSERT UPDATE DELETE                                  one change a row of `data`
     INIT                                                  read: a row of a snapshot; `es` does not order it
     INIT_DDL                                              ddl without effect: the structure before a snapshot
-    CREATE ALTER ERASE QUERY RENAME CINDEX DINDEX DDL     ddl (the statement is `sql`)
+    CREATE ALTER ERASE QUERY RENAME CINDEX DINDEX DDL     ddl (the statement is `sql`); an ERASE without `sql`
+                                                          drops its table
     TRUNCATE                                              truncate
     GTID XACOMMIT XAROLLBACK                              transaction
     TIDB_WATERMARK MHEARTBEAT                             heartbeat with a position
@@ -31,7 +32,7 @@ from typing import Any, Generic
 import msgspec
 from msgspec import Raw, structs
 
-from framework.contracts.ddl_actions import NoEffect
+from framework.contracts.ddl_actions import Action, DropTable, NoEffect
 from framework.contracts.events import Column, Control, ControlKind, Event, Image, Op, RowChange, Token
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
@@ -183,20 +184,28 @@ def _events(envelope: Envelope[Any], context: Context, dialect: Dialect) -> Sequ
     kind = _CONTROLS.get(envelope.type)
     if kind is None:
         raise Malformed(Reason.UNKNOWN_OP, envelope.type[:100])
+    statement = envelope.sql if envelope.sql and envelope.sql.strip() else None
     return (
         Control(
             kind=kind,
             op=envelope.type,
             database=database,
             table=required(table, Reason.MISSING_TABLE, "table") if kind is ControlKind.TRUNCATE else table,
-            statement=envelope.sql or None,
+            statement=statement,
             position=dialect.position_of(envelope),
             event_time=time_of(envelope.es, "es"),
             transaction_id=envelope.gtid or None,
-            dialect=dialect.sql if envelope.sql else "",
-            actions=(NoEffect("structure"),) if envelope.type == "INIT_DDL" else None,
+            dialect=dialect.sql if statement else "",
+            actions=_known_actions(envelope.type, table, statement),
         ),
     )
+
+
+def _known_actions(word: str, table: str | None, statement: str | None) -> tuple[Action, ...] | None:
+    """What a word does whatever its statement is; None where the statement decides."""
+    if word == "INIT_DDL":
+        return (NoEffect("structure"),)
+    return (DropTable(),) if word == "ERASE" and table and statement is None else None
 
 
 @dataclass(frozen=True, slots=True)

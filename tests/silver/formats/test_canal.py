@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from framework.contracts.ddl_actions import AddColumn, NoEffect
+from framework.contracts.ddl_actions import AddColumn, DropTable, NoEffect
 from framework.contracts.events import Control, ControlKind, Event, Op, RowChange
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.changes.ddl_events import statement_events
-from silver.decoding.format import Context, Options
+from silver.decoding.format import Context, Format, Options
+from silver.formats import oms_canal
 from silver.formats.canal import FORMAT
 
 GEOMETRY = bytes.fromhex("e61000000101000000000000000000f03f0000000000000040")
@@ -20,7 +21,7 @@ GEOMETRY = bytes.fromhex("e61000000101000000000000000000f03f0000000000000040")
 CONTEXT = Context("feed", Options(), "Asia/Shanghai", lambda database, schema, table: None)
 
 
-def decode(context: Context = CONTEXT, **members: Any) -> Sequence[Event]:
+def decode(context: Context = CONTEXT, fmt: Format = FORMAT, **members: Any) -> Sequence[Event]:
     envelope = {
         "database": "shop",
         "table": "orders",
@@ -30,9 +31,7 @@ def decode(context: Context = CONTEXT, **members: Any) -> Sequence[Event]:
         "isDdl": False,
         **members,
     }
-    return FORMAT.decode(
-        RawMessage("feed", "orders", 0, 0, None, None, json.dumps(envelope).encode()), context
-    )
+    return fmt.decode(RawMessage("feed", "orders", 0, 0, None, None, json.dumps(envelope).encode()), context)
 
 
 def only_row(**members: Any) -> RowChange:
@@ -191,3 +190,23 @@ def test_statement_is_read_as_the_server_reads_it() -> None:
     assert isinstance(event, Control)
     (control,) = statement_events(event, FORMAT)
     assert [a.default for a in control.actions or () if isinstance(a, AddColumn)] == ["0", "a\\b", "x"]
+
+
+@pytest.mark.parametrize("sql", [None, "", " "])
+@pytest.mark.parametrize("fmt", [FORMAT, oms_canal.FORMAT])
+def test_an_erasure_without_a_statement_drops_its_table(fmt: Format, sql: str | None) -> None:
+    """The word has no other meaning in these messages."""
+    (event,) = decode(fmt=fmt, type="ERASE", data=None, isDdl=True, sql=sql)
+    assert isinstance(event, Control)
+    (control,) = statement_events(event, fmt)
+    assert (control.table, control.statement, control.actions) == ("orders", None, (DropTable(),))
+
+
+def test_an_erasure_that_says_more_does_what_it_says() -> None:
+    (named,) = decode(type="ERASE", data=None, isDdl=True, sql="DROP TABLE lines")
+    (nowhere,) = decode(type="ERASE", data=None, isDdl=True, table="", sql="")
+    assert isinstance(named, Control)
+    assert isinstance(nowhere, Control)
+    (control,) = statement_events(named, FORMAT)
+    assert (control.table, control.actions) == ("lines", (DropTable(),))
+    assert [e.actions for e in statement_events(nowhere, FORMAT)] == [(NoEffect("no table named"),)]
