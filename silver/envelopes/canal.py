@@ -133,7 +133,7 @@ class Dialect:
         conversion_of: Gives the function that does this for a cell of a kind, for (declaration, kind, zone);
             None where a cell of that kind is canonical text.
         name_of: Gives a name as the source spells it.
-        sql: The SQL dialect of the statements; empty where the writer reads several kinds of databases.
+        sql_of: Gives the SQL dialect of a statement; empty where it is not known.
         bytes_types: Declared types, in lower case, whose values the writer sends as bytes although they have
             no canonical type of their own.
         configured_text: Gives the canonical text of a value whose type only the configuration says.
@@ -143,8 +143,8 @@ class Dialect:
     position_of: Callable[[Envelope[Any]], tuple[int, ...]]
     text_of: Callable[[ColumnDeclaration, Token, str, str], str]
     conversion_of: Callable[[ColumnDeclaration, type, str], Callable[[Any], str] | None]
+    sql_of: Callable[[str], str]
     name_of: Callable[[str], str] = str
-    sql: str = ""
     bytes_types: frozenset[str] = frozenset()
     configured_text: Reader = configured_text
     names_from_topic: bool = False
@@ -195,7 +195,7 @@ def _events(envelope: Envelope[Any], context: Context, dialect: Dialect) -> Sequ
             position=dialect.position_of(envelope),
             event_time=time_of(envelope.es, "es"),
             transaction_id=envelope.gtid or None,
-            dialect=dialect.sql if statement else "",
+            dialect=dialect.sql_of(statement) if statement else "",
             actions=_known_actions(envelope.type, table, statement),
         ),
     )

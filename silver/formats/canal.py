@@ -169,7 +169,7 @@ _DIALECT = Dialect(
     text_of=_text,
     conversion_of=_conversion,
     name_of=_name,
-    sql="mysql",
+    sql_of=lambda _: "mysql",
     bytes_types=_GEOMETRIES,
 )
 _WITHOUT_POSITIONS = replace(_DIALECT, position_of=_position_or_none, names_from_topic=True)

@@ -21,11 +21,12 @@ For the members see `silver/envelopes/canal.py`, for the values `silver/envelope
 
 The tenant is removed from `database`. An invalid date or time comes as its text (`0000-00-00 00:00:00`) and
 stays so. Only the time `es` orders messages; the broker's coordinates break ties. `sql` is documented as
-empty.
+empty; a statement is MySQL's, unless it has types or quotes of a tenant that speaks Oracle's SQL.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -37,6 +38,10 @@ from silver.decoding import BY_PARTITION, Context, Format, number_of
 from silver.envelopes.canal import ColumnDeclaration, Dialect, Envelope, decode_flat
 from silver.envelopes.oms.values import coded_text, configured_value, declared_conversion, declared_value
 from silver.envelopes.signatures import oms_canal_signature
+
+_OF_ORACLE = re.compile(
+    r'"|\bN?VARCHAR2\b|\bNUMBER\s*\(|\bBINARY_(?:FLOAT|DOUBLE)\b|\bN?CLOB\b', re.IGNORECASE
+)
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -65,8 +70,16 @@ def _conversion(declared: ColumnDeclaration, kind: type, zone: str) -> Callable[
     return declared_conversion(declared.column, kind, zone)
 
 
+def _sql_of(statement: str) -> str:
+    return "" if "`" not in statement and _OF_ORACLE.search(statement) else "mysql"
+
+
 _DIALECT = Dialect(
-    position_of=_position, text_of=_text, conversion_of=_conversion, configured_text=configured_value
+    position_of=_position,
+    text_of=_text,
+    conversion_of=_conversion,
+    sql_of=_sql_of,
+    configured_text=configured_value,
 )
 _WITHOUT_POSITIONS = replace(_DIALECT, position_of=_position_or_none, names_from_topic=True)
 

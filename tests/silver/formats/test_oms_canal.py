@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from framework.contracts.ddl_actions import AddColumn
 from framework.contracts.events import Column, Control, ControlKind, Event, Op, RowChange, Token
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.changes.ddl_events import statement_events
 from silver.decoding.format import Context, Options
 from silver.formats.oms_canal import FORMAT
 
@@ -110,3 +112,31 @@ def test_null_value_with_a_key_is_a_tombstone() -> None:
 def test_time_alone_orders_so_positions_are_not_unique() -> None:
     assert only_row(message('[{"id": 1}]')).position == (1609344671000,)
     assert not FORMAT.positions_are_unique
+
+
+def added(sql: str) -> list[tuple[str, str | None, str | None]]:
+    """The columns that a statement adds, with their types and defaults."""
+    (event,) = decode(message("null", type="ALTER", isDdl=True, sql=sql))
+    assert isinstance(event, Control)
+    (control,) = statement_events(event, FORMAT)
+    return [(a.name, a.type, a.default) for a in control.actions or () if isinstance(a, AddColumn)]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "default"),
+    [
+        ("c CHAR(3) DEFAULT 'a'", "string", "a"),
+        ("c BIT(8) DEFAULT b'101'", "decimal(20,0)", "5"),
+        ("c VARBINARY(2) DEFAULT x'00ff'", "binary", "AP8="),
+        ("c INT NOT NULL", "int", "0"),
+        ('`number` VARCHAR(9) DEFAULT "x"', "string", "x"),
+    ],
+)
+def test_a_statement_is_read_as_mysql_reads_it(column: str, kind: str, default: str) -> None:
+    ((_, *found),) = added(f"ALTER TABLE orders ADD {column}")
+    assert found == [kind, default]
+
+
+def test_a_statement_of_a_tenant_that_speaks_oracle_is_read() -> None:
+    assert added('ALTER TABLE "orders" ADD ("C" NUMBER(10) DEFAULT 5)') == [("C", "decimal(10,0)", "5")]
+    assert added("ALTER TABLE orders ADD c VARCHAR2(9) DEFAULT 'x'") == [("c", "string", "x")]
