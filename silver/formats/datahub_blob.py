@@ -40,6 +40,7 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.ddl.parser import parse_ddl
 from silver.decoding import (
     C,
     ColumnSet,
@@ -173,19 +174,28 @@ def _event(payload: _Payload[Any], schema: Any, version: str | None, context: Co
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
     if kind in (ControlKind.DDL, ControlKind.TRUNCATE):
         required(position, Reason.MISSING_POSITION, "sequenceId")
+    dialect = _DIALECTS.get((source.dbType or "").lower(), "mysql")
+    statement = payload.ddl.text if payload.ddl else None
+    if kind is ControlKind.TRUNCATE and not (source.tableName or _names_table(statement, dialect)):
+        raise Malformed(Reason.MISSING_TABLE, "neither schema.source.tableName nor ddl.text names a table")
     return Control(
         kind=kind,
         op=payload.op,
         database=source.dbName,
-        schema=source.schemaName or None,
+        schema=source.schemaName,
         table=source.tableName,
-        statement=payload.ddl.text if payload.ddl else None,
+        statement=statement,
         position=None if position is None else (position,),
         event_time=changed_at,
         keys=checked_keys(block.keys),
         columns=block.columns,
-        dialect=_DIALECTS.get((source.dbType or "").lower(), "mysql"),
+        dialect=dialect,
     )
+
+
+def _names_table(statement: str | None, dialect: str) -> bool:
+    found = parse_ddl(statement or "", dialect=dialect, table=None)
+    return any(each.table.table for each in found)
 
 
 def _read_schema(read: _Schema | None) -> _SchemaBlock:
@@ -194,7 +204,9 @@ def _read_schema(read: _Schema | None) -> _SchemaBlock:
         (c.name, Column(type=_TYPES.get(c.type or "", "string"), declared=c.type))
         for c in schema.dataColumn or ()
     )
-    return _SchemaBlock(schema.source or _Source(), tuple(schema.primaryKey or ()), ColumnSet(columns))
+    named = schema.source or _Source()
+    source = _Source(named.dbType, named.dbName or None, named.schemaName or None, named.tableName or None)
+    return _SchemaBlock(source, tuple(schema.primaryKey or ()), ColumnSet(columns))
 
 
 _schema_of = schema_block_cache(msgspec.json.Decoder(_Schema | None), _read_schema)
@@ -206,7 +218,7 @@ def _row(
     (changed_at, position, is_loaded), source = at, block.source
     table = required(source.tableName, Reason.MISSING_TABLE, "schema.source.tableName")
     op, half, needs_before, needs_after = _ROWS[payload.op]
-    database, schema = source.dbName, source.schemaName or None
+    database, schema = source.dbName, source.schemaName
     read = configured_columns(context, (database, schema, table)).image
     before, shown_before = read(*_image(payload.before, block.columns))
     after, shown_after = read(*_image(payload.after, block.columns))

@@ -8,6 +8,7 @@ import pytest
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
+from silver.changes.ddl_events import statement_events
 from silver.decoding.cells import NeedsExactDecoding
 from silver.decoding.dual_decoder import DualDecoder
 from silver.decoding.format import Context, Options
@@ -320,6 +321,32 @@ def test_an_image_without_columns_completes_no_half() -> None:
 def test_a_row_without_a_table_or_its_key_is_quarantined() -> None:
     assert reason(message("INSERT", after=JOE, source={"dbName": "shop"})) is Reason.MISSING_TABLE
     assert reason(message("INSERT", after={"name": "joe"})) is Reason.KEY_NOT_IN_IMAGE
+
+
+def test_an_empty_name_is_no_name() -> None:
+    """No table may be called by an empty name, and no replica be one of an empty database."""
+    nameless = {"dbName": "", "schemaName": "", "tableName": ""}
+    assert reason(message("INSERT", after=JOE, source=nameless)) is Reason.MISSING_TABLE
+    event = row(message("INSERT", after=JOE, source={**nameless, "tableName": "orders"}))
+    assert (event.database, event.schema, event.table) == (None, None, "orders")
+    altered = control(
+        message("ALTER", source=nameless, ddl={"text": "alter table shop.orders drop column c"})
+    )
+    assert (altered.database, altered.table) == (None, None)
+
+
+@pytest.mark.parametrize("source", [{"dbName": "shop"}, {"dbName": "shop", "tableName": ""}])
+@pytest.mark.parametrize("text", [None, "", "x y", "truncate", "delete from orders"])
+def test_a_truncate_of_which_nothing_names_the_table_is_quarantined(
+    source: dict[str, str], text: str | None
+) -> None:
+    assert reason(message("TRUNCATE", source=source, ddl={"text": text})) is Reason.MISSING_TABLE
+
+
+def test_the_statement_may_name_the_table_that_a_truncate_empties() -> None:
+    event = control(message("TRUNCATE", source={"dbName": "shop"}, ddl={"text": "truncate table orders"}))
+    (found,) = statement_events(event, FORMAT)
+    assert (found.kind, found.database, found.table) == (ControlKind.TRUNCATE, "shop", "orders")
 
 
 def test_an_image_that_the_operation_does_not_have_is_left_out() -> None:
