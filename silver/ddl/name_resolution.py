@@ -37,14 +37,15 @@ class Scope:
         dialect: The SQL dialect; empty where it is unknown.
         knows_session: Unqualified names are surely in the database of `home`.
         qualified: The tables whose database the text has said so far.
-        assumed: The tables that the text has named without one, for which that of the envelope was taken.
+        assumed: The tables that the text has named without one, for which that of the envelope was taken, by
+            their identity: the text may name an equal table with its database.
     """
 
     home: TableName
     dialect: str
     knows_session: bool
     qualified: set[TableName] = field(default_factory=set)
-    assumed: set[TableName] = field(default_factory=set)
+    assumed: dict[int, TableName] = field(default_factory=dict)
 
     def within(self, database: str) -> Scope:
         """The scope after `USE database`."""
@@ -73,7 +74,7 @@ class Scope:
         if len(parts) > 1:
             self.qualified.add(found)
         elif not self.knows_session:
-            self.assumed.add(found)
+            self.assumed[id(found)] = found
         return found
 
     def _table_of(self, parts: tuple[str, ...]) -> TableName:
@@ -105,14 +106,14 @@ def without_guesses(found: list[Statement], scope: Scope) -> tuple[Statement, ..
     the session: in `RENAME TABLE orders TO archive.orders` the envelope's database does not say where
     `orders` is. The envelope may also have no database at all.
     """
-    unknown = scope.assumed if _is_session_unknown(scope) else ()
+    unknown = scope.assumed if _is_session_unknown(scope) else {}
 
     def certain(statement: Statement) -> Statement:
-        if statement.table in unknown and has_effect(statement.actions):
+        if id(statement.table) in unknown and has_effect(statement.actions):
             return replace(statement, table=scope.subject, actions=(_without_database(statement.table),))
         actions = (
             _without_database(action.to)
-            if isinstance(action, RenameTable) and action.to in unknown
+            if isinstance(action, RenameTable) and id(action.to) in unknown
             else action
             for action in statement.actions
         )

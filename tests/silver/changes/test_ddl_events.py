@@ -107,6 +107,19 @@ def test_a_table_beside_a_qualified_one_is_not_dropped_in_its_database() -> None
     ]
 
 
+def test_a_table_that_the_text_names_with_its_database_is_certain_beside_the_same_name_without_one() -> None:
+    text = "drop table shop.orders; create table orders (id int primary key)"
+    assert [actions for _, _, actions in summary(spread("ERASE", text))] == [
+        (DropTable(),),
+        (in_unknown_database("orders"),),
+    ]
+    renamed = spread("RENAME", "rename table shop.orders to shop.old, orders to shop.lines")
+    assert [e.actions for e in renamed] == [
+        (RenameTable(TableName("shop", None, "old")),),
+        (in_unknown_database("orders"),),
+    ]
+
+
 def test_a_new_name_is_not_in_the_database_of_a_qualified_one() -> None:
     (event,) = spread("ALTER", "alter table shop.orders add c int, rename to old")
     assert event.table == "orders"
