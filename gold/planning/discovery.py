@@ -314,10 +314,8 @@ def _source_tasks(
 ) -> list[Task]:
     statements, times = _read_statements(extent.statements)
     lineages = trace_tables(statements, extent.newest_rows, extent.oldest_rows)
-    stated: dict[TableName, dict[str, int]] = {}
-    for statement in statements:
-        batches = stated.setdefault(statement.table, {})
-        batches[statement.sequence] = max(statement.batch, batches.get(statement.sequence, -1))
+    stated = _batches_at(statements)
+    with_effect = _batches_at(each for each in statements if has_effect(each.actions))
     tasks = []
     for name, lineage in sorted(lineages.items(), key=lambda item: repr(item[0])):
         settings = config.settings(source, name.database, name.schema, name.table)
@@ -325,7 +323,7 @@ def _source_tasks(
         newest = max((extent.batches.get(segment.table, -1) for segment in lineage.segments), default=-1)
         newest = max(newest, *stated.get(name, {}).values(), -1)
         names = {segment.table for segment in lineage.segments}
-        told = sorted((batch, at) for other in names for at, batch in stated.get(other, {}).items())
+        told = sorted((batch, at) for other in names for at, batch in with_effect.get(other, {}).items())
         mine = {sequence: times[change_id] for sequence, change_id in lineage.truncates if change_id in times}
         rows = sum(extent.rows.get(segment.table, 0) for segment in lineage.segments)
         missed = sum(extent.excluded.get(segment.table, 0) for segment in lineage.segments)
@@ -351,6 +349,15 @@ def _source_tasks(
             )
         )
     return tasks
+
+
+def _batches_at(statements: Iterable[Statement]) -> dict[TableName, dict[str, int]]:
+    """The newest batch of the statements about each table at each position."""
+    found: dict[TableName, dict[str, int]] = {}
+    for statement in statements:
+        batches = found.setdefault(statement.table, {})
+        batches[statement.sequence] = max(statement.batch, batches.get(statement.sequence, -1))
+    return found
 
 
 def _gates(config: Config, name: TableName) -> tuple[Rule, ...]:

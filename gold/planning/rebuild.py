@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 
 from pyspark.sql import SparkSession
 
@@ -63,6 +64,7 @@ class RebuildReason(StrEnum):
     GOLD_NAME_TAKEN = "a column has the name that another one had in gold"
     COLUMN_GONE = "a column is gone"
     TYPE_CHANGE = "a column changes its type"
+    WIDER_TYPE = "a column takes a wider type"
     COLUMN_RENAMED = "a column has another name in gold"
     LATE_UNDER_FORMER_KEY = "late changes under another key"
 
@@ -231,7 +233,7 @@ def marked_places(task: Task) -> Iterator[tuple[str, Mark]]:
 
 
 def refuse_large(task: Task, rebuild: Rebuild | None) -> None:
-    """Parks a very large table that a late statement, or a changed type, would rebuild without being asked.
+    """Parks a very large table that a late statement, or a type to which Delta cannot widen, would rebuild.
 
     Raises:
         MainstemError: REBUILD_WAITS.
@@ -249,12 +251,17 @@ def refuse_large(task: Task, rebuild: Rebuild | None) -> None:
 
 
 def _has_late_statement(task: Task) -> bool:
-    """Whether a statement that the table has not applied lies before rows that it has applied."""
+    """Whether a statement that the table has not applied lies before rows that it has applied.
+
+    Of a table that was created again after all of them no such row is left.
+    """
     state, lineage = task.state, task.lineage
-    if not begins_as_applied(state, lineage):
-        return True
-    new = lineage.column_changes[applied_column_changes(state) :]
-    return state.sequence is not None and any(sequence <= state.sequence for sequence, _ in new)
+    if state.sequence is None or lineage.segments[0].start > state.sequence:
+        return False
+    told = (at for at, batch in task.statement_batches.items() if batch > state.batch)
+    # the statements of a copy that was swapped in have the place of the rename, and come without a batch
+    moved = (at for at, _ in lineage.column_changes[applied_column_changes(state) :])
+    return any(at <= state.sequence for at in chain(told, moved))
 
 
 def _truncate_reason(task: Task) -> RebuildReason | None:
@@ -303,14 +310,18 @@ def rebuild_for_layout(state: TableState, layout: Layout) -> Rebuild | None:
         return Rebuild(RebuildReason.GOLD_NAME_TAKEN)
     if set(old) - {c.name for c in layout.columns}:
         return Rebuild(RebuildReason.COLUMN_GONE)
+    wider: Rebuild | None = None
     for column in layout.columns:
         before = old.get(column.name, column.type)
-        # where cells are null because their values did not fit, the wider type may hold those values
-        is_kept = can_widen(before, column.type) and column.name not in layout.keys and not state.bad_values
-        if before != column.type and not is_kept:
-            text = f"{column.name} changes from {before} to {column.type}"
+        if before == column.type:
+            continue
+        text = f"{column.name} changes from {before} to {column.type}"
+        if not can_widen(before, column.type):
             return Rebuild(RebuildReason.TYPE_CHANGE, text)
-    return None
+        # where cells are null because their values did not fit, the wider type may hold those values
+        if column.name in layout.keys or state.bad_values:
+            wider = wider or Rebuild(RebuildReason.WIDER_TYPE, text)
+    return wider
 
 
 def rebuild_for_names(task: Task, namings: Sequence[ColumnNaming]) -> Rebuild | None:

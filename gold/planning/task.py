@@ -51,7 +51,7 @@ class Task:
         first_new: No change of the table after the applied batch is in an earlier batch than this; None
             where no change is new.
         recorded: The batches with changes that the table has not applied; empty where nobody has looked.
-        statement_batches: The newest batch of the statements about the table at each position.
+        statement_batches: The newest batch of the statements at each position that change the table.
         unclaimed: The names under which new rows belong to no table; empty where nobody has looked.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,12 +20,15 @@ from gold.planning.rebuild import (
     RebuildReason,
     begun_rebuilds,
     lineage_digest,
+    rebuild_for_layout,
     refuse_large,
     settings_fingerprint,
     settings_mismatch,
 )
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
+from gold.schema.columns import TableColumn
+from gold.schema.layout import SYSTEM_COLUMNS, Layout
 from gold.schema.lineage import Lineage, Segment
 
 TABLE, OLD_NAME = TableName("db", None, "t"), TableName("db", "s", "o")
@@ -128,10 +132,11 @@ def test_a_begun_rebuild_is_repeated_when_the_settings_are_put_back() -> None:
         (RebuildReason.SCHEMA_CHANGE, "011.7", MOST_CHANGES, False),
         (RebuildReason.SCHEMA_CHANGE, "011.9", MOST_CHANGES + 1, False),
         (RebuildReason.TYPE_CHANGE, "011.9", MOST_CHANGES + 1, True),
+        (RebuildReason.WIDER_TYPE, "011.9", MOST_CHANGES + 1, False),
         (RebuildReason.REQUESTED, "011.7", MOST_CHANGES + 1, False),
         (RebuildReason.OTHER_SETTINGS, "011.7", MOST_CHANGES + 1, False),
     ],
-    ids=["late", "late and small", "in order", "another type", "asked for", "other settings"],
+    ids=["late", "late and small", "in order", "another type", "a wider type", "asked for", "other settings"],
 )
 def test_a_very_large_table_is_not_rebuilt_by_itself(
     reason: RebuildReason, at: str, rows: int, is_parked: bool
@@ -146,3 +151,41 @@ def test_a_very_large_table_is_not_rebuilt_by_itself(
     with pytest.raises(MainstemError, match="REBUILD_WAITS") if is_parked else nullcontext():
         refuse_large(task, Rebuild(reason))
     refuse_large(task, None)
+
+
+def test_a_large_table_widens_a_column_that_has_lost_a_value_by_itself() -> None:
+    """It is rebuilt, because the wider type may hold that value, but does not wait for it."""
+
+    def reason(before: str, after: str, **more: Any) -> RebuildReason | None:
+        columns = TableColumn("id", "int", None), TableColumn("n", before, None)
+        layout = Layout((columns[0], TableColumn("n", after, None)), ("id",), SYSTEM_COLUMNS)
+        found = rebuild_for_layout(replace(BUILT, columns=columns, **more), layout)
+        return found and found.reason
+
+    assert reason("int", "bigint") is None
+    assert reason("int", "bigint", bad_values=1) is RebuildReason.WIDER_TYPE
+    assert reason("int", "string", bad_values=1) is RebuildReason.TYPE_CHANGE
+    wide = Layout((TableColumn("id", "bigint", None),), ("id",), SYSTEM_COLUMNS)
+    state = replace(BUILT, columns=(TableColumn("id", "int", None),))
+    found = rebuild_for_layout(state, wide)
+    assert found is not None
+    assert found.reason is RebuildReason.WIDER_TYPE
+
+
+@pytest.mark.parametrize(
+    ("told", "start", "is_parked"),
+    [
+        ({"011.7": 2}, "", True),
+        ({"011.7": 1}, "", False),
+        ({"011.9": 2}, "", False),
+        ({"011.7": 2}, "011.9", False),
+    ],
+    ids=["late", "applied before", "in time", "no row is left from before it"],
+)
+def test_a_statement_is_late_by_its_position(told: dict[str, int], start: str, is_parked: bool) -> None:
+    """The segments and keys of a table tell nothing: statements that come in time change them as well."""
+    state = replace(BUILT, lineage="0:another", sequence="011.8", batch=1)
+    lineage = Lineage(TABLE, (Segment(TABLE, start, None),), keys=(("011.9", ("n",)),))
+    task = replace(task_of(state, HARD), lineage=lineage, rows=MOST_CHANGES + 1, statement_batches=told)
+    with pytest.raises(MainstemError, match="REBUILD_WAITS") if is_parked else nullcontext():
+        refuse_large(task, Rebuild(RebuildReason.SCHEMA_CHANGE))

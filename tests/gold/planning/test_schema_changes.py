@@ -12,10 +12,13 @@ from framework.contracts.ddl_actions import (
     AddColumn,
     CreateTable,
     DropTable,
+    NoEffect,
     RenameColumn,
     RenameTable,
+    SetKeys,
     TableName,
 )
+from gold.planning import rebuild
 from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
 
 
@@ -116,3 +119,35 @@ def test_columns_that_come_without_a_statement_have_the_order_of_the_source(
     for place in ("t", "t__history"):
         columns = spark.read.format("delta").load(pipeline.lake.location(f"gold/db/{place}")).columns
         assert columns[:4] == ["id", "b", "c", "a"]
+
+
+@pytest.mark.slow
+def test_a_very_large_table_waits_for_late_statements_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statements that came in time, about keys or names too, are applied to a table of any size."""
+    monkeypatch.setattr(rebuild, "MOST_CHANGES", 0)
+    pipeline = GoldPipeline(spark, tmp_path / "p")
+    names = ("other_key", "again", "swapped", "first", "late_column", "late_key")
+    pipeline.add_batch(*(insert(name, 9, row(1, n="1")) for name in names))
+    pipeline.apply()
+    copy, old, swapped = (TableName("db", None, name) for name in ("_swapped_new", "_swapped_old", "swapped"))
+    pipeline.add_batch(
+        ddl("other_key", 8, NoEffect("index")),
+        ddl("other_key", 11, SetKeys(("n",))),
+        ddl("again", 11, DropTable()),
+        ddl("again", 12, CreateTable()),
+        insert("again", 13, row(2)),
+        ddl(copy.table, 11, CreateTable()),
+        ddl(copy.table, 12, AddColumn("m", "int", "int", default="5")),
+        ddl("swapped", 13, RenameTable(old)),
+        ddl(copy.table, 14, RenameTable(swapped)),
+        ddl("first", 11, CreateTable((AddColumn("id", "bigint", "bigint"),), ("id",))),
+        ddl("late_column", 8, AddColumn("m", "int", "int", default="5")),
+        ddl("late_key", 8, SetKeys(("n",))),
+    )
+    applied = pipeline.apply()
+    waiting = {name for name in names if "REBUILD_WAITS" in (applied[name].state.reason or "")}
+    assert waiting == {"late_column", "late_key"}
+    assert applied["other_key"].state.keys == ("n",)
+    assert (pipeline.rows("again"), pipeline.rows("swapped")) == ([{"id": 2}], [{"id": 1, "n": 1, "m": 5}])
