@@ -36,7 +36,7 @@ from gold.planning.discovery import (
 from gold.planning.gates import GateFailed
 from gold.planning.kept_logs import STATEMENTS, STATES, counts_log
 from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
-from gold.planning.places import displaced_states
+from gold.planning.places import displaced_states, in_its_place, notes_on_unnamed
 from gold.planning.rebuild import FAILED_REBUILD, begun_rebuilds
 from gold.planning.recorded_measures import with_recorded
 from gold.planning.stored_schemas import StoredSchemas
@@ -77,6 +77,8 @@ def update_tables(run: Run) -> GoldResult:
 def rebuild_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: str, table: str) -> GoldResult:
     """Rebuilds one table from all its changes in silver, and other tables whose changes silver has replaced.
 
+    It takes the place of a table whose source the configuration does not name.
+
     A former name of a table stands for the table. Readers see the old table until the new one is complete.
     """
     notes: dict[str, None] = {}
@@ -90,7 +92,7 @@ def rebuild_gold(spark: SparkSession, lake: Lakehouse, config: Config, run_id: s
         others = [
             task for task in tasks if task.is_repaired and task not in named and not task.settings.exclude
         ]
-        return [*(replace(task, is_rebuild=True) for task in named), *others]
+        return [*(replace(in_its_place(task), is_rebuild=True) for task in named), *others]
 
     result = _apply(Run(spark, lake, config, run_id), choose)
     return replace(result, notes=(*notes, *result.notes))
@@ -116,6 +118,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
         every = all_tasks(run, states)
         tasks = choose(every)
     displaced = displaced_states(lake, every, tasks, states)
+    taken = tuple(notes_on_unnamed(run, displaced))
     gone = {(state.source, state.name) for state in displaced}
     begun = [state for state in begun_rebuilds(tasks) if (state.source, state.name) not in gone]
     if displaced or begun:
@@ -126,7 +129,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     if not tasks:
         remember(run, Knowledge(states, every))
         _keep_logs(lake, states)
-        return GoldResult((), () if run.table else stale_replicas(every))
+        return GoldResult((), taken if run.table else (*taken, *stale_replicas(every)))
     lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
     tasks = with_unclaimed(run.tables, tasks)
     cached = cache_changes(spark, lake, tasks)
@@ -149,7 +152,7 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     new_states = {(one.state.source, one.state.name): one.state for one in applied}
     states = {**states, **new_states}
     remember(run, Knowledge(states, every, cached))
-    notes = () if run.table else (*unmatched_patterns(run, every), *stale_replicas(every))
+    notes = taken if run.table else (*taken, *unmatched_patterns(run, every), *stale_replicas(every))
     _keep_logs(lake, states)
     return GoldResult(tuple(applied), notes)
 

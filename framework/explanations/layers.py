@@ -99,6 +99,15 @@ EXPLANATIONS = (
         "Do: `mainstem rebuild shop.orders`.",
     ),
     Explanation(
+        "REPLICA_OF_UNNAMED_SOURCE",
+        "The place of the table's replica has the replica of a source that the configuration does not name.",
+        "A source was renamed, or it was left out and another one has a table of that name. Replica and "
+        "history may hold what the new source does not have: nothing is written over them.",
+        "Name that source again: both replicas need different names then (`replica`). To go on with the new "
+        "source, rebuild the table: replica and history are made from the changes of the new source alone.",
+        "Found: shop.orders of source orders. Do: `mainstem rebuild shop.orders`.",
+    ),
+    Explanation(
         "REPLICA_TAKEN",
         "Two tables would have the same replica.",
         "Two sources have a table of the same name, or two names differ only by case.",

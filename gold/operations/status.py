@@ -53,6 +53,7 @@ def status(view: View) -> dict[str, Any]:
         "tables": [
             {
                 **_entry(states[place]),
+                "is_configured": place[0] in view.config.sources,
                 "rows": rows,
                 "bad_values": bad.get(place, 0),
                 "behind": waiting.get(place, 0),

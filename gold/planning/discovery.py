@@ -30,7 +30,7 @@ from framework.pipeline.named_table import is_excluded, table_excluded, tables_c
 from framework.quality.rules import configured, rule_of, unique_by_name
 from gold.planning.kept_logs import STATEMENTS, counts_log, extents_of
 from gold.planning.knowledge import remembered
-from gold.planning.places import with_rivals
+from gold.planning.places import unnamed_owners, with_rivals
 from gold.planning.rebuild import is_behind, marked_places
 from gold.planning.table_state import State, TableId, TableState, applied_to_any, read_states, table_id
 from gold.planning.task import Task, folder_of
@@ -197,14 +197,13 @@ def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> li
     repairs = _repairs(tables)
     _add_statements(run, extents)
     top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
-    return with_rivals(
-        [
-            task
-            for source, extent in sorted(extents.items())
-            if source in run.config.sources
-            for task in _with_repairs(_source_tasks(run.config, source, extent, states, top), repairs)
-        ]
-    )
+    tasks = [
+        task
+        for source, extent in sorted(extents.items())
+        if source in run.config.sources
+        for task in _with_repairs(_source_tasks(run.config, source, extent, states, top), repairs)
+    ]
+    return with_rivals(tasks, unnamed_owners(run, tasks, states))
 
 
 def earlier_tables(run: Run, task: Task) -> tuple[Lineage, ...]:

@@ -4,18 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from framework.lakehouse.lakehouse import Lakehouse, is_called
+from framework.lakehouse.lakehouse import Lakehouse, is_called, is_table
+from framework.pipeline.layer import Run
 from gold.planning.table_state import RENAMED, State, TableId, TableState
 from gold.planning.task import Task, folder_of
 
+Unnamed = Mapping[str, TableState]
+"""The tables of sources that the configuration does not name, by their places in gold."""
+_NO_TABLES: Unnamed = MappingProxyType({})
 
-def with_rivals(tasks: Sequence[Task]) -> list[Task]:
+
+def unnamed_owners(run: Run, tasks: Iterable[Task], states: Mapping[TableId, TableState]) -> Unnamed:
+    """The tables of sources that the configuration does not name which have the place of one of the tasks.
+
+    Such a table has had rows, is neither dropped nor excluded, and its replica or its history is there.
+    """
+    mine = {
+        state.replica.casefold(): state
+        for (source, name), state in states.items()
+        if source not in run.config.sources
+        and state.replica is not None
+        and state.state is not State.DROPPED
+        and state.profile.rows
+        and not run.config.settings(source, name.database, name.schema, name.table).exclude
+    }
+    found: dict[str, TableState] = {}
+    for task in tasks if mine else ():
+        owner = mine.get(run.lake.location("gold/" + folder_of(task)).casefold())
+        stored = () if owner is None else (owner.replica, owner.history)
+        if owner is not None and any(at is not None and is_table(run.spark, at) for at in stored):
+            found[_place(task)] = owner
+    return found
+
+
+def with_rivals(tasks: Sequence[Task], unnamed: Unnamed = _NO_TABLES) -> list[Task]:
     """Adds its rival to each task whose place in gold another table has; case alone makes no other place.
 
     An excluded table has no place, but a requested rebuild would write it: it has a rival, too. A table that
     is known from statements alone yields its place to one of another source: two feeds of one server have
     each other's statements. Beside one of the same source, whose name differs by case, it has a rival.
+    A table of a source that is not configured (`unnamed`) keeps its place: its source may be named again.
     """
     owners: dict[str, Task] = {}
     for task in sorted(tasks, key=_rank):
@@ -24,13 +54,38 @@ def with_rivals(tasks: Sequence[Task]) -> list[Task]:
     found = []
     for task in tasks:
         owner = task if task.lineage.renamed_to is not None else owners.get(_place(task), task)
-        if owner is task:
+        before = None if task.lineage.renamed_to is not None else unnamed.get(_place(task))
+        if before is not None and _rank_of_replica(owner) == 2:
+            found.append(_beside_unnamed(task, before))
+        elif owner is task:
             found.append(task)
         elif task.is_rowless and owner.source != task.source:
             found.append(replace(task, yields=True))
         else:
             found.append(replace(task, rival=f"{owner.name.dotted} of source {owner.source}"))
     return found
+
+
+def _beside_unnamed(task: Task, owner: TableState) -> Task:
+    if task.is_rowless:
+        return replace(task, yields=True)
+    rival = f"{owner.name.dotted} of source {owner.source}"
+    return replace(task, rival=rival, is_rival_unnamed=True)
+
+
+def in_its_place(task: Task) -> Task:
+    """The task with the place of a table whose source the configuration does not name."""
+    return replace(task, rival=None, is_rival_unnamed=False) if task.is_rival_unnamed else task
+
+
+def notes_on_unnamed(run: Run, displaced: Iterable[TableState]) -> Iterator[str]:
+    """Notes on tables without a configured source whose replicas other tables overwrite."""
+    for state in displaced:
+        if state.source not in run.config.sources and state.profile.rows:
+            yield (
+                f"{state.name.dotted} of source {state.source}, which the configuration does not name, has"
+                " lost its replica and history: a table of another source is written in their place"
+            )
 
 
 def _place(task: Task) -> str:
@@ -60,7 +115,8 @@ def displaced_states(
 ) -> list[TableState]:
     """The states of tables whose replicas other tables overwrite, from now on without replica and history.
 
-    Such a table is excluded, has another place now, was renamed, or is of a source that is not configured.
+    Such a table is excluded, has another place now, or was renamed. One of a source that is not configured is
+    dropped, or a rebuild of the other table was requested.
     The states must be written before the replicas: once it has its place again, the table is rebuilt.
 
     Args:
@@ -69,10 +125,10 @@ def displaced_states(
         chosen: The tables that the run updates.
         states: The newest states, also those of other sources.
     """
-    updated = {(task.source, task.name) for task in chosen}
+    updated = {(task.source, task.name): task for task in chosen}
     writers = {
         lake.location("gold/" + folder_of(task)).casefold(): (task.source, task.name)
-        for task in tasks
+        for task in (updated.get((task.source, task.name), task) for task in tasks)
         if task.rival is None
         and not task.yields
         and task.lineage.renamed_to is None

@@ -350,6 +350,15 @@ def _refuse_case_twins(columns: Sequence[TableColumn]) -> None:
 
 def refuse_rival(task: Task) -> None:
     """Parks a table whose replica would take the place of another table's."""
+    if task.is_rival_unnamed:
+        raise MainstemError(
+            "REPLICA_OF_UNNAMED_SOURCE",
+            found=f"its replica would be that of {task.rival}, a source that the configuration does not name",
+            where=f"table {task.name.table} of source {task.source}",
+            action="name that source again; or give this table another name (`replica`), or exclude it; or"
+            f" `mainstem rebuild {task.name.dotted}`, which makes the replica and its history from the"
+            f" changes of source {task.source} alone",
+        )
     if task.rival is not None:
         raise MainstemError(
             "REPLICA_TAKEN",

@@ -42,6 +42,7 @@ class Task:
         truncate_times: Event time and batch of each truncate, by its position.
         is_rebuild: A rebuild was requested.
         rival: The table whose replica has this table's place in gold; None where there is none.
+        is_rival_unnamed: The configuration does not name the source of that table: a rebuild takes its place.
         has_rows: Whether silver has a row change of the table, not only statements.
         yields: It is known from statements alone, and a table of another source has its place.
         missed: How many messages came while the table was excluded; silver has no images of them.
@@ -65,6 +66,7 @@ class Task:
     truncate_times: Mapping[str, Any] = field(default_factory=dict)
     is_rebuild: bool = False
     rival: str | None = None
+    is_rival_unnamed: bool = False
     has_rows: bool = True
     yields: bool = False
     missed: int = 0

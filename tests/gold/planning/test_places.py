@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.tables import TableSettings
-from framework.contracts.ddl_actions import AddColumn, CreateTable, RenameTable, TableName
+from framework.contracts.ddl_actions import AddColumn, CreateTable, DropTable, RenameTable, TableName
 from framework.lakehouse.lakehouse import Lakehouse
-from gold.planning.places import displaced_states, with_rivals
+from framework.pipeline.layer import Run
+from gold.job import rebuild_gold, run_gold
+from gold.planning.discovery import all_tasks, waiting_tasks
+from gold.planning.places import displaced_states, in_its_place, with_rivals
 from gold.planning.table_state import RENAMED, State, TableState, read_states
 from gold.planning.task import Task, folder_of
 from gold.schema.lineage import Lineage, Segment
-from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
+from tests.gold.silver_builder import ChangeSpec, GoldPipeline, ddl, insert, row, update
 
 
 def task(
@@ -137,7 +141,23 @@ def test_whoever_writes_a_folder_takes_it_from_tables_of_other_sources_too() -> 
     assert displaced([writer], [writer]) == [replace(former.state, replica=None)]
     assert displaced([writer], []) == []
     assert displaced([former, other], [former]) == []
-    assert displaced([replace(writer, rival="shop.orders of source s1")], [writer]) == []
+    refused = replace(writer, rival="shop.orders of source s1", is_rival_unnamed=True)
+    assert displaced([refused], [refused]) == []
+    assert displaced([refused], [replace(in_its_place(refused), is_rebuild=True)]) == [
+        replace(former.state, replica=None)
+    ]
+
+
+def test_a_table_of_a_source_that_is_not_configured_keeps_its_place() -> None:
+    former = {"shop/orders": task("s1", "orders", has_replica=True).state}
+    found, silent, other = with_rivals(
+        [task("s2", "Orders"), task("s3", "orders", has_rows=False), task("s2", "items")], former
+    )
+    assert (found.rival, found.is_rival_unnamed, found.yields) == ("shop.orders of source s1", True, False)
+    assert (silent.rival, silent.yields) == (None, True)
+    assert (other.rival, other.yields) == (None, False)
+    (owner,) = with_rivals([task("s2", "orders", has_replica=True)], former)
+    assert owner.rival is None
 
 
 @pytest.mark.slow
@@ -203,3 +223,104 @@ def test_a_source_that_only_has_the_statements_of_a_table_leaves_its_place_to_th
     }
     assert pipeline.rows("t") == [{"id": 1, "v": "A"}]
     assert pipeline.apply() == {}
+
+
+class TwoSources:
+    """A pipeline of which `name` says which sources the configuration names."""
+
+    def __init__(self, spark: SparkSession, folder: Path, tables: str = "  - {match: db.*, history: true}\n"):
+        self.pipeline = GoldPipeline(spark, folder, tables)
+        self.source = self.pipeline.config.sources["feed"]
+
+    def name(self, *sources: str) -> None:
+        named = dict.fromkeys(sources, self.source)
+        self.pipeline.config = self.pipeline.config.model_copy(update={"sources": named})
+
+    def add(self, source: str, *events: ChangeSpec) -> None:
+        self.pipeline.source = source
+        self.pipeline.add_batch(*events)
+
+    def run(self) -> dict[tuple[str, str], tuple[State, str | None]]:
+        """What gold did: the state of each table, and the code of its reason."""
+        found = run_gold(self.pipeline.spark, self.pipeline.lake, self.pipeline.config, "run")
+        return {(a.state.source, a.state.name.table): _outcome(a.state) for a in found.tables}
+
+    def state(self, source: str, table: str = "t") -> TableState:
+        return read_states(self.pipeline.spark, self.pipeline.lake)[source, TableName("db", None, table)]
+
+    def rival(self, table: str = "t") -> str | None:
+        """Why the table would be parked, as `plan` says it."""
+        run = Run(self.pipeline.spark, self.pipeline.lake, self.pipeline.config, "plan")
+        (found,) = (one for one in waiting_tasks(run, all_tasks(run)) if one.name.table == table)
+        return found.rival
+
+
+def _outcome(state: TableState) -> tuple[State, str | None]:
+    return state.state, state.reason.split()[0] if state.reason else None
+
+
+_ACTIVE = (State.ACTIVE, None)
+_UNNAMED = (State.PARKED, "REPLICA_OF_UNNAMED_SOURCE")
+
+
+@pytest.mark.slow
+def test_a_source_that_is_left_out_for_a_run_does_not_lose_its_replica(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    two = TwoSources(spark, tmp_path / "p")
+    two.name("a", "b")
+    two.add("a", insert("t", 1, row(1, v="of a")))
+    two.add("b", insert("t", 1, row(2, v="of b")))
+    assert two.run() == {("a", "t"): _ACTIVE, ("b", "t"): (State.PARKED, "REPLICA_TAKEN")}
+    two.name("b")
+    assert two.run() == {("b", "t"): _UNNAMED}
+    assert two.pipeline.rows("t") == [{"id": 1, "v": "of a"}]
+    two.name("a", "b")
+    two.add("a", update("t", 2, None, row(1, v="later")))
+    assert two.run() == {("a", "t"): _ACTIVE, ("b", "t"): (State.PARKED, "REPLICA_TAKEN")}
+    assert [version["v"] for version in two.pipeline.history("t")] == ["of a", "later"]
+
+
+@pytest.mark.slow
+def test_a_renamed_source_takes_the_replica_of_its_former_name_only_with_a_rebuild(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    two = TwoSources(spark, tmp_path / "p")
+    two.name("orders")
+    two.add("orders", insert("t", 1, row(1, v="old")), insert("t", 2, row(2, v="old")))
+    assert two.run() == {("orders", "t"): _ACTIVE}
+    two.name("shop_orders")
+    two.add("shop_orders", insert("t", 2, row(2, v="old")))
+    assert two.rival() == "db.t of source orders"
+    assert two.run() == {("shop_orders", "t"): _UNNAMED}
+    assert len(two.pipeline.history("t")) == 2
+    assert "`mainstem rebuild db.t`" in (two.state("shop_orders").reason or "")
+
+    rebuilt = rebuild_gold(spark, two.pipeline.lake, two.pipeline.config, "rebuild", "db.t")
+    assert [_outcome(one.state) for one in rebuilt.tables] == [_ACTIVE]
+    assert [note for note in rebuilt.notes if "db.t of source orders" in note and "lost" in note]
+    assert two.pipeline.rows("t") == [{"id": 2, "v": "old"}]
+    assert two.state("orders").replica is None
+    assert two.run() == {}
+    two.name("orders", "shop_orders")
+    assert two.run() == {("orders", "t"): (State.PARKED, "REPLICA_TAKEN")}
+
+
+@pytest.mark.slow
+def test_tables_without_a_living_replica_keep_no_place_once_their_source_is_not_configured(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    two = TwoSources(spark, tmp_path / "p", "")
+    two.name("a")
+    create = ddl("empty", 1, CreateTable((AddColumn("id", "bigint", "bigint"),), ("id",)))
+    two.add("a", create, *(insert(table, 2, row(1)) for table in ("gone", "dropped", "left")))
+    two.add("a", ddl("dropped", 3, DropTable()))
+    two.run()
+    shutil.rmtree(tmp_path / "p/lakehouse/gold/db/gone")
+    two.pipeline.configure(
+        "  - {match: db.left, exclude: true}\n  - {match: db.left, source: feed, exclude: false}\n"
+    )
+    two.name("feed")
+    names = ("empty", "gone", "dropped", "left")
+    two.add("feed", *(insert(table, 4, row(2)) for table in names))
+    assert two.run() == {("feed", name): _ACTIVE for name in names}
