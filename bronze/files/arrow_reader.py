@@ -47,7 +47,7 @@ _COLUMNS: dict[str, pa.DataType] = {
 }
 ARROW_MESSAGES = pa.schema(_COLUMNS)
 
-_Reader = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
+Reader = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,38 +74,6 @@ class Reading:
     max_gzip_ratio: int = 200
     max_file_messages: int = 50_000_000
     places: Mapping[str, int] = field(default_factory=dict)
-
-
-def path_reader(reading: Reading, groups: Sequence[Sequence[Section]]) -> _Reader:
-    """A function for mapInArrow over group numbers (`id`): gives the messages of each group's sections."""
-
-    def read(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for group in batch.column("id"):
-                for section in groups[group.as_py()]:
-                    yield from read_section(section, reading)
-
-    return read
-
-
-def content_reader(reading: Reading, files: Mapping[str, ListedFile]) -> _Reader:
-    """A function for mapInArrow: gives the messages of `files` out of their contents.
-
-    Needs the columns `path`, `length`, `modified_at` and `content`.
-    """
-
-    def read(contents: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in contents:
-            paths, lengths, times, values = (
-                batch.column(name) for name in ("path", "length", "modified_at", "content")
-            )
-            for row in range(batch.num_rows):
-                listed = files[paths[row].as_py()]
-                if (lengths[row].as_py(), times[row].as_py()) != (listed.size, listed.modified_at):
-                    raise file_changing(listed, reading.source)
-                yield from read_stream(io.BytesIO(values[row].as_buffer()), listed, reading)
-
-    return read
 
 
 def read_section(section: Section, reading: Reading) -> Iterator[pa.RecordBatch]:

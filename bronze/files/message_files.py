@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from bronze.files.arrow_reader import ARROW_MESSAGES, Reading, read_section
 from bronze.files.sections import Section
+from bronze.files.task_groups import GroupFiles
 from bronze.source import MessageFiles
 from framework.lakehouse.task_files import RowGroups, TaskCounter, TaskFile
 
@@ -54,13 +55,16 @@ def write_messages(
 def _writer(
     groups: Sequence[Sequence[Section]], reading: Reading, folder: str
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for `mapInArrow` over group numbers (`id`): gives the file of each group, if it has one."""
+    """A function for `mapInArrow` over group numbers (`id`): gives the file of each group, if it has one.
+
+    The groups go into files of the folder.
+    """
+    stored = GroupFiles(folder, reading)
+    stored.write(groups, reading)
 
     def write(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
-            found = [
-                _write_sections(groups[number.as_py()], reading, folder) for number in batch.column("id")
-            ]
+            found = [_write_sections(*stored.read(number.as_py()), folder) for number in batch.column("id")]
             files, messages = ([each[at] for each in found] for at in (0, 1))
             yield pa.RecordBatch.from_arrays(
                 [pa.array(files, pa.string()), pa.array(messages, pa.int64())], ["file", "messages"]

@@ -23,8 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.checkpoint import checkpoint_lost, has_checkpoint, older_copy, save_state
-from bronze.files import sections
-from bronze.files.arrow_reader import Reading, content_reader, path_reader
+from bronze.files.arrow_reader import Reading
 from bronze.files.auto_loader import has_auto_loader, list_with_auto_loader
 from bronze.files.errors import (
     file_changing,
@@ -57,7 +56,8 @@ from bronze.files.listing import (
 from bronze.files.local_files import SkippedEntry, list_local
 from bronze.files.lost_logs import last_lines, with_other_lines
 from bronze.files.message_files import write_messages
-from bronze.files.sections import Section, sections_of
+from bronze.files.sections import Section
+from bronze.files.task_groups import FILE_OVERHEAD, content_reader, grouped, path_reader, unpacked_size
 from bronze.source import COMMITS_PER_BATCH, Discovery, Feed, Part, SourceKind, Waiting
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
@@ -70,9 +70,7 @@ from framework.spark.no_session import require_session
 PART_BYTES = 4 * 1024**3
 LARGEST_REMOTE = 256 * 1024**2
 
-_GZIP_RATIO = 8  # an estimate, which only balances tasks
-_MESSAGE_BYTES = 500  # another one, which only chooses Spark's settings
-_FILE_OVERHEAD = 64 * 1024
+_MESSAGE_BYTES = 500  # an estimate, which only chooses Spark's settings
 _FEW_BYTES = 8 * 1024**2
 """Files with so few bytes in all are read in this process."""
 
@@ -205,12 +203,12 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
 def _part(
     spark: SparkSession, feed: Feed, number: int, files: Sequence[ListedFile], reading: Reading
 ) -> Part:
-    size, unpacked = sum(file.size for file in files), sum(map(_unpacked, files))
+    size, unpacked = sum(file.size for file in files), sum(map(unpacked_size, files))
     if not is_local(_place(feed)):
         rows, write = _read_remote(spark, files, reading), None
     else:
-        groups = _task_groups(_place(feed), files, reading)
-        are_few = unpacked + len(files) * _FILE_OVERHEAD <= _FEW_BYTES
+        groups = grouped(files, reading)
+        are_few = unpacked + len(files) * FILE_OVERHEAD <= _FEW_BYTES
         rows = _read_groups(spark, groups, reading)
         write = partial(write_messages, spark, groups=groups, reading=reading, are_few=are_few)
     return Part(number, len(files), rows, size, unpacked // _MESSAGE_BYTES, write)
@@ -222,17 +220,7 @@ def read_messages(
     """The messages of these files as rows of MESSAGES."""
     if not is_local(folder):
         return _read_remote(spark, files, reading)
-    return _read_groups(spark, _task_groups(folder, files, reading), reading)
-
-
-def _task_groups(folder: str, files: Sequence[ListedFile], reading: Reading) -> list[list[Section]]:
-    """What each task reads: small files share a task, a section of a large file has its own."""
-    found = (
-        section
-        for file in files
-        for section in sections_of(file, folder, reading.max_file_messages, follow_links=reading.follow_links)
-    )
-    return list(_grouped(found))
+    return _read_groups(spark, grouped(files, reading), reading)
 
 
 def _read_groups(spark: SparkSession, groups: Sequence[Sequence[Section]], reading: Reading) -> DataFrame:
@@ -332,28 +320,6 @@ def _portions(entries: Sequence[LoggedFile]) -> Iterator[list[LoggedFile]]:
     yield portion
 
 
-def _grouped(found: Iterable[Section]) -> Iterator[list[Section]]:
-    group: list[Section] = []
-    total_size = 0
-    for section in found:
-        size = section.size or section.listed.size - section.start
-        weight = size * _ratio(section.listed) + _FILE_OVERHEAD
-        if group and total_size + weight > sections.SECTION_BYTES:
-            yield group
-            group, total_size = [], 0
-        group.append(section)
-        total_size += weight
-    yield group
-
-
-def _ratio(file: ListedFile) -> int:
-    return _GZIP_RATIO if file.file.endswith(".gz") else 1
-
-
-def _unpacked(file: ListedFile) -> int:
-    return file.size * _ratio(file)
-
-
 def _check_there(files: Sequence[ListedFile], there: Mapping[str, ListedFile], source: str) -> None:
     for file in files:
         if file.file not in there:
@@ -383,7 +349,7 @@ def _read_remote(spark: SparkSession, files: Sequence[ListedFile], reading: Read
     columns = contents.select(
         "path", "length", F.unix_micros("modificationTime").alias("modified_at"), "content"
     )
-    return columns.mapInArrow(content_reader(reading, {file.path: file for file in files}), MESSAGES)
+    return columns.mapInArrow(content_reader(reading, files), MESSAGES)
 
 
 def explain(error: Exception, feed: Feed) -> MainstemError | None:

@@ -6,11 +6,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from bronze.files.arrow_reader import ARROW_MESSAGES, CHUNK, Reading, path_reader, read_section
+from bronze.files.arrow_reader import ARROW_MESSAGES, CHUNK, Reading, read_section
 from bronze.files.gzip_members import ALWAYS_UNPACKED, MOST_IDLE
 from bronze.files.listing import ListedFile
 from bronze.files.sections import Section
@@ -108,12 +107,6 @@ def test_vanished_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(MainstemError) as raised:
         values(ListedFile("a.txt", str(tmp_path / "a.txt"), 1, 1))
     assert raised.value.condition == "FILE_VANISHED"
-
-
-def test_task_reads_the_files_of_its_groups_alone(tmp_path: Path) -> None:
-    groups = [[Section(written(tmp_path / name, name.encode()))] for name in ("a", "b", "c")]
-    batches = path_reader(READING, groups)([pa.RecordBatch.from_pydict({"id": [2]})])
-    assert [value for batch in batches for value in batch.column("value").to_pylist()] == [b"c"]
 
 
 def test_a_small_gzip_file_that_holds_far_more_than_its_size_stops_its_source(tmp_path: Path) -> None:
