@@ -51,7 +51,7 @@ _Decode = Callable[[], tuple[DataFrame, Contents]]
 def decode_batch(
     place: str, messages: DataFrame, state: RunState, arrived: BatchExtent, batch: int
 ) -> tuple[DataFrame, Contents, list[encodings.EncodingRow]]:
-    """Decode the messages of a batch, twice if their values show more of how they are encoded.
+    """Decode the messages of a batch, twice if their values narrow the modes in which they can be read.
 
     Args:
         place: A folder for the decoded rows, unless they are few.
@@ -69,8 +69,11 @@ def decode_batch(
     known = state.known_encodings(spark)
     rows = known.news(contents.evidence, batch)
     if rows:
-        known = state.encodings = encodings.Encodings((*known.rows, *rows))
-        staged, contents = decode_now()
+        before, known = known, encodings.Encodings((*known.rows, *rows))
+        state.encodings = known
+        shown = (state.plans[source] for source in contents.evidence)
+        if any(before.open_modes(plan) != known.open_modes(plan) for plan in shown):
+            staged, contents = decode_now()
     waiting = [
         encodings.waiting_row(state.plans[source], known, batch) for source in sorted(contents.waiting)
     ]

@@ -10,9 +10,9 @@
     defined     a table (`kind`) that is excluded has columns from a position on (`modes`): if it is included
                 one day, its rows are read by them
 
-A batch shows its modes while it is decoded. If that narrows the possible modes, the batch is decoded once
-more. The evidence is recorded before the changes, so a batch that is run again is decoded alike, and so is a
-rebuild.
+A batch shows its modes while it is decoded. If that narrows the modes that are left open, the batch is
+decoded once more. The evidence is recorded before the changes, so a batch that is run again is decoded alike,
+and so is a rebuild.
 """
 
 from __future__ import annotations
@@ -90,6 +90,10 @@ class Encodings:
             found[kind] = state_of(every, getattr(plan.context.options, kind, None), seen)
         return found
 
+    def open_modes(self, plan: SourcePlan) -> str:
+        """The open modes of a source as one text: messages are read in the same way while it is the same."""
+        return fingerprint(self.states(plan))
+
     def plan(self, plan: SourcePlan) -> SourcePlan:
         """The plan with what is known of the modes of its source."""
         return (
@@ -126,7 +130,7 @@ class Encodings:
 
     def is_due(self, plan: SourcePlan) -> bool:
         """Whether messages of the source wait for modes that may be known by now."""
-        now = fingerprint(self.states(plan))
+        now = self.open_modes(plan)
         return any(row.modes != now for row in self._open(plan.context.source))
 
     def definitions(self) -> dict[str, TableDefinitions]:
@@ -172,7 +176,7 @@ class Encodings:
 
 def waiting_row(plan: SourcePlan, encodings: Encodings, batch: int) -> EncodingRow:
     """The row of a batch with messages that the known modes are not enough to read."""
-    return EncodingRow(plan.context.source, _WAITING, None, fingerprint(encodings.states(plan)), batch)
+    return EncodingRow(plan.context.source, _WAITING, None, encodings.open_modes(plan), batch)
 
 
 def waiting_row_of_unknown_modes(source: str, batch: int) -> EncodingRow:
@@ -182,7 +186,7 @@ def waiting_row_of_unknown_modes(source: str, batch: int) -> EncodingRow:
 
 def retried_row(plan: SourcePlan, encodings: Encodings, batch: int) -> EncodingRow:
     """The row of a batch in which the waiting messages of the source were decoded again."""
-    return EncodingRow(plan.context.source, _TAKEN, None, fingerprint(encodings.states(plan)), batch)
+    return EncodingRow(plan.context.source, _TAKEN, None, encodings.open_modes(plan), batch)
 
 
 def redefined_row(source: str, table: TableKey, since: EpochPosition, batch: int) -> EncodingRow:

@@ -12,13 +12,19 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from bronze.layer import LAYER as BRONZE
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
+from framework.config.model import Config, load_config
+from framework.contracts.table_names import CHANGES_TABLE, ENCODINGS_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
+from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.row_groups import RowGroup
+from framework.pipeline.layer import Run
 from silver.batches import decoding
 from silver.batches.decoding import for_arrow
+from silver.changes.decode import SourcePlan, arrow_decoder
 from silver.layer import LAYER as SILVER
 from tests.benchmarks.whole_goals import Pipeline
+from tests.end_to_end.test_blob_to_replica import Shop, item, message
+from tests.end_to_end.test_encodings import Feeds
 
 _reading = decoding._reading
 
@@ -105,3 +111,51 @@ def test_messages_without_headers_have_an_empty_list_on_their_way_to_the_tasks(s
     assert sent.schema["headers"].dataType == MESSAGES["headers"].dataType
     found = [row["headers"] for row in sent.orderBy("offset").collect()]
     assert [[header["key"] for header in each] for each in found] == [[], [], ["__op"]]
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[str]]:
+    """The sources that each decoding of a batch has plans for."""
+    found = []
+
+    def decoder(plans: Mapping[str, SourcePlan]) -> Any:
+        found.append(frozenset(plans))
+        return arrow_decoder(plans)
+
+    monkeypatch.setattr(decoding, "arrow_decoder", decoder)
+    return found
+
+
+def silver_of(spark: SparkSession, config: Config) -> Lakehouse:
+    """Runs bronze and silver."""
+    work = Run(spark, Lakehouse(config.root), config, "run")
+    assert not BRONZE.run(work).errors + SILVER.run(work).errors
+    return work.lake
+
+
+def test_updates_that_share_a_position_are_decoded_once(
+    spark: SparkSession, tmp_path: Path, decoded: list[frozenset[str]]
+) -> None:
+    """That they do is recorded, and changes nothing in how messages are read."""
+    shop = Shop(spark, tmp_path)
+    sides = [("UPDATE_BEFOR", "before", "pen"), ("UPDATE_AFTER", "after", "ink")]
+    shop.land([message(op, 9, **{side: item(n, name, 1.5)}) for op, side, name in sides for n in (1, 2)])
+    lake = silver_of(spark, shop.config)
+    shown = [(row["kind"], row["modes"]) for row in lake.read(spark, ENCODINGS_TABLE).collect()]
+    assert shown == [("positions", "shared")]
+    assert decoded == [{"feed"}]
+
+
+@pytest.mark.parametrize(("setting", "times"), [("", 2), (", decimals: text", 1)])
+def test_values_that_narrow_no_mode_are_decoded_once(
+    spark: SparkSession, tmp_path: Path, decoded: list[frozenset[str]], setting: str, times: int
+) -> None:
+    Feeds(tmp_path / "landing").land("late", "12.50")
+    file = tmp_path / "mainstem.yml"
+    source = f"late: {{format: debezium, files: ./landing/late, layout: kcat{setting}}}"
+    file.write_text(f"pipeline: modes\nlakehouse: ./lakehouse\nsources: {{{source}}}\nquality: false\n")
+    lake = silver_of(spark, load_config(file, formats=SILVER.options()))
+    assert [row["modes"] for row in lake.read(spark, ENCODINGS_TABLE).collect()] == ["text"]
+    (row,) = lake.read(spark, CHANGES_TABLE).where("kind = 'row'").collect()
+    assert row["after"]["amount"] == "12.50"
+    assert len(decoded) == times
