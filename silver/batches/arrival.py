@@ -57,7 +57,8 @@ class BatchExtent:
     repeat. `stops` are places where the coordinates show that a topic was created again. `is_last` is false
     where more messages of the same backlog follow in a later batch: until they are read, no half is released.
     `size` is how many bytes they have; None where that was not measured. `groups` are the row groups of
-    bronze of which the messages are all rows; none where that is not known.
+    bronze of which the messages are all rows; none where that is not known. `is_replay` says that they are
+    decoded again because they were quarantined, so that messages of other batches are around them.
     """
 
     messages: int
@@ -68,6 +69,7 @@ class BatchExtent:
     is_last: bool = True
     size: int | None = None
     groups: tuple[RowGroup, ...] = ()
+    is_replay: bool = False
 
 
 def batch_extent(messages: DataFrame, config: Config, files: Sequence[str] | None = None) -> BatchExtent:

@@ -9,6 +9,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
 
 from framework.config.quality import OnChange
 from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE
@@ -20,8 +21,15 @@ from framework.text.formatting import quantity
 from silver.batches import few_outcomes, outcomes, pending, quality_rules
 from silver.batches.arrival import BatchExtent
 from silver.batches.contents import Contents, Summary
-from silver.batches.earlier_changes import EarlierChanges, earlier_changes, is_behind, overdue_positions
+from silver.batches.earlier_changes import (
+    EarlierChanges,
+    earlier_changes,
+    is_behind,
+    outcomes_near,
+    overdue_positions,
+)
 from silver.batches.few_suspects import suspects_among
+from silver.batches.known_runs import History
 from silver.batches.landings import outcomes_in_epochs
 from silver.batches.run_state import Progress, RunState, later
 from silver.changes.staged_rows import STAGED_DDL
@@ -95,16 +103,21 @@ def _pair_and_deduplicate(
     shown = state.source_progress(spark)
     few = contents.rows_here(staged) if again is None else None
     earlier = earlier_changes(spark, state, summaries, shown)
-    history, few_earlier = _history(earlier, state, is_few=few is not None)
-    if history is not None and again is not None:
-        history = (
-            outcomes_in_epochs(history, state.source_epochs(spark))
+    changes, few_earlier = _changes_of(earlier, state, is_few=few is not None)
+    if changes is not None and again is not None:
+        changes = (
+            outcomes_in_epochs(changes, state.source_epochs(spark))
             .join(again, list(MESSAGE_ID), "left_anti")
-            .select(*history.columns)
+            .select(*changes.columns)
         )
+    is_repair = again is not None or arrived.is_replay
+    history = History(changes)
+    if contents.ambiguous_positions:
+        near = _outcomes_near(spark, state, earlier, summaries if is_repair else (), again)
+        history = History(changes, near)
     few_whole = None if few is None else _few_whole_rows(few, few_earlier, contents)
     whole = _whole_rows(staged, history, contents) if few_whole is None else _frame_of(few_whole, few, staged)
-    are_as_decoded = history is None and not contents.may_hold_repeats
+    are_as_decoded = changes is None and not contents.may_hold_repeats
     stops = (
         [
             *arrived.stops,
@@ -131,7 +144,7 @@ def _pair_and_deduplicate(
         late = _late_positions(few_waiting, spark, state, overdue)
         if late:  # a half is not decided without the changes of its position
             earlier = earlier_changes(spark, state, summaries, shown, late)
-            history, few_earlier = _history(earlier, state, is_few=few_whole is not None)
+            changes, few_earlier = _changes_of(earlier, state, is_few=few_whole is not None)
     if few is not None and few_whole is not None:
         few_paired = few_outcomes.pair_halves(few, few_waiting, few_earlier, overdue, known.shared)
         if few_paired is not None:
@@ -145,11 +158,40 @@ def _pair_and_deduplicate(
     if again is not None:
         held = outcomes_in_epochs(state.lake.rows(spark, CHANGES_TABLE, CHANGES), state.source_epochs(spark))
         staged = pending.with_ended_waits(staged, held, again)
-    paired = outcomes.pair_halves(staged, waiting, history, overdue, known.shared)
+    paired = outcomes.pair_halves(staged, waiting, changes, overdue, known.shared)
     return Decided(whole.unionByName(paired), stops, paired, are_as_decoded)
 
 
-def _history(
+def _outcomes_near(
+    spark: SparkSession,
+    state: RunState,
+    earlier: EarlierChanges | None,
+    repaired: Sequence[Summary],
+    again: DataFrame | None,
+) -> DataFrame | None:
+    """The outcomes of `History`; None where no record of the batch can have begun in earlier ones.
+
+    Args:
+        spark: The session.
+        state: The state of the run.
+        earlier: The earlier changes that matter to the batch.
+        repaired: What the batch has of each source, if it decodes messages again: others may be between them
+            even where no earlier change matters.
+        again: The messages (MESSAGE_ID) whose outcomes are replaced, or None.
+    """
+    if repaired:
+        near = outcomes_near(spark, state, {each.source: each.min_sequence or "" for each in repaired})
+    elif earlier is not None:
+        near = outcomes_near(spark, state, earlier.lowest, earlier.since)
+    else:
+        return None
+    if again is None:
+        return near.withColumn("is_replaced", F.lit(False))
+    marked = near.join(again.withColumn("is_replaced", F.lit(True)), list(MESSAGE_ID), "left")
+    return marked.withColumn("is_replaced", F.coalesce("is_replaced", F.lit(False)))
+
+
+def _changes_of(
     earlier: EarlierChanges | None, state: RunState, *, is_few: bool
 ) -> tuple[DataFrame | None, pa.Table | DataFrame | None]:
     """Earlier changes for Spark, and for this process where it decides: of its own, if they are few."""
@@ -185,14 +227,13 @@ def _few_whole_rows(
     return few_outcomes.mark_duplicates(whole, history)
 
 
-def _whole_rows(staged: DataFrame, history: DataFrame | None, contents: Contents) -> DataFrame:
+def _whole_rows(staged: DataFrame, history: History, contents: Contents) -> DataFrame:
     """The rows that are not halves, with duplicates marked."""
     whole = staged.where("half is null") if contents.halves else staged
-    if history is None and not contents.may_hold_repeats:
+    if history.changes is None and not contents.may_hold_repeats:
         return whole
-    return outcomes.resolve_duplicates(
-        whole, outcomes.duplicate_ids(staged, history), history, contents.ambiguous_positions
-    )
+    repeats = outcomes.duplicate_ids(staged, history.changes)
+    return outcomes.resolve_duplicates(whole, repeats, history, contents.ambiguous_positions)
 
 
 def _find_stops(

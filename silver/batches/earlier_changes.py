@@ -18,10 +18,11 @@ from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.recent_rows import rows_above
 from silver.batches.contents import Summary
 from silver.batches.few_outcomes import IS_UNPAIRED, MOST_BYTES, MOST_ROWS
+from silver.batches.landings import outcomes_in_epochs
 from silver.batches.outcomes import UNPAIRED, deadline_of, is_from
 from silver.batches.run_state import Progress, RunState
 from silver.changes.batch_summary import IDENTIFIED
-from silver.changes.staged_rows import column_values
+from silver.changes.staged_rows import OF_FIRST_LANDING, column_values
 
 _TIME = pa.timestamp("us", tz="UTC")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -108,3 +109,23 @@ def earlier_changes(
     if since:
         changes = changes.where(F.col("batch") >= since)
     return EarlierChanges(changes.where(F.col("kind").isin(*IDENTIFIED) | F.expr(UNPAIRED)), lowest, since)
+
+
+def outcomes_near(
+    spark: SparkSession, state: RunState, lowest: Mapping[str, str], since: int = 0
+) -> DataFrame:
+    """All outcomes (CHANGES) from a sequence of each source on, and tombstones, which have no sequence.
+
+    Without those of messages that landed again.
+
+    Args:
+        spark: The session.
+        state: The state of the run.
+        lowest: The sources, with the lowest sequence that counts.
+        since: The first batch that can have such outcomes.
+    """
+    is_tombstone = F.col("source").isin(*lowest) & (F.col("kind") == "tombstone")
+    near = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(is_from(lowest) | is_tombstone)
+    if since:
+        near = near.where(F.col("batch") >= since)
+    return outcomes_in_epochs(near.where(OF_FIRST_LANDING), state.source_epochs(spark))

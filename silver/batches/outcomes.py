@@ -17,13 +17,19 @@ from pyspark.sql import functions as F
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.quarantine_reasons import Reason
 from framework.spark.columns import by_source
-from silver.batches.known_runs import with_known_runs
+from silver.batches.known_runs import (
+    History,
+    messages_of,
+    with_own_positions,
+    with_repeated,
+    with_runs,
+)
 from silver.changes.batch_summary import IDENTIFIED
 from silver.changes.deduplication import deduplicate_groups
 from silver.changes.grouping import Batches
 from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, pair_groups
 from silver.changes.staged_rows import STAGED, STAGED_DDL
-from silver.values.sequence import epoch_part_sql, is_snapshot_sql, without_tie_sql
+from silver.values.sequence import epoch_part_sql
 
 _PLACE = ("source", "database", "schema", "table")
 FEW = 100_000
@@ -150,25 +156,30 @@ def _duplicate_group() -> Column:
 
 
 def deduplicate_ambiguous(
-    staged: DataFrame, repeats: DataFrame, known: DataFrame | None, *, are_few: bool
+    whole: DataFrame, repeats: DataFrame, history: History, *, are_few: bool
 ) -> tuple[DataFrame, DataFrame]:
-    """Resolve duplicates among rows that are `has_ambiguous_position`.
+    """Resolve duplicates among the rows that are `has_ambiguous_position`.
+
+    The other ones show which messages are of one record.
 
     Returns:
-        The rows of groups without duplicates, unchanged, and the outcomes of the others.
+        Of these rows, those of groups without duplicates, unchanged, and the outcomes of the others.
     """
-    rows = staged.withColumn("_group", _duplicate_group())
+    rows = whole.where(has_ambiguous_position()).withColumn("_group", _duplicate_group())
     places = rows.join(repeats.select("change_id"), "change_id", "left_semi").select("_group").distinct()
     places = F.broadcast(places) if are_few else places
     members = rows.join(places, "_group", "left_semi").withColumn("origin", F.lit(NEW))
-    if known is not None:
-        earlier = known.where("kind = 'row'").withColumn(
-            "position", F.coalesce("position", _position_of("sequence"))
-        )
-        earlier = staged_columns(earlier)
-        known = earlier.withColumn("_group", _duplicate_group()).join(places, "_group", "left_semi")
-        known = with_known_runs(known.withColumn("origin", F.lit(KNOWN)), earlier, members)
-        members = members.unionByName(known.select(members.columns))
+    messages = messages_of(whole)
+    if history.outcomes is not None:
+        outcomes = with_own_positions(history.outcomes)
+        messages = messages.unionByName(messages_of(outcomes))
+        repeated = staged_columns(outcomes.where("NOT is_replaced")).withColumn("_group", _duplicate_group())
+        members = with_repeated(members, repeated)
+    if history.changes is not None:
+        known = staged_columns(with_own_positions(history.changes.where("kind = 'row'")))
+        known = known.withColumn("_group", _duplicate_group()).join(places, "_group", "left_semi")
+        members = members.unionByName(known.withColumn("origin", F.lit(KNOWN)).select(members.columns))
+    members = with_runs(members, messages, are_few=are_few)
     rest = rows.join(places, "_group", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
     return rest, _apply_to_groups(split_groups(members), deduplicate_groups)
 
@@ -227,11 +238,6 @@ def _key_text(image: Column) -> Column:
     has_key = (F.size("keys") > 0) & F.forall("keys", lambda name: F.map_contains_key(image, name))
     values = F.transform("keys", lambda name: F.try_element_at(image, name))
     return F.when(has_key, F.to_json(F.struct(values.alias("key")), {"ignoreNullFields": "false"}))
-
-
-def _position_of(sequence: str) -> Column:
-    """The sequence without its tie-breaker, if it has one; null for a row without a position."""
-    return F.when(~F.expr(is_snapshot_sql(sequence)), F.expr(without_tie_sql(sequence)))
 
 
 def pair_halves(
@@ -345,15 +351,13 @@ def deadline_of(deadlines: Mapping[str, datetime | None]) -> Column:
     return by_source(moments, F.lit(None).cast("timestamp"))
 
 
-def resolve_duplicates(
-    whole: DataFrame, repeats: DataFrame, history: DataFrame | None, open_rows: int
-) -> DataFrame:
+def resolve_duplicates(whole: DataFrame, repeats: DataFrame, history: History, open_rows: int) -> DataFrame:
     """Mark the rows that duplicate others.
 
     Args:
         whole: Decoded rows that are not halves.
         repeats: The result of `duplicate_ids`.
-        history: Earlier changes that may have the same ids, or None.
+        history: What is known of earlier messages.
         open_rows: How many of the rows are `has_ambiguous_position`.
     """
     number = repeats.count()
@@ -363,9 +367,9 @@ def resolve_duplicates(
     repeats = F.broadcast(repeats) if are_few else repeats
     if not open_rows:
         return mark_duplicates(whole, repeats)
-    is_open = has_ambiguous_position()
-    rest, settled = deduplicate_ambiguous(whole.where(is_open), repeats, history, are_few=are_few)
-    return mark_duplicates(whole.where(~is_open), repeats).unionByName(rest).unionByName(settled)
+    rest, settled = deduplicate_ambiguous(whole, repeats, history, are_few=are_few)
+    certain = whole.where(~has_ambiguous_position())
+    return mark_duplicates(certain, repeats).unionByName(rest).unionByName(settled)
 
 
 def is_from(lowest: Mapping[str, str]) -> Column:

@@ -82,9 +82,8 @@ def process_batch(
         counts = batch_counts.counts_of(spark, state.lake, batch)
         state.reached = None
     else:
-        committed = _commit(
-            known, batch, state, replace(found, stops=tuple(anew), is_last=is_last), is_replay
-        )
+        found = replace(found, stops=tuple(anew), is_last=is_last, is_replay=is_replay)
+        committed = _commit(known, batch, state, found)
     # A batch that was derived is not derived again: later batches may have paired the halves it left waiting.
     raw = (
         known
@@ -101,11 +100,9 @@ def messages_at_work(state: RunState) -> int:
     return messages_decoded(staging_folder(state.lake, _STAGING))
 
 
-def _commit(
-    messages: DataFrame, batch: int, state: RunState, arrived: BatchExtent, is_replay: bool
-) -> Committed:
+def _commit(messages: DataFrame, batch: int, state: RunState, arrived: BatchExtent) -> Committed:
     """Decode and commit."""
-    spark, lake = messages.sparkSession, state.lake
+    spark, lake, is_replay = messages.sparkSession, state.lake, arrived.is_replay
     crash_point("silver.before_staging")
     staging = staging_folder(lake, _STAGING)
     staged, contents, shown = decode_batch(staging, messages, state, arrived, batch)

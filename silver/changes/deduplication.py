@@ -14,7 +14,8 @@ statement's looks the same; it is taken for a repeat.
 
 Where the position is that of a record or a transaction, it may hold several equal rows of a table without a
 key: if they follow each other in their partition they are different rows, and the same number of them
-elsewhere is the record again. Rows of other tables and tombstones may be between them.
+elsewhere is the record again. Rows of other tables and tombstones may be between them. Earlier duplicates
+(REPEATED) count among the rows of their own delivery, which may go on in a later batch.
 
     feed                                            the position of its rows is that of
     PostgreSQL (COPY, an INSERT of many rows)       a record of the log (LSN)
@@ -29,6 +30,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
+from itertools import count as counts
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +40,7 @@ from framework.contracts.events import Image, Op
 from silver.changes.change_id import digest, image_parts, key_values
 from silver.changes.grouping import Batches, decide_groups
 from silver.changes.pairing import KNOWN, NEW
-from silver.changes.record_runs import deliveries
+from silver.changes.record_runs import Place, deliveries
 from silver.changes.staged_rows import Row, as_duplicate
 from silver.values.sequence import name_part, reached_position
 
@@ -87,25 +90,52 @@ def deduplicate(members: list[Row]) -> list[Row]:
 
 
 def _deduplicate_record(members: list[Row]) -> list[Row]:
-    """Decide the rows of one record: of equal rows, as many count as the delivery with most of them has."""
+    """Decide the rows of one record: of equal rows, as many count as the delivery with most of them has.
+
+    A row that has an outcome from an earlier batch (its message is decoded again for other rows) is no second
+    row of its delivery.
+    """
     delivery_of = deliveries(members)
-    shown = Counter(
-        (_content(row), delivery_of[row["topic"], row["partition"], row["offset"]]) for row in members
-    )
+    shown: Counter[tuple[str, Place]] = Counter()
+    times: Counter[str] = Counter()
+    settled: set[tuple[Any, ...]] = set()
+    ids = {row["change_id"] for row in members if row["origin"] == KNOWN}
+    new: list[Row] = []
+    for row in sorted(members, key=lambda r: (r["origin"] == NEW, *_order(r))):
+        content, place = _content(row), (row["topic"], row["partition"], row["offset"])
+        if row["origin"] == NEW:
+            new.append(row)
+            if (*place, row["ordinal"]) in settled:
+                continue
+        else:
+            settled.add((*place, row["ordinal"]))
+            times[content] += row["origin"] == KNOWN
+        shown[content, delivery_of[place]] += 1
     most: Counter[str] = Counter()
     for (content, _), count in shown.items():
         most[content] = max(most[content], count)
-    times = Counter(_content(row) for row in members if row["origin"] == KNOWN)
     outcomes: list[Row] = []
-    for row in sorted((row for row in members if row["origin"] != KNOWN), key=_order):
+    for row in new:
         content = _content(row)
         count = times[content]
-        if count >= most[content]:
+        is_settled = (row["topic"], row["partition"], row["offset"], row["ordinal"]) in settled
+        if is_settled or count >= most[content]:
             outcomes.append(as_duplicate(row))
             continue
-        outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
+        change_id = next(found for found in _nth_ids(row["change_id"], count) if found not in ids)
+        ids.add(change_id)
+        outcomes.append({**row, "change_id": change_id})
         times[content] += 1
     return outcomes
+
+
+def _nth_ids(change_id: str, count: int) -> Iterator[str]:
+    """The id of a row before which `count` equal ones count, and those of the other equal rows.
+
+    Where only a part of them is decoded again, its id may be taken, and that of an earlier one free.
+    """
+    for number in chain((count,), counts()):
+        yield digest((change_id, str(number))) if number else change_id
 
 
 def _content(row: Row) -> str:

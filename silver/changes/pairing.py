@@ -22,9 +22,11 @@ from silver.changes.change_id import key_values
 from silver.changes.grouping import Batches, decide_groups
 from silver.changes.staged_rows import DuplicateReason, Row, as_duplicate, as_refused
 
-NEW, PENDING, KNOWN, REFUSED = "new", "pending", "known", "refused"
-"""Where a member comes from: a half of this batch, a half that waited, an earlier change, or a refused half.
+NEW, PENDING, KNOWN, REFUSED, REPEATED = "new", "pending", "known", "refused", "repeated"
+"""Where a member of a group comes from.
 
+It is a row or half of this batch, a half that waited, an earlier change, a refused half, or an earlier
+duplicate.
 A refused half is a BEFORE half that was quarantined because its other half did not come in time. That half
 still completes the update when it comes.
 """

@@ -3,6 +3,7 @@
 Equal rows of a table without a key are different rows if they are of one delivery of a record. Between them
 there may be the record's rows of other tables, and tombstones. A row meets only rows of its table when
 duplicates are decided, so this module notes beside it where its run begins and ends in the Arrow batch.
+What other Arrow batches and earlier batches have of the record, `silver/batches/known_runs.py` adds.
 
     offset   position   row                run and end of the rows without a key
     7        5          a, table one       7 to 9
@@ -31,7 +32,7 @@ def note_runs(rows: Iterable[Row]) -> None:
         return
     partitions: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
-        if row["offset"] is None:  # quarantined
+        if row["offset"] is None or row["kind"] == "duplicate":  # quarantined, or landed again
             continue
         at = (row["source"], row["topic"], row["partition"], row["epoch"], row["restart"])
         partitions.setdefault(at, []).append(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from silver.batches.outcomes import _position_of
+from silver.batches.known_runs import with_own_positions
 from silver.values.sequence import Tie, sequence_of
 
 
@@ -21,6 +21,6 @@ from silver.values.sequence import Tie, sequence_of
 def test_the_position_of_a_committed_change(
     spark: SparkSession, position: tuple[int, ...] | None, tie: Tie | None, expected: tuple[int, ...] | None
 ) -> None:
-    frame = spark.createDataFrame([(sequence_of(1, position, tie),)], "sequence string")
+    frame = spark.createDataFrame([(sequence_of(1, position, tie), None)], "sequence string, position string")
     wanted = None if expected is None else sequence_of(1, expected, None)
-    assert frame.select(_position_of("sequence")).first()[0] == wanted  # type: ignore[index]
+    assert [row["position"] for row in with_own_positions(frame).collect()] == [wanted]

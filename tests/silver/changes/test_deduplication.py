@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from silver.changes.change_id import digest, image_parts
 from silver.changes.deduplication import deduplicate, deduplicate_groups
-from silver.changes.pairing import KNOWN, NEW
+from silver.changes.pairing import KNOWN, NEW, REPEATED
 from silver.changes.staged_rows import STAGED, Row, staged_table
 
 Values = Mapping[str, str | None]
@@ -260,3 +260,34 @@ def test_a_row_repeats_only_the_row_at_its_own_place_in_a_message() -> None:
     redelivered = [{**row, "offset": 2} for row in second]
     assert kinds([*first, *second, *redelivered]) == ["row", "row", "row", "row", "duplicate", "duplicate"]
     assert len({row["change_id"] for row in deduplicate([*first, *second])}) == 4
+
+
+def of_record(offset: int, run: tuple[int, int], origin: str = NEW, change_id: str = "a") -> Row:
+    """A row of a table without a key, in a run of offsets."""
+    blank: Row = dict.fromkeys(STAGED.names)
+    row = {"topic": "t", "partition": 0, "offset": offset, "ordinal": 0, "op": "insert", "kind": "row"}
+    ends = {"run": run[0], "run_end": run[1]}
+    return {**blank, **row, **ends, "after": {"v": "a"}, "origin": origin, "change_id": change_id}
+
+
+def test_an_earlier_duplicate_is_a_row_of_its_delivery() -> None:
+    """The record came with one row before its connector died; of its second delivery, 20 came before 22."""
+    known, repeated = of_record(7, (7, 7), KNOWN), of_record(20, (20, 22), REPEATED)
+    assert deduplicate([known, of_record(22, (20, 22))])[0]["kind"] == "duplicate"
+    (found,) = deduplicate([known, repeated, of_record(22, (20, 22))])
+    assert (found["kind"], found["offset"]) == ("row", 22)
+
+
+def test_a_row_that_has_an_outcome_is_no_second_row_of_its_delivery() -> None:
+    """The message at 20 is decoded again for another row; 7 is new, and 20 has been its only delivery."""
+    known, again = of_record(20, (20, 20), KNOWN), of_record(20, (20, 20))
+    found = deduplicate([known, again, of_record(7, (7, 7))])
+    assert [(row["kind"], row["offset"]) for row in found] == [("duplicate", 7), ("duplicate", 20)]
+
+
+def test_of_a_record_of_which_a_part_is_decoded_again_each_row_has_an_id_of_its_own() -> None:
+    ids = [row["change_id"] for row in deduplicate([of_record(n, (7, 9)) for n in (7, 8, 9)])]
+    known = [of_record(7 + n, (7, 9), KNOWN, ids[n]) for n in (1, 2)]
+    (found,) = deduplicate([*known, of_record(7, (7, 9))])
+    assert found["kind"] == "row"
+    assert found["change_id"] == ids[0]

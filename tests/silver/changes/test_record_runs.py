@@ -52,3 +52,11 @@ def test_runs_that_meet_are_one_delivery() -> None:
     """The second begins an Arrow batch with a row of another table, at offset 8."""
     found = deliveries([row(7, "5"), row(9, "5", run=8), row(50, "5", run=50)])
     assert found == {("t", 0, 7): ("t", 0, 7), ("t", 0, 9): ("t", 0, 7), ("t", 0, 50): ("t", 0, 50)}
+
+
+def test_messages_that_landed_again_are_in_no_run() -> None:
+    """Their dump repeats offsets between those of the record; the record goes on at offset 9."""
+    landed = [row(n, None, kind="duplicate") for n in (7, 8)]
+    assert runs(row(7, "5", keyless=True), row(8, "5"), *landed, row(9, "5", keyless=True)) == [
+        7, None, None, None, 7
+    ]  # fmt: skip
