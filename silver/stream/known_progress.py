@@ -25,6 +25,7 @@ from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
     MESSAGES_TABLE,
+    PARTITIONS_TABLE,
     PENDING_TABLE,
     QUARANTINE_TABLE,
     SCHEMAS_TABLE,
@@ -40,7 +41,7 @@ from silver.stream.checkpoint import Checkpoint
 
 _NOTE = "silver.progress"
 _TABLES = (BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, SCHEMAS_TABLE)
-_DERIVED = (BATCHES_TABLE, PENDING_TABLE, QUARANTINE_TABLE, STATEMENTS_TABLE)
+_DERIVED = (BATCHES_TABLE, PARTITIONS_TABLE, PENDING_TABLE, QUARANTINE_TABLE, STATEMENTS_TABLE)
 MOST_TABLES = 20_000
 MOST_SCHEMAS = 20_000
 """A run that knows of more tables, or schemas, than this leaves them to the next run to read."""

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bronze.layer import LAYER as BRONZE
 from framework.cli import main
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
     MESSAGES_TABLE,
+    PARTITIONS_TABLE,
     PENDING_TABLE,
     QUARANTINE_TABLE,
     SCHEMAS_TABLE,
@@ -29,6 +31,7 @@ from tests.end_to_end.lost_parts import run_on
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
 from tests.end_to_end.test_decode_again import RULE
 from tests.end_to_end.test_forget_tables import statement
+from tests.end_to_end.test_partition_order import Topics, flat, row
 from tests.older_copies import put_back
 
 
@@ -138,6 +141,31 @@ def test_older_copies_of_what_follows_from_the_changes_are_derived_again(
     capsys.readouterr()
     assert main(command) == 0
     assert "older copy" not in "".join(capsys.readouterr())
+
+
+@pytest.mark.slow
+def test_an_update_comes_last_although_the_progress_of_its_partition_was_an_older_copy(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    if is_connect(spark):
+        pytest.skip("the session of another process keeps what it knows of a table")
+    topics, progress = Topics(spark, tmp_path), tmp_path / "lakehouse" / PARTITIONS_TABLE
+    for source in topics.config.sources:
+        (tmp_path / "landing" / source).mkdir(parents=True)
+    seconds, notes = (50, 100, 90), [""]
+    for offset, (second, value) in enumerate(zip(seconds, "ABC", strict=True)):
+        if offset == 2:
+            put_back(spark, tmp_path / "older", progress)
+        topics.land("slow", {offset: flat("slow", "INSERT", row(value), es=second)})
+        work = Run(spark, topics.lake, topics.config, f"run-{offset}")
+        assert not BRONZE.run(work).errors
+        notes += SILVER.run(work).notes
+        if offset == 0:
+            shutil.copytree(progress, tmp_path / "older")
+    assert f"{PARTITIONS_TABLE} was an older copy" in notes[-1]
+    sequences = [sequence for _, _, sequence, _ in topics.sequences()]
+    assert sequences == sorted(sequences)
+    assert len(sequences) == len(seconds)
 
 
 @pytest.mark.slow
