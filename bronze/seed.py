@@ -106,7 +106,10 @@ def _check_keys(dump: Dump, seed: Seed, path: str) -> None:
     twice = dump.rows.groupBy(*keys).count().where("count > 1").orderBy(*keys).first()
     if twice is not None:
         row = " ".join(f"{name}={twice[key]}" for key, name in zip(keys, seed.key, strict=True))
-        action = "dump the table again, or correct its key (`keys` under `tables:`); nothing has landed"
+        action = (
+            "dump the table again, or correct its key: in the feed if that names it, else `keys` under"
+            " `tables:`; nothing has landed"
+        )
         raise MainstemError(
             "KEY_TWICE", found=f"{quantity(twice['count'], 'row')} with {row}", where=path, action=action
         )

@@ -284,7 +284,7 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
         if table.get("missed_while_excluded"):
             say_line(
                 f"  {row[0]}: lacks the {quantity(table['missed_while_excluded'], 'message')} "
-                "that came while it was excluded"
+                "that came while it was excluded; `mainstem rebuild TABLE --from bronze` reads them"
             )
     keyless = [t for t in status.get("tables", ()) if t["state"] == "append_only"]
     if keyless:
@@ -300,8 +300,8 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
     for late in status.get("late_snapshots", ()):
         say_line(f"  SNAPSHOT {late['note']}")
     for stop in status.get("stopped", ()):
-        reason = f"{stop['reason']} ({stop['detail']})"
-        say_line(f"  STOPPED  source {stop['source']} at epoch {stop['epoch']}: {reason}")
+        reason = f"{stop['code']}: {stop['reason']} ({stop['detail']})"
+        say_line(f"  STOPPED  source {stop['source']} at epoch {stop['epoch']}: {reason}; {stop['action']}")
     for reason, count in sorted(status.get("quarantined", {}).items()):
         say_line(f"  quarantined  {reason}: {count:,}")
     for reason, count in sorted(status.get("dismissed", {}).items()):

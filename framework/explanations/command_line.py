@@ -264,8 +264,8 @@ EXPLANATIONS = (
         "TABLE_EXCLUDED",
         "The configuration excludes this table.",
         "An entry of `tables` that matches it has `exclude: true`.",
-        "Remove `exclude`, or leave the table out of the command. A rebuild from silver is possible "
-        "without `--from bronze`.",
+        "Leave the table out of the command. Or remove `exclude`, run, and `mainstem rebuild TABLE --from "
+        "bronze`: silver has no rows of what came while the table was excluded.",
         "Found: `match: shop.tmp_*`, `exclude: true`, and `seed shop.tmp_1`.",
     ),
     Explanation(
@@ -316,6 +316,7 @@ EXPLANATIONS = (
         "The name is misspelt, or another configuration is used.",
         "Use a name below `sources:`, and check `-c`.",
         "Found: `--source order`. Write: `--source orders`.",
+        former=("SOURCE_UNKNOWN",),
     ),
     Explanation(
         "WRONG_ARGUMENTS",

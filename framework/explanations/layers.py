@@ -8,8 +8,9 @@ EXPLANATIONS = (
         "A value does not fit the type of its column, and the table is set to wait for a correction.",
         "The source has a value such as `0000-00-00`, or the configured type is too narrow, with "
         "`bad_values: park`.",
-        "Correct the value in the source, give the column another type under `tables: columns:`, or set "
-        "`bad_values: null`. Then run again.",
+        "Correct the value in the source, or set `bad_values: null`, and run again. Or give the column "
+        "another type under `tables: columns:`, then `mainstem rebuild TABLE --from bronze`: where messages "
+        "declare no types, silver holds values as they were read with the former setting.",
         "Write: `columns: {price: {type: string}}`.",
     ),
     Explanation(
@@ -17,15 +18,17 @@ EXPLANATIONS = (
         "Files of `bronze/messages` that silver has not read are gone.",
         "Somebody deleted files of the table, or a clean-up outside Mainstem did.",
         "Restore the files, or the newest state of the table. If they are lost, set aside "
-        "`bronze/messages` and the checkpoints of bronze, and land the messages again.",
+        "`bronze/messages` and the checkpoints of bronze, and land the messages again; the next run then "
+        "names what to do about silver (BRONZE_REPLACED). See Begin again in Operations.",
         "Do: restore bronze/messages from a backup, then `mainstem run`.",
     ),
     Explanation(
         "BRONZE_REWRITTEN",
         "Messages in `bronze/messages` were changed or deleted by something other than `mainstem forget`.",
         "Somebody ran UPDATE, DELETE, MERGE or RESTORE on the table.",
-        "Restore the version that the error names. Messages that landed since then must land again; the "
-        "error names the checkpoints.",
+        "Restore the version that the error names. That alone is not enough: also let the stream of silver "
+        "begin again, because it cannot pass these commits, and each source whose messages landed since. The "
+        "error names the checkpoints. See Begin again in Operations.",
         "Do: run `RESTORE TABLE … TO VERSION AS OF 41` on bronze/messages, with the number from the error.",
     ),
     Explanation(
@@ -118,7 +121,8 @@ EXPLANATIONS = (
         "SCHEMAS_LOST",
         "`silver/schemas` is gone, and with it the types of the columns.",
         "The table was deleted or not copied with the lakehouse.",
-        "Restore it. Or, where bronze still has all messages, delete what the error names and run again.",
+        "Restore it. Or, where bronze still has all messages, delete what the error names and run again. See "
+        "Begin again in Operations.",
         "Do: restore silver/schemas from a backup, then `mainstem run`.",
     ),
     Explanation(
@@ -142,7 +146,7 @@ EXPLANATIONS = (
         "`silver/changes` is gone, while its checkpoint exists.",
         "The table was deleted or not copied with the lakehouse.",
         "Restore the newest state of the table; with an older one follow OLDER_COPY. Or delete the "
-        "checkpoint that the error names, to read all of bronze again.",
+        "checkpoint that the error names, to read all of bronze again. See Begin again in Operations.",
         "Do: restore silver/changes from a backup, then `mainstem run`.",
     ),
     Explanation(
@@ -150,8 +154,11 @@ EXPLANATIONS = (
         "The positions of a source start again, so the source has stopped.",
         "The feed comes from a new server, from a restored backup, or from a log that was reset.",
         "Do what the error says. Mostly that is to raise `epoch` of the source by one and to run again: what "
-        "has waited is processed, and nothing is lost. For messages of a topic that was deleted before, a "
-        "raised epoch would let old values win, so the error names other steps.",
+        "has waited is processed, and nothing is lost. If the positions did not start again (a clock was "
+        "wrong, or a tool sent old messages with new times), a raised epoch is still the only way on: "
+        "messages from the stop on then count as newer than all before, so compare the tables with the "
+        "source, and seed what is wrong. For messages of a topic that was deleted before, a raised epoch "
+        "would let old values win, so the error names other steps. See Begin again in Operations.",
         "Write: `epoch: 2` below `sources.orders`.",
     ),
     Explanation(

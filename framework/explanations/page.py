@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from framework.explanations import CHAPTERS, Explanation
+from framework.explanations import CHAPTERS, EXPLANATIONS, Explanation
 
+BEGIN_AGAIN = "Begin again in Operations"
+"""How an explanation names the list of what to delete and to create."""
+_LINK = "[Begin again](operations.md#begin-again)"
 _HEAD = """\
 # Errors
 
@@ -27,7 +30,9 @@ def markdown_page() -> str:
 def _lines() -> Iterator[str]:
     yield _HEAD
     for title, chapter in CHAPTERS.items():
-        codes = ", ".join(f"[{entry.code}](#{entry.code.lower()})" for entry in chapter)
+        codes = ", ".join(
+            f"[{entry.code}](#{_heading(entry).lower().replace(' ', '-')})" for entry in chapter
+        )
         yield f"- {title}: {codes}"
     for title, chapter in CHAPTERS.items():
         yield f"\n## {title}"
@@ -36,8 +41,16 @@ def _lines() -> Iterator[str]:
 
 
 def _entry_lines(entry: Explanation) -> Iterator[str]:
-    yield f"\n### {entry.code}\n"
+    yield f"\n### {_heading(entry)}\n"
     yield f"{entry.meaning}\n"
+    if entry.former:
+        yield f"Former name: {', '.join(entry.former)}.\n"
     yield f"- **Why:** {entry.cause}"
-    yield f"- **What to do:** {entry.remedy}"
+    yield f"- **What to do:** {entry.remedy.replace(BEGIN_AGAIN, _LINK)}"
     yield f"- **Example:** {entry.example}"
+
+
+def _heading(entry: Explanation) -> str:
+    """The code; with more words where an error has the same letters: a page has each anchor once."""
+    is_error_too = entry.code.islower() and entry.code.upper() in EXPLANATIONS
+    return f"{entry.code} of a cell" if is_error_too else entry.code

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from framework.explanations.explanation import Explanation
 
-_REPLAY = "Then `mainstem replay`."
 _DISMISS = "Then `mainstem dismiss` the one in quarantine."
+_LAND_AGAIN = "land the messages again, as a new file or to the topic, and `mainstem dismiss` these"
+_END = "Then `mainstem replay` after a new release or setting, or `mainstem dismiss`."
 
 EXPLANATIONS = (
     Explanation(
@@ -22,15 +23,17 @@ EXPLANATIONS = (
         "A line is no object that `kcat -J` writes, or a row of a table lacks a coordinate.",
         "The source has `layout: kcat`, and its files have one value a line or the output of another tool; "
         "or the job that writes the table of the source leaves `topic`, `partition` or `offset` null.",
-        "Write `layout: lines`, or write the files with `kcat -J`, or let the job append the row again with "
-        f"its coordinates. {_REPLAY}",
+        "Correct `layout`, or write the files with `kcat -J`, and land them again under new names: lines "
+        "that have landed keep their coordinates. For a table of messages, correct the job, and append the "
+        "rows again with their coordinates. Then `mainstem dismiss` those in quarantine.",
         'Found: {"op":"c"}. A line of kcat begins with {"topic":"crm","partition":0,"offset":17.',
     ),
     Explanation(
         "bad_position",
         "The sequence number or time of a message is no number, or the time is outside the years 1 to 9999.",
         "Another tool has written or changed the message, or the format is another one.",
-        f"Check the format with `mainstem detect`, and the tool between source and feed. {_REPLAY}",
+        "Check the format with `mainstem detect`. If `format` was wrong, correct it, then `mainstem replay`. "
+        f"If a tool changed the messages, correct it, {_LAND_AGAIN}.",
         'Found: "sequenceId": "n/a".',
     ),
     Explanation(
@@ -52,7 +55,8 @@ EXPLANATIONS = (
         "double_encoded",
         "The message is a text that holds a JSON document, not the document.",
         "A producer or a sink has serialised it twice.",
-        f"Serialise it once, or unpack the text before it lands. {_REPLAY}",
+        "Let the producer serialise messages once. Unpack these texts, and land the messages again, as a new "
+        "file or to the topic. Then `mainstem dismiss` those in quarantine.",
         'Found: "{\\"op\\":\\"c\\"}".',
     ),
     Explanation(
@@ -65,9 +69,10 @@ EXPLANATIONS = (
     Explanation(
         "empty",
         "There are no bytes, or spaces alone, where a message was expected.",
-        "A line is empty, or a record of a topic has a null value in a format without tombstones.",
+        "A line has only spaces, or a record of a topic has a null or empty value in a format without "
+        "tombstones.",
         "Nothing, if the producer sends such messages on purpose: `mainstem dismiss` them.",
-        "Found: an empty line between two messages.",
+        "Found: a line of three spaces.",
     ),
     Explanation(
         "encoding",
@@ -80,28 +85,33 @@ EXPLANATIONS = (
         "key_not_in_image",
         "A row lacks a column of the key.",
         "`keys:` of the configuration misspells a column, or the source logs only some columns.",
-        f"Correct `keys:` under `tables:`, or let the source log the key. {_REPLAY}",
+        "Correct a wrong `keys:` under `tables:`, then `mainstem replay`: it mends nothing else. If the "
+        "source does not log the key, let it, and seed the table for what was lost. Then `mainstem dismiss` "
+        "these.",
         "Found: `keys: [order_id]`, and rows with `orderId`.",
     ),
     Explanation(
         "missing_image",
         "A change lacks the image of the row that its operation needs.",
         "The source logs too little (`REPLICA IDENTITY`, `binlog_row_image`), or a tool has removed it.",
-        f"Let the source log whole rows, and seed the table for what was lost. {_REPLAY}",
+        "Let the source log whole rows, and seed the table for what was lost. Then `mainstem dismiss` those "
+        "in quarantine.",
         "Do: `ALTER TABLE orders REPLICA IDENTITY FULL` in the source.",
     ),
     Explanation(
         "missing_position",
         "A message lacks the sequence number that its format promises.",
         "A tool has removed it, or the messages are of a writer without positions.",
-        f"Let the tool keep it. Where `detail` names `order: partition`, set it. {_REPLAY}",
+        "Where `detail` names `order: partition`, set it, then `mainstem replay`. Otherwise let the tool "
+        f"keep the number, {_LAND_AGAIN}.",
         "Write: `order: partition` for the source.",
     ),
     Explanation(
         "missing_table",
         "Nothing says to which table a row belongs.",
         "The messages are flattened or shortened, and come from a file.",
-        f"Let the tool keep the name of the table, or read the topic instead of files. {_REPLAY}",
+        "For `datahub_tuple`, write `table:` of the source, then `mainstem replay`. Otherwise let the tool "
+        f"keep the name of the table, or read the topic instead of files, {_LAND_AGAIN}.",
         "Found: a flattened row of Debezium without `__table`.",
     ),
     Explanation(
@@ -116,21 +126,22 @@ EXPLANATIONS = (
         "rule_broken",
         "The message breaks a rule of the configuration with `on_change: quarantine`.",
         "A value is not what the rule expects; `detail` names the rule.",
-        f"Correct the rule, or the source. {_REPLAY}",
+        "If the rule was wrong, correct it, then `mainstem replay`. If the value is, correct the row in the "
+        "source, which sends a new change, and `mainstem dismiss` this one.",
         "Do: `mainstem report`, and read the part on quarantine.",
     ),
     Explanation(
         "schema_registry",
         "The message has the wire format of a schema registry: Avro, Protobuf or JSON with a schema id.",
         "The producer uses a converter with a registry.",
-        "Configure the converter to write JSON without a registry.",
+        f"Configure the converter to write JSON without a registry, {_LAND_AGAIN}.",
         "Write: `value.converter=org.apache.kafka.connect.json.JsonConverter` for the connector.",
     ),
     Explanation(
         "too_deep",
         "The message is nested more deeply than any reader of JSON follows.",
         "A document in a column is nested hundreds of levels deep, or the message is hostile.",
-        "Let the source write such a document as a text.",
+        f"Let the source write such a document as a text. {_END}",
         "Found: thousands of brackets, one inside the other.",
     ),
     Explanation(
@@ -144,7 +155,7 @@ EXPLANATIONS = (
         "too_many_columns",
         "The message has more columns than a table can have here.",
         "It is another kind of document, whose members are values; `detail` names the limit.",
-        "Check the format with `mainstem detect`, or exclude the table.",
+        f"Check the format with `mainstem detect`, or exclude the table. {_END}",
         "Found: a document whose members are ids.",
     ),
     Explanation(
@@ -158,7 +169,7 @@ EXPLANATIONS = (
         "unknown_op",
         "The message names an operation that its format does not document.",
         "It is of a newer release of the source, or of another format.",
-        "Check the format with `mainstem detect`, and report the operation if the format is right.",
+        f"Check the format with `mainstem detect`, and report the operation if the format is right. {_END}",
         'Found: "type": "MERGE" in a message of Canal.',
     ),
     Explanation(
@@ -173,15 +184,16 @@ EXPLANATIONS = (
         "unsupported_version",
         "The message is of a version of the format that Mainstem does not know.",
         "The tool at the source was updated.",
-        "Update Mainstem, or let the tool write the earlier version.",
+        f"Update Mainstem, or let the tool write the earlier version. {_END}",
         "Do: `mainstem formats` lists what is known.",
     ),
     Explanation(
         "wrong_shape",
         "The message is JSON, but not of this format: a member is missing or has another type.",
         "The format of the source is another one, its `layout` is wrong, or a tool has wrapped the messages.",
-        "Run `mainstem detect` on the folder or topic, and correct `format` or `layout`. With another layout"
-        f" messages have other coordinates: land the files under new names. {_DISMISS}",
+        "Run `mainstem detect` on the folder or topic. If `format` was wrong, correct it, then `mainstem "
+        "replay`. With another `layout` messages have other coordinates: correct it, and land the files "
+        f"under new names. {_DISMISS}",
         "Found: a message of Maxwell in a source with `format: canal`.",
     ),
 )

@@ -24,7 +24,7 @@ EXPLANATIONS = (
         "`bronze/messages` is gone, or is not the table that the checkpoints belong to.",
         "The table was deleted, created again or exchanged for another one.",
         "Restore the newest state of the table; with an older one follow OLDER_COPY. Or delete what the "
-        "error names, to read again what is there.",
+        "error names, to read again what is there. See Begin again in Operations.",
         "Do: restore bronze/messages from a backup, then `mainstem run`.",
     ),
     Explanation(
@@ -188,7 +188,8 @@ EXPLANATIONS = (
         "KEY_TWICE",
         "Two rows of a dump have the same key.",
         "The dump was taken while the table changed, or `keys` under `tables:` lacks a key column.",
-        "Dump the table again, or correct `keys`. Nothing has landed.",
+        "Dump the table again, or correct the key: in the feed if that names it, else under `keys`. Nothing "
+        "has landed.",
         "Found: 2 rows with order_id=7. Write: `keys: [order_id, line_no]`.",
     ),
     Explanation(
@@ -260,13 +261,6 @@ EXPLANATIONS = (
         "The configuration has several sources, and not exactly one of them has read such a table.",
         "Name the source with `--source`, and check the name of the table.",
         "Do: `mainstem seed shop.orders --source orders --from orders.csv --position 4711`.",
-    ),
-    Explanation(
-        "SOURCE_UNKNOWN",
-        "The configuration has no source of this name.",
-        "`--source` of `mainstem seed` is misspelt.",
-        "Use one of the names that the error lists.",
-        "Found: `--source order`. Write: `--source orders`.",
     ),
     Explanation(
         "TABLE_COLUMN_MISSING",

@@ -255,7 +255,8 @@ def _findings(report: Report) -> Iterator[Finding]:
         names = ", ".join(parked[:3]) + (f" and {len(parked) - 3:,} more" if len(parked) > 3 else "")
         yield Finding("fail", f"{quantity(len(parked), 'table')} parked: {names}", "tables")
     for stop in report.stops:
-        yield Finding("fail", f"source {stop.source} stands still: {stop.reason}", "freshness")
+        why = f"SOURCE_RESET, {stop.reason}; `mainstem status` says what to do"
+        yield Finding("fail", f"source {stop.source} has stopped: {why}", "freshness")
     if sums.checks_failed:
         yield Finding(
             "fail", f"{quantity(sums.checks_failed, 'quality check')} of severity error failed", "quality"

@@ -27,11 +27,9 @@ from framework.spark.local_frame import local_frame
 from silver.batches.source_epochs import SourceEpochs, read_source_epochs
 from silver.changes.staged_rows import LANDED_AGAIN, OF_FIRST_LANDING
 from silver.epochs.assignment import landing_order, with_epochs, with_recorded_epochs
-from silver.epochs.resets import OLDER_TOPIC, StopPoint
+from silver.epochs.stop_points import OFFSETS_RESTARTED, OLDER_TOPIC, StopPoint
 from silver.epochs.unknown_topics import find_unknown_topics
 
-OFFSETS_RESTARTED = "offsets_restarted"
-"""The reason of a stop where the offsets start again: the topic was created again."""
 LANDING_ID = (*MESSAGE_ID, "relanding")
 """The columns that identify a row of bronze: its message, and how it landed again (empty at first)."""
 SAME_MESSAGE = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in MESSAGE_ID)

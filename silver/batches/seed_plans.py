@@ -97,7 +97,7 @@ def _table(state: RunState, spark: SparkSession, request: SeedRequest) -> _Table
     sources = state.config.sources
     if request.source is not None and request.source not in sources:
         raise _error(
-            "SOURCE_UNKNOWN",
+            "UNKNOWN_SOURCE",
             f"no source {request.source!r}",
             "--source",
             f"use one of: {', '.join(sorted(sources))}",

@@ -88,17 +88,16 @@ class StoppedSource:
 
     def _action(self) -> str:
         if self.is_of_older_topic:
-            return (
-                f"leave `epoch: {self.epoch}`: the messages are of a topic that was deleted before the one"
-                " that landed first. Delete the lakehouse, move the files of the later topic out of the"
-                " landing folder, run, move them back and run again; nothing is lost"
+            return self._built_again(
+                "the messages are of a topic that was deleted before the one that landed first",
+                "move the files of the later topic out of the landing folder, run, move them back, and run"
+                " again",
             )
         if self.is_of_unknown_topic:
-            return (
-                f"leave `epoch: {self.epoch}`: neither offset nor time tells which topic the messages are of."
-                " Delete the lakehouse, set `epoch: 1` for the source and move its files out of the landing"
-                " folder. Move those of the oldest topic back and run, then those of the next one; nothing is"
-                " lost"
+            return self._built_again(
+                "neither offset nor time tells which topic the messages are of",
+                "set `epoch: 1` for the source, and move its files out of the landing folder. Move those of"
+                " the oldest topic back and run, then those of the next one",
             )
         action = (
             f"if its positions start again there, set `epoch: {self.epoch + 1}` for the source"
@@ -110,6 +109,32 @@ class StoppedSource:
             "if a transaction was open for long, do nothing: a run continues by itself when the next"
             f" transaction has landed, and messages with `source.sequence` do not stop a source; {action}"
         )
+
+    def _built_again(self, why: str, order: str) -> str:
+        """The advice where only tables that are built again, in the order of the topics, are right.
+
+        Args:
+            why: What is wrong with the messages.
+            order: How files land in the order of the topics.
+        """
+        landed = self.first.landed
+        is_of_files = landed is None or bool(landed[1])
+        again = order if is_of_files else _NEW_SNAPSHOT
+        return f"leave `epoch: {self.epoch}`: {why}. {_ASIDE}, {again}. {_NOT_IN_SOURCES}"
+
+
+_ASIDE = (
+    "The tables have to be built again in the order of the topics: move the lakehouse and its checkpoints"
+    " aside (do not delete them)"
+)
+_NEW_SNAPSHOT = (
+    "let the source send a new snapshot to a topic or table of another name, name that one in the"
+    " configuration, and run"
+)
+_NOT_IN_SOURCES = (
+    "Before that, check that all sources of the pipeline still have all their messages; `seed`, `forget` and"
+    " `dismiss` have to be repeated"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from silver.decoding.format import Format
 from silver.epochs.stop_points import (
     FOLLOWS,
     OLDER_TOPIC,
+    POSITION_RESTARTED,
     SERVER_CHANGED,
     UNDECIDED,
     UNKNOWN_TOPIC,
@@ -213,7 +214,7 @@ def _first_stops(changes: DataFrame, extents: DataFrame) -> list[StopPoint]:
     )
     is_under = _is_below_older("own") | _is_below_older("furthest")
     is_other = F.col("is_other") & (_is_new_server() | F.col("falls") | is_under)
-    below = F.when(F.col("is_open"), F.lit(UNDECIDED)).otherwise(F.lit("position_restarted"))
+    below = F.when(F.col("is_open"), F.lit(UNDECIDED)).otherwise(F.lit(POSITION_RESTARTED))
     reason = F.when(is_other, F.lit(SERVER_CHANGED)).when(F.col("is_below"), below)
     detail = F.when(is_other, F.concat_ws(" ", "was", F.lit("→"), "server")).otherwise(
         F.concat_ws(" ", "sequence", F.lit("below"), "top")

@@ -8,6 +8,10 @@ from framework.contracts.epochs import Landing
 
 SERVER_CHANGED = "server_changed"
 """The reason of a stop at the first message of another server."""
+POSITION_RESTARTED = "position_restarted"
+"""The reason of a stop at a change that is below an earlier one, although it happened later."""
+OFFSETS_RESTARTED = "offsets_restarted"
+"""The reason of a stop at the first message of a topic that was created again."""
 FOLLOWS = "follows"
 """The reason of a stop in a partition without its own sign: its messages are later than a sign elsewhere."""
 UNDECIDED = "position_below"

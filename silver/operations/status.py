@@ -63,8 +63,10 @@ def status(view: View) -> dict[str, Any]:
             {
                 "source": stopped.source,
                 "epoch": stopped.epoch,
-                "reason": stopped.stops[0].reason,
-                "detail": stopped.stops[0].detail,
+                "code": (error := stopped.error()).condition,
+                "reason": stopped.first.reason,
+                "detail": stopped.first.detail,
+                "action": error.action,
             }
             for stopped in history.stopped_sources().values()
         ],

@@ -112,5 +112,5 @@ def _excluded(source: str, names: Sequence[TableName]) -> ConfigurationError:
         found="the configuration excludes the table: decoding its messages again would empty"
         " what silver has of them",
         where=f"source {source}, table {names[0].dotted}",
-        action="take `exclude` off, or rebuild from silver: leave out `--from bronze`",
+        action="take `exclude` off, and run first",
     )

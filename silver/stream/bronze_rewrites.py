@@ -128,12 +128,13 @@ def rewritten(lake: Lakehouse, messages: str, version: int | None) -> MainstemEr
             f"version {version}",
             f"version {version - 1}: RESTORE TABLE … TO VERSION AS OF {version - 1}",
         )
-    checkpoints = f"{lake.checkpoints}/bronze/<source>, {lake.checkpoints}/silver"
+    silver, source = f"{lake.checkpoints}/silver", f"{lake.checkpoints}/bronze/<source>"
     return MainstemError(
         "BRONZE_REWRITTEN",
         found=f"{commit} of {messages} changed or deleted messages, and was not made by `forget`",
         where=lake.location(messages),
-        action=f"restore {before}. Messages that landed since then have to land again: delete the checkpoints"
-        f" {checkpoints}, create the empty file <checkpoint>.reset for each, and run again;"
-        " what has landed, or has an outcome, is left out",
+        action=f"1. Restore {before}. 2. Always delete {silver} and create the empty file {silver}.reset:"
+        f" the stream cannot pass these commits. 3. Only for sources whose messages landed since: delete"
+        f" {source} and create the empty file {source}.reset. Then run; what has landed, or has an outcome,"
+        " is left out",
     )

@@ -49,7 +49,7 @@ def stream_failed(spark: SparkSession, error: Exception, lake: Lakehouse, checkp
             where=f"the stream over {MESSAGES_TABLE}, checkpoint {checkpoint}",
             action="restore the files, or the newest state of the table; nothing was passed over."
             f" If they are lost: set aside {MESSAGES_TABLE} and the checkpoints of bronze,"
-            " and land the messages again",
+            " and land the messages again; the next run then names what to do about silver (BRONZE_REPLACED)",
         )
     return MainstemError(
         "SILVER_FAILED",

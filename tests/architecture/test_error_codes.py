@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 
 from framework.contracts.quarantine_reasons import Reason
-from framework.explanations import CHAPTERS, EXPLANATIONS
+from framework.explanations import CHAPTERS, EXPLANATIONS, FORMER_NAMES
 from framework.explanations.page import markdown_page
+from silver.epochs import stop_points
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("mainstem", "framework", "bronze", "silver", "gold")
 PARTS = {"found", "where", "action"}
 CODE = re.compile(r"[A-Z]+(_[A-Z]+)+")
+STOP_REASONS = {text for name, text in vars(stop_points).items() if name.isupper()}
+BAD_VALUE_REASONS = ("bad_key", "bad_value", "not_listed", "precision")
 
 
 class ComputedCode(Exception):
@@ -114,11 +117,22 @@ def test_every_code_has_an_explanation() -> None:
     raised = raised_codes()
     missing = {code: module for code, module in raised.items() if code not in EXPLANATIONS}
     assert missing == {}, "explain these codes in framework/explanations/"
-    reasons = {str(reason) for reason in Reason}
-    named = {code.lower() for code in EXPLANATIONS}
-    assert reasons - named == set(), "explain these reasons of quarantine"
-    assert len(named) == len(EXPLANATIONS), "a reason that is also an error is explained once"
+    reasons = {*map(str, Reason), *STOP_REASONS, *BAD_VALUE_REASONS}
+    assert reasons - set(EXPLANATIONS) - {code.lower() for code in raised} == set(), "explain these reasons"
     assert set(EXPLANATIONS) - set(raised) - reasons == set(), "nothing raises these codes"
+
+
+def test_a_former_name_is_no_code() -> None:
+    assert "SOURCE_UNKNOWN" in FORMER_NAMES
+    assert set(FORMER_NAMES) & {*EXPLANATIONS, *raised_codes()} == set()
+
+
+def test_each_heading_of_the_page_is_there_once_and_all_links_lead_to_one() -> None:
+    page = markdown_page()
+    headings = [text.lower().replace(" ", "-") for text in re.findall(r"^### (.*)$", page, re.M)]
+    assert sorted(headings) == sorted(set(headings))
+    assert sorted(re.findall(r"\]\(#(.*?)\)", page)) == sorted(headings)
+    assert "Begin again](operations.md#begin-again)" in page
 
 
 def test_each_code_is_explained_once_and_in_order() -> None:

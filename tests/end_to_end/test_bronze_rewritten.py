@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -34,15 +34,13 @@ def overwrite(shop: Shop, table: str) -> None:
     rows.write.format("delta").mode("overwrite").save(shop.lake.location("bronze/messages"))
 
 
-def follow(shop: Shop, table: str, errors: str) -> None:
-    """Do what the error says."""
+def follow(shop: Shop, table: str, errors: str, sources: Sequence[str] = ("feed",)) -> None:
+    """Do what the error says; messages of `sources` have landed since."""
     version = re.search(r"TO VERSION AS OF (\d+)", errors)
     assert version is not None, errors
     shop.spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {version[1]}").collect()
-    for checkpoint in (
-        shop.folder / "lakehouse/_mainstem/bronze/feed",
-        shop.folder / "lakehouse/_mainstem/silver",
-    ):
+    checkpoints = shop.folder / "lakehouse/_mainstem"
+    for checkpoint in (checkpoints / "silver", *(checkpoints / "bronze" / name for name in sources)):
         assert str(checkpoint) in errors.replace("<source>", "feed")
         shutil.rmtree(checkpoint)
         checkpoint.with_name(f"{checkpoint.name}.reset").touch()
@@ -68,8 +66,13 @@ def test_compacted_bronze_is_read_on_and_an_updated_one_refused(
     for number in (1, 2):
         shop.land([insert(number)])
         assert command(shop, capsys, "run", "--through", "bronze")[0] == 0
-    spark.sql(f"OPTIMIZE {sql_name(shop.lake.location('bronze/messages'))}")
+    table = sql_name(shop.lake.location("bronze/messages"))
+    spark.sql(f"OPTIMIZE {table}")
     assert command(shop, capsys, "run")[0] == 0
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.appendOnly' = 'false')")
+    update(shop, table)
+    follow(shop, table, failed(shop, capsys), sources=())  # nothing has landed since
+    check(shop, capsys, 2)
     spark.sql(f"OPTIMIZE {sql_name(shop.lake.location('bronze/messages'))}")
     rewritten(shop, capsys, update)
 

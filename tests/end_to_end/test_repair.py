@@ -81,6 +81,7 @@ def test_a_source_whose_positions_begin_anew_stops_and_goes_on_with_the_next_epo
     assert command(shop, capsys, "run")[0] == 1
     (stop,) = command(shop, capsys, "status")[1]["stopped"]
     assert (stop["source"], stop["epoch"], stop["reason"]) == ("feed", 1, "position_restarted")
+    assert (stop["code"], "set `epoch: 2`" in stop["action"]) == ("SOURCE_RESET", True)
 
     file = shop.folder / "mainstem.yml"
     file.write_text(file.read_text().replace("pairing_timeout", "epoch: 2, pairing_timeout"))

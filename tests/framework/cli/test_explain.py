@@ -28,6 +28,17 @@ def test_lower_case_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer["remedy"] == EXPLANATIONS["LEASE_HELD"].remedy
 
 
+def test_letters_tell_a_reason_from_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for code in ("bad_value", "BAD_VALUE", "server_changed"):
+        assert main(["explain", code]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == code
+
+
+def test_a_former_name_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "SOURCE_UNKNOWN"]) == 0
+    assert capsys.readouterr().out.startswith("UNKNOWN_SOURCE\n")
+
+
 def test_a_misspelt_code_is_answered_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "LEASE_HOLD"]) == 2
     assert capsys.readouterr().err == (

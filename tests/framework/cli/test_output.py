@@ -47,6 +47,30 @@ def test_a_status_has_what_parks_a_table_in_words(capsys: pytest.CaptureFixture[
     assert "GATE_FAILED: 3 of 5 rows break price_is_known" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_status_says_why_a_source_has_stopped_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    stop = {
+        "source": "crm", "epoch": 1, "code": "SOURCE_RESET", "reason": "server_changed", "detail": "3 → 7",
+        "action": "set `epoch: 2` for the source and run again",
+    }  # fmt: skip
+    print_status({"pipeline": "shop", "stopped": [stop]}, is_json=False)
+    line = (
+        "  STOPPED  source crm at epoch 1: SOURCE_RESET: server_changed (3 → 7); set `epoch: 2` for the"
+        " source and run again"
+    )
+    assert line in capsys.readouterr().out.splitlines()
+
+
+def test_a_status_says_how_to_read_what_was_excluded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = {
+        "database": "shop", "schema": None, "table": "orders", "state": "ok", "rows": 1, "behind": 0,
+        "changes_applied": 1, "bad_values": 0, "keys": ["id"], "reason": None, "missed_while_excluded": 2,
+    }  # fmt: skip
+    print_status({"pipeline": "shop", "tables": [table]}, is_json=False)
+    assert "`mainstem rebuild TABLE --from bronze` reads them" in capsys.readouterr().out
+
+
 def test_one_of_each_is_counted_in_the_singular() -> None:
     counts = {"changes": 1, "messages": 1, "merged": 1, "heartbeats": 1, "duplicates": 1}
     assert run_lines((), counts, 0.04) == [

@@ -104,7 +104,7 @@ def test_counts_states_reasons_and_failing_keys_are_shown() -> None:
         "Needs attention", "1 table parked: shop.price", "two rows of key 7", "5,564 messages",
         "4,966 changes", "306 merged from two halves",
         "order_id=917, line_no=2", "could not be judged", "offset 9914", "502 Bad Gateway",
-        "0000-00-00 00:00:00", "ALTER TABLE orders ADD COLUMN gift_note", "KAFKA_UNREACHABLE", "stands still",
+        "0000-00-00 00:00:00", "ALTER TABLE orders ADD COLUMN gift_note", "KAFKA_UNREACHABLE", "has stopped",
         "append-only",
     ):  # fmt: skip
         assert expected in text, expected

@@ -238,6 +238,21 @@ def test_a_stop_at_messages_of_an_unknown_topic_has_advice_of_its_own() -> None:
     assert (error.condition, "leave `epoch: 2`" in error.action) == ("SOURCE_RESET", True)
 
 
+@pytest.mark.parametrize("reason", ["older_topic", "unknown_topic"])
+def test_the_advice_to_build_the_tables_again_says_what_only_the_lakehouse_has(reason: str) -> None:
+    def action(file: str) -> str:
+        stop = StopPoint("feed", "orders", 0, 6, reason, "it is older", landed=(1_000, file, 0))
+        return history(stopped_row(stop, 1, 3_000)).stopped_sources()["feed"].error().action
+
+    for advice in (action("b.jsonl"), action("")):
+        assert "`seed`, `forget` and `dismiss` have to be repeated" in advice
+        assert "do not delete" in advice
+        assert "nothing is lost" not in advice
+    assert "landing folder" in action("b.jsonl")
+    assert "landing folder" not in action("")  # of a topic or a table of messages
+    assert "new snapshot" in action("")
+
+
 def test_the_sources_whose_offsets_have_started_again() -> None:
     at: Landing = (1_000, "b.jsonl", 7)
     log = history(*started_rows(EpochStart("feed", 2, 1, [PartitionStart("orders", 0, 0, at)]), History()))

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from framework.cli.options import Options
 from framework.cli.terminal import say, say_json, say_text
 from framework.errors import ConfigurationError, nearest
-from framework.explanations import CHAPTERS, EXPLANATIONS, Explanation
+from framework.explanations import CHAPTERS, EXPLANATIONS, FORMER_NAMES, Explanation
 from framework.explanations.page import markdown_page
 from framework.text.tables import TextTable
 
@@ -33,12 +33,13 @@ def run(options: Options) -> int:
 
 
 def explanation_of(code: str) -> Explanation:
-    """The explanation of an error code or a reason of quarantine, in upper or lower case.
+    """The explanation of an error code or a reason, by a former name, too; best one in just these letters.
 
     Raises:
         ConfigurationError: UNKNOWN_CODE, with the most similar code.
     """
-    known = EXPLANATIONS.get(code.upper()) or EXPLANATIONS.get(code.lower())
+    names = {**FORMER_NAMES, **EXPLANATIONS}
+    known = next((names[name] for name in (code, code.upper(), code.lower()) if name in names), None)
     if known is None:
         close = nearest(code, EXPLANATIONS)
         hint = f"did you mean {close}? " if close else ""
@@ -59,6 +60,7 @@ def explanation_lines(entry: Explanation, width: int) -> Iterator[str]:
         ("why", entry.cause),
         ("do", entry.remedy),
         ("example", entry.example),
+        *((("formerly", f"{', '.join(entry.former)}."),) if entry.former else ()),
     )
     for name, text in parts:
         yield from textwrap.wrap(
