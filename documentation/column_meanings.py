@@ -111,6 +111,9 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     names.BAD_VALUES_TABLE: {
         "column": "the column",
         "text": "the text that does not fit the type of the column",
+        "reason": "`bad_value`: no value of the type, the cell is null. `bad_key`: the same in a key column, "
+        "the change is not applied. `precision`: digits beyond microseconds were cut. `not_listed`: `text` "
+        "is the number of further cells",
     },
     names.QUALITY_RESULTS_TABLE: {
         "started_at": "when the quality step began",

@@ -112,7 +112,10 @@ class TableRule(BaseModel):
         default=False, description="Whether to keep every version of each row in a second table."
     )
     keys: tuple[str, ...] | None = Field(
-        default=None, min_length=1, description="The key columns, for feeds that do not name them."
+        default=None,
+        min_length=1,
+        description="The key columns, for feeds that do not name them. A correction also needs `mainstem "
+        "rebuild TABLE --from bronze`: silver holds the key with each change.",
     )
     columns: dict[str, ColumnRule] = Field(
         default_factory=dict, description="Settings of columns, by their names."
@@ -131,7 +134,11 @@ class TableRule(BaseModel):
     replica: ReplicaName | None = Field(
         default=None, description="Another name for the replica: database.table or database.schema.table."
     )
-    exclude: StrictBool = Field(default=False, description="Whether to leave the tables out of gold.")
+    exclude: StrictBool = Field(
+        default=False,
+        description="Whether to leave the tables out of gold. Silver keeps no images of excluded rows: after "
+        "`exclude` was taken off, `mainstem rebuild TABLE --from bronze` reads what came meanwhile.",
+    )
     bad_values: Annotated[BadValues, WithJsonSchema({"enum": ["null", None, "park"]})] = Field(
         default=BadValues.NULL,
         description="What a value that does not fit its type does: `null` makes the cell null and lists it "

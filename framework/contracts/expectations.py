@@ -88,7 +88,7 @@ class Rule:
             "snapshot": "as the snapshot of the source",
             "types": "columns have the types that were applied",
             "bad_values": "every cell fits its column's type",
-            "inserts_met": "no insert or row of a full load meets a row that is there, with other values",
+            "inserts_met": "no insert or row of a snapshot meets a row that is there, with other values",
             "implied_keys": "the keys that the changes imply",
         }.get(self.kind, self.name)
 

@@ -41,7 +41,8 @@ _TABLES = {
     EPOCHS_TABLE: "Where the epochs of a source begin.",
     PARTITIONS_TABLE: "How far each partition has come whose order rests on times.",
     QUALITY_RESULTS_TABLE: "The verdict on each rule, each time that it was judged.",
-    REPAIRS_TABLE: "Tables whose messages were decoded again; a replica is made anew for the newest.",
+    REPAIRS_TABLE: "Tables whose messages were decoded again; gold rebuilds a replica that is older than the "
+    "newest entry.",
     RUNS_TABLE: "One row a run that did something.",
     STATEMENTS_TABLE: "DDL and truncates of the sources.",
     TABLES_TABLE: "The state and progress of each table; the highest revision counts.",

@@ -14,6 +14,7 @@ from framework.naming import quoted
 from framework.quality.exact_numbers import is_same
 from framework.quality.row_checks import key_text, named_texts
 from framework.text.formatting import noun_for, quantity
+from framework.text.row_trace import trace_command
 
 _EXACT_NUMBERS = ("tinyint", "smallint", "int", "bigint", "decimal")
 _FLOATING = ("float", "double")
@@ -45,8 +46,18 @@ def read_snapshot(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     return reader.load(snapshot.path) if snapshot.path else reader.load()
 
 
-def compare_snapshot(rows: DataFrame, dump: DataFrame, rule: Rule, keys: Sequence[str]) -> Finding:
-    """Compares a replica with a dump of its source: by count, by key, and by a hash of the common columns."""
+def compare_snapshot(
+    rows: DataFrame, dump: DataFrame, rule: Rule, keys: Sequence[str], table: str
+) -> Finding:
+    """Compares a replica with a dump of its source: by count, by key, and by a hash of the common columns.
+
+    Args:
+        rows: The rows of the replica.
+        dump: The rows of the source.
+        rule: The rule, with the columns to compare.
+        keys: The columns of the key.
+        table: The name of the table, as `mainstem trace` takes it.
+    """
     snapshot = rule.snapshot
     have = {name.lower(): name for name in dump.columns}
     wanted = (
@@ -90,12 +101,8 @@ def compare_snapshot(rows: DataFrame, dump: DataFrame, rule: Rule, keys: Sequenc
         failed,
         tuple(f"{r[0]}: {r[1]}" for r in named),
         observed,
-        _trace_hint(named[0][0]) if named else None,
+        f"trace a key: {trace_command(table, keys, [named[0][0]])}" if named else None,
     )
-
-
-def _trace_hint(key: str) -> str:
-    return f"trace a key: mainstem trace TABLE {' '.join(part for part in key.split(', '))}"
 
 
 def _hashed(

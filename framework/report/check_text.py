@@ -11,7 +11,7 @@ from framework.text.positions import place_text, with_positions_as_text
 _CLAIMS = {
     "types": "every column has the type that was applied",
     "bad_values": "every cell fits the type of its column",
-    "inserts_met": "no insert and no row of a full load meets a different row that is there",
+    "inserts_met": "no insert and no row of a snapshot meets a different row that is there",
     "implied_keys": "the replica has the keys that the changes lead to, and no others",
     "applied": "the changes are applied to the replica",
     "gate": "the changes are applied to the replica",

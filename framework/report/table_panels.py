@@ -6,7 +6,6 @@ A page shows the tables that need attention first; what it leaves out is counted
 from __future__ import annotations
 
 import re
-import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from framework.contracts.quality import QualityResult
 from framework.report.model import BadValues, Column, PastRun, Report, SchemaChange, Table, TableResult
 from framework.report.summary import TableFacts, table_facts
 from framework.report.trend_layout import Trend, applied_trend
+from framework.text import row_trace
 
 MOST_TABLES = 1_000
 MOST_PANELS = 200
@@ -129,16 +129,8 @@ def trace_command(table: Table, checks: Iterable[QualityResult] = ()) -> str | N
     None for a table without columns.
     """
     names = table.keys or tuple(column.name for column in table.columns[:1])
-    if not names:
-        return None
-    of_key = re.compile(", ".join(f"{re.escape(name)}=(.*)" for name in names), re.DOTALL)
     texts = (key for check in checks if check.success is False for key in check.failing_keys)
-    found = next((match for match in map(of_key.fullmatch, texts) if match is not None), None)
-    values = (
-        found.groups() if found and all(map(str.isprintable, found.groups())) else ("VALUE",) * len(names)
-    )
-    words = [table.table_key.name, *(f"{name}={value}" for name, value in zip(names, values, strict=True))]
-    return f"mainstem trace {shlex.join(words)}"
+    return row_trace.trace_command(table.table_key.name, names, texts)
 
 
 def _runs_by_table(runs: Sequence[PastRun], names: Iterable[str]) -> dict[str, list[RunChange]]:

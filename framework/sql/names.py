@@ -20,6 +20,8 @@ LAYERS = {
         "bad_values",
         "quality_results",
         "alerts",
+        "encodings",
+        "partitions",
         "repairs",
     ),
 }

@@ -278,12 +278,14 @@ def _failed(
     listed = (
         f"tables: {', '.join(names[:40])}{' …' if len(names) > 40 else ''}"
         if missing
-        else "mend the query; nothing was changed"
+        else "correct the query; nothing was changed"
     )
     return _failed_at(_with_own_line(_first_line(error)), query, hint + listed)
 
 
-def _failed_at(found: str, query: str, action: str = "mend the query; nothing was changed") -> MainstemError:
+def _failed_at(
+    found: str, query: str, action: str = "correct the query; nothing was changed"
+) -> MainstemError:
     return MainstemError("SQL_FAILED", found=found, where=_where(query), action=action)
 
 

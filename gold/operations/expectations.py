@@ -37,6 +37,7 @@ from framework.text.formatting import noun_for, quantity
 from gold.operations.key_comparison import ImpliedKeys, KeyRules
 from gold.operations.new_rows import new_rows
 from gold.operations.progress import Clock, progress_target
+from gold.planning.keys import narrow_key
 from gold.planning.knowledge import remembered
 from gold.planning.table_state import RENAMED, State, TableState, read_states
 from gold.schema.layout import Layout
@@ -320,7 +321,8 @@ def _live_rows(spark: SparkSession, state: TableState) -> DataFrame:
 def _against_snapshot(spark: SparkSession, *, table: _Table, rule: Rule) -> Finding:
     if rule.snapshot is None:
         raise ValueError("a rule of kind snapshot names one")
-    return compare_snapshot(table.rows(spark), read_snapshot(spark, rule.snapshot), rule, table.keys)
+    dump, name = read_snapshot(spark, rule.snapshot), table.state.name.dotted
+    return compare_snapshot(table.rows(spark), dump, rule, table.keys, name)
 
 
 def _types(columns: StructType, table: _Table) -> Finding:
@@ -346,13 +348,8 @@ def _by_state(state: TableState) -> Sequence[Finding]:
     found = [] if state.bad_values else [Finding(BAD_VALUES, state.changes_applied, 0, (), "none")]
     if not state.keys:
         return found
-    detail = (
-        f"is the key {', '.join(state.keys)} too narrow? "
-        "Name all its columns: tables: - match: … keys: […], then `rebuild`"
-        if state.collisions.total
-        else None
-    )
     total = state.collisions.total
+    detail = narrow_key(state.keys) if total else None
     return [
         *found,
         Finding(INSERTS_MET, state.changes_applied, total, (), str(state.collisions), detail),

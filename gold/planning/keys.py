@@ -72,10 +72,24 @@ def _missing(task: Task, column: str, names: Collection[str], *, is_configured: 
 
 
 def ignored_keys(configured: Sequence[str] | None, keys: Sequence[str]) -> str | None:
-    """A note where a table has another key than the configured one, because the feed names it; else None."""
+    """A note where a table has another key than the configured one; else None.
+
+    Silver holds the key with each change: the feed's, or the one that was configured when it was read.
+    """
     if configured is None or not keys or set(configured) == set(keys):
         return None
-    return f"its key is ({', '.join(keys)}), which the feed names: `keys` of the configuration has no effect"
+    return (
+        f"its key is ({', '.join(keys)}), not that of `keys:`: its messages name it, or were read with other"
+        " `keys:`. Correct it in the feed; or `mainstem rebuild TABLE --from bronze` reads them with these"
+    )
+
+
+def narrow_key(keys: Sequence[str]) -> str:
+    """What to do where rows of a table have the same key."""
+    return (
+        f"is the key {', '.join(keys)} too narrow? If the feed names it, correct it there. Else name all its"
+        " columns under `tables: keys:`, then `mainstem rebuild TABLE --from bronze`"
+    )
 
 
 def _key_from_statements(

@@ -85,7 +85,7 @@ class State(StrEnum):
 class Collisions:
     """How many added rows met an existing row of their key, with other values: a sign of a narrow key.
 
-    `loaded` are rows of a full load that met one of the same load, `inserts` those of changes.
+    `loaded` are rows of a snapshot that met one of the same load, `inserts` those of changes.
     """
 
     inserts: int = 0
@@ -102,7 +102,7 @@ class Collisions:
     def __str__(self) -> str:
         """A note for people."""
         found = [quantity(self.inserts, "insert")] if self.inserts or not self.loaded else []
-        found += [f"{quantity(self.loaded, 'row')} of a full load"] if self.loaded else []
+        found += [f"{quantity(self.loaded, 'row')} of a snapshot"] if self.loaded else []
         return f"{' and '.join(found)} met a row that was there"
 
 

@@ -36,7 +36,11 @@ def notes_of(plan: Plan, faults: Faults, met: Collisions, *, begins_marks: bool)
         values = quantity(faults.count, "bad value is", "bad values are")
         yield f"{BAD_VALUES_TABLE} was gone: {values} listed again"
     if plan.task.missed:
-        yield f"without the {quantity(plan.task.missed, 'message')} that came while it was excluded"
+        missed = quantity(plan.task.missed, "message")
+        yield (
+            f"without the {missed} that came while it was excluded: `mainstem rebuild TABLE --from bronze`"
+            " reads them"
+        )
     computed = _computed_later(plan)
     if computed:
         yield f"computed by the source, null in rows from before they were added: {_few(computed)}"
@@ -45,7 +49,7 @@ def notes_of(plan: Plan, faults: Faults, met: Collisions, *, begins_marks: bool)
         yield f"schema_policy: ignore leaves {number} out of the replica: {_few(plan.left_out)}"
     for name in plan.task.unclaimed:
         yield (
-            f"rows of {name} from before a rename gave it that name are in no table: if a full load without "
+            f"rows of {name} from before a rename gave it that name are in no table: if a snapshot without "
             f"positions brought them, raise `epoch` of source {plan.task.source} and load again"
         )
     if begins_marks:

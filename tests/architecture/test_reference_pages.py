@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from documentation.pages import PAGES
 from documentation.tables_page import SCHEMAS_OF, columns_of
 from framework.config.json_schema import json_schema
 from framework.pipeline.session import option_models
+from framework.sql.names import LAYERS
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,6 +29,13 @@ def test_a_schema_written_as_text_has_its_columns_and_types() -> None:
         "table": "string",
         "keys": "array<string>",
     }
+
+
+def test_a_query_may_name_every_table_of_the_page() -> None:
+    page = (ROOT / "docs/reference/tables.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^(?:## |\| `)((?:bronze|silver|ops)/\w+)", page, re.MULTILINE))
+    assert named >= {"bronze/messages", "ops/partitions"}
+    assert named == {f"{layer}/{table}" for layer, tables in LAYERS.items() for table in tables}
 
 
 @pytest.mark.parametrize("table", SCHEMAS_OF)

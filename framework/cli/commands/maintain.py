@@ -52,7 +52,7 @@ def run(options: Options) -> int:
             "RETENTION_TOO_SHORT",
             found=quantity(options.days, "day"),
             where="--days",
-            action=f"name {SHORTEST_DAYS} or more: readers and rebuilds may stand on files that are younger",
+            action=f"name {SHORTEST_DAYS} or more: readers and rebuilds may still use younger files",
         )
     config = read_config(options.config)
     with (

@@ -38,11 +38,15 @@ def test_every_kind_of_dump_shows_the_same_differences(spark: SparkSession, tmp_
 
     for snapshot in snapshots:
         found = compare_snapshot(
-            rows, read_snapshot(spark, snapshot), Rule("snapshot", "snapshot", snapshot=snapshot), ["id"]
+            rows,
+            read_snapshot(spark, snapshot),
+            Rule("snapshot", "snapshot", snapshot=snapshot),
+            ["id"],
+            "shop.item",
         )
         keys = ("id=2: differs in price", "id=4: not in the replica", "id=5: not in the snapshot")
         assert (snapshot.format, found.keys, found.failed, found.checked) == (snapshot.format, keys, 3, 5)
-        assert found.detail == "trace a key: mainstem trace TABLE id=2"
+        assert found.detail == "trace a key: mainstem trace shop.item id=2"
 
 
 def test_null_differs_from_every_text(spark: SparkSession) -> None:
@@ -53,7 +57,7 @@ def test_null_differs_from_every_text(spark: SparkSession) -> None:
     dump = spark.createDataFrame(
         [(1, "\0", "a"), (2, None, "a"), (3, "x", None), (4, "x", None), (5, None, None)], NAMES
     )
-    found = compare_snapshot(rows, dump, Rule("snapshot", "snapshot"), ["id"])
+    found = compare_snapshot(rows, dump, Rule("snapshot", "snapshot"), ["id"], "shop.item")
     assert found.keys == (
         "id=1: differs in first",
         "id=2: differs in first",
@@ -74,7 +78,7 @@ def test_values_of_the_dump_are_not_rounded_before_they_are_compared(spark: Spar
     ).selectExpr("* EXCEPT (cost)", "IF(id = 9, null, IF(id = 4, 9.999D, cost)) AS cost")
     texts = typed.selectExpr(*(f"CAST({name} AS string) AS {name}" for name in typed.columns))
     for dump in (typed.selectExpr("* EXCEPT (total)"), texts.selectExpr("* EXCEPT (total)")):
-        found = compare_snapshot(rows, dump, Rule("snapshot", "snapshot"), ["id"])
+        found = compare_snapshot(rows, dump, Rule("snapshot", "snapshot"), ["id"], "shop.item")
         assert found.keys == (
             "id=1: differs in n",
             "id=2: differs in price",
@@ -82,11 +86,13 @@ def test_values_of_the_dump_are_not_rounded_before_they_are_compared(spark: Spar
             "id=4: differs in cost",
             "id=9: differs in price",
         )
-    found = compare_snapshot(rows, typed.select("id", "total"), Rule("snapshot", "snapshot"), ["id"])
+    found = compare_snapshot(
+        rows, typed.select("id", "total"), Rule("snapshot", "snapshot"), ["id"], "shop.item"
+    )
     assert found.keys == ("id=9: differs in total",)
 
 
 def test_a_key_that_does_not_fit_is_not_in_the_replica(spark: SparkSession) -> None:
     rows, dump = spark.sql("SELECT 2 AS id"), spark.sql("SELECT 2 AS id UNION ALL SELECT 1.5BD")
-    found = compare_snapshot(rows, dump, Rule("snapshot", "snapshot"), ["id"])
+    found = compare_snapshot(rows, dump, Rule("snapshot", "snapshot"), ["id"], "shop.item")
     assert found.keys == ("id=1.5 does not fit: not in the replica",)

@@ -60,7 +60,10 @@ def test_keys_that_have_no_effect_are_told(spark: SparkSession, tmp_path: Path) 
     pipeline.add_batch(insert("item", 1, {"id": "1", "n": "1"}), insert("t", 2, {"n": "1"}, keys=None))
     found = run_gold(spark, pipeline.lake, pipeline.config, "run")
     assert {one.state.name.table: one.notes for one in found.tables} == {
-        "item": ("its key is (id), which the feed names: `keys` of the configuration has no effect",),
+        "item": (
+            "its key is (id), not that of `keys:`: its messages name it, or were read with other `keys:`."
+            " Correct it in the feed; or `mainstem rebuild TABLE --from bronze` reads them with these",
+        ),
         "t": (),
     }
 

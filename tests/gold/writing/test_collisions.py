@@ -92,12 +92,12 @@ def test_rows_of_one_full_load_that_differ_under_one_key_are_counted(
 ) -> None:
     gold = GoldPipeline(spark, tmp_path, "  - {match: db.line, keys: [id]}\n")
     gold.add_batch(loaded(1, 1, 0), loaded(2, 1, 1), loaded(3, 1, 1), loaded(4, 2, 0))
-    assert gold.apply()["line"].notes == ("1 row of a full load met a row that was there",)
+    assert gold.apply()["line"].notes == ("1 row of a snapshot met a row that was there",)
     gold.add_batch(loaded(5, 2, 1), loaded(6, 3, 0), line(7, 4, 0), line(8, 4, 1))
-    note = "1 insert and 1 row of a full load met a row that was there"
+    note = "1 insert and 1 row of a snapshot met a row that was there"
     assert gold.apply()["line"].notes == (note,)
     assert gold.state("line").collisions == Collisions(inserts=1, loaded=2)
-    assert broken(gold) == {"line": (3, "1 insert and 2 rows of a full load met a row that was there")}
+    assert broken(gold) == {"line": (3, "1 insert and 2 rows of a snapshot met a row that was there")}
     gold.rebuild("line")
     assert gold.state("line").collisions == Collisions(inserts=1, loaded=2)
 

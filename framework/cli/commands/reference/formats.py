@@ -74,7 +74,7 @@ def _write_between_markers(file: Path, table: str) -> None:
             "NO_MARKERS",
             found="no lines `<!-- formats -->` and `<!-- /formats -->`",
             where=str(file),
-            action="write the two lines where the table shall stand",
+            action="write both lines where the table belongs",
         )
     file.write_text(text, encoding="utf-8")
 

@@ -1,0 +1,30 @@
+"""The command that shows the life of a row. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+
+
+def trace_command(table: str, names: Sequence[str], keys: Iterable[str] = ()) -> str | None:
+    """`mainstem trace` for a row of a table.
+
+    Args:
+        table: The dotted name of the table.
+        names: The columns of its key.
+        keys: Texts for people, as `id=7, line=2`. The first one that is such a key counts;
+            without one, the reader names a row.
+
+    Returns:
+        The command as a shell takes it; None for a table without columns.
+    """
+    if not names:
+        return None
+    of_key = re.compile(", ".join(f"{re.escape(name)}=(.*)" for name in names), re.DOTALL)
+    found = next((match for match in map(of_key.fullmatch, keys) if match is not None), None)
+    values = (
+        found.groups() if found and all(map(str.isprintable, found.groups())) else ("VALUE",) * len(names)
+    )
+    words = [table, *(f"{name}={value}" for name, value in zip(names, values, strict=True))]
+    return f"mainstem trace {shlex.join(words)}"
