@@ -117,6 +117,13 @@ TableName = Annotated[
         metavar="TABLE", help="The table as the feed names it: database.table or database.schema.table."
     ),
 ]
+TableOrReplica = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="The table as the feed names it: database.table or database.schema.table, or its name in gold.",
+    ),
+]
 OneTable = Annotated[
     str | None, typer.Option("--table", metavar="TABLE", help="Only this table (database.table).")
 ]

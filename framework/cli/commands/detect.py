@@ -19,6 +19,9 @@ from framework.spark.session import close_session, open_session
 from framework.text.formatting import quantity
 from framework.text.tables import TextTable
 
+_ANY_SOURCE = "<source>"
+"""Stands for the name of the source: the database of tables whose feed names none."""
+
 
 def run(options: Options) -> int:
     """Print the format of files or topics with its evidence; returns 1 when no message fits a format."""
@@ -31,9 +34,9 @@ def run(options: Options) -> int:
             action="name a file or folder, or a broker with `--kafka HOST:PORT --topic NAME`",
         )
     if place is None:
-        answer = {"path": options.path, **detect_formats(Path(options.path))}
+        answer = {"path": options.path, **detect_formats(Path(options.path), _ANY_SOURCE)}
     else:
-        found = TopicMessages(place, is_json=options.json).detect(None, "feed")
+        found = TopicMessages(place, is_json=options.json).detect(None, _ANY_SOURCE)
         answer = {"kafka": place.kafka.bootstrap_servers, "topics": list(place.names), **found}
     if options.json:
         say_json(answer)
@@ -197,6 +200,11 @@ def _format_lines(found: Mapping[str, Any]) -> Iterator[str | TextTable]:
             for name, t in zip(tables, found["tables"], strict=True)
         ]
         yield TextTable(("table", "keys", "changes"), rows, indent=2)
+        if any(t["database"] == _ANY_SOURCE for t in found["tables"]):
+            yield (
+                f"  {_ANY_SOURCE}: the feed names no database; the name of the source, or `database:` of the"
+                " source, takes its place"
+            )
 
 
 def _counts(counts: Mapping[str, int]) -> str:

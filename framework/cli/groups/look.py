@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from framework.cli.app import LOOK, command
-from framework.cli.options import CONFIG, Config, Debug, Env, Json, TableName, UnusedConfig, completion
+from framework.cli.options import CONFIG, Config, Debug, Env, Json, TableOrReplica, UnusedConfig, completion
 from framework.explanations import EXPLANATIONS
 
 _ROWS = 100
@@ -33,7 +33,7 @@ def status(
 
 @command(LOOK, "trace:run", "mainstem trace shop.orders id=17")
 def trace(
-    table: TableName,
+    table: TableOrReplica,
     key: Annotated[
         list[str],
         typer.Argument(metavar="COLUMN=VALUE", help="The key of the row, as the text that silver holds."),

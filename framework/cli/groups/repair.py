@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from framework.cli.app import REPAIR, command
-from framework.cli.options import CONFIG, Config, Debug, Env, Json, TableName, choice, completion
+from framework.cli.options import (
+    CONFIG,
+    Config,
+    Debug,
+    Env,
+    Json,
+    TableName,
+    TableOrReplica,
+    choice,
+    completion,
+)
 from framework.contracts.quarantine_reasons import Reason
 
 _ORIGINS = ("silver", "bronze")
@@ -80,7 +90,7 @@ def dismiss(
     REPAIR, "repair:rebuild", "mainstem rebuild shop.orders", "mainstem rebuild shop.orders --from bronze"
 )
 def rebuild(
-    table: TableName,
+    table: TableOrReplica,
     origin: Annotated[
         str,
         typer.Option(

@@ -94,7 +94,13 @@ def init(
         ),
     ] = False,
     config: Annotated[
-        str, typer.Option("--config", "-c", metavar="FILE", help="The file to write; none is overwritten.")
+        str,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="The file to write, or with --databricks the one to read; none is overwritten.",
+        ),
     ] = CONFIG,
     json: Json = False,
     debug: Debug = False,

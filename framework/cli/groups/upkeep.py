@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from framework.cli.app import UPKEEP, command
-from framework.cli.options import CONFIG, Config, Debug, Env, Json, OneTable, TableName
+from framework.cli.options import CONFIG, Config, Debug, Env, Json, OneTable, TableOrReplica
 
 DAYS = 7
 """As `framework.cli.commands.maintain` has it, which imports Spark."""
@@ -30,7 +30,7 @@ def maintain(
 
 @command(UPKEEP, "forget:run", "mainstem forget crm.customer id=17")
 def forget(
-    table: TableName,
+    table: TableOrReplica,
     key: Annotated[
         list[str],
         typer.Argument(

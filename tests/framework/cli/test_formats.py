@@ -84,6 +84,17 @@ def test_detect_names_a_feed_and_leaves_with_the_contracts_exit_codes(
     assert main(["detect", str(tmp_path / "none")]) == 2
 
 
+def test_detect_says_what_stands_for_a_database_that_the_feed_does_not_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    feed = tmp_path / "feed.jsonl"
+    feed.write_text(str(demonstration.sample("datahub_tuple")))
+    assert main(["detect", str(feed)]) == 0
+    shown = capsys.readouterr().out
+    assert "  <source>.price  " in shown
+    assert "<source>: the feed names no database; the name of the source" in shown
+
+
 @pytest.mark.parametrize(
     ("files", "said"),
     [
