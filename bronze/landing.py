@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -110,8 +111,12 @@ def _in_order(parts: Iterator[Part], batch: int, feed: Feed, checkpoint: Checkpo
         yield from parts
         return
     for part in parts:
-        at = next_landing(part.rows.sparkSession, feed, checkpoint, is_first=batch == 0)
-        yield replace(part, rows=part.rows.withColumn("ingested_at", F.timestamp_micros(F.lit(at))))
+        at = next_landing(part.spark, feed, checkpoint, is_first=batch == 0)
+        yield replace(part, rows=partial(_landing_at, part.rows, at))
+
+
+def _landing_at(rows: Callable[[], DataFrame], at: int) -> DataFrame:
+    return rows().withColumn("ingested_at", F.timestamp_micros(F.lit(at)))
 
 
 def progress_reports(query: StreamingQuery) -> list[Mapping[str, Any]]:
@@ -171,12 +176,12 @@ def append_part(part: Part, version: int, feed: Feed, checkpoint: Checkpoint) ->
     transaction = Transaction(f"{feed.pipeline}/bronze/{feed.name}/{checkpoint.generation}", version)
     note = {"source": feed.name, "run_id": feed.run_id, "files": part.files}
     if not _append_files(part, transaction, note, feed):
-        feed.lake.append(part.rows, MESSAGES_TABLE, transaction, {"userMetadata": json.dumps(note)})
+        feed.lake.append(part.rows(), MESSAGES_TABLE, transaction, {"userMetadata": json.dumps(note)})
 
 
 def _append_files(part: Part, transaction: Transaction, note: Mapping[str, object], feed: Feed) -> bool:
     """Appends the rows as files that become files of the table; returns whether that was possible."""
-    spark, location, folder = part.rows.sparkSession, feed.lake.location(MESSAGES_TABLE), staging(feed)
+    spark, location, folder = part.spark, feed.lake.location(MESSAGES_TABLE), staging(feed)
     if part.write is None or not is_shared(spark, folder) or not takes_files(spark, location, MESSAGES):
         return False
     try:

@@ -68,18 +68,20 @@ class Part:
     """One commit of a batch.
 
     Attributes:
+        spark: The session of the batch.
         number: Its number in the batch.
         files: How many files it has.
-        rows: Its rows of MESSAGES.
+        rows: Makes its rows of MESSAGES; not called where `write` does the work.
         size: How many bytes the files have.
         messages: About how many messages it has; None where nobody knows.
         write: Writes these rows as Parquet files into a folder that tasks and this process see; None where
             only Spark can write them.
     """
 
+    spark: SparkSession
     number: int
     files: int
-    rows: DataFrame
+    rows: Callable[[], DataFrame]
     size: int = 0
     messages: int | None = None
     write: Callable[[str], MessageFiles] | None = None

@@ -85,7 +85,7 @@ def _peek_stream(spark: SparkSession, feed: Feed, kind: SourceKind, place: str) 
 
     def write(batch: DataFrame, number: int) -> None:
         for part in kind.parts(batch, feed, False):
-            part.rows.write.mode("append").parquet(place)
+            part.rows().write.mode("append").parquet(place)
 
     writer = kind.read_stream(spark, feed, False).writeStream.option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).foreachBatch(write).start().awaitTermination()

@@ -205,13 +205,13 @@ def _part(
 ) -> Part:
     size, unpacked = sum(file.size for file in files), sum(map(unpacked_size, files))
     if not is_local(_place(feed)):
-        rows, write = _read_remote(spark, files, reading), None
+        rows, write = partial(_read_remote, spark, files, reading), None
     else:
         groups = grouped(files, reading)
         are_few = unpacked + len(files) * FILE_OVERHEAD <= _FEW_BYTES
-        rows = _read_groups(spark, groups, reading)
+        rows = partial(_read_groups, spark, groups, reading)
         write = partial(write_messages, spark, groups=groups, reading=reading, are_few=are_few)
-    return Part(number, len(files), rows, size, unpacked // _MESSAGE_BYTES, write)
+    return Part(spark, number, len(files), rows, size, unpacked // _MESSAGE_BYTES, write)
 
 
 def read_messages(

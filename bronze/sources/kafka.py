@@ -175,7 +175,7 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
         rows = drop_landed(
             rows, feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name)
         )
-    yield Part(0, 0, rows, messages=messages)
+    yield Part(batch.sparkSession, 0, 0, lambda: rows, messages=messages)
 
 
 def check_topics(spark: SparkSession, feed: Feed) -> int:

@@ -80,7 +80,7 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
         rows = drop_landed(
             rows, feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name)
         )
-    yield Part(0, 0, rows)
+    yield Part(batch.sparkSession, 0, 0, lambda: rows)
 
 
 def as_messages(records: DataFrame, column_names: Mapping[str, str], source: str, table: str) -> DataFrame:

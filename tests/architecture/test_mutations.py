@@ -128,8 +128,8 @@ MUTATIONS = {
     ),
     "the mark of bronze's write": Mutation(
         "bronze/landing.py",
-        "feed.lake.append(part.rows, MESSAGES_TABLE, transaction,",
-        "feed.lake.append(part.rows, MESSAGES_TABLE, None,",
+        "feed.lake.append(part.rows(), MESSAGES_TABLE, transaction,",
+        "feed.lake.append(part.rows(), MESSAGES_TABLE, None,",
         ("tests/bronze/test_landing.py::test_repeated_batch_lands_nothing_twice",),
     ),
     "repeats": Mutation(

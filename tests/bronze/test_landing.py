@@ -331,7 +331,7 @@ def test_batch_asked_for_twice_gives_identical_rows(spark: SparkSession, feed: F
     discover(spark, feed, "")
     log = feed.lake.read(spark, log_table(feed.name))
     first, second = (
-        [(part.number, part.rows.collect()) for part in parts(log, feed, False)] for _ in range(2)
+        [(part.number, part.rows().collect()) for part in parts(log, feed, False)] for _ in range(2)
     )
     assert first == second
 

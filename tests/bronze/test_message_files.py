@@ -136,6 +136,16 @@ def test_few_messages_land_without_a_spark_job(spark: SparkSession, feed: Feed, 
     assert jobs(spark) - before <= 2  # the stream over the log of files
 
 
+@pytest.mark.usefixtures("one_disk")
+def test_files_that_become_files_of_the_table_make_no_rows(
+    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_read_groups", lambda *_: pytest.fail("rows that nobody needs"))
+    drop("a.txt", b"1")
+    assert run_source(spark, feed).error is None
+    assert [row[2] for row in landed(feed)] == [b"1"]
+
+
 def test_a_source_without_files_shows_no_bytes(
     spark: SparkSession, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
