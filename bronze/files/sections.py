@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from bronze.files.listing import ListedFile
 from bronze.files.local_files import open_file
 from bronze.files.zeros import ZerosError, check_holes
 
 SECTION_BYTES = 32 * 1024 * 1024
-_CHUNK = 4 * 1024 * 1024
+_CHUNK = 1024 * 1024
+_LINE_END = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +40,18 @@ def sections_of(
     A compressed file is one section. So is a file with more than `most_lines` lines, or with more zero
     bytes than a file may have, and one that cannot be read: the task that reads it says what is wrong.
     """
-    if listed.size < 2 * SECTION_BYTES or listed.file.endswith(".gz"):
+    if not is_large(listed):
         return [Section(listed)]
     try:
         sections, lines = _cut(listed, folder, follow_links)
     except (OSError, ZerosError):
         return [Section(listed)]
     return sections if lines <= most_lines else [Section(listed)]
+
+
+def is_large(listed: ListedFile) -> bool:
+    """Whether a file may have several sections."""
+    return listed.size >= 2 * SECTION_BYTES and not listed.file.endswith(".gz")
 
 
 def _cut(listed: ListedFile, folder: str, follow_links: bool) -> tuple[list[Section], int]:
@@ -53,15 +61,15 @@ def _cut(listed: ListedFile, folder: str, follow_links: bool) -> tuple[list[Sect
     with open_file(listed.path, folder, follow_links=follow_links) as file:
         check_holes(file.fileno())
         while chunk := file.read(_CHUNK):
-            begin = 0
+            begin, is_end = 0, np.frombuffer(chunk, np.uint8) == _LINE_END
             while position + len(chunk) - start > SECTION_BYTES:
                 end = chunk.find(b"\n", max(begin, start + SECTION_BYTES - position)) + 1
                 if not end:
                     break
-                lines += chunk.count(b"\n", begin, end)
+                lines += int(np.count_nonzero(is_end[begin:end]))
                 sections.append(Section(listed, start, position + end - start, lines_before))
                 start, lines_before, begin = position + end, lines, end
-            lines += chunk.count(b"\n", begin)
+            lines += int(np.count_nonzero(is_end[begin:]))
             position += len(chunk)
     if start < position or not sections:
         sections.append(Section(listed, start, None, lines_before))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 
+from bronze.files import local_files, sections
 from bronze.files.arrow_reader import Reader, Reading
 from bronze.files.listing import ListedFile
 from bronze.files.message_files import _writer
@@ -90,3 +93,22 @@ def test_the_command_of_a_task_has_no_list_of_all_files(tmp_path: Path) -> None:
     assert len(dumps(_writer(groups, reading, str(tmp_path)))) < 4_000
     assert len(dumps(path_reader(reading, groups))) < 20 * len(files)
     assert len(dumps(content_reader(reading, files))) < 40 * len(files)
+
+
+def test_large_files_are_cut_side_by_side_and_stay_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sections, "SECTION_BYTES", 4)
+    together = threading.Barrier(2, timeout=60)
+
+    def open_together(*given: Any, **named: Any) -> Any:
+        together.wait()
+        return local_files.open_file(*given, **named)
+
+    monkeypatch.setattr("bronze.files.sections.open_file", open_together)
+    contents = {"a": b"one\ntwo\n\nthree\n", "b": b"4", "c": b"five\nsix\nseven"}
+    files = [written(tmp_path / name, content) for name, content in contents.items()]
+    groups = grouped(files, replace(READING, folder=str(tmp_path)))
+    found = [(section.listed.file, section.start, section.lines) for group in groups for section in group]
+    assert found == [("a", 0, 0), ("a", 8, 2), ("b", 0, 0), ("c", 0, 0), ("c", 5, 1)]
+    assert unpack(pack(groups[1], READING), READING)[0] == groups[1]
