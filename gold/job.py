@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -20,6 +19,7 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.observability.steps import StepEnd, WrittenTable
 from framework.pipeline.fault_injection import crash_point
+from framework.pipeline.largest_first import largest_first
 from framework.pipeline.layer import Run
 from framework.spark.local_frame import local_frame
 from framework.spark.session import worker_sessions
@@ -214,8 +214,7 @@ def _in_threads(
         run.progress.advance("tables")
         return replace(applied, seconds=time.monotonic() - started)
 
-    with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        return list(pool.map(one, tasks))
+    return largest_first(one, tasks, lambda task: task.rows_to_read, THREADS)
 
 
 def _end_of(applied: Applied, failure: Exception | None) -> StepEnd:

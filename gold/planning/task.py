@@ -99,6 +99,11 @@ class Task:
         return None if self.settings.deletes is Deletes.IGNORE else self.lineage.truncated_at
 
     @property
+    def rows_to_read(self) -> int:
+        """About how many rows a run reads for the table."""
+        return self.rows if self.is_rebuild or self.is_repaired else self.new_rows
+
+    @property
     def is_repaired(self) -> bool:
         """Whether silver has replaced changes from which the replica was built."""
         return self.repair is not None and self.repair != self.state.repair
