@@ -38,7 +38,7 @@ from gold.planning.kept_logs import STATEMENTS, STATES, counts_log
 from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.places import displaced_states, in_its_place, notes_on_unnamed
 from gold.planning.rebuild import FAILED_REBUILD, begun_rebuilds
-from gold.planning.recorded_measures import with_recorded
+from gold.planning.recorded_measures import recorded_schemas, with_recorded
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, append_states, applied_to_any, read_states
 from gold.planning.task import Task
@@ -133,11 +133,11 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
     tasks = with_unclaimed(run.tables, tasks)
     cached = cache_changes(spark, lake, tasks)
-    wanted = (
-        None if cached is None else {text for text in cached.rows["schema_id"].unique().to_pylist() if text}
-    )
     if cached is None or not all(map(cached.covers, tasks)):
         tasks = with_recorded(run.tables, tasks)
+    wanted = recorded_schemas(tasks)
+    if cached is not None:
+        wanted |= {text for text in cached.rows["schema_id"].unique().to_pylist() if text}
     applied = _in_threads(run, tasks, StoredSchemas(spark, lake, wanted), cached)
     crash_point("gold.before_publish")
     _merge_bad_values(spark, lake, applied, run_id)

@@ -6,7 +6,7 @@ has not decoded the table again since, no statement lies between the changes of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -59,6 +59,12 @@ def with_recorded(tables: TableReader, tasks: Sequence[Task]) -> list[Task]:
         task if task.state.state is State.PARKED else replace(task, recorded=_of_task(task, found))
         for task in tasks
     ]
+
+
+def recorded_schemas(tasks: Iterable[Task]) -> set[str]:
+    """The ids of the schemas of the changes that silver has recorded for these tables."""
+    batches = (batch.measures for task in tasks for batch in task.recorded if batch.measures is not None)
+    return {group.schema_id for measures in batches for group in measures.groups if group.schema_id}
 
 
 def _of_task(task: Task, found: Mapping[TableId, Sequence[RecordedBatch]]) -> tuple[RecordedBatch, ...]:

@@ -25,7 +25,12 @@ from framework.contracts.ddl_actions import AddColumn, DropColumn, TableName
 from framework.lakehouse.table_reader import Query, Row, Value
 from gold.changes.few_changes import FewMeasurements, row_changes
 from gold.changes.profile import Progress, SchemaColumn, profile_of
-from gold.planning.recorded_measures import NotMeasured, recorded_measurements, with_recorded
+from gold.planning.recorded_measures import (
+    NotMeasured,
+    recorded_measurements,
+    recorded_schemas,
+    with_recorded,
+)
 from gold.planning.table_state import State, TableState
 from gold.planning.task import RecordedBatch, Task
 from gold.schema.lineage import Lineage, Segment
@@ -258,3 +263,14 @@ def test_batches_of_a_parked_table_are_not_read() -> None:
     found = with_recorded(log, [parked, replace(task(), first_new=90)])  # type: ignore[arg-type]
     assert log.since == 89
     assert [len(one.recorded) for one in found] == [0, 1]
+
+
+def test_the_schemas_of_recorded_changes_are_known_before_any_change_is_read() -> None:
+    source = random.Random(0)
+    rows = [change(source, number, WHOLE) for number in range(50)]
+    for row in rows:
+        row["columns"] = columns_text(row["schema_id"])
+    recorded = recorded_of([staged_batch(rows)])
+    unmeasured = RecordedBatch(1, ITEM, None)
+    assert recorded_schemas([task(*recorded, unmeasured), task()]) == {"declared", "undeclared"}
+    assert recorded_schemas([task(unmeasured)]) == set()
