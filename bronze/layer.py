@@ -131,4 +131,5 @@ LAYER = Layer(
     erase=_erase,
     seed=_seed,
     expectations=_expectations,
+    modules=("bronze.job",),
 )

@@ -144,4 +144,5 @@ LAYER = Layer(
     erase=_erase,
     expectations=_expectations,
     logs=_logs,
+    modules=("gold.job",),
 )

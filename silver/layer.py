@@ -201,4 +201,5 @@ LAYER = Layer(
     events=_events,
     expectations=_expectations,
     logs=_logs,
+    modules=("silver.job",),
 )

@@ -31,6 +31,7 @@ from framework.pipeline.progress import Progress
 
 GROUP = "mainstem.layers"
 ORDER = ("bronze", "silver", "gold", "quality")
+_SLOW = ("pandas", "pyarrow.parquet")
 LANDED = "landed"
 """The key in `Run.memo` of the number of messages that have landed in the run."""
 
@@ -229,6 +230,7 @@ class Layer:
         seed: Lands the rows of a dump as messages; one layer has it.
         expectations: Returns what the quality step checks.
         logs: Returns the schemas of its tables in `ops` that a dashboard reads, by table.
+        modules: What `run` imports, and with it nearly all that is slow to import.
     """
 
     name: str
@@ -255,6 +257,7 @@ class Layer:
     seed: Callable[[Run, ResolvedSeed, str], LayerReport] | None = None
     expectations: Callable[[Run, PreviousResults], Sequence[CheckTarget]] | None = None
     logs: Callable[[], Mapping[str, StructType | str]] = _no_logs
+    modules: tuple[str, ...] = ()
 
 
 def installed_layers() -> Iterator[Layer]:
@@ -271,3 +274,8 @@ def installed_layers() -> Iterator[Layer]:
 def layers_through(name: str) -> Iterator[Layer]:
     """The installed layers up to this one."""
     return takewhile(lambda layer: ORDER.index(layer.name) <= ORDER.index(name), installed_layers())
+
+
+def modules_through(name: str) -> list[str]:
+    """What a run up to this layer imports, before the layers themselves what all of them import."""
+    return [*_SLOW, *(module for layer in layers_through(name) for module in layer.modules)]

@@ -15,7 +15,7 @@ from framework.observability.observers import observers_of
 from framework.observability.steps import RunFacts, Step, StepEnd
 from framework.pipeline.alerts import send_alerts, send_failure_alerts
 from framework.pipeline.idle_run import run_idle
-from framework.pipeline.layer import LayerReport, Run, layers_through
+from framework.pipeline.layer import LayerReport, Run, layers_through, modules_through
 from framework.pipeline.named_table import notes_on_name, notes_without_session
 from framework.pipeline.progress import Progress
 from framework.pipeline.run_history import append_run
@@ -71,7 +71,8 @@ def apply_waiting(
             _tell_layers(progress, idle)
             reports, seconds = list(idle), time.monotonic() - started
         else:
-            with open_pipeline(config, is_exclusive=True, notify=notify) as (lake, spark):
+            ahead = modules_through(through)
+            with open_pipeline(config, is_exclusive=True, notify=notify, ahead=ahead) as (lake, spark):
                 work = Run(spark, lake, config, run.run_id, table, progress=progress)
                 notify(told or notes_on_name(work.tables, config, table))
                 reports, seconds = _run_layers(work, through, started, notify)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,7 +46,12 @@ def ignore_notes(notes: Iterable[str]) -> None:
 
 @contextmanager
 def open_pipeline(
-    config: Config, *, is_exclusive: bool, finishes: bool = True, notify: Notify = ignore_notes
+    config: Config,
+    *,
+    is_exclusive: bool,
+    finishes: bool = True,
+    notify: Notify = ignore_notes,
+    ahead: Sequence[str] = (),
 ) -> Iterator[tuple[Lakehouse, SparkSession]]:
     """Open the lakehouse and a session for a command.
 
@@ -55,13 +60,14 @@ def open_pipeline(
         is_exclusive: The command writes: it holds the lease of the pipeline meanwhile.
         finishes: An exclusive command first finishes a `forget` that was interrupted.
         notify: Receives a note for each log of the pipeline that is lost.
+        ahead: Modules to import while a session starts.
     """
     from framework.lakehouse.catalog import prepare_catalog
     from framework.spark.session import close_session, jvm_process, open_session
 
     lake = lakehouse_of(config)
     if not is_exclusive:
-        spark = open_session(config)
+        spark = open_session(config, ahead=ahead)
         try:
             check_owner(spark, lake, config.pipeline)
             yield lake, spark
@@ -69,7 +75,7 @@ def open_pipeline(
             close_session(spark)
         return
     with hold_lease(lake, config.pipeline) as lease:
-        spark = open_session(config)
+        spark = open_session(config, ahead=ahead)
         process = jvm_process(spark)
         if process is not None:
             lease.watch(process)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 from framework.errors import MainstemError
 from framework.spark import cds_archive
 from framework.spark.function_lookup import remember_functions
+from framework.spark.loading_ahead import loading_ahead
 from framework.spark.resolution import verified_jars
 from framework.spark.startup_errors import start_failure
 from framework.spark.tuning import tune_for_rows
@@ -48,14 +49,16 @@ class PipelineName(Protocol):
         """The pipeline's name."""
 
 
-def open_session(config: PipelineName, *, kafka: bool = False, debug: bool = False) -> SparkSession:
+def open_session(
+    config: PipelineName, *, kafka: bool = False, debug: bool = False, ahead: Sequence[str] = ()
+) -> SparkSession:
     """A session with Delta, in UTC and with ANSI arithmetic; raises MainstemError when Spark cannot start.
 
     An active session is used as it is, as on Databricks. SPARK_REMOTE is respected; `local[2]` as its value
     starts a Spark Connect server on this machine. MAINSTEM_MASTER replaces `local[*]`, MAINSTEM_DRIVER_MEMORY
     the 2 GB of the driver, and MAINSTEM_JAVA_OPTIONS adds to its options. Without `debug` the standard error
     of the JVM goes to a temporary file. Kafka's connector is loaded with `kafka`, or if the configuration has
-    a Kafka source.
+    a Kafka source. The modules `ahead` are imported while a session of this machine starts.
     """
     keep_utc()
     active = SparkSession.getActiveSession()
@@ -66,9 +69,12 @@ def open_session(config: PipelineName, *, kafka: bool = False, debug: bool = Fal
         session = _required(active or SparkSession.builder.getOrCreate())
         remember_functions(session)
         return session
-    return start_local(
-        local_settings(config.pipeline) | {_OURS: "true"}, kafka=kafka or _reads_kafka(config), debug=debug
-    )
+    with loading_ahead(ahead):
+        return start_local(
+            local_settings(config.pipeline) | {_OURS: "true"},
+            kafka=kafka or _reads_kafka(config),
+            debug=debug,
+        )
 
 
 def _required(session: SparkSession) -> SparkSession:
@@ -194,9 +200,9 @@ def _nothing() -> None:
 
 
 @contextlib.contextmanager
-def shared_session(config: PipelineName) -> Iterator[None]:
+def shared_session(config: PipelineName, ahead: Sequence[str] = ()) -> Iterator[None]:
     """One session for all `open_session` calls meanwhile; it ends as with `close_session`."""
-    session = open_session(config)
+    session = open_session(config, ahead=ahead)
     is_ours = str(session.conf.get(_OURS, "false"))
     session.conf.set(_OURS, "false")
     try:

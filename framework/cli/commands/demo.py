@@ -12,6 +12,7 @@ from framework.cli.progress import show_progress
 from framework.cli.terminal import say, say_json, say_line, say_note
 from framework.config.model import Config
 from framework.demo import feeds
+from framework.pipeline.layer import modules_through
 from framework.pipeline.run import apply_waiting, exit_code
 from framework.pipeline.session import open_tables, read_config
 from framework.pipeline.status import read_status
@@ -33,7 +34,7 @@ def run(options: Options) -> int:
         show_steps()
     folder = feeds.prepare(options.folder)
     config = read_config(str(folder / feeds.CONFIGURATION))
-    with shared_session(config):
+    with shared_session(config, modules_through("gold")):
         return _run_parts(folder, config, is_json=options.json)
 
 

@@ -11,7 +11,7 @@ from framework.cli.output import print_run
 from framework.cli.progress import show_progress
 from framework.cli.terminal import say_note
 from framework.pipeline.continuous import repeat, until_asked_to_end
-from framework.pipeline.layer import Run
+from framework.pipeline.layer import Run, modules_through
 from framework.pipeline.named_table import notes_on_name
 from framework.pipeline.run import alert_on_failure, apply_waiting, exit_code, new_run_id, run_layers
 from framework.pipeline.session import open_pipeline, read_config
@@ -29,7 +29,9 @@ def run(options: Options) -> int:
     with alert_on_failure(config, say_note):
         if options.continuous is not None:
             with (
-                open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark),
+                open_pipeline(
+                    config, is_exclusive=True, notify=say_note, ahead=modules_through(options.through)
+                ) as (lake, spark),
                 until_asked_to_end() as ended,
             ):
                 work = Run(spark, lake, config, "", table)
