@@ -72,21 +72,23 @@ $(READY): pyproject.toml uv.lock | $(UV)
 demo: $(READY)
 	$(BIN)/mainstem demo --folder $(DEMO)
 
-# a test file is one worker's, which has a Spark session of its own
+# a test file is one worker's, which has a Spark session of its own; tests/conftest.py puts the files in order
+BY_FILE = -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 test: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not long" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(BY_FILE) -m "not slow and not long" $(PYTEST_ARGS)
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "slow and not long" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(BY_FILE) -m "slow and not long" $(PYTEST_ARGS)
 
 test-all: test test-slow
 
 check: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not spark and not slow and not long" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(BY_FILE) -m "not spark and not slow and not long" $(PYTEST_ARGS)
 
 # the rest: pipelines that run many times each
 test-long: $(READY)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m long $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(BY_FILE) -m long $(PYTEST_ARGS)
 
 # by name, in seconds and without Spark; what is missing first, for all else fails with it
 test-format: $(READY)

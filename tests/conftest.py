@@ -17,20 +17,35 @@ from framework.spark.session import is_connect, local_settings, start_local, sto
 hypothesis.settings.register_profile("mainstem", deadline=None)
 hypothesis.settings.load_profile("mainstem")
 
+_TESTS = Path(__file__).parent
+_ROOMS = ("end_to_end", "gold", "silver", "bronze")
+"""Folders of tests, those that take longest first."""
+
 # For work as small as that of tests the JVM's best compiler costs more than it saves.
 os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Tests against real servers are there for `-m real` alone: they need what the others do not."""
-    is_real = collection_path == Path(__file__).parent / "real"
+    is_real = collection_path == _TESTS / "real"
     return True if is_real and "real" not in str(config.getoption("-m")) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use Spark, and put their files first, those of whole pipelines before all others.
+
+    They take longest: near the end they would leave workers without work, which short files do not.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
+    with_spark = {item.path for item in items if item.get_closest_marker("spark")}
+
+    def turn(item: pytest.Item) -> tuple[bool, int]:
+        rooms = [n for n, room in enumerate(_ROOMS) if item.path.is_relative_to(_TESTS / room)]
+        return item.path not in with_spark, *(rooms or [len(_ROOMS)])
+
+    items.sort(key=turn)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
