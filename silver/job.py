@@ -30,6 +30,7 @@ from framework.pipeline.progress import Progress
 from framework.spark.session import is_connect
 from framework.text.formatting import quantity
 from silver.batches import batch_counts
+from silver.batches.failed_tries import FailedTries
 from silver.batches.landings import (
     HOLDS_COORDINATES,
     before_halves_of,
@@ -94,22 +95,30 @@ class SilverResult:
 
 
 def run_silver(
-    spark: SparkSession, lake: Lakehouse, config: Config, progress: Progress | None = None
+    spark: SparkSession,
+    lake: Lakehouse,
+    config: Config,
+    progress: Progress | None = None,
+    tries: FailedTries | None = None,
 ) -> SilverResult:
     """Decode all messages that bronze holds and silver has not read yet, and report each batch.
 
-    Where bronze has lost the commits of some from its log, all messages are read again.
+    Where bronze has lost the commits of some from its log, all messages are read again. The rounds of one
+    command share `tries`; without it every source is tried.
     """
+    run = partial(_run, spark, lake, config, progress, tries or FailedTries())
     try:
-        return _run(spark, lake, config, progress)
+        return run()
     except MainstemError as error:
         if not begin_again(error, f"{lake.checkpoints}/silver"):
             raise
-        result = _run(spark, lake, config, progress)
+        result = run()
         return replace(result, restored=(f"all messages were read again: {error.found}", *result.restored))
 
 
-def _run(spark: SparkSession, lake: Lakehouse, config: Config, progress: Progress | None) -> SilverResult:
+def _run(
+    spark: SparkSession, lake: Lakehouse, config: Config, progress: Progress | None, tries: FailedTries
+) -> SilverResult:
     if not lake.exists(spark, MESSAGES_TABLE):
         is_lost = lake.exists(spark, CHANGES_TABLE)
         return SilverResult(0, errors=(bronze_replaced(spark, lake),) if is_lost else ())
@@ -121,6 +130,7 @@ def _run(spark: SparkSession, lake: Lakehouse, config: Config, progress: Progres
     if older is not None:
         raise copy_refused(spark, lake, older)
     state, restored = open_state(spark, lake, config, noted)
+    state.tries = tries
     restored = (*begun, *restored)
     if noted is None or not lake.exists(
         spark, CHANGES_TABLE

@@ -38,13 +38,17 @@ if TYPE_CHECKING:
     from framework.pipeline.checks import Check
     from silver.job import SilverResult
 
+_TRIES = "silver.tries"
+
 
 def _run(run: Run) -> LayerReport:
+    from silver.batches.failed_tries import FailedTries
     from silver.job import run_silver
 
     if run.memo.get(LANDED):
         run.progress.expect("messages", run.memo[LANDED])
-    return _report(run, run_silver(run.spark, run.lake, run.config, run.progress))
+    tries = run.kept.setdefault(_TRIES, FailedTries())
+    return _report(run, run_silver(run.spark, run.lake, run.config, run.progress, tries))
 
 
 def _replay(run: Run, with_dismissed: bool) -> LayerReport:

@@ -252,7 +252,7 @@ EXPLANATIONS = (
         "A source failed, and the other sources continued without it.",
         "Its messages made a batch fail, or its place answered with an unexpected error.",
         "Run again. If it fails again, run with `--debug` and report the output. Its messages wait and are "
-        "tried in every run.",
+        "tried in every run, by `--continuous` at least once an hour.",
         "Do: `mainstem run --debug`.",
     ),
     Explanation(

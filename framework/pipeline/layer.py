@@ -67,8 +67,9 @@ class Run:
 
     `table` is the dotted name of the one table to process, None for all. `scratch` is an empty folder of this
     run alone, where Spark's tasks can write, too; only plans have one. In `memo` a layer leaves, under its
-    name, what it knows at its end, so that the steps behind it need not read it again. It reports to
-    `progress` what it has done and what is left.
+    name, what it knows at its end, so that the steps behind it need not read it again; in `kept` it
+    leaves what the next rounds of the same command need. It reports to `progress` what it has done and what
+    is left.
     """
 
     spark: SparkSession
@@ -78,6 +79,7 @@ class Run:
     table: str | None = None
     scratch: str = ""
     memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     progress: Progress = field(default_factory=Progress, compare=False, repr=False)
 
     @property

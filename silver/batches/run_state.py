@@ -28,6 +28,7 @@ from silver.batches.encodings import (
     read_encodings,
     redefined_row,
 )
+from silver.batches.failed_tries import FailedTries
 from silver.batches.partition_progress import (
     NO_PROGRESS,
     Partition,
@@ -99,6 +100,7 @@ class RunState:
     first batch that `silver/changes` holds: rows that were counted before it are lost with an earlier table.
     `raw` are messages that contain those of the batch; a frame of messages without an outcome is empty once
     they have one. `in_order` are sources whose unread messages are known not to show a reset.
+    `tries` are the sources that this command has tried to take up again, in vain.
     `files` are files of this machine of which the messages of the present batch are all rows, as URLs.
     """
 
@@ -127,6 +129,7 @@ class RunState:
     counts: list[Row] = field(default_factory=list)
     in_order: set[str] = field(default_factory=set)
     files: Sequence[str] | None = None
+    tries: FailedTries = field(default_factory=FailedTries)
 
     def transaction(self, step: str, batch: int) -> Transaction | None:
         """The transaction of a batch's write; None for batches between those of the stream."""

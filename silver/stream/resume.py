@@ -38,14 +38,15 @@ from silver.stream.chunks import portions
 def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.StoppedSource]:
     """Begin the epochs that the configuration sets, and process the messages that were passed over.
 
-    Returns the sources that are still stopped; the messages of one that fails are passed over again. A run
-    that died is repeated: an epoch is recorded before a message is decoded in it, and a source counts as
-    resumed only afterwards. Raises what `begin_epochs` raises.
+    Returns the sources that are still stopped; the messages of one that fails are passed over again, and the
+    rounds of one command try it after pauses that grow. A run that died is repeated: an epoch is recorded
+    before a message is decoded in it, and a source counts as resumed only afterwards. Raises what
+    `begin_epochs` raises.
     """
     begin_epochs(spark, state)
     history = state.epoch_history(spark)
     sources = state.config.sources
-    for name in history.passed_over(sources):
+    for name in filter(state.tries.is_due, history.passed_over(sources)):
         tune_for_lakehouse(spark, state.lake)
         state.raw = _messages(spark, state, name)
         try:
@@ -55,12 +56,15 @@ def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.Sto
             is_derived = newest < 0 or batch_counts.counts_of(spark, state.lake, newest)
             if len(sources) == 1 or not is_derived:  # the next run repeats what follows from the last batch
                 raise
-            last = max(newest, history.last_batch(name))
-            state.append_epochs(spark, [epochs.failed_row(name, last, brief(error))])
+            state.tries.note(name)
+            failed = epochs.failed_row(name, max(newest, history.last_batch(name)), brief(error))
+            if history.failure(name) != failed.detail:
+                state.append_epochs(spark, [failed])
             continue
         finally:
             state.raw = None
             state.in_order.discard(name)
+        state.tries.forget(name)
         crash_point("silver.before_resumed")
         if name not in state.epoch_history(spark).stopped_sources():
             last = max(last_batch_id(spark, state), history.last_batch(name))

@@ -1,7 +1,8 @@
 """A source whose messages make a batch fail is passed over, so that the other sources of the batch go on.
 
-Its messages stay in bronze, and every run tries them again before the stream goes on. Nothing is passed over
-if every source fails: then the cause is no source, but for example a full disk.
+Its messages stay in bronze, and every run tries them again before the stream goes on; the rounds of a
+continuous run do so after pauses that grow. Nothing is passed over if every source fails: then the cause is
+no source, but for example a full disk.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def errors_of(history: epochs.History, state: RunState) -> list[MainstemError]:
             found=history.failure(name) or "its messages could not be taken up",
             where=f"source {name}",
             action="report this with the message above; the other sources go on, its messages wait in bronze"
-            " and are tried in every run",
+            " and are tried in every run, by `--continuous` at least once an hour",
         )
         for name in history.passed_over(state.config.sources)
     ]

@@ -15,6 +15,7 @@ from framework.config.model import Config, load_config
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
+    EPOCHS_TABLE,
     MESSAGES_TABLE,
     PARTITIONS_TABLE,
     QUARANTINE_TABLE,
@@ -24,7 +25,7 @@ from framework.errors import place_of
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
-from silver.batches import batch_counts, process
+from silver.batches import batch_counts, failed_tries, process
 from silver.batches import decisions as batches
 from silver.job import run_silver
 from silver.layer import LAYER
@@ -83,7 +84,11 @@ def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
 
     stops = batches._find_stops
 
+    tried: list[str] = []
+
     def fails(*given: Any) -> Any:
+        if [summary.source for summary in given[-2].sources] == ["sick"]:
+            tried.append("sick")
         if any(summary.source == "sick" for summary in given[-2].sources):
             raise RecursionError("an expression that is too deep")
         return stops(*given)
@@ -98,23 +103,31 @@ def test_a_source_that_fails_is_passed_over_and_taken_up_when_it_can_be(
             True,
         )
         assert outcomes() == [("healthy", n, "row") for n in range(1, number + 1)]
+    monkeypatch.setattr(failed_tries, "FIRST_PAUSE", failed_tries.LONGEST_PAUSE)
+    rounds, before = failed_tries.FailedTries(), len(tried)
+    for number in (3, 4):  # the rounds of a continuous run
+        land(number)
+        assert len(run_silver(spark, lake, config, tries=rounds).errors) == 1
+    if not is_connect(spark):
+        assert len(tried) == before + 1
+    assert lake.read(spark, EPOCHS_TABLE).count() == 1  # each try has failed for the same reason
     monkeypatch.setattr(batches, "_find_stops", stops)
-    land(3)
+    land(5)
     assert run_silver(spark, lake, config).errors == ()
-    assert outcomes() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3)]
+    assert outcomes() == [(name, n, "row") for name in ("healthy", "sick") for n in range(1, 6)]
 
     def fails_always(*_: Any) -> Any:
         raise RecursionError("no disk is left")
 
     monkeypatch.setattr(batches, "_find_stops", fails_always)
-    land(4)
+    land(6)
     with pytest.raises(Exception, match="no disk") as raised:
         run_silver(spark, lake, config)
     if not is_connect(spark):  # there the batch fails in another process, and comes back as text
         assert re.fullmatch(r"batch \d+ \(sources healthy, sick\)", place_of(raised.value) or "")
     monkeypatch.setattr(batches, "_find_stops", stops)
     assert run_silver(spark, lake, config).errors == ()
-    assert outcomes() == [(name, n, "row") for name in ("healthy", "sick") for n in (1, 2, 3, 4)]
+    assert outcomes() == [(name, n, "row") for name in ("healthy", "sick") for n in range(1, 7)]
 
 
 @pytest.mark.slow
