@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,11 +18,10 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
 from framework.observability.steps import StepEnd, WrittenTable
 from framework.pipeline.fault_injection import crash_point
-from framework.pipeline.largest_first import largest_first
 from framework.pipeline.layer import Run
 from framework.spark.local_frame import local_frame
-from framework.spark.session import worker_sessions
 from framework.spark.tuning import tune_for_rows
+from framework.spark.worker_threads import in_threads
 from gold.changes.profile import SchemaColumn
 from gold.planning.discovery import (
     all_tasks,
@@ -181,14 +179,10 @@ def _in_threads(
     schemas: Mapping[str, Sequence[SchemaColumn]],
     cached: CachedChanges | None,
 ) -> list[Applied]:
-    sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
-    for session in worker_sessions(run.spark, min(THREADS, len(tasks))):
-        sessions.put(session)
-
     run.progress.expect("tables", len(tasks))
 
-    def one(task: Task) -> Applied:
-        session, started, failure = sessions.get(), time.monotonic(), None
+    def one(session: SparkSession, task: Task) -> Applied:
+        started, failure = time.monotonic(), None
         run.progress.start_table(task.name.dotted)
         try:
             tune_for_rows(session, task.new_rows)
@@ -207,14 +201,12 @@ def _in_threads(
                     built_with=built_with,
                 )
             )
-        finally:
-            sessions.put(session)
         is_parked = applied.state.state is State.PARKED
         run.progress.end_table(task.name.dotted, "PARKED" if is_parked else "ok", _end_of(applied, failure))
         run.progress.advance("tables")
         return replace(applied, seconds=time.monotonic() - started)
 
-    return largest_first(one, tasks, lambda task: task.rows_to_read, THREADS)
+    return in_threads(run.spark, tasks, one, THREADS, size=lambda task: task.rows_to_read)
 
 
 def _end_of(applied: Applied, failure: Exception | None) -> StepEnd:

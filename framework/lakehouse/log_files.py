@@ -39,6 +39,15 @@ def newest_commit(log: Path) -> str | None:
         return None
 
 
+def commit_time(log: Path) -> float | None:
+    """When the newest commit was written, in seconds; None where there is none."""
+    version = newest_version(log)
+    try:
+        return None if version is None else _commit(log, version).stat().st_mtime
+    except FileNotFoundError:
+        return None
+
+
 def newest_checkpoint(log: Path) -> int | None:
     """The version of the last checkpoint; None where there is none."""
     try:

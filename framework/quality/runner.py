@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 
@@ -21,11 +19,10 @@ from framework.contracts.expectations import (
 )
 from framework.quality.measurement import measure, measure_together, unjudged
 from framework.quality.row_checks import PASS_KINDS, row_measurement
-from framework.spark.session import worker_sessions
 from framework.spark.tuning import SMALL_ROWS, tune_for_rows
+from framework.spark.worker_threads import in_threads
 from framework.text.formatting import quantity
 
-THREADS = 4
 TOGETHER = 8
 """The number of small tables that one job counts: a larger plan costs more to make than it saves."""
 
@@ -66,29 +63,12 @@ def _measured_findings(
         partial(_counted, targets=[targets[i] for i in group], previous=previous) for group in groups
     ]
     measured: list[_Task] = [partial(_own_findings, target=target) for target in targets]
-    answers = _in_threads(spark, [*counted, *measured])
+    answers = in_threads(spark, [*counted, *measured], lambda session, task: task(session))
     found: list[list[Finding]] = [[] for _ in targets]
     for group, answer in zip(groups, answers, strict=False):
         for i, findings in zip(group, answer, strict=True):
             found[i] = findings
     return [[*first, *rest[0]] for first, rest in zip(found, answers[len(counted) :], strict=True)]
-
-
-def _in_threads(spark: SparkSession, tasks: Sequence[_Task]) -> list[list[list[Finding]]]:
-    """The results of the tasks, each in a session of its own meanwhile: their settings differ."""
-    sessions: queue.SimpleQueue[SparkSession] = queue.SimpleQueue()
-    for session in worker_sessions(spark, min(THREADS, len(tasks))):
-        sessions.put(session)
-
-    def one(task: _Task) -> list[list[Finding]]:
-        session = sessions.get()
-        try:
-            return task(session)
-        finally:
-            sessions.put(session)
-
-    with ThreadPoolExecutor(max_workers=THREADS) as pool:
-        return list(pool.map(one, tasks))
 
 
 def _counted(

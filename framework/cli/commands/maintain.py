@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -15,8 +16,10 @@ from framework.errors import ConfigurationError
 from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.lakehouse.staging import clear_staging
+from framework.lakehouse.tended_tables import TendedTables
 from framework.pipeline.layer import MaintainedTable, Run, installed_layers
 from framework.pipeline.session import open_pipeline, read_config
+from framework.spark.worker_threads import in_threads
 from framework.text.formatting import quantity
 from framework.text.tables import TextTable
 
@@ -59,7 +62,7 @@ def run(options: Options) -> int:
         show_progress(is_shown=not options.json) as progress,
         open_pipeline(config, is_exclusive=True, notify=say_note) as (lake, spark),
     ):
-        work = Run(spark, lake, config, "maintain", options.table)
+        work = Run(spark, lake, config, "maintain", options.table, progress=progress)
         progress.begin("maintenance")
         tables = [
             table
@@ -67,19 +70,37 @@ def run(options: Options) -> int:
             if layer.tables_to_maintain is not None
             for table in layer.tables_to_maintain(work)
         ]
-        progress.expect("tables", len(tables))
-        results = []
-        for table in tables:
-            progress.start_table(table.name)
-            results.append(maintain_table(spark, lake, table, options.days))
-            progress.end_table(table.name, "FAILED" if results[-1].has_failed else "ok")
-            progress.advance("tables")
+        results = maintain_tables(work, tables, options.days)
         clear_staging(spark, lake)
     if options.json:
         say_json({"tables": [asdict(result) for result in results]})
     else:
         say([_table(results)])
     return 1 if any(result.has_failed for result in results) else 0
+
+
+def maintain_tables(work: Run, tables: Sequence[MaintainedTable], days: int) -> list[MaintenanceResult]:
+    """Maintain the tables of which something may be new since the last time; the others stay unread."""
+    tended, progress = TendedTables(work.spark, work.lake), work.progress
+    progress.expect("tables", len(tables))
+
+    def one(spark: SparkSession, table: MaintainedTable) -> MaintenanceResult:
+        known = tended.size_of(table.name) if table.in_use is None else None
+        if known is not None:
+            progress.advance("tables")
+            return MaintenanceResult(table.name, known[0], *known, is_compacted=False)
+        progress.start_table(table.name)
+        result = maintain_table(spark, work.lake, table, days)
+        if table.in_use is None and not result.has_failed:
+            tended.note(table.name, result.files_after, result.size, days)
+        progress.end_table(table.name, "FAILED" if result.has_failed else "ok")
+        progress.advance("tables")
+        return result
+
+    try:
+        return in_threads(work.spark, tables, one)
+    finally:
+        tended.write([table.name for table in tables] if work.table is None else None)
 
 
 def maintain_table(

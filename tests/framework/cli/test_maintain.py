@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
-from framework.cli.commands.maintain import maintain_table
-from framework.config.model import load_config
+from framework.cli.commands import maintain as module
+from framework.cli.commands.maintain import MaintenanceResult, maintain_table, maintain_tables
+from framework.config.model import Config, load_config
 from framework.lakehouse.checkpoint_files import is_read_to_end
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from framework.pipeline.layer import MaintainedTable, Run
@@ -43,6 +46,24 @@ def test_the_logs_of_whole_runs_are_tended_too(spark: SparkSession, tmp_path: Pa
     ]
 
 
+DAY = 24 * 60 * 60
+
+
+def load(lake: Lakehouse) -> Config:
+    file = Path(lake.root).parent / "mainstem.yml"
+    text = "pipeline: shop\nlakehouse: ./lake\nsources:\n  feed: {format: canal, files: ./landing}\n"
+    file.write_text(text)
+    return load_config(file, formats=SILVER.options())
+
+
+def age(lake: Lakehouse, *names: str) -> None:
+    """Make every file of these tables eight days old."""
+    moment = time.time() - 8 * DAY
+    for file in (path for name in names for path in Path(lake.location(name)).rglob("*")):
+        if file.is_file():
+            os.utime(file, (moment, moment))
+
+
 def checkpoint(lake: Lakehouse, text: str) -> None:
     for name, content in (("offsets", text), ("commits", "v1\n{}")):
         folder = Path(lake.checkpoints) / "silver" / name
@@ -58,6 +79,54 @@ def test_small_files_are_compacted_once_and_hold_the_same_rows(spark: SparkSessi
     assert sorted(row["id"] for row in lake.read(spark, "bronze/messages").collect()) == list(range(16))
     second = maintain_table(spark, lake, MaintainedTable("bronze/messages"), 7)
     assert (second.files_before, second.is_compacted) == (first.files_after, False)
+
+
+@pytest.mark.slow
+def test_a_table_without_a_commit_since_the_last_time_is_not_visited_again(
+    spark: SparkSession, lake: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.append(spark.range(1).select("id"), "ops/runs")
+    tables = [MaintainedTable("bronze/messages"), MaintainedTable("ops/runs")]
+    visited: list[str] = []
+
+    def visit(session: SparkSession, lake: Lakehouse, table: MaintainedTable, days: int) -> MaintenanceResult:
+        visited.append(table.name)
+        return maintain_table(session, lake, table, days)
+
+    def maintained() -> list[str]:
+        """What is visited now; every table has the same files as when it was visited."""
+        visited.clear()
+        found = maintain_tables(Run(spark, lake, load(lake), "maintain"), tables, 7)
+        assert [one.table for one in found] == [table.name for table in tables]
+        assert not any(one.has_failed for one in found)
+        for one in found:
+            assert one.files_after == len(lake.read(spark, one.table).inputFiles())
+        return sorted(visited)
+
+    monkeypatch.setattr(module, "maintain_table", visit)
+    both = ["bronze/messages", "ops/runs"]
+    tables[0] = MaintainedTable("bronze/messages", "they stay")
+    age(lake, *both)
+    assert maintained() == both
+    tables[0] = MaintainedTable("bronze/messages")
+    age(lake, "bronze/messages")
+    assert maintained() == ["bronze/messages"]
+    assert maintained() == []
+    lake.append(spark.range(1).select("id"), "ops/runs")
+    assert maintained() == ["ops/runs"]
+    assert maintained() == ["ops/runs"]  # what this commit has replaced is not old enough yet
+    age(lake, "ops/runs")
+    assert maintained() == ["ops/runs"]
+    assert maintained() == []
+    left = Path(lake.location("bronze/messages")) / "part-without-a-commit.parquet"
+    left.touch()  # by a write that was killed
+    os.utime(left, (time.time() - 6 * DAY,) * 2)
+    assert maintained() == ["bronze/messages"]
+    assert left.exists()
+    os.utime(left, (time.time() - 7.5 * DAY,) * 2)
+    assert maintained() == ["bronze/messages"]
+    assert not left.exists()
+    assert maintained() == []
 
 
 def test_a_table_that_cannot_be_maintained_is_reported_and_stops_no_other(

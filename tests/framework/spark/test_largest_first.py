@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from framework.pipeline.largest_first import largest_first
+from framework.spark.largest_first import largest_first
 
 
 def test_the_largest_begins_and_results_keep_the_order_of_the_items() -> None:
