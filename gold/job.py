@@ -37,6 +37,7 @@ from gold.planning.knowledge import CachedChanges, Knowledge, States, remember
 from gold.planning.places import displaced_states, in_its_place, notes_on_unnamed
 from gold.planning.rebuild import FAILED_REBUILD, begun_rebuilds
 from gold.planning.recorded_measures import recorded_schemas, with_recorded
+from gold.planning.standing_refusals import circumstances, is_refused_again
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, append_states, applied_to_any, read_states
 from gold.planning.task import Task
@@ -128,6 +129,15 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
         remember(run, Knowledge(states, every))
         _keep_logs(lake, states)
         return GoldResult((), taken if run.table else (*taken, *stale_replicas(every)))
+    # a table that is asked for by name is tried in any case
+    refused = [] if run.table else [task for task in tasks if is_refused_again(spark, lake, task)]
+    kept = {(task.source, task.name) for task in refused}
+    tasks = [task for task in tasks if (task.source, task.name) not in kept]
+    still_parked = _still_parked(run, refused)
+    if not tasks:
+        remember(run, Knowledge(states, every))
+        _keep_logs(lake, states)
+        return GoldResult(still_parked, (*taken, *stale_replicas(every)))
     lake.create(spark, BAD_VALUES_TABLE, BAD_VALUES_SCHEMA)
     tasks = with_unclaimed(run.tables, tasks)
     cached = cache_changes(spark, lake, tasks)
@@ -152,7 +162,17 @@ def _apply(run: Run, choose: Callable[[Sequence[Task]], list[Task]]) -> GoldResu
     remember(run, Knowledge(states, every, cached))
     notes = taken if run.table else (*taken, *unmatched_patterns(run, every), *stale_replicas(every))
     _keep_logs(lake, states)
-    return GoldResult(tuple(applied), notes)
+    return GoldResult((*applied, *still_parked), notes)
+
+
+def _still_parked(run: Run, tasks: Sequence[Task]) -> tuple[Applied, ...]:
+    """Tells of parked tables that would be refused again."""
+    run.progress.expect("tables", len(tasks))
+    for task in tasks:
+        run.progress.start_table(task.name.dotted)
+        run.progress.end_table(task.name.dotted, "PARKED")
+        run.progress.advance("tables")
+    return tuple(Applied(task.state) for task in tasks)
 
 
 def _keep_logs(lake: Lakehouse, states: States) -> None:
@@ -198,6 +218,7 @@ def _in_threads(
                     state=State.PARKED,
                     reason=brief(error),
                     gate_keys=error.keys if isinstance(error, GateFailed) else None,
+                    refused_at=circumstances(task, error),
                     built_with=built_with,
                 )
             )

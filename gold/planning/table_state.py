@@ -117,6 +117,8 @@ class TableState:
         revision: The number of this state; the highest one of a table counts.
         reason: Why the table is parked or dropped.
         gate_keys: Of a table that is parked by a gate: keys of rows that break it. None for other reasons.
+        refused_at: Of a table that is parked for what its changes, statements and settings are: a digest of
+            these. None for other reasons.
         replica: A path that a Delta reader opens; None where there is no replica yet, or no longer, because
             another table has taken its place.
         history: The path of the history; None where there is none.
@@ -145,6 +147,7 @@ class TableState:
     revision: int = 0
     reason: str | None = None
     gate_keys: tuple[str, ...] | None = None
+    refused_at: str | None = None
     replica: str | None = None
     history: str | None = None
     keys: tuple[str, ...] = ()
@@ -269,6 +272,8 @@ def _more(state: TableState) -> dict[str, Any]:
     more |= {"commits": list(state.marks)} if state.marks else {}
     if state.state is State.PARKED and state.gate_keys is not None:
         more[GATE_KEYS] = list(state.gate_keys)
+    if state.state is State.PARKED and state.refused_at is not None:
+        more["refused_at"] = state.refused_at
     return more
 
 
@@ -283,6 +288,7 @@ def _state(row: Row) -> TableState:
         revision=row["revision"],
         reason=row["reason"],
         gate_keys=_gate_keys(profile, row["reason"]),
+        refused_at=profile.get("refused_at"),
         replica=row["replica"],
         history=row["history"],
         keys=tuple(row["keys"] or ()),
