@@ -6,13 +6,14 @@ Handing rows from Spark to Python costs more than most of what Python does with 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
 
@@ -74,3 +75,32 @@ def read_row_groups(
             for group in own:
                 for batch in opened.iter_batches(rows, [group.number], list(columns)):
                     yield batch.select(list(columns))
+
+
+def rows_with_texts(files: Iterable[str], column: str, texts: Collection[str]) -> Iterator[pa.Table]:
+    """The rows of files in which a column has one of these texts.
+
+    Row groups whose statistics show that they have no such row are left out; of the others the column is read
+    first.
+    """
+    wanted, ordered = pa.array(texts, pa.string()), sorted(texts)
+    for path in files:
+        with parquet.ParquetFile(
+            path, coerce_int96_timestamp_unit="us", page_checksum_verification=True
+        ) as opened:
+            for number in range(opened.num_row_groups):
+                if not _may_have(opened.metadata.row_group(number), column, ordered):
+                    continue
+                is_wanted = pc.is_in(opened.read_row_group(number, [column]).column(column), wanted)
+                if pc.any(is_wanted).as_py():
+                    yield opened.read_row_group(number).filter(is_wanted)
+
+
+def _may_have(group: Any, column: str, texts: Sequence[str]) -> bool:
+    """Whether a row group may have one of these texts, which are in order, in a column."""
+    for place in range(group.num_columns):
+        chunk = group.column(place)
+        if chunk.path_in_schema == column and chunk.statistics is not None and chunk.statistics.has_min_max:
+            first = bisect.bisect_left(texts, chunk.statistics.min)
+            return first < len(texts) and texts[first] <= chunk.statistics.max
+    return True

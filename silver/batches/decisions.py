@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -31,6 +31,7 @@ from silver.batches.earlier_changes import (
 from silver.batches.few_suspects import suspects_among
 from silver.batches.known_runs import History
 from silver.batches.landings import outcomes_in_epochs
+from silver.batches.open_halves import OpenHalves, read_open_halves
 from silver.batches.run_state import Progress, RunState, later
 from silver.changes.staged_rows import STAGED_DDL
 from silver.epochs import resets
@@ -45,14 +46,15 @@ class Decided:
     Attributes:
         rows: The outcomes (STAGED).
         stops: Where sources stop; rows behind a stop have no outcome yet.
-        of_halves: Those of the rows that come from halves of updates; None where there are none.
+        of_halves: Those of the rows that come from halves of updates, as a frame or as rows (STAGED) of this
+            process; None where there are none.
         are_as_decoded: Whether all other outcomes are the decoded rows as they are.
         few: All outcomes (STAGED), where this process holds them.
     """
 
     rows: DataFrame
     stops: Sequence[resets.StopPoint]
-    of_halves: DataFrame | None = None
+    of_halves: DataFrame | pa.Table | None = None
     are_as_decoded: bool = False
     few: pa.Table | None = None
 
@@ -139,7 +141,11 @@ def _pair_and_deduplicate(
         return Decided(whole, stops, None, are_as_decoded, few_whole)
     overdue = pending.deadlines(newest_times(shown, summaries), state.config) if arrived.is_last else {}
     known = state.known_encodings(spark)
-    few_waiting = None if few_whole is None else few_outcomes.waiting_halves(spark, state.lake)
+    is_plain = again is None and few_whole is None and not stops
+    in_files = read_open_halves(spark, state.lake, contents) if is_plain else None
+    few_waiting = None if in_files is None else in_files.waiting
+    if few_whole is not None:
+        few_waiting = few_outcomes.waiting_halves(spark, state.lake)
     if again is None:
         late = _late_positions(few_waiting, spark, state, overdue)
         if late:  # a half is not decided without the changes of its position
@@ -150,6 +156,11 @@ def _pair_and_deduplicate(
         if few_paired is not None:
             every = pa.concat_tables([few_whole, few_paired])
             return Decided(arrow_frame(spark, every, STAGED_DDL), stops, few=every)
+    if in_files is not None:
+        of_halves = _pair_in_files(in_files, earlier, state, overdue, known.shared)
+        if of_halves is not None:
+            paired = arrow_frame(spark, of_halves, STAGED_DDL)
+            return Decided(whole.unionByName(paired), stops, of_halves, are_as_decoded)
     waiting = (
         local_frame(spark, [], CHANGES)
         if again is not None
@@ -189,6 +200,20 @@ def _outcomes_near(
         return near.withColumn("is_replaced", F.lit(False))
     marked = near.join(again.withColumn("is_replaced", F.lit(True)), list(MESSAGE_ID), "left")
     return marked.withColumn("is_replaced", F.coalesce("is_replaced", F.lit(False)))
+
+
+def _pair_in_files(
+    found: OpenHalves,
+    earlier: EarlierChanges | None,
+    state: RunState,
+    deadlines: Mapping[str, datetime | None],
+    shared: Collection[str],
+) -> pa.Table | None:
+    """The outcomes of the few halves of a large batch; None where Spark must decide."""
+    history = None if earlier is None else earlier.read_few(state)
+    if earlier is not None and history is None:
+        return None
+    return found.outcomes(history, deadlines, shared)
 
 
 def _changes_of(

@@ -200,14 +200,20 @@ def _file_rows(place: str, rows: DataFrame, write: ArrowFunction) -> Contents:
     rows.mapInArrow(write, schema).write.parquet(summaries)
     # a task that failed and was repeated may have left a file in the folder of rows
     if sum(file.stat().st_size for file in Path(summaries).iterdir()) <= _FEW_SUMMARY_BYTES:
-        few = parquet.read_table(summaries, coerce_int96_timestamp_unit="us")
-        contents = contents_of_summaries(few.column("summary"))
-        named_files = [few.column(name).to_pylist() for name in FILES]
-    else:
-        written = read_parquet(rows.sparkSession, schema, summaries)
-        contents = read_contents(written)
-        found = written.select(*FILES).distinct().collect()
-        named_files = [[row[name] for row in found] for name in FILES]
+        return _contents_of_files(parquet.read_table(summaries, coerce_int96_timestamp_unit="us"))
+    written = read_parquet(rows.sparkSession, schema, summaries)
+    found = written.select(*FILES).distinct().collect()
+    return _with_files(read_contents(written), [[row[name] for row in found] for name in FILES])
+
+
+def _contents_of_files(written: pa.Table) -> Contents:
+    """The contents of rows in files, from the rows that `into_parquet` gives."""
+    contents = contents_of_summaries(written.column("summary"))
+    return _with_files(contents, [written.column(name).to_pylist() for name in FILES])
+
+
+def _with_files(contents: Contents, named_files: Sequence[Sequence[str | None]]) -> Contents:
+    """The contents with their files (FILES), each of which is named at least once."""
     whole, halves, refused = (
         tuple(sorted({str(file) for file in files if file is not None})) for files in named_files
     )
@@ -220,20 +226,27 @@ def messages_decoded(place: str) -> int:
 
 
 def file_outcomes(
-    place: str, outcomes: DataFrame, contents: Contents, arrived: BatchExtent, batch: int
+    place: str, outcomes: DataFrame | pa.Table, contents: Contents, arrived: BatchExtent, batch: int
 ) -> Contents:
-    """Let Spark's tasks write outcomes (STAGED) of a batch into files in a folder that they share.
+    """Write outcomes (STAGED) of a batch into files in a folder: Spark's tasks do it, or this process.
 
     Args:
         place: The folder.
-        outcomes: The outcomes.
+        outcomes: The outcomes, as a frame for the tasks or as rows of this process.
         contents: What else the batch holds: it knows the columns of their tables.
         arrived: The extent of the batch.
         batch: The number of the batch.
     """
     believable = newest_believable(arrived.landed_at)
     same = with_summaries(iter, believable, contents.measured, are_decided=True)
-    return _file_rows(place, outcomes, into_parquet(same, _rows(place), batch, of_messages=False))
+    write = into_parquet(same, _rows(place), batch, of_messages=False)
+    if not isinstance(outcomes, pa.Table):
+        return _file_rows(place, outcomes, write)
+    if not outcomes.num_rows:
+        return contents_of((), believable)
+    shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(_rows(place))
+    return _contents_of_files(pa.Table.from_batches(write(outcomes.combine_chunks().to_batches())))
 
 
 def file_few(place: str, few: FewRows, outcomes: pa.Table, arrived: BatchExtent, batch: int) -> Contents:

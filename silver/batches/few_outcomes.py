@@ -25,7 +25,7 @@ from framework.spark.local_frame import arrow_frame
 from silver.batches.outcomes import UNPAIRED, staged_columns
 from silver.changes.batch_summary import IDENTIFIED
 from silver.changes.grouping import decide_group
-from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, pair
+from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, own_key, pair
 from silver.changes.staged_rows import (
     STAGED,
     Row,
@@ -170,6 +170,20 @@ def pair_halves(
         groups.setdefault(_place(row), []).append(row)
     outcomes = [row for group in groups.values() for row in decide_group(group, pair, {NEW, PENDING})]
     return pa.Table.from_batches(staged_batches(outcomes), schema=STAGED)
+
+
+def have_two_keys(found: Iterable[pa.Table], shared: Collection[str]) -> bool:
+    """Whether halves of one position have different keys, in tables (STAGED or CHANGES) together.
+
+    Those of the sources in `shared` do not count.
+    """
+    keys: dict[_Place, set[tuple[str | None, ...] | None]] = {}
+    for rows in found:
+        halves = rows.filter(pc.is_valid(rows.column("half")))
+        for row in plain_rows(halves.select([*_PLACE, "keys", "before", "after"])):
+            if row["source"] not in shared:
+                keys.setdefault(_place(row), set()).add(own_key(row))
+    return any(len(mine) > 1 for mine in keys.values())
 
 
 def _at_positions(history: pa.Table | DataFrame, sequences: Collection[str | None]) -> pa.Table | None:

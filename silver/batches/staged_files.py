@@ -7,7 +7,7 @@ decoded rows have beside the table's columns is in columns of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.parquet_files import read_parquet
+from framework.lakehouse.row_groups import read_row_groups, row_groups, rows_with_texts
 from framework.lakehouse.task_files import RowGroups, TaskCounter, TaskFile
 from silver.changes.staged_rows import STAGED, column_values
 
@@ -207,3 +208,22 @@ def read_staged(spark: SparkSession, files: Iterable[str]) -> DataFrame:
     own = [T.StructField(_own(name), kind) for name, kind in _OWN.items()]
     rows = read_parquet(spark, T.StructType([*CHANGES, *own]), *files)
     return rows.select(*(F.col(_own(n)).alias(n) if n in _OWN else F.col(f"`{n}`") for n in STAGED.names))
+
+
+def read_few_staged(files: Sequence[str]) -> pa.Table:
+    """The decoded rows (STAGED) of files, in this process."""
+    groups = row_groups(files, _FILED.names) or ()
+    return _staged(pa.Table.from_batches(read_row_groups(groups, _FILED.names, _GROUPS.rows), _FILED))
+
+
+def staged_updates_at(files: Sequence[str], sequences: Collection[str]) -> pa.Table:
+    """The whole updates (STAGED) with one of these sequences in files, in this process."""
+    near = rows_with_texts(files, "sequence", sequences)
+    is_update = (pc.field("kind") == "row") & (pc.field("op") == "update")
+    return _staged(pa.concat_tables([_FILED.empty_table(), *near]).filter(is_update))
+
+
+def _staged(filed: pa.Table) -> pa.Table:
+    """Rows of a file as decoded rows (STAGED)."""
+    found = filed.select([_own(name) if name in _OWN else name for name in STAGED.names])
+    return found.rename_columns(STAGED.names).cast(STAGED)

@@ -207,7 +207,7 @@ def _by_key(rows: list[Row]) -> dict[object, list[Row]]:
     """The halves by the values of their keys; tables without a key have one group."""
     found: dict[object, list[Row]] = {}
     for row in rows:
-        found.setdefault(_own_key(row), []).append(row)
+        found.setdefault(own_key(row), []).append(row)
     return found
 
 
@@ -251,7 +251,7 @@ def _is_overdue(row: Row) -> bool:
     return row["deadline"] is not None and row["since"] is not None and row["since"] < row["deadline"]
 
 
-def _own_key(half: Row) -> tuple[str | None, ...] | None:
+def own_key(half: Row) -> tuple[str | None, ...] | None:
     """The values of the key in a half's image; None for tables without a key."""
     return key_values(half["keys"], half["before"] if half["after"] is None else half["after"])
 

@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from framework.lakehouse.row_groups import RowGroup, read_row_groups, row_groups, shares_of
+from framework.lakehouse.row_groups import (
+    RowGroup,
+    read_row_groups,
+    row_groups,
+    rows_with_texts,
+    shares_of,
+)
 
 
 def written(folder: Path, name: str, rows: range, size: int) -> Path:
@@ -65,3 +71,29 @@ def test_shares_are_neighbours_of_about_the_same_size() -> None:
         fair = sum(max(group.size, 1) for group in groups) / count
         most = max((group.size for group in groups), default=0) + 1
         assert all(sum(group.size for group in share) <= fair + most for share in shares)
+
+
+def test_rows_with_some_texts_are_read_from_the_groups_that_may_have_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [str(written(tmp_path, f"{part}.parquet", range(part, part + 40), 10)) for part in (10, 50)]
+    read = list[tuple[int, object]]()
+    read_group = parquet.ParquetFile.read_row_group
+
+    def noted(opened: parquet.ParquetFile, number: int, columns: list[str] | None = None) -> pa.Table:
+        read.append((number, columns))
+        return read_group(opened, number, columns)
+
+    monkeypatch.setattr(parquet.ParquetFile, "read_row_group", noted)
+    texts = ("05", "12", "19", "33", "3x", "71", "99")
+    found = pa.concat_tables(rows_with_texts(files, "text", texts)).to_pylist()
+    assert found == [{"id": number, "text": str(number)} for number in (12, 19, 33, 71)]
+    assert read == [(0, ["text"]), (0, None), (2, ["text"]), (2, None), (2, ["text"]), (2, None)]
+    assert list(rows_with_texts(files, "text", ["3x"])) == []
+
+
+def test_rows_with_some_texts_are_found_in_groups_without_statistics(tmp_path: Path) -> None:
+    file = str(tmp_path / "a.parquet")
+    parquet.write_table(pa.table({"text": ["a", None, "b"]}), file, write_statistics=False)
+    (found,) = rows_with_texts([file], "text", ["b", "c"])
+    assert found.to_pylist() == [{"text": "b"}]

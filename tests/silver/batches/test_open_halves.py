@@ -1,21 +1,35 @@
 """Halves without their other half in a batch wait, are released and refused in the same way, whether files of
-tasks or copies of them are committed."""
+tasks or copies of them are committed, and whether Spark pairs them or this process, where they are few."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from bronze.layer import LAYER as BRONZE
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
-from silver.batches import changes_table, decoding, process
+from framework.pipeline.layer import Run
+from silver.batches import changes_table, decoding, few_outcomes, open_halves, process
+from silver.batches.contents import Contents, contents_of_summaries
+from silver.batches.open_halves import read_open_halves
+from silver.batches.staged_files import into_parquet
+from silver.changes.batch_summary import with_summaries
+from silver.changes.staged_rows import staged_batch
+from silver.layer import LAYER as SILVER
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
+from tests.jobs import jobs
 from tests.large_batches import arrow_batches_of, take_for_large
+from tests.silver.batches.test_few_outcomes import BEGIN, changes, comparable, drawn_halves
 
 COUNTED = ("kind", "reason", "rows", "merged", "min_sequence", "max_sequence", "max_event_time")
 AN_HOUR = 3_600
@@ -66,7 +80,7 @@ def test_open_halves_meet_the_same_fate_in_files_and_in_copies(
 ) -> None:
     monkeypatch.setattr(decoding, "FEW_MESSAGES", 0)
     shops = {}
-    for way in ("filed", "copied"):
+    for way in ("filed", "copied", "paired by Spark"):
         (tmp_path / way).mkdir()
         shops[way] = Shop(spark, tmp_path / way)
     filed = []
@@ -81,11 +95,12 @@ def test_open_halves_meet_the_same_fate_in_files_and_in_copies(
     for part in drawn_parts(Random(f"halves {seed}")):
         found = {}
         for way, shop in shops.items():
-            monkeypatch.setattr(process, "SMALL_ROWS", 0 if way == "filed" else 1_000_000)
+            monkeypatch.setattr(process, "SMALL_ROWS", 1_000_000 if way == "copied" else 0)
+            monkeypatch.setattr(open_halves, "MOST_HALVES", -1 if way == "paired by Spark" else 1_000)
             shop.land(part)
             shop.run()
             found[way] = found_in(shop)
-        assert found["filed"] == found["copied"]
+        assert found["filed"] == found["copied"] == found["paired by Spark"]
         waiting += len(found["filed"][PENDING_TABLE])
     assert any(filed)
     assert waiting
@@ -131,3 +146,114 @@ def test_numbers_of_updates_from_open_halves_make_their_column_wide_enough(
     with arrow_batches_of(spark, 2):
         shop.run()
     assert {n: row["total"] for n, row in shop.rows("shop/item").items()} == totals
+
+
+def filed(folder: Path, rows: list[dict[str, Any]]) -> Contents:
+    """The contents of decoded rows in files of a task, which has read them two by two."""
+    folder.mkdir()
+    write = into_parquet(with_summaries(iter, None), str(folder), 1, of_messages=False)
+    written = write([staged_batch(rows[start : start + 2]) for start in range(0, len(rows), 2)])
+    found = pa.Table.from_batches(written)
+    files = {
+        name: tuple({str(f) for f in found.column(name).to_pylist() if f}) for name in ("file", "halves")
+    }
+    contents = contents_of_summaries(found.column("summary"))
+    return replace(contents, files=files["file"], half_files=files["halves"])
+
+
+@pytest.mark.parametrize("has_history", [False, True])
+def test_few_halves_have_the_outcomes_in_files_that_they_have_among_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_history: bool
+) -> None:
+    draw, decided, kinds = Random(has_history), 0, set[tuple[str, str | None]]()
+    for number in range(80):
+        feed = f"feed{number}"
+        batch, waiting, earlier = drawn_halves(draw, feed)
+        deadline = draw.choice((None, BEGIN, BEGIN + timedelta(minutes=1), BEGIN + timedelta(hours=2)))
+        deadlines: dict[str, datetime | None] = {feed: deadline}
+        shared, history = draw.choice(((), (), (feed,))), changes(earlier) if has_history else None
+        staged = pa.Table.from_batches([staged_batch(batch)])
+        expected = few_outcomes.pair_halves(staged, changes(waiting), history, deadlines, shared)
+        monkeypatch.setattr(few_outcomes, "waiting_halves", lambda *_, held=waiting: changes(held))
+        if not batch:
+            continue
+        here: Any = None
+        found = read_open_halves(here, here, filed(tmp_path / feed, batch))
+        assert found is not None
+        mine = found.outcomes(history, deadlines, shared)
+        assert expected is not None
+        if mine is not None:
+            decided += 1
+            assert comparable(mine) == comparable(expected)
+            kinds.update(zip(*(mine.column(name).to_pylist() for name in ("kind", "reason")), strict=True))
+    assert 25 < decided < 80
+    assert {("row", None), ("half", None), ("quarantined", "unpaired_before_image")} < kinds
+
+
+def large_silver(shop: Shop) -> int:
+    """Runs bronze, and silver with Arrow batches of two messages: how many jobs silver took."""
+    work = Run(shop.spark, shop.lake, shop.config, f"run-{shop.files}")
+    assert not BRONZE.run(work).errors
+    with arrow_batches_of(shop.spark, 2):
+        before = jobs(shop.spark)
+        assert not SILVER.run(work).errors
+        return jobs(shop.spark) - before
+
+
+def updates(first: int, *, is_cut: bool) -> list[dict[str, Any]]:
+    """Five updates, each in a pair of messages; if it is cut, another message shifts the pairs by one."""
+    pairs = [
+        message(op, first + n, **{side: item(n, name, first / 2)})
+        for n in range(1, 6)
+        for op, side, name in (("UPDATE_BEFOR", "before", "pen"), ("UPDATE_AFTER", "after", "ink"))
+    ]
+    return [message("INSERT", first, after=item(first, "cap", 1.5)), *pairs] if is_cut else pairs
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_disk")
+def test_few_open_halves_of_a_large_batch_run_no_further_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow batches end between the halves of the last two batches; Spark pairs those of the last one."""
+    take_for_large(monkeypatch)
+    shop = Shop(spark, tmp_path)
+    counted = []
+    for number, (is_cut, most) in enumerate(((False, 9), (False, 9), (True, 10), (True, 9))):
+        monkeypatch.setattr(open_halves, "MOST_HALVES", most)
+        shop.land(updates(100 * (number + 1), is_cut=is_cut))
+        counted.append(large_silver(shop))
+    assert merged_updates(shop) == [5, 5, 5, 5]
+    assert counted[2] <= counted[1] < counted[3]
+
+
+def merged_updates(shop: Shop) -> list[int]:
+    """How many updates of two halves each batch has."""
+    merged = shop.lake.read(shop.spark, CHANGES_TABLE).where("kind = 'row' AND paired_with IS NOT NULL")
+    return [row["count"] for row in merged.groupBy("batch").count().orderBy("batch").collect()]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_disk")
+def test_few_open_halves_are_paired_once_where_silver_stops_beside_their_commit(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_for_large(monkeypatch)
+    shop, reached = Shop(spark, tmp_path), list[str]()
+    points = ["silver.before_changes", "silver.after_changes"]
+
+    def stop(name: str) -> None:
+        if points and name == points[0]:
+            reached.append(points.pop(0))
+            raise RuntimeError(name)
+
+    monkeypatch.setattr(process, "crash_point", stop)
+    for number in (1, 2):
+        shop.land(updates(100 * number, is_cut=True))
+        with suppress(Exception):
+            large_silver(shop)
+        large_silver(shop)
+    assert reached == ["silver.before_changes", "silver.after_changes"]
+    assert merged_updates(shop) == [5, 5]
+    assert shop.lake.read(spark, CHANGES_TABLE).count() == 2 * (1 + 5)
+    assert shop.status()["pending_halves"] == 0
