@@ -219,7 +219,7 @@ FAULTS = {
         "end_to_end/test_faults.py::test_damaged_state_is_named_and_repaired_as_the_error_says",
         "end_to_end/test_repair.py::test_a_lost_checkpoint_of_silver_is_reported_and_repaired_without_a_second_outcome",
         "framework/lakehouse/test_checkpoint_files.py::test_a_file_that_is_gone_or_cut_short_is_named_with_the_way_out",
-        "bronze/test_landing.py::test_lost_checkpoint_is_refused_and_begun_anew_on_request",
+        "bronze/test_landing.py::test_lost_checkpoint_or_log_is_refused_and_begun_anew_on_request",
     ),
     "started twice": (
         "end_to_end/test_crashes.py::test_a_second_run_leaves_and_a_killed_holder_is_no_hindrance",

@@ -162,7 +162,7 @@ def test_growing_file_is_left_for_the_next_run(
     assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b1"), ("b.txt", 2, b"b2")]
 
 
-def test_file_that_changes_after_it_was_read_stops_its_source_alone(
+def test_file_that_changes_or_is_touched_after_it_was_read_stops_its_source_alone(
     spark: SparkSession, tmp_path: Path, feed: Feed, drop: Drop, landed: Landed
 ) -> None:
     other = tmp_path / "others"
@@ -176,7 +176,7 @@ def test_file_that_changes_after_it_was_read_stops_its_source_alone(
     config = load_config(config_file, formats={"plain": type(feed.source.options)})
     path = drop("a.txt", b"a\n")
     assert run_bronze(spark, feed.lake, config, "run-1").messages == 1
-    drop("b.txt", b"b\n")
+    touched = drop("b.txt", b"b\n")
     path.write_bytes(b"a\nmore\n")
     (other / "o.txt").write_bytes(b"o\n")
     os.utime(other / "o.txt", (1, 1))
@@ -191,16 +191,11 @@ def test_file_that_changes_after_it_was_read_stops_its_source_alone(
     assert [condition(each) for each in run_bronze(spark, feed.lake, config, "run-3").sources] == [None, None]
     assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b")]
 
-
-def test_touched_file_stops_its_source(spark: SparkSession, feed: Feed, drop: Drop) -> None:
-    path = drop("a.txt", b"a\n")
-    run_source(spark, feed)
-    os.utime(path, (5, 5))
-    result = run_source(spark, feed)
-    assert condition(result) == "FILE_CHANGED"
-    assert result.error is not None
-    assert result.error.found.startswith("1 file that has another modification time than when ")
-    assert "the same size" in result.error.found
+    os.utime(touched, (5, 5))
+    result = run_bronze(spark, feed.lake, config, "run-4")
+    assert [condition(each) for each in result.sources] == ["FILE_CHANGED", None]
+    assert result.errors[0].found.startswith("1 file that has another modification time than when ")
+    assert "the same size" in result.errors[0].found
 
 
 def test_file_that_was_read_may_be_deleted(
@@ -363,7 +358,7 @@ def test_batch_is_cut_into_the_same_commits_when_a_file_was_replaced(
     assert (whole, [part.number for part in parts(batch, feed, False)]) == ([0, 1, 2], [0, 2])
 
 
-def test_lost_checkpoint_is_refused_and_begun_anew_on_request(
+def test_lost_checkpoint_or_log_is_refused_and_begun_anew_on_request(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
 ) -> None:
     drop("a.txt", b"a\n")
@@ -379,30 +374,32 @@ def test_lost_checkpoint_is_refused_and_begun_anew_on_request(
     assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b")]
     assert not Path(f"{feed.checkpoint}.reset").exists()
 
+    shutil.rmtree(feed.lake.location(log_table(feed.name)))
+    refused = run_source(spark, feed)
+    shutil.rmtree(feed.checkpoint)
+    Path(f"{feed.checkpoint}.reset").touch()
+    reset = run_source(spark, feed)
 
-def test_an_empty_file_that_was_deleted_does_not_stop_a_reset(
+    assert (condition(refused), condition(reset)) == ("CHECKPOINT_LOST", None)
+    assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b")]
+
+
+def test_an_empty_file_that_was_deleted_before_or_after_it_was_read_stops_neither_a_run_nor_a_reset(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
 ) -> None:
     drop("a.txt", b"a\n")
-    empty = drop("e.txt", b"")
-    run_source(spark, feed)
+    unread, empty = drop("e.txt", b""), drop("f.txt", b"")
+    run_killed_before_landing(spark, feed)
+    unread.unlink()
+    assert run_source(spark, feed).error is None
+    assert landed(feed) == [("a.txt", 1, b"a")]
+
     empty.unlink()
     shutil.rmtree(feed.checkpoint)
     Path(f"{feed.checkpoint}.reset").touch()
     drop("b.txt", b"b\n")
     assert run_source(spark, feed).error is None
     assert landed(feed) == [("a.txt", 1, b"a"), ("b.txt", 1, b"b")]
-
-
-def test_an_empty_file_that_was_deleted_before_it_was_read_is_passed_over(
-    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
-) -> None:
-    drop("a.txt", b"a\n")
-    empty = drop("e.txt", b"")
-    run_killed_before_landing(spark, feed)
-    empty.unlink()
-    assert run_source(spark, feed).error is None
-    assert landed(feed) == [("a.txt", 1, b"a")]
 
 
 def test_a_source_that_reads_another_kind_of_place_is_refused(
@@ -475,22 +472,6 @@ def test_a_file_that_was_found_before_the_folder_moved_lands(
     assert [row["value"] for row in waiting.collect()] == [b"a"]
     assert condition(run_source(spark, moved)) is None
     assert landed(moved) == [("a.txt", 1, b"a")]
-
-
-def test_lost_log_is_refused_and_begun_anew_on_request(
-    spark: SparkSession, feed: Feed, drop: Drop, landed: Landed
-) -> None:
-    drop("a.txt", b"a\n")
-    run_source(spark, feed)
-    shutil.rmtree(feed.lake.location(log_table(feed.name)))
-
-    refused = run_source(spark, feed)
-    shutil.rmtree(feed.checkpoint)
-    Path(f"{feed.checkpoint}.reset").touch()
-    reset = run_source(spark, feed)
-
-    assert (condition(refused), condition(reset)) == ("CHECKPOINT_LOST", None)
-    assert landed(feed) == [("a.txt", 1, b"a")]
 
 
 @pytest.mark.parametrize(
