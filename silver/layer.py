@@ -134,6 +134,12 @@ def _erase(run: Run, erasure: Erasure) -> Mapping[str, int] | None:
     return erase(run, erasure)
 
 
+def _check_copies(run: Run) -> None:
+    from silver.stream.opened_state import check_copies
+
+    check_copies(run.spark, run.lake)
+
+
 def _dismiss(run: Run, request: DismissalRequest) -> Dismissal:
     from silver.operations.dismiss import dismiss
 
@@ -196,6 +202,7 @@ LAYER = Layer(
     formats=_formats,
     options=_options,
     kept_out_rows=_kept_out_rows,
+    check_copies=_check_copies,
     erase=_erase,
     dismiss=_dismiss,
     resolve_seed=_resolve_seed,

@@ -33,6 +33,17 @@ def erase(run: Run, erasure: Erasure) -> ErasedCounts:
     return erased
 
 
+def check_copies(run: Run) -> None:
+    """Refuse to search older copies of tables: the newest ones may have more of a row, and come back with it.
+
+    Raises:
+        MainstemError: OLDER_COPY.
+    """
+    for layer in installed_layers():
+        if layer.check_copies is not None:
+            layer.check_copies(run)
+
+
 def is_unfinished(run: Run) -> bool:
     """Whether an erasure was interrupted."""
     return bool(_noted(run))
@@ -45,8 +56,8 @@ def _noted(run: Run) -> dict[str, Any]:
 def finish(run: Run) -> tuple[Erasure, ErasedCounts] | None:
     """Finish an interrupted erasure; returns None where there is none.
 
-    It stays unfinished while the tables of a layer are gone, and is no obstacle for the command that restores
-    them.
+    It stays unfinished while the tables of a layer are gone or older copies, and is no obstacle for the
+    command that restores them, or tells what to do.
     """
     noted = _noted(run)
     if not noted:

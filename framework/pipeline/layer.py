@@ -219,8 +219,10 @@ class Layer:
             keys, too.
         kept_out_rows: Returns the rows of tables of a source that are excluded or in quarantine, with the
             images that their messages have; one layer has it.
+        check_copies: Raises OLDER_COPY where a table was put back from an older copy, which may lack what is
+            sought; one layer has it.
         erase: Removes a row from the layer's tables and returns how much that was; to repeat it is safe. It
-            returns None where its tables are gone for now, so that it has to be repeated.
+            returns None where its tables are gone or older copies for now, so that it has to be repeated.
         dismiss: Dismisses messages in quarantine, or opens them again; one layer has it.
         plan: Returns what a run would do now; it writes nothing outside of the run's `scratch`.
         tables_to_maintain: Returns the tables for `maintain`.
@@ -247,6 +249,7 @@ class Layer:
     trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
     find_row: Callable[[Run, str, Mapping[str, str], bool], Sequence[Erasure]] | None = None
     kept_out_rows: Callable[[Run, str, Collection[TableName]], DataFrame] | None = None
+    check_copies: Callable[[Run], None] | None = None
     erase: Callable[[Run, Erasure], Mapping[str, int] | None] | None = None
     dismiss: Callable[[Run, DismissalRequest], Dismissal] | None = None
     plan: Callable[[Run], Preview] | None = None

@@ -25,7 +25,7 @@ from framework.spark.local_frame import local_frame
 from silver.batches.landings import upgrade_tables
 from silver.changes.staged_rows import OF_FIRST_LANDING
 from silver.stream.known_progress import mark_repaired
-from silver.stream.opened_state import open_repair
+from silver.stream.opened_state import noted_older_copy, open_repair
 from silver.stream.rederivation import rederive
 from silver.stream.resume import without_outcome
 
@@ -39,9 +39,10 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int] | None:
 
     `quarantined_suspects` counts messages that stay in quarantine and contain a value of one of the keys:
     nobody could read which row they belong to. `unread` counts messages in bronze without an outcome.
-    None while the changes are gone: they may be put back from a backup, with the row.
+    None while the changes are gone or an older copy, or other tables are: their newest state may be put back
+    from a backup, with the row. Where an older copy of the changes is to stay, a run completes it first.
     """
-    if not run.lake.exists(run.spark, CHANGES_TABLE):
+    if not run.lake.exists(run.spark, CHANGES_TABLE) or noted_older_copy(run.spark, run.lake) is not None:
         return None
     state, _ = open_repair(run.spark, run.lake, run.config)
     upgrade_tables(run.spark, run.lake, run.config)

@@ -92,6 +92,12 @@ def older_copy(spark: SparkSession, lake: Lakehouse, checkpoint: Checkpoint) -> 
     return next((name for name, mark in marks.items() if is_older(spark, lake.location(name), mark)), None)
 
 
+def lacks_changes(spark: SparkSession, lake: Lakehouse) -> bool:
+    """Whether the changes lack a commit that a run has left, whatever checkpoint reads them next."""
+    mark = _read_note(spark, lake).get("changes") if lake.local_root is not None else None
+    return is_older(spark, lake.location(CHANGES_TABLE), mark)
+
+
 def older_derived(spark: SparkSession, lake: Lakehouse) -> frozenset[str]:
     """The tables that follow from the changes and lack a commit that a run has left."""
     if lake.local_root is None or not lake.exists(spark, CHANGES_TABLE):

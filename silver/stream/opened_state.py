@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from framework.config.model import Config
-from framework.contracts.table_names import PENDING_TABLE, QUARANTINE_TABLE
+from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
@@ -14,7 +14,7 @@ from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
 from silver.stream.checkpoint import copy_refused, counted_from, noted_checkpoint
-from silver.stream.known_progress import older_copy, older_derived
+from silver.stream.known_progress import lacks_changes, older_copy, older_derived
 from silver.stream.lost_logs import restore_logs, restore_repairs
 from silver.stream.lost_tables import (
     begin_restoring,
@@ -52,13 +52,21 @@ def open_repair(spark: SparkSession, lake: Lakehouse, config: Config) -> tuple[R
     return state, (*begun, *restored)
 
 
+def noted_older_copy(spark: SparkSession, lake: Lakehouse) -> str | None:
+    """Which of bronze, the changes and the schemas was put back from an older copy; None if none."""
+    checkpoint = noted_checkpoint(spark, lake)
+    older = None if checkpoint is None else older_copy(spark, lake, checkpoint)
+    if older is None and (checkpoint is None or checkpoint.is_new) and lacks_changes(spark, lake):
+        return CHANGES_TABLE  # the run that begins the checkpoint completes it, but no repair
+    return older
+
+
 def check_copies(spark: SparkSession, lake: Lakehouse) -> None:
     """Refuse to repair tables that were put back from an older copy, as a run refuses to go on with them.
 
     Raises:
         MainstemError: OLDER_COPY.
     """
-    checkpoint = noted_checkpoint(spark, lake)
-    older = None if checkpoint is None else older_copy(spark, lake, checkpoint)
+    older = noted_older_copy(spark, lake)
     if older is not None:
         raise copy_refused(spark, lake, older)

@@ -10,7 +10,7 @@ from framework.cli.terminal import say, say_json, say_note
 from framework.config.model import Config
 from framework.contracts.erasure import Erasure
 from framework.errors import MainstemError
-from framework.pipeline.erasure import ErasedCounts, erase, finish
+from framework.pipeline.erasure import ErasedCounts, check_copies, erase, finish, is_unfinished
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.named_table import is_name_of
 from framework.pipeline.run import new_run_id
@@ -42,6 +42,7 @@ def run(options: Options) -> int:
     with open_pipeline(config, is_exclusive=True, finishes=False, notify=say_note) as (lake, spark):
         work = Run(spark, lake, config, new_run_id())
         finished = finish(work)
+        check_copies(work)
         done = [finished] if finished and _is_requested(config, finished[0], options.table, key) else []
         find_row = next(layer.find_row for layer in installed_layers() if layer.find_row is not None)
         try:
@@ -51,17 +52,19 @@ def run(options: Options) -> int:
                 raise
             found = ()
         done += [(erasure, erase(work, erasure)) for erasure in found]
+        is_finished = not is_unfinished(work)
     keys = {tuple(each.items()): dict(each) for erasure, _ in done for each in erasure.keys}
     document: dict[str, Any] = {
         "table": options.table,
         "keys": list(keys.values()),
         "forgotten": _sums([erased for _, erased in done]),
+        "is_finished": is_finished,
     }
     if options.json:
         say_json(document)
     else:
         say(_lines(document))
-    return 0
+    return 0 if is_finished else 1
 
 
 def _sums(counts: Sequence[ErasedCounts]) -> dict[str, dict[str, int]]:
@@ -88,8 +91,9 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     keys = ", ".join(" ".join(f"{name}={value}" for name, value in key.items()) for key in document["keys"])
     counts = {name: count for layer in document["forgotten"].values() for name, count in layer.items()}
     suspects, unread = counts.pop("quarantined_suspects", 0), counts.pop("unread", 0)
+    result = "forgotten" if document["is_finished"] else "not forgotten everywhere: run, which finishes it"
     lines = [
-        f"{document['table']}  {keys}: forgotten",
+        f"{document['table']}  {keys}: {result}",
         "  "
         + ", ".join(
             quantity(n, *_NOUNS.get(name, (name.replace("_", " "),) * 2)) for name, n in counts.items()

@@ -23,13 +23,15 @@ from framework.contracts.table_names import (
 )
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import sql_name
+from framework.pipeline import erasure
 from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
 from silver.job import replay_silver
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.lost_parts import run_on
 from tests.end_to_end.test_blob_to_replica import COLUMNS, Shop, item, message
-from tests.end_to_end.test_decode_again import RULE
+from tests.end_to_end.test_decode_again import RULE, dying_at
+from tests.end_to_end.test_forget import holding
 from tests.end_to_end.test_forget_tables import statement
 from tests.end_to_end.test_partition_order import Topics, flat, row
 from tests.older_copies import put_back
@@ -166,6 +168,45 @@ def test_an_update_comes_last_although_the_progress_of_its_partition_was_an_olde
     sequences = [sequence for _, _, sequence, _ in topics.sequences()]
     assert sequences == sorted(sequences)
     assert len(sequences) == len(seconds)
+
+
+@pytest.mark.slow
+def test_no_row_is_forgotten_in_an_older_copy_of_the_changes(
+    spark: SparkSession,
+    shop: Shop,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    changes, config = Path(shop.lake.location(CHANGES_TABLE)), ["-c", str(tmp_path / "mainstem.yml")]
+    run, forget = ["run", "--through", "silver", *config], ["forget", "shop.item", "id=1", *config]
+    note = Path(shop.lake.checkpoints) / "forget.unfinished"
+    land(shop, 1)
+    assert main(run) == 0
+    shutil.copytree(changes, tmp_path / "older")
+    shop.land([message("INSERT", 5, after=item(5, "ink", 2.5))])
+    assert main(run) == 0
+    shutil.copytree(changes, tmp_path / "newest")
+
+    put_back(spark, tmp_path / "older", changes)
+    capsys.readouterr()
+    assert main(forget) == 1
+    assert "OLDER_COPY" in capsys.readouterr().err
+    assert not note.exists()
+    put_back(spark, tmp_path / "newest", changes)
+    with monkeypatch.context() as patched:
+        patched.setattr(erasure, "crash_point", dying_at("forget.between_layers"))
+        assert main(forget) == 1
+    put_back(spark, tmp_path / "older", changes)
+    capsys.readouterr()
+    assert main(run) == 1
+    assert "OLDER_COPY" in capsys.readouterr().err
+    assert note.exists()
+    put_back(spark, tmp_path / "newest", changes)
+    assert main(run) == 0
+    assert not note.exists()
+    assert not holding(shop, "pen")
+    assert holding(shop, "ink")
 
 
 @pytest.mark.slow
