@@ -6,6 +6,10 @@ all changes of the source and writes only the difference, so a repeat changes no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -29,13 +33,15 @@ from silver.batches.landings import HOLDS_COORDINATES, identify_all, outcomes_in
 from silver.batches.partition_progress import complete_progress
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import OF_FIRST_LANDING, SETTLED_HALF
-from silver.epochs.event_clock import believable
 from silver.stream.checkpoint import counted_from
 
 _ROW_AT = (*MESSAGE_ID, "ordinal")
 _SINCE = {name: f"s.{name}" for name in ("event_time", "detail")}
 """From when a half waits: earlier releases have let halves wait from times that are impossible."""
 _SUMS = ("rows", "merged", "snapshots")
+_DIFFERS = " OR ".join(f"`{name}` <> 0" for name in _SUMS)
+_ENDS = ("min_sequence", "max_sequence", "max_event_time")
+"""How far the rows of a batch have come."""
 
 
 def rederive(spark: SparkSession, state: RunState, source: str) -> None:
@@ -128,30 +134,58 @@ def _statements(spark: SparkSession, state: RunState, source: str, changes: Data
 
 
 def _counts(spark: SparkSession, state: RunState, source: str, changes: DataFrame) -> None:
-    """Add the missing counts and subtract the superfluous ones: a batch's count is the sum over its rows."""
-    lake, by = state.lake, list(batch_counts.COUNTED_BY)
+    """Correct the counts: a batch's count is the sum over its rows, and its ends are the outermost of them.
+
+    What is missing is added, and what is superfluous subtracted. Ends that are not those of the changes are
+    replaced: messages that are decoded again may have other positions and times.
+    """
+    lake = state.lake
     log = lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA).where(F.col("source") == source)
     clocks = _clocks(log, source)
-    believed = believable(F.col("event_time"), F.col("clock"))
-    timed = changes.join(F.broadcast(clocks), "batch", "left").withColumn("event_time", believed)
+    timed = changes.join(F.broadcast(clocks), "batch", "left")
+    held = timed.groupBy(*batch_counts.COUNTED_BY).agg(*batch_counts.counting(F.col("clock")))
+    ends = [name for name in _ENDS if name in log.columns]  # tables of earlier releases lack some columns
     live = log.where(F.col("batch") >= counted_from(spark, lake))
-    extents = [name for name in batch_counts.COUNTED if name not in (*by, *_SUMS)]
-    held = timed.groupBy(*by).agg(*batch_counts.counting(None))
-    less = [
-        (-F.col(n) if n in log.columns else F.lit(0)).cast("long").alias(n) for n in _SUMS
-    ]  # tables of earlier releases lack some of these columns
-    counted = live.select(*by, *less)
-    sums = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMS]
+    wrong = _wrong_counts(held, live, ends)
+    if wrong.isEmpty():
+        return
+    with materialize(wrong.join(F.broadcast(clocks), "batch", "left"), lake, "counts_again") as found:
+        moved = found.where("is_moved")
+        if not moved.isEmpty():
+            is_group = " AND ".join(f"t.`{name}` <=> s.`{name}`" for name in batch_counts.COUNTED_BY)
+            cells = {name: f"s.{name}" for name in (*ends, "server") if name in log.columns}
+            Merge(lake.location(BATCHES_TABLE), moved, is_group).update(cells).execute()
+            state.tables = None
+            state.tops.clear()
+        rows = found.where(_DIFFERS).select(
+            *(F.col(f"`{name}`") for name in batch_counts.COUNTED), F.col("clock").alias("max_ingested_at")
+        )
+        if not rows.isEmpty():
+            lake.append(rows.coalesce(1), BATCHES_TABLE, None, {"mergeSchema": "true"})
+
+
+def _wrong_counts(held: DataFrame, live: DataFrame, ends: Sequence[str]) -> DataFrame:
+    """What the rows `live` of `ops/batches` lack of the counts of the changes (`held`), by batch and table.
+
+    `is_moved` says that they have other `ends`; the server counts along where these differ.
+    """
+    by = list(batch_counts.COUNTED_BY)
+    less = [(-F.col(n) if n in live.columns else F.lit(0)).cast("long").alias(n) for n in _SUMS]
+    logged = [F.col(name).alias(f"logged_{name}") for name in ends]
+    counted = live.select(*by, *less, *logged, F.lit(True).alias("is_logged"))
+    others = [name for name in batch_counts.COUNTED if name not in (*by, *_SUMS)]
     both = (
         held.unionByName(counted, allowMissingColumns=True)
         .groupBy(*by)
-        .agg(*sums, *(F.max(name).alias(name) for name in extents))
+        .agg(
+            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMS),
+            *(F.max(name).alias(name) for name in others),
+            *(
+                (F.min if name.startswith("min_") else F.max)(f"logged_{name}").alias(f"logged_{name}")
+                for name in ends
+            ),
+            F.coalesce(F.max("is_logged"), F.lit(False)).alias("is_logged"),
+        )
     )
-    wrong = both.where(" OR ".join(f"`{name}` <> 0" for name in _SUMS)).join(
-        F.broadcast(clocks), "batch", "left"
-    )
-    rows = wrong.select(
-        *(F.col(f"`{name}`") for name in batch_counts.COUNTED), F.col("clock").alias("max_ingested_at")
-    )
-    if not rows.isEmpty():
-        lake.append(rows.coalesce(1), BATCHES_TABLE, None, {"mergeSchema": "true"})
+    differs = reduce(or_, (~F.col(name).eqNullSafe(F.col(f"logged_{name}")) for name in ends), F.lit(False))
+    return both.withColumn("is_moved", F.col("is_logged") & differs).where(f"is_moved OR {_DIFFERS}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from framework.config.model import Config, load_config
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, QUARANTINE_TABLE
+from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from silver.job import rebuild_silver, replay_silver, run_silver
@@ -96,3 +98,35 @@ def test_messages_that_stay_refused_have_the_reason_of_today(spark: SparkSession
     refused = bronze.lake.read(spark, QUARANTINE_TABLE).orderBy("offset").collect()
     shown = [(row["reason"], row["detail"], row["dismissed_because"]) for row in refused]
     assert shown == [("rule_broken", "new", "a test"), ("rule_broken", "new", None)]
+
+
+def ogg(number: int, hour: int) -> str:
+    head = {"table": "SHOP.ITEM", "op_type": "I", "op_ts": f"2024-02-29 {hour}:00:00.000000"}
+    return json.dumps({**head, "primary_keys": ["ID"], "after": {"ID": number}})
+
+
+@pytest.mark.slow
+def test_counts_of_batches_have_the_positions_and_times_of_today(spark: SparkSession, tmp_path: Path) -> None:
+    """Positions that are times of the source move with its zone."""
+    bronze = Bronze(spark, tmp_path)
+    plain = bronze.file.read_text().replace("canal", "ogg").replace("epoch: 1", "order: time, timezone: %s")
+
+    def ends(table: str, *columns: str) -> list[Any]:
+        low, high, time = columns
+        rows = bronze.lake.read(spark, table).where("kind = 'row'").groupBy("batch")
+        return sorted(map(tuple, rows.agg(F.min(low), F.max(high), F.max(time)).collect()))
+
+    bronze.file.write_text(plain % "UTC")
+    bronze.land([ogg(1, 10), ogg(2, 11)])
+    run_silver(spark, bronze.lake, bronze.config)
+    before = ends(BATCHES_TABLE, "min_sequence", "max_sequence", "max_event_time")
+    bronze.file.write_text(plain % "Asia/Shanghai")
+    assert rebuild_silver(spark, bronze.lake, bronze.config, "SHOP.ITEM").messages == 2
+    after = ends(BATCHES_TABLE, "min_sequence", "max_sequence", "max_event_time")
+    assert after == ends(CHANGES_TABLE, "sequence", "sequence", "event_time")
+    assert after < before
+    (counted,) = bronze.lake.read(spark, BATCHES_TABLE).agg(F.sum("rows")).collect()
+    assert counted[0] == 2
+    version = bronze.lake.version(spark, BATCHES_TABLE)
+    rebuild_silver(spark, bronze.lake, bronze.config, "SHOP.ITEM")
+    assert bronze.lake.version(spark, BATCHES_TABLE) == version
