@@ -269,6 +269,15 @@ EXPLANATIONS = (
         "Found: `match: shop.tmp_*`, `exclude: true`, and `seed shop.tmp_1`.",
     ),
     Explanation(
+        "TABLE_OF_UNNAMED_SOURCE",
+        "The row to forget may also be in messages of a source that the configuration does not name.",
+        "A source was renamed or taken out of the configuration. Its messages and changes stay in the "
+        "lakehouse, and only its settings say how they are read.",
+        "Name the source again, with its format and settings, and forget once more. Where its files are "
+        "gone, `files` may name an empty folder. Afterwards it may be taken out again.",
+        "Write: `crm: {format: debezium, files: ./empty}`, then `mainstem forget crm.customer id=17`.",
+    ),
+    Explanation(
         "TABLE_UNKNOWN",
         "No change of such a table has been read.",
         "The name is misspelt, or its messages have not been read yet.",

@@ -37,6 +37,7 @@ from gold.operations.source_messages import (
     without_content,
 )
 from gold.operations.tombstones import tombstones
+from gold.operations.unnamed_sources import refuse_unnamed
 from gold.operations.written_tables import WrittenTable, written_tables
 from gold.planning.discovery import all_tasks, earlier_tables, named_tasks, newest_task
 from gold.planning.plan import Plan, make_plan
@@ -63,9 +64,11 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
             followed: a key change has both keys, and the other row could not be rebuilt without it.
             NOTHING_TO_FORGET where there is no such row. OTHER_ROWS_WAIT where its messages hold other rows
             that silver does not have.
-        ConfigurationError: TABLE_UNKNOWN, or KEY_NEEDED where `key` is not the table's key.
+        ConfigurationError: TABLE_UNKNOWN, KEY_NEEDED where `key` is not the table's key, or
+            TABLE_OF_UNNAMED_SOURCE where a source that the configuration does not name has the table, too.
     """
     tasks, found, nothing = all_tasks(run), list[Erasure](), list[MainstemError]()
+    refuse_unnamed(run, table, tasks)
     for task in named_tasks(tasks, table, run.config):
         try:
             found.append(_find_in_source(run, newest_task(tasks, task), key, follow_key_changes))

@@ -189,21 +189,29 @@ def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> li
 
     `known` has the states of the tables if they have been read already.
     """
+    states = read_states(run.spark, run.lake) if known is None else known
+    tasks = _tasks(run, states, is_configured=True)
+    return with_rivals(tasks, unnamed_owners(run, tasks, states))
+
+
+def unnamed_tasks(run: Run) -> list[Task]:
+    """The tables of the sources that the configuration does not name (any more)."""
+    return _tasks(run, read_states(run.spark, run.lake), is_configured=False)
+
+
+def _tasks(run: Run, states: Mapping[TableId, TableState], *, is_configured: bool) -> list[Task]:
     if not run.lake.exists(run.spark, BATCHES_TABLE):
         return []
-    tables = run.tables
-    states = read_states(run.spark, run.lake) if known is None else known
     extents = _extents(run, applied_to_any(states))
-    repairs = _repairs(tables)
+    repairs = _repairs(run.tables)
     _add_statements(run, extents)
     top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
-    tasks = [
+    return [
         task
         for source, extent in sorted(extents.items())
-        if source in run.config.sources
+        if (source in run.config.sources) is is_configured
         for task in _with_repairs(_source_tasks(run.config, source, extent, states, top), repairs)
     ]
-    return with_rivals(tasks, unnamed_owners(run, tasks, states))
 
 
 def earlier_tables(run: Run, task: Task) -> tuple[Lineage, ...]:

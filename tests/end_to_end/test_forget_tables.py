@@ -175,3 +175,37 @@ def test_a_row_is_forgotten_in_the_tables_before_this_one_and_in_each_source(
     assert not holding(shop, SECRET)
     assert main(["forget", "shop.item", "id=7", "-c", file]) == 1
     assert "NOTHING_TO_FORGET" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_row_that_a_source_without_a_configuration_has_too_is_forgotten_once_that_is_named_again(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path)
+    file = shop.folder / "mainstem.yml"
+    text = file.read_text()
+    shop.land([message("INSERT", 1, after=item(7, SECRET, 1.0))])
+    shop.run()
+    shop.land([message("INSERT", 2, after=item(8, "ink", 1.0))])
+    (tmp_path / "landing").rename(tmp_path / "more")
+    renamed = text.replace("feed:", "more:").replace("./landing", "./more")
+    file.write_text(renamed)
+    assert main(["run", "-c", str(file)]) == 3  # the replica is that of the former source
+    assert len(holding(shop, SECRET)) == 3
+
+    forget = ["forget", "shop.item", "id=7", "-c", str(file)]
+    assert main(forget) == 2
+    refused = capsys.readouterr().err
+    assert "TABLE_OF_UNNAMED_SOURCE" in refused
+    assert "source feed, which" in refused
+    assert len(holding(shop, SECRET)) == 3
+
+    former = text.partition("sources:\n")[2].partition("\n")[0]
+    file.write_text(renamed.replace("sources:\n", f"sources:\n{former}\n"))
+    assert main(forget) == 0
+    assert not holding(shop, SECRET)
+
+    file.write_text(renamed)  # nothing of the former source is left to be forgotten
+    capsys.readouterr()
+    assert main(forget) == 1
+    assert "NOTHING_TO_FORGET" in capsys.readouterr().err
