@@ -6,7 +6,7 @@ from typing import Any
 
 from framework.pipeline.layer import Run
 from gold.changes.few_changes import OnlyFew, current_changes, row_changes
-from gold.planning.plan import Plan, make_plan
+from gold.planning.plan import Plan, plan_to_read
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.task import Task
 from gold.writing.change_cache import cache_all_changes
@@ -22,7 +22,7 @@ def few_rows(run: Run, task: Task) -> tuple[Plan | None, list[dict[str, Any]]] |
         return None
     rows = cached.of(task)
     few = OnlyFew(row_changes(rows, task.source, task.lineage))
-    plan = make_plan(run.spark, run.lake, few, task, StoredSchemas(run.spark, run.lake))
+    plan = plan_to_read(run.spark, run.lake, few, task, StoredSchemas(run.spark, run.lake))
     if plan is None:
         return None, []
     if plan.former_keys is not None:

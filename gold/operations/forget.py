@@ -40,7 +40,7 @@ from gold.operations.tombstones import tombstones
 from gold.operations.unnamed_sources import refuse_unnamed
 from gold.operations.written_tables import WrittenTable, written_tables
 from gold.planning.discovery import all_tasks, earlier_tables, named_tasks, newest_task
-from gold.planning.plan import Plan, make_plan
+from gold.planning.plan import Plan, plan_to_read
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
@@ -83,7 +83,7 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
 
 def _find_in_source(run: Run, task: Task, key: Mapping[str, str], follow_key_changes: bool) -> Erasure:
     changes = run.lake.read(run.spark, CHANGES_TABLE)
-    plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
+    plan = plan_to_read(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:
         raise _nothing_to_forget(task, key)
     _check_key(plan, key)

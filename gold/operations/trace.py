@@ -28,7 +28,7 @@ from gold.changes.few_changes import TableChanges
 from gold.operations.few_rows import few_rows
 from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of, landed_messages
 from gold.planning.discovery import all_tasks, named_tasks
-from gold.planning.plan import Plan, make_plan
+from gold.planning.plan import Plan, plan_to_read
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.task import Task
 from gold.writing import table_changes
@@ -134,7 +134,7 @@ def _gold_parts(task: Task) -> tuple[str | None, ...]:
 def _rows(run: Run, task: Task, key: Mapping[str, str]) -> tuple[Plan | None, list[_Change]]:
     """The plan of a large table, and those of its row changes that have these column values."""
     changes = run.lake.read(run.spark, CHANGES_TABLE)
-    plan = make_plan(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
+    plan = plan_to_read(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:
         return None, []
     named = table_changes.changes_with_current_key(changes, plan)

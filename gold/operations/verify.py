@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from framework.config.tables import SchemaPolicy
 from framework.contracts.table_names import BAD_VALUES_TABLE, BATCHES_TABLE, CHANGES_TABLE, TABLES_TABLE
 from framework.lakehouse.lakehouse import is_table, read_table
 from framework.naming import quoted
@@ -19,7 +18,7 @@ from framework.spark.comparison import compare
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
 from gold.planning.discovery import all_tasks
-from gold.planning.plan import Plan, make_plan
+from gold.planning.plan import Plan, plan_to_read
 from gold.planning.rebuild import settings_mismatch
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State
@@ -159,11 +158,8 @@ def _plan_of_all_changes(
     A rebuild may give a column a narrower type, or leave it out: where the value that made it wide, or the
     only rows with it, have been forgotten.
     """
-    settings, state = task.settings, task.state
-    if settings.schema_policy is SchemaPolicy.FAIL:  # the changes are applied: none is to be refused
-        settings = replace(settings, schema_policy=SchemaPolicy.LENIENT)
-    asked = replace(task, is_rebuild=True, settings=settings)
-    plan = make_plan(run.spark, run.lake, TableChanges(changes), asked, schemas)
+    asked, state = replace(task, is_rebuild=True), task.state
+    plan = plan_to_read(run.spark, run.lake, TableChanges(changes), asked, schemas)
     if plan is None:
         return None
     return replace(

@@ -8,6 +8,7 @@ from framework.config.tables import SchemaPolicy
 from framework.errors import MainstemError
 from framework.naming import in_one_case
 from gold.changes.profile import Profile
+from gold.planning.stored_names import columns_by_current_name
 from gold.planning.task import Task
 from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.lineage import Lineage
@@ -18,7 +19,8 @@ def table_key(
 ) -> tuple[str, ...]:
     """The key columns by current names: the feed's, else the configured ones; empty where there are none.
 
-    The feed names a key in its newest row, or in a statement after that row.
+    The feed names a key in its newest row, or in a statement after that row. For a plan that is only read,
+    the key of the replica stands in for one that rows do not have.
 
     Raises:
         MainstemError: KEY_COLUMN_MISSING where the replica lacks a column of the key: no row has it, or the
@@ -34,6 +36,8 @@ def table_key(
     is_configured = not keys and settings.keys is not None
     keys = keys or settings.keys or ()
     missing = [key for key in keys if key not in names]
+    if missing and profile.rows and task.is_read_only:
+        return _stored_key(task, namings, names)
     if missing and profile.rows:
         is_left_out = settings.schema_policy is SchemaPolicy.IGNORE and _is_shown(
             missing[0], profile, namings
@@ -42,6 +46,13 @@ def table_key(
             raise _left_out(task, missing[0], is_configured=is_configured)
         raise _missing(task, missing[0], names, is_configured=is_configured)
     return keys if not missing else ()
+
+
+def _stored_key(task: Task, namings: Sequence[ColumnNaming], names: Collection[str]) -> tuple[str, ...]:
+    """The key of the replica by current names; empty where there is none, or rows lack it as well."""
+    today = {column.name: name for name, column in columns_by_current_name(task, namings).items()}
+    keys = tuple(today.get(key, key) for key in task.state.keys)
+    return keys if set(keys) <= set(names) else ()
 
 
 def _is_shown(column: str, profile: Profile, namings: Sequence[ColumnNaming]) -> bool:

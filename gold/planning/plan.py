@@ -14,10 +14,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from framework.config.tables import Deletes, SchemaPolicy, TableSettings
-from framework.contracts.ddl_actions import ERASE_WITHOUT_STATEMENT
-from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
-from framework.naming import in_one_case
 from framework.spark.tuning import tune_for_rows
 from gold.changes.effects import table_rows
 from gold.changes.few_changes import FewMeasurements, OnlyFew, TableChanges
@@ -37,8 +34,6 @@ from gold.changes.profile_queries import profile_rows
 from gold.planning.keys import table_key
 from gold.planning.rebuild import (
     Rebuild,
-    applied_column_changes,
-    begins_as_applied,
     lineage_digest,
     rebuild_before_reading,
     rebuild_for_former_key,
@@ -47,6 +42,8 @@ from gold.planning.rebuild import (
     refuse_large,
 )
 from gold.planning.recorded_measures import NotMeasured, recorded_measurements
+from gold.planning.refusals import refuse_case_twins, refuse_changes
+from gold.planning.stored_names import frozen_columns
 from gold.planning.task import Task
 from gold.planning.tracked_columns import tracked_columns
 from gold.schema.case_matching import match_case
@@ -123,7 +120,8 @@ def make_plan(
 
     Raises:
         MainstemError: For what parks the table: a missing column of the key or under `track`, columns that
-            differ by case alone, a refused change, a rebuild that waits for somebody's command.
+            differ by case alone, a refused change, a rebuild that waits for somebody's command. Nothing of
+            that for a task whose plan is only read.
     """
     if task.yields:
         return None
@@ -161,18 +159,16 @@ def make_plan(
         types_from_statements(lineage, namings),
         task.settings,
     )
-    left_out: tuple[str, ...] = ()
-    if task.settings.schema_policy is SchemaPolicy.IGNORE:
-        known, columns = columns, _freeze(task, namings, columns)
-        kept = {column.name for column in columns}
-        left_out = tuple(column.name for column in known if column.name not in kept)
+    known, columns = columns, frozen_columns(task, namings, columns)
+    kept = {column.name for column in columns}
+    left_out = tuple(column.name for column in known if column.name not in kept)
     keys = table_key(task, profile, namings, columns)
     if keys and keys != profile.keys:
         profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)
-    _refuse_case_twins(columns)
+    refuse_case_twins(task, columns)
     track = tracked_columns(task, profile, namings, columns) if keys and profile.rows else None
     layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
-    _refuse_changes(task, layout, profile)
+    refuse_changes(task, layout, profile)
     rebuild = (
         fresh
         or rebuild_for_layout(state, layout)
@@ -198,6 +194,20 @@ def make_plan(
         track,
         left_out,
     )
+
+
+def plan_to_read(
+    spark: SparkSession,
+    lake: Lakehouse,
+    changes: TableChanges | OnlyFew,
+    task: Task,
+    schemas: Mapping[str, Sequence[SchemaColumn]],
+) -> Plan | None:
+    """The same for somebody who only reads what the changes lead to: what parks the table stops nothing.
+
+    A key without a column in rows is that of the replica then.
+    """
+    return make_plan(spark, lake, changes, replace(task, is_read_only=True), schemas)
 
 
 def policy_of(task: Task, profile: Profile) -> MergePolicy:
@@ -229,7 +239,7 @@ def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:
     is_former = not lineage.keys and {column.name for column in columns}.issuperset(state.keys)
     keys = (state.keys if is_former else ()) or table_key(task, Profile(), namings, columns)
     layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
-    _refuse_changes(task, layout, Profile())
+    refuse_changes(task, layout, Profile())
     return Plan(task, layout, _history_layout(layout), Profile(), Profile(), namings, fresh, digest, {}, 0)
 
 
@@ -265,123 +275,3 @@ def _system_columns(settings: TableSettings, keys: tuple[str, ...]) -> dict[str,
 def _with_any_key_change(profile: Profile) -> Profile:
     """The profile for another key than that of the rows: any update may change that key."""
     return replace(profile, has_key_changes=True, has_partial_key_changes=profile.has_partials)
-
-
-def _freeze(
-    task: Task, namings: Sequence[ColumnNaming], columns: tuple[TableColumn, ...]
-) -> tuple[TableColumn, ...]:
-    """The columns that the stored replica has, with their types there, under current names.
-
-    A type that the configuration names is no change of the source: it applies here too. All of `columns`
-    are returned for a new table, as one that was created again is, and before the first rows. Where a
-    statement came late, the naming of the stored columns is not known: a column stays if it has the name of
-    a stored one in any naming up to there.
-    """
-    state = task.state
-    known = applied_column_changes(state)
-    if not state.columns or not _has_same_life(task) or known >= len(namings):
-        return columns
-    first = known if begins_as_applied(state, task.lineage) else 0
-    frozen = {
-        naming.current_name(column.name): column.type
-        for naming in namings[first : known + 1]
-        for column in state.columns
-    }
-    rules = task.settings.columns
-    chosen = {name for name, rule in rules.items() if rule.type or rule.decode}
-    return tuple(
-        column if column.name in chosen else replace(column, type=frozen[column.name])
-        for column in columns
-        if column.name in frozen
-    )
-
-
-def _has_same_life(task: Task) -> bool:
-    """Whether the stored replica has rows, all of them from after the table's newest creation."""
-    first = task.state.profile.min_sequence
-    return first is not None and first >= task.lineage.segments[0].start
-
-
-def _refuse_changes(task: Task, layout: Layout, profile: Profile) -> None:
-    """Parks a table that would get other columns, types or keys than its replica has, under `fail`.
-
-    Statements may declare other types than rows show: the types of a replica that never had rows, and those
-    of one that gets none, do not count. A key of the configuration is no change of the source.
-    """
-    state = task.state
-    if task.settings.schema_policy is not SchemaPolicy.FAIL or not state.profile.rows:
-        return
-    old = {in_one_case(column.name): column.type for column in state.columns}
-    for column in layout.columns:
-        known = old.get(in_one_case(column.name))
-        if known is None or (profile.rows and known != column.type):
-            raise _refused(task, f"column {column.name!r} of type {column.type}, under schema_policy fail")
-    is_named = state.profile.keys or profile.keys or any(keys for _, keys in task.lineage.keys)
-    if is_named and {in_one_case(key) for key in layout.keys} != {in_one_case(key) for key in state.keys}:
-        keys = f"{_key_text(layout.keys)} instead of {_key_text(state.keys)}"
-        raise _refused(task, f"{keys}, under schema_policy fail")
-
-
-def _key_text(keys: Sequence[str]) -> str:
-    return f"the key ({', '.join(keys)})" if keys else "no key"
-
-
-def _refused(task: Task, found: str) -> MainstemError:
-    return MainstemError(
-        "SCHEMA_CHANGE_REFUSED",
-        found=found,
-        where=f"table {task.name.table}",
-        action="set another schema_policy for the table, or exclude it, and run again",
-    )
-
-
-def _refuse_case_twins(columns: Sequence[TableColumn]) -> None:
-    folded: dict[str, str] = {}
-    for column in columns:
-        other = folded.setdefault(in_one_case(column.name), column.name)
-        if other != column.name:
-            raise MainstemError(
-                "COLUMNS_DIFFER_BY_CASE",
-                found=f"columns {other!r} and {column.name!r}",
-                where="the source's table",
-                action="Delta cannot hold both: rename one in the source, or exclude the table",
-            )
-
-
-def refuse_rival(task: Task) -> None:
-    """Parks a table whose replica would take the place of another table's."""
-    if task.is_rival_unnamed:
-        raise MainstemError(
-            "REPLICA_OF_UNNAMED_SOURCE",
-            found=f"its replica would be that of {task.rival}, a source that the configuration does not name",
-            where=f"table {task.name.table} of source {task.source}",
-            action="name that source again; or give this table another name (`replica`), or exclude it; or"
-            f" `mainstem rebuild {task.name.dotted}`, which makes the replica and its history from the"
-            f" changes of source {task.source} alone",
-        )
-    if task.rival is not None:
-        raise MainstemError(
-            "REPLICA_TAKEN",
-            found=f"its replica would be that of {task.rival}",
-            where=f"table {task.name.table} of source {task.source}",
-            action="give one of them another name: `tables:` with"
-            f" `- {{match: {task.name.dotted}, source: {task.source}, replica: database.other_name}}`",
-        )
-
-
-def refuse_statements(task: Task) -> None:
-    """Parks a table with an erasure of unknown rows; for the policy `fail`, with a new schema change.
-
-    That is a statement which the stored replica has not applied: statements from before it was first built,
-    and those that another policy has allowed, are part of it.
-    """
-    unclear = task.lineage.not_understood
-    lost = [reason for _, reason in unclear if reason == ERASE_WITHOUT_STATEMENT]
-    has_changed = False
-    if task.settings.schema_policy is SchemaPolicy.FAIL and task.state.columns:
-        new = {at for at, batch in task.statement_batches.items() if batch > task.state.batch}
-        lost += [reason for at, reason in unclear if at in new]
-        changes = task.lineage.column_changes
-        has_changed = len(changes) > applied_column_changes(task.state) or any(at in new for at, _ in changes)
-    if lost or has_changed:
-        raise _refused(task, lost[0] if lost else "a schema change, under schema_policy fail")

@@ -238,7 +238,7 @@ def refuse_large(task: Task, rebuild: Rebuild | None) -> None:
     Raises:
         MainstemError: REBUILD_WAITS.
     """
-    if rebuild is None or task.rows <= MOST_CHANGES:
+    if rebuild is None or task.is_read_only or task.rows <= MOST_CHANGES:
         return
     is_late = rebuild.reason is RebuildReason.SCHEMA_CHANGE and _has_late_statement(task)
     if is_late or rebuild.reason is RebuildReason.TYPE_CHANGE:

@@ -54,6 +54,7 @@ class Task:
         recorded: The batches with changes that the table has not applied; empty where nobody has looked.
         statement_batches: The newest batch of the statements at each position that change the table.
         unclaimed: The names under which new rows belong to no table; empty where nobody has looked.
+        is_read_only: Its plan is made to read what is there: nothing that parks the table stops it.
     """
 
     source: str
@@ -77,6 +78,7 @@ class Task:
     recorded: tuple[RecordedBatch, ...] = ()
     statement_batches: Mapping[str, int] = field(default_factory=dict)
     unclaimed: tuple[str, ...] = ()
+    is_read_only: bool = False
 
     @property
     def name(self) -> TableName:

@@ -16,7 +16,7 @@ def tracked_columns(
     """The columns that the configuration names under `track`; None where all columns count.
 
     A name that a column had before is followed to its current one. Columns count that the policy `ignore`
-    leaves out of the replica, too.
+    leaves out of the replica, too. A plan that is only read does without a column that the table lacks.
 
     Raises:
         MainstemError: TRACKED_COLUMN_MISSING where a name is none of a column: all versions would count as
@@ -26,19 +26,23 @@ def tracked_columns(
         return None
     shown = {namings[naming].current_name(name) for naming, name in profile.evidence}
     known = {name for name in (*shown, *(column.name for column in columns)) if name is not None}
-    return tuple(_current(task, name, namings, known) for name in task.settings.track)
+    found = {name: _current(name, namings, known) for name in task.settings.track}
+    missing = [name for name, current in found.items() if current is None]
+    if missing and not task.is_read_only:
+        raise MainstemError(
+            "TRACKED_COLUMN_MISSING",
+            found=f"`history: track` names the column {missing[0]!r}, which the table does not have",
+            where=f"table {task.name.table}",
+            action=f"name columns among: {', '.join(sorted(known)[:20])}",
+        )
+    return tuple(current for current in found.values() if current is not None)
 
 
-def _current(task: Task, name: str, namings: Sequence[ColumnNaming], known: Collection[str]) -> str:
+def _current(name: str, namings: Sequence[ColumnNaming], known: Collection[str]) -> str | None:
     if name in known:
         return name
     for naming in reversed(namings):
         current = naming.current_name(name)
         if current is not None and current in known:
             return current
-    raise MainstemError(
-        "TRACKED_COLUMN_MISSING",
-        found=f"`history: track` names the column {name!r}, which the table does not have",
-        where=f"table {task.name.table}",
-        action=f"name columns among: {', '.join(sorted(known)[:20])}",
-    )
+    return None

@@ -20,8 +20,9 @@ from gold.changes.few_changes import TableChanges
 from gold.changes.profile import SchemaColumn
 from gold.planning.gates import refuse_failing_rows
 from gold.planning.knowledge import CachedChanges
-from gold.planning.plan import Plan, make_plan, policy_of, refuse_rival, refuse_statements
+from gold.planning.plan import Plan, make_plan, policy_of
 from gold.planning.rebuild import Rebuild, RebuildReason, settings_fingerprint
+from gold.planning.refusals import refuse_rival, refuse_statements
 from gold.planning.table_state import RENAMED, Collisions, State, TableState
 from gold.planning.task import Task, folder_of
 from gold.writing import append, bad_values, history, merge, replica, stored_columns, table_changes

@@ -62,6 +62,24 @@ def test_a_row_is_forgotten_by_a_key_whose_new_name_gold_has_not_applied(
 
 
 @pytest.mark.slow
+def test_a_row_is_forgotten_while_a_policy_refuses_a_change(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path, "tables:\n  - {match: shop.item, schema_policy: fail}\n")
+    file = str(shop.folder / "mainstem.yml")
+    shop.land([message("INSERT", 1, after=item(7, SECRET, 1.0))])
+    shop.run()
+    columns = [*COLUMNS, {"name": "city", "type": "STRING"}]
+    after = {**item(8, "map", 3.0), "city": "Faro"}
+    shop.land([message("INSERT", 2, columns=columns, after=after)])
+    assert main(["run", "-c", file]) == 3
+
+    code, output = command(shop, capsys, "forget", "shop.item", "id=7")
+    assert (code, output["forgotten"]["gold"]["replica_rows"]) == (0, 1)
+    assert not holding(shop, SECRET)
+
+
+@pytest.mark.slow
 def test_a_row_is_forgotten_by_a_key_column_that_gold_does_not_have(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

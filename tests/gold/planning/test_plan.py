@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import gold.planning.plan
+import gold.planning.rebuild
 from framework.config.tables import ColumnRule, Deletes, SchemaPolicy, TableSettings
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
 from framework.errors import MainstemError
@@ -18,8 +19,9 @@ from framework.lakehouse.lakehouse import Lakehouse
 from gold.changes.few_changes import TableChanges
 from gold.changes.profile import Profile, Progress, SchemaColumn
 from gold.changes.profile_queries import profile_rows
-from gold.planning.plan import Plan, make_plan, refuse_statements
+from gold.planning.plan import Plan, make_plan, plan_to_read
 from gold.planning.rebuild import FAILED_REBUILD, lineage_digest, settings_fingerprint
+from gold.planning.refusals import refuse_statements
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task, folder_of
 from gold.schema.columns import ColumnOrder, TableColumn
@@ -161,7 +163,8 @@ class Bench:
             truncate_times=truncates,
         )
         frame = self.spark.createDataFrame(changes, ROW)
-        return make_plan(self.spark, self.lake, TableChanges(frame), task, SCHEMAS)
+        planned = plan_to_read if more.pop("is_read_only", False) else make_plan
+        return planned(self.spark, self.lake, TableChanges(frame), task, SCHEMAS)
 
     def kept(self, plan: Plan | None, *, is_there: bool = True) -> TableState:
         """The state as it is after a plan was carried out."""
@@ -741,3 +744,33 @@ def test_nulls_under_a_name_that_changed_hands_take_no_kind_from_the_other_colum
         0: {"null"},
         2: {"null", "number"},
     }
+
+
+@pytest.mark.parametrize(
+    ("before", "schema", "keys", "settings"),
+    [
+        ("id_name", "id_name_city", ["id"], FAIL),
+        ("id_name", "twins", ["id"], TableSettings()),
+        ("id_name", "id_name", ["uid"], TableSettings()),
+        ("id_name", "id_name", ["id"], TableSettings(track=("city",))),
+        ("number_name", "id_name", ["id"], TableSettings()),
+    ],
+    ids=["policy fail", "differ by case", "no key column", "no tracked column", "a large table"],
+)
+def test_what_parks_a_table_does_not_keep_it_from_being_read(
+    bench: Bench,
+    before: str,
+    schema: str,
+    keys: list[str],
+    settings: TableSettings,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gold.planning.rebuild, "MOST_CHANGES", -1)
+    past = [(before, ["id"], "1")]
+    given: dict[str, Any] = {"state": bench.kept(bench.plan(*past)), "past": past, "settings": settings}
+    with pytest.raises(MainstemError):
+        bench.plan((schema, keys, "2"), **given)
+    found = bench.plan((schema, keys, "2"), **given, is_read_only=True)
+    assert found is not None
+    assert found.layout.keys == ("id",)
+    assert {c.name for c in SCHEMAS[schema]} <= {c.name for c in found.layout.columns}
