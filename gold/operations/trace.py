@@ -29,6 +29,7 @@ from gold.operations.few_rows import few_rows
 from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of, landed_messages
 from gold.planning.discovery import all_tasks, named_tasks
 from gold.planning.plan import Plan, plan_to_read
+from gold.planning.stored_names import columns_by_current_name
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.task import Task
 from gold.writing import table_changes
@@ -79,6 +80,7 @@ def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
     plan, found = few_rows(run, task) or _rows(run, task, key)
     if plan is None:
         return {**about, "row": None, "changes": []}
+    key = _current_key(plan, key)
     _check_columns(plan, key)
     found = sorted(
         (change for change in found if _has(change["before"], key) or _has(change["after"], key)),
@@ -137,9 +139,17 @@ def _rows(run: Run, task: Task, key: Mapping[str, str]) -> tuple[Plan | None, li
     plan = plan_to_read(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:
         return None, []
+    key = _current_key(plan, key)
     named = table_changes.changes_with_current_key(changes, plan)
     found = named.where(_has_column(F.col("before"), key) | _has_column(F.col("after"), key)).collect()
     return plan, [row.asDict() for row in found]
+
+
+def _current_key(plan: Plan, key: Mapping[str, str]) -> dict[str, str]:
+    """The key with the names of today: a statement that waits may have renamed a column of the replica."""
+    names = {column.name for column in plan.layout.columns}
+    today = {column.name: name for name, column in columns_by_current_name(plan.task, plan.namings).items()}
+    return {name if name in names else today.get(name, name): text for name, text in key.items()}
 
 
 def _check_columns(plan: Plan, key: Mapping[str, str]) -> None:
@@ -183,7 +193,10 @@ def _has_column(image: Column, key: Mapping[str, str]) -> Column:
 
 
 def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> dict[str, Any] | None:
-    found = None if task.state.replica is None else _collected_row(run, task.state.replica, plan, key)
+    texts = _stored_texts(plan, key)
+    if task.state.replica is None or texts is None:
+        return None
+    found = _collected_row(run, task.state.replica, texts)
     if found is None:
         return None
     columns = task.state.columns
@@ -195,8 +208,16 @@ def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> di
     }
 
 
-def _collected_row(run: Run, replica: str, plan: Plan, key: Mapping[str, str]) -> dict[str, Any] | None:
-    texts = {plan.layout.gold_names[name]: text for name, text in key.items()}
+def _stored_texts(plan: Plan, key: Mapping[str, str]) -> dict[str, str] | None:
+    """The key with the names that the stored replica has; None where it lacks one of these columns yet."""
+    stored = columns_by_current_name(plan.task, plan.namings)
+    if not set(key) <= set(stored):
+        return None
+    names = replace(plan.layout, columns=plan.task.state.columns).gold_names
+    return {names[stored[name].name]: text for name, text in key.items()}
+
+
+def _collected_row(run: Run, replica: str, texts: Mapping[str, str]) -> dict[str, Any] | None:
     if is_read_locally(run.lake) and texts:
         from framework.lakehouse.local_reader import Unreadable
         from framework.lakehouse.local_rows import local_row

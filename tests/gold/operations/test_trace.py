@@ -14,20 +14,21 @@ from pyspark.sql import SparkSession
 
 from framework.cli.commands.trace import trace_lines
 from framework.config.model import Config
+from framework.contracts.ddl_actions import RenameColumn
 from framework.errors import ConfigurationError
 from framework.lakehouse import newest_tables
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from framework.spark.no_session import no_session
 from gold.operations import trace as module
-from gold.operations.trace import _collected_row, _duplicates, outcomes, removals, trace
+from gold.operations.trace import _collected_row, _duplicates, _stored_texts, outcomes, removals, trace
 from gold.planning.task import Task
-from gold.schema.columns import TableColumn
+from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, Layout
 from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_forget_tables import statement
 from tests.gold.planning.test_places import task
-from tests.gold.silver_builder import GoldPipeline, insert, truncate
+from tests.gold.silver_builder import GoldPipeline, ddl, insert, row, truncate
 
 Change = dict[str, Any]
 
@@ -154,9 +155,14 @@ def test_a_row_is_found_by_a_dropped_column_that_is_kept(monkeypatch: pytest.Mon
     monkeypatch.setattr("framework.lakehouse.local_rows.local_row", look_up)
     monkeypatch.setattr("gold.operations.trace.is_read_locally", lambda _: True)
     columns = tuple(TableColumn(name, "string", None) for name in ("id", "_cdc_dropped_1_note", "_cdc_own"))
-    plan: Any = SimpleNamespace(layout=Layout(columns, ("id",), dict(SYSTEM_COLUMNS)))
+    own = task("a", "item")
+    own = replace(own, state=replace(own.state, columns=columns))
+    layout = Layout(columns, ("id",), dict(SYSTEM_COLUMNS))
+    plan: Any = SimpleNamespace(layout=layout, task=own, namings=(ColumnNaming(),))
     run: Any = SimpleNamespace(lake=None)
-    found = _collected_row(run, "gold/shop/item", plan, {"_cdc_dropped_1_note": "gift", "_cdc_own": "x"})
+    texts = _stored_texts(plan, {"_cdc_dropped_1_note": "gift", "_cdc_own": "x"})
+    assert texts is not None
+    found = _collected_row(run, "gold/shop/item", texts)
     assert (found, asked) == ({"id": 1}, [{"_cdc_dropped_1_note": "gift", "__cdc_own": "x"}])
 
 
@@ -174,6 +180,46 @@ def test_a_name_of_two_sources_is_refused_with_names_that_tell_them_apart(
     assert advice(*named) == "use its name in gold: a.item, b.item"
     same = advice(task("a", "item"), task("b", "item"))
     assert "`- {match: shop.item, source: b, replica: database.name}`" in same
+
+
+def traced(
+    pipeline: GoldPipeline, monkeypatch: pytest.MonkeyPatch, table: str, key: dict[str, str]
+) -> tuple[Any, list[str]]:
+    """The row with these values and what became of its changes, in this process as in Spark."""
+    run = Run(no_session(), pipeline.lake, pipeline.config, "trace")
+    found = trace(run, table, key)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "few_rows", lambda *_: None)
+        for reader in (module, newest_tables):
+            patch.setattr(reader, "is_read_locally", lambda _: False)
+        assert trace(replace(run, spark=pipeline.spark), table, key) == found
+    return found["row"], [f"{change['op']} {change['fate']}" for change in found["changes"]]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_cache")
+def test_what_a_table_has_not_applied_waits_under_the_names_of_today(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A policy refuses the new column of one table, and the key of the other one has a new name."""
+    pipeline = GoldPipeline(spark, tmp_path / "p", "  - {match: db.added, schema_policy: fail}\n")
+    monkeypatch.setattr(module, "_messages", lambda *_: {})  # there is no bronze
+    pipeline.add_batch(*(insert(table, 1, row(1, a="x")) for table in ("added", "renamed")))
+    pipeline.apply()
+    pipeline.add_batch(
+        insert("added", 2, row(2, a="y", b="x")),
+        ddl("renamed", 2, RenameColumn("id", "uid")),
+        insert("renamed", 3, {"uid": "2", "a": "y"}, keys=("uid",)),
+    )
+
+    def told(table: str, **key: str) -> tuple[Any, list[str]]:
+        found, fates = traced(pipeline, monkeypatch, table, key)
+        return found and found["id"], fates
+
+    assert told("db.added", id="1") == (1, ["insert applied"])
+    assert told("db.added", b="x") == told("db.added", id="2") == (None, ["insert waiting"])
+    assert told("db.renamed", uid="1") == told("db.renamed", id="1") == (1, ["insert applied"])
+    assert told("db.renamed", uid="2") == (None, ["insert waiting"])
 
 
 @pytest.mark.slow
@@ -196,14 +242,7 @@ def test_each_change_has_its_fate_and_the_row_is_json(
     pipeline.add_batch(insert("item", 6, {"id": "2"}), insert("log", 7, {"id": "2"}, keys=None))
 
     def told(table: str, key: str) -> tuple[Any, list[str]]:
-        run = Run(no_session(), pipeline.lake, pipeline.config, "trace")
-        found = trace(run, table, {"id": key})
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "few_rows", lambda *_: None)
-            for reader in (module, newest_tables):
-                patch.setattr(reader, "is_read_locally", lambda _: False)
-            assert trace(replace(run, spark=spark), table, {"id": key}) == found
-        return found["row"], [f"{change['op']} {change['fate']}" for change in found["changes"]]
+        return traced(pipeline, monkeypatch, table, {"id": key})
 
     assert told("db.item", "1") == (None, ["truncate applied", "insert superseded"])
     row, fates = told("db.item", "2")
