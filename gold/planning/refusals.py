@@ -61,7 +61,8 @@ def refuse_changes(task: Task, layout: Layout, profile: Profile) -> None:
     """Parks a table that would get other columns, types or keys than its replica has, under `fail`.
 
     Statements may declare other types than rows show: the types of a replica that never had rows, and those
-    of one that gets none, do not count. A key of the configuration is no change of the source.
+    of one that gets none, do not count. A key of the configuration is no change of the source, and another
+    order of the columns changes no data.
 
     Raises:
         MainstemError: SCHEMA_CHANGE_REFUSED.

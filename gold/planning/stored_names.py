@@ -34,20 +34,25 @@ def has_same_life(task: Task) -> bool:
 def frozen_columns(
     task: Task, namings: Sequence[ColumnNaming], columns: tuple[TableColumn, ...]
 ) -> tuple[TableColumn, ...]:
-    """The columns that the policy `ignore` leaves of these, with their stored types.
+    """The columns that the policies `ignore` and `fail` leave of these, with their stored types and order.
 
-    A type that the configuration names is no change of the source: it applies here too. All of `columns` are
-    returned for a new table, as one that was created again is, and before the first rows.
+    A source that moves a column changes no data: `fail` keeps the order, too, and only that. A type that the
+    configuration names is no change of the source: it applies here too. All of `columns` are returned for a
+    new table, as one that was created again is, and before the first rows.
     """
-    state = task.state
+    state, policy = task.state, task.settings.schema_policy
     is_known = state.columns and has_same_life(task) and applied_column_changes(state) < len(namings)
-    if not is_known or task.settings.schema_policy is not SchemaPolicy.IGNORE:
+    if not is_known or policy not in (SchemaPolicy.IGNORE, SchemaPolicy.FAIL):
         return columns
     stored = columns_by_current_name(task, namings)
+    places = {column.name: place for place, column in enumerate(state.columns)}
+    ordered = sorted(columns, key=lambda c: places[stored[c.name].name] if c.name in stored else len(places))
+    if policy is SchemaPolicy.FAIL:
+        return tuple(ordered)
     rules = task.settings.columns
     chosen = {name for name, rule in rules.items() if rule.type or rule.decode}
     return tuple(
         column if column.name in chosen else replace(column, type=stored[column.name].type)
-        for column in columns
+        for column in ordered
         if column.name in stored
     )

@@ -47,6 +47,7 @@ SCHEMAS: dict[str, Sequence[SchemaColumn]] = {
     "amount": (ID_NAME[0], SchemaColumn("amount", "int", "int", None)),
     "large_amount": (ID_NAME[0], SchemaColumn("amount", "bigint", "bigint", None)),
     "exact_amount": (ID_NAME[0], SchemaColumn("amount", "decimal(12,2)", "decimal(12,2)", None)),
+    "name_id": (ID_NAME[1], ID_NAME[0]),
     "twins": (*ID_NAME, SchemaColumn("Name", "string", "text", None)),
 }
 VALUES = {"id": "1", "name": "pen", "title": "pen", "city": "Faro", "amount": "5", "Name": "Pen"}
@@ -744,6 +745,24 @@ def test_nulls_under_a_name_that_changed_hands_take_no_kind_from_the_other_colum
         0: {"null"},
         2: {"null", "number"},
     }
+
+
+@pytest.mark.parametrize(
+    ("policy", "order"),
+    [
+        (SchemaPolicy.LENIENT, ["name", "id"]),
+        (SchemaPolicy.IGNORE, ["id", "name"]),
+        (SchemaPolicy.FAIL, ["id", "name"]),
+    ],
+)
+def test_columns_are_moved_only_under_policies_that_follow_the_source(
+    first: tuple[Bench, TableState], policy: SchemaPolicy, order: list[str]
+) -> None:
+    """A moved column changes no data: `fail` does not park the table for it."""
+    bench, state = first
+    settings = TableSettings(schema_policy=policy)
+    found = bench.plan(("name_id", ["id"], "2"), state=state, past=PAST, settings=settings)
+    assert list(layout(found)[2]) == order
 
 
 @pytest.mark.parametrize(
