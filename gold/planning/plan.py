@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 
 from framework.config.tables import Deletes, SchemaPolicy, TableSettings
+from framework.contracts.ddl_actions import AddColumn
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.spark.tuning import tune_for_rows
 from gold.changes.effects import table_rows
@@ -34,6 +35,8 @@ from gold.changes.profile_queries import profile_rows
 from gold.planning.keys import table_key
 from gold.planning.rebuild import (
     Rebuild,
+    applied_column_changes,
+    begins_as_applied,
     lineage_digest,
     rebuild_before_reading,
     rebuild_for_former_key,
@@ -228,27 +231,34 @@ def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:
     """The empty plan of a table that was created again and has no row since; None without a replica.
 
     Its columns are those of its CREATE statement, as later statements changed them: no row has values in a
-    dropped one. Where that statement lists none, they stay the former ones.
+    dropped one. Where that statement lists none, later statements change the former ones.
     """
-    state, created = task.state, task.lineage.created
+    state = task.state
     if fresh is None or task.lineage.is_dropped or (state.replica is None and not state.is_displaced):
         return None
-    lineage = match_case(task.lineage, ((0, column.name) for column in created))
+    first = applied_column_changes(state) if begins_as_applied(state, task.lineage) else 0
+    base = (0, task.lineage.created) if task.lineage.created else (first, state.columns)
+    lineage = match_case(task.lineage, ((base[0], column.name) for column in base[1]))
     namings = column_namings(lineage, SchemaPolicy.EVOLVE, ())
-    columns = _created_columns(task, lineage, namings) if created else state.columns
-    is_former = not lineage.keys and {column.name for column in columns}.issuperset(state.keys)
-    keys = (state.keys if is_former else ()) or table_key(task, Profile(), namings, columns)
+    columns = _created_columns(task, lineage, namings, base)
+    former = tuple(name for key in state.keys if (name := namings[first].current_name(key)) is not None)
+    is_former = not lineage.keys and {column.name for column in columns}.issuperset(former)
+    keys = (former if is_former else ()) or table_key(task, Profile(), namings, columns)
     layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
     refuse_changes(task, layout, Profile())
     return Plan(task, layout, _history_layout(layout), Profile(), Profile(), namings, fresh, digest, {}, 0)
 
 
 def _created_columns(
-    task: Task, lineage: Lineage, namings: Sequence[ColumnNaming]
+    task: Task,
+    lineage: Lineage,
+    namings: Sequence[ColumnNaming],
+    base: tuple[int, Sequence[AddColumn | TableColumn]],
 ) -> tuple[TableColumn, ...]:
-    """The columns that statements alone give a table, from its CREATE statement on."""
-    order = ColumnOrder(0, "", tuple(column.name for column in lineage.created))
-    named = ((namings[0].current_name(column.name), column) for column in lineage.created)
+    """The columns that statements give a table which has those of `base` after so many column changes."""
+    at, known = base
+    order = ColumnOrder(at, "", tuple(column.name for column in known))
+    named = ((namings[at].current_name(column.name), column) for column in known)
     types = {name: (column.type, column.declared) for name, column in named if name is not None}
     types |= types_from_statements(lineage, namings)
     return resolve_columns(ordered_names((order,), lineage, namings), {}, types, task.settings)

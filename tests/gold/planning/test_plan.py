@@ -335,12 +335,16 @@ def test_a_table_that_is_created_again_has_the_columns_and_the_key_of_its_statem
     assert layout(again) == ("its first rows", ("ID",), expected)
 
 
-def test_a_table_that_is_created_again_without_columns_keeps_the_former_ones_until_its_first_row(
+def test_a_table_that_is_created_again_without_columns_has_the_former_ones_as_later_statements_change_them(
     first: tuple[Bench, TableState],
 ) -> None:
     bench, state = first
-    found = bench.plan(state=state, start="2", column_changes=[("3", ADD_NOTE)])
-    assert layout(found) == ("a schema change", ("id",), {"id": "int", "name": "string"})
+    steps: list[tuple[str, ColumnAction]] = [("3", ADD_NOTE), ("4", RenameColumn("ID", "uid"))]
+    found = bench.plan(state=state, start="2", column_changes=steps)
+    assert layout(found)[1:] == (("uid",), {"uid": "int", "name": "string", "note": "string"})
+    steps.append(("5", RenameColumn("name", "title")))
+    found = bench.plan(state=bench.kept(found), start="2", column_changes=steps)
+    assert layout(found)[1:] == (("uid",), {"uid": "int", "title": "string", "note": "string"})
 
 
 def test_the_policy_fail_takes_the_first_rows_of_a_table_that_was_created_again(
