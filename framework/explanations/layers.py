@@ -71,6 +71,16 @@ EXPLANATIONS = (
         "Do: restore ops/epochs from a backup, then `mainstem run`.",
     ),
     Explanation(
+        "ERASE_UNCLEAR",
+        "The feed says that the table was erased, without the statement: whether it was dropped or emptied "
+        "is not known.",
+        "The source of the feed does not send its statements, or not all of them.",
+        "Let the feed carry the statements, then drop the table in the source and create it again: with "
+        "these statements it starts anew. Or exclude the table. Its changes wait, and readers see the rows "
+        "of before; no policy and no rebuild can tell what the erasure was.",
+        "Write: `{match: shop.orders, exclude: true}`.",
+    ),
+    Explanation(
         "GATE_FAILED",
         "Rows of a batch break a rule with `gate: true`, so the batch is not applied.",
         "The source has rows that the rule forbids.",

@@ -43,18 +43,27 @@ def refuse_statements(task: Task) -> None:
     and those that another policy has allowed, are part of it.
 
     Raises:
-        MainstemError: SCHEMA_CHANGE_REFUSED.
+        MainstemError: ERASE_UNCLEAR or SCHEMA_CHANGE_REFUSED.
     """
     unclear = task.lineage.not_understood
-    lost = [reason for _, reason in unclear if reason == ERASE_WITHOUT_STATEMENT]
-    has_changed = False
-    if task.settings.schema_policy is SchemaPolicy.FAIL and task.state.columns:
-        new = {at for at, batch in task.statement_batches.items() if batch > task.state.batch}
-        lost += [reason for at, reason in unclear if at in new]
-        changes = task.lineage.column_changes
-        has_changed = len(changes) > applied_column_changes(task.state) or any(at in new for at, _ in changes)
-    if lost or has_changed:
-        raise _refused(task, lost[0] if lost else "a schema change, under schema_policy fail")
+    if any(reason == ERASE_WITHOUT_STATEMENT for _, reason in unclear):
+        raise MainstemError(
+            "ERASE_UNCLEAR",
+            found="the feed says that the table was erased, without the statement:"
+            " whether it was dropped or emptied is not known",
+            where=f"table {task.name.dotted}",
+            action="let the feed carry the statements, then drop the table in the source and create it again;"
+            " or exclude it, with `exclude: true`",
+        )
+    if task.settings.schema_policy is not SchemaPolicy.FAIL or not task.state.columns:
+        return
+    new = {at for at, batch in task.statement_batches.items() if batch > task.state.batch}
+    changes = task.lineage.column_changes
+    found = [reason for at, reason in unclear if at in new]
+    if len(changes) > applied_column_changes(task.state) or any(at in new for at, _ in changes):
+        found.append("a schema change, under schema_policy fail")
+    if found:
+        raise _refused(task, found[0])
 
 
 def refuse_changes(task: Task, layout: Layout, profile: Profile) -> None:

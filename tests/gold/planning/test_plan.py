@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,18 @@ from pyspark.sql import DataFrame, SparkSession
 import gold.planning.plan
 import gold.planning.rebuild
 from framework.config.tables import ColumnRule, Deletes, SchemaPolicy, TableSettings
-from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn, TableName
+from framework.contracts.ddl_actions import (
+    ERASE_WITHOUT_STATEMENT,
+    Action,
+    AddColumn,
+    ChangeType,
+    CreateTable,
+    DropColumn,
+    DropTable,
+    RenameColumn,
+    TableName,
+    Unsupported,
+)
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
 from gold.changes.few_changes import TableChanges
@@ -25,7 +37,7 @@ from gold.planning.refusals import refuse_statements
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task, folder_of
 from gold.schema.columns import ColumnOrder, TableColumn
-from gold.schema.lineage import ColumnAction, Lineage, Segment
+from gold.schema.lineage import ColumnAction, Lineage, Segment, Statement, trace_tables
 from gold.schema.type_inference import ColumnEvidence
 
 ORDERS = TableName("shop", None, "orders")
@@ -560,7 +572,19 @@ def test_statements_are_refused_as_the_policy_says(
         return
     with pytest.raises(MainstemError) as caught:
         refuse_statements(task)
-    assert caught.value.condition == "SCHEMA_CHANGE_REFUSED"
+    is_erased = unclear == "erase_without_statement"
+    assert caught.value.condition == ("ERASE_UNCLEAR" if is_erased else "SCHEMA_CHANGE_REFUSED")
+
+
+def test_a_table_that_is_created_again_is_no_longer_parked_by_an_erasure() -> None:
+    def told(at: str, action: Action) -> Statement:
+        return Statement(at, at, 1, ORDERS, (action,))
+
+    steps = [told("2", Unsupported(ERASE_WITHOUT_STATEMENT)), told("4", DropTable())]
+    for more, is_refused in (([], True), ([told("5", CreateTable())], False)):
+        lineage = trace_tables([*steps, *more], {ORDERS: "3"})[ORDERS]
+        with pytest.raises(MainstemError, match="ERASE_UNCLEAR") if is_refused else nullcontext():
+            refuse_statements(task_of(lineage, TableSettings()))
 
 
 def test_the_policy_fail_refuses_only_what_the_replica_has_not_applied() -> None:
