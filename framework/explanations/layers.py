@@ -41,9 +41,12 @@ EXPLANATIONS = (
     Explanation(
         "COLUMNS_DIFFER_BY_CASE",
         "Two columns of a table differ only by upper and lower case.",
-        "The source allows such names; Delta does not.",
-        "Rename one in the source, or exclude the table.",
-        "Found: columns `Id` and `id`. Do: rename one, or write `exclude: true`.",
+        "The source allows such names, which Delta does not; or the source has renamed a column to other "
+        "letters and the feed has no statement about it.",
+        "Where the feed has statements, rename one in the source. Otherwise write `schema_policy: ignore` "
+        "for the table: its replica keeps the columns that it has, and the other spelling is left out, so "
+        "that new rows have null there. Or exclude the table, as a new table or a column of the key needs.",
+        "Found: columns `Name` and `name`. Write: `{match: shop.orders, schema_policy: ignore}`.",
     ),
     Explanation(
         "ENCODING_CONTRADICTED",

@@ -117,5 +117,6 @@ def refuse_case_twins(task: Task, columns: Sequence[TableColumn]) -> None:
                 "COLUMNS_DIFFER_BY_CASE",
                 found=f"columns {other!r} and {column.name!r}",
                 where=f"table {task.name.dotted}",
-                action="Delta cannot hold both: rename one in the source, or exclude the table",
+                action="Delta cannot hold both: rename one in the source, where the feed has the statement;"
+                " or keep the columns of the replica, with `schema_policy: ignore`; or exclude the table",
             )
