@@ -59,6 +59,7 @@ from gold.schema.columns import (
     ordered_names,
     resolve_columns,
     types_from_statements,
+    with_typed_defaults,
 )
 from gold.schema.comments import Comments, comments_of
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
@@ -165,6 +166,7 @@ def make_plan(
     known, columns = columns, frozen_columns(task, namings, columns)
     kept = {column.name for column in columns}
     left_out = tuple(column.name for column in known if column.name not in kept)
+    namings = with_typed_defaults(namings, columns)
     keys = table_key(task, profile, namings, columns)
     if keys and keys != profile.keys:
         profile, batch_profile = _with_any_key_change(profile), _with_any_key_change(batch_profile)

@@ -60,9 +60,18 @@ SCHEMAS: dict[str, Sequence[SchemaColumn]] = {
     "large_amount": (ID_NAME[0], SchemaColumn("amount", "bigint", "bigint", None)),
     "exact_amount": (ID_NAME[0], SchemaColumn("amount", "decimal(12,2)", "decimal(12,2)", None)),
     "name_id": (ID_NAME[1], ID_NAME[0]),
+    "flag": (ID_NAME[0], SchemaColumn("flag", "boolean", "bit(1)", None)),
     "twins": (*ID_NAME, SchemaColumn("Name", "string", "text", None)),
 }
-VALUES = {"id": "1", "name": "pen", "title": "pen", "city": "Faro", "amount": "5", "Name": "Pen"}
+VALUES = {
+    "id": "1",
+    "name": "pen",
+    "title": "pen",
+    "city": "Faro",
+    "amount": "5",
+    "Name": "Pen",
+    "flag": "false",
+}
 
 
 def shown(
@@ -791,6 +800,19 @@ def test_columns_are_moved_only_under_policies_that_follow_the_source(
     settings = TableSettings(schema_policy=policy)
     found = bench.plan(("name_id", ["id"], "2"), state=state, past=PAST, settings=settings)
     assert list(layout(found)[2]) == order
+
+
+def test_a_default_of_a_boolean_is_as_rows_write_it(first: tuple[Bench, TableState]) -> None:
+    bench, state = first
+    steps = [("2", AddColumn("flag", "tinyint", "bit(1)", default="1"))]
+    found = bench.plan(("flag", ["id"], "3"), state=state, past=PAST, column_changes=steps)
+    assert found is not None
+    assert layout(found)[2]["flag"] == "boolean"
+    assert [naming.defaults for naming in found.namings] == [{"flag": "true"}, {}]
+    steps = [("2", AddColumn("amount", "int", "int", default="1"))]
+    found = bench.plan(("amount", ["id"], "3"), state=state, past=PAST, column_changes=steps)
+    assert found is not None
+    assert found.namings[0].defaults == {"amount": "1"}
 
 
 @pytest.mark.parametrize(

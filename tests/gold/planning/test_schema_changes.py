@@ -166,3 +166,17 @@ def test_a_column_that_only_changed_its_letters_is_left_out_under_the_policy_ign
     pipeline.configure("  - {match: db.t, schema_policy: ignore}\n")
     applied = pipeline.apply()["t"]
     assert (applied.state.reason, pipeline.rows("t")) == (None, [{"id": 1, "name": "pen"}, {"id": 2}])
+
+
+@pytest.mark.slow
+def test_existing_rows_have_the_default_of_an_added_boolean(spark: SparkSession, tmp_path: Path) -> None:
+    pipeline = GoldPipeline(spark, tmp_path / "p", "  - {match: db.t, history: true}\n")
+    pipeline.add_batch(insert("t", 1, row(1)))
+    pipeline.apply()
+    flag = AddColumn("flag", "tinyint", "bit(1)", default="1")
+    after = row(2, flag="false")
+    pipeline.add_batch(ddl("t", 2, flag), insert("t", 3, after, types={"flag": "boolean"}))
+    applied = pipeline.apply()["t"]
+    assert pipeline.rows("t") == [{"id": 1, "flag": True}, {"id": 2, "flag": False}]
+    assert [version["flag"] for version in pipeline.history("t")] == [True, False]
+    assert applied.state.bad_values == 0
