@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from silver.changes.pairing import NEW, REPEATED
@@ -60,28 +60,30 @@ def messages_of(rows: DataFrame) -> DataFrame:
     return chosen.select(*_PLACE, epoch, start, end, is_tombstone.alias("is_tombstone"))
 
 
-def with_repeated(members: DataFrame, outcomes: DataFrame) -> DataFrame:
-    """The members, and the earlier duplicates that are equal to new rows of records (`origin` REPEATED).
+def with_images_of_repeated(members: DataFrame) -> DataFrame:
+    """The members, earlier duplicates (REPEATED) with the images of the new row of a record with their id.
 
-    Duplicates have no images; they get those of the new row with the same id.
+    Duplicates have no images. Those that repeat no such row are left out.
 
     Args:
-        members: New and known rows (STAGED with `_group` and `origin`).
-        outcomes: Earlier outcomes in the same columns, of messages that are not decoded again.
+        members: New and earlier rows (STAGED with `_group` and `origin`).
     """
-    own = F.struct("op", "before", "after")
-    first = F.min_by(own, F.struct("topic", "partition", "offset", "ordinal"))
-    new = members.where((F.col("origin") == NEW) & F.col("run").isNotNull())
-    images = new.groupBy("_group", "change_id").agg(first.alias("own")).select("_group", "change_id", "own.*")
-    duplicates = outcomes.where((F.col("kind") == "duplicate") & ~_has_key()).drop("op", "before", "after")
-    repeated = duplicates.join(images, ["_group", "change_id"]).withColumn("origin", F.lit(REPEATED))
-    return members.unionByName(repeated.select(members.columns))
+    is_repeated = F.col("origin") == REPEATED
+    at = F.struct("topic", "partition", "offset", "ordinal")
+    first = F.when((F.col("origin") == NEW) & F.col("run").isNotNull(), at)
+    alike = Window.partitionBy("_group", "change_id")
+    images = {
+        name: F.when(is_repeated, F.min_by(name, first).over(alike)).otherwise(F.col(name))
+        for name in ("before", "after")
+    }
+    marked = members.withColumn("_is_met", F.max(first.isNotNull()).over(alike)).withColumns(images)
+    return marked.where(~is_repeated | F.col("_is_met")).select(members.columns)
 
 
 def with_runs(members: DataFrame, messages: DataFrame, *, are_few: bool) -> DataFrame:
     """The members with the `run` and `run_end` that all messages of their records give.
 
-    Of earlier rows those of records get a run; earlier duplicates of others are left out.
+    Earlier rows of a record get a run too.
 
     Args:
         members: New and earlier rows (STAGED with `_group` and `origin`).
@@ -89,47 +91,28 @@ def with_runs(members: DataFrame, messages: DataFrame, *, are_few: bool) -> Data
         are_few: Whether the groups of the members are few.
     """
     records = members.where((F.col("origin") == NEW) & F.col("run").isNotNull()).select(*_RECORD).distinct()
+    records = records.withColumn("_is_record", F.lit(True))
     records = F.broadcast(records) if are_few else records
-    places = messages.where("NOT is_tombstone").join(records, _RECORD, "left_semi").drop("is_tombstone")
-    spans = places.unionByName(_tombstones_behind(places, messages.where("is_tombstone")))
-    of_record = [*_RECORD, "topic", "partition"]
-    in_order = Window.partitionBy(*of_record).orderBy("start", "end", "offset")
-    reached = F.max("end").over(in_order.rowsBetween(Window.unboundedPreceding, -1))
-    begins = F.coalesce(F.col("start") > reached + 1, F.lit(True))
-    number = F.sum(begins.cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, 0))
-    of_run = Window.partitionBy(*of_record, "_run")
+    near = messages.join(records, _RECORD, "left").where("is_tombstone OR _is_record")
+    in_order = Window.partitionBy(*_PARTITION).orderBy("start", "end", "offset")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    is_behind_gap = F.coalesce(F.col("start") > F.max("end").over(before) + 1, F.lit(True))
+    is_other = F.col("position") != F.last("position", ignorenulls=True).over(before)
+    begins = is_behind_gap | F.coalesce(is_other, F.lit(False))
+    number = F.sum(F.col("_begins").cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, 0))
+    of_run = Window.partitionBy(*_PARTITION, "_run")
     ends = (F.min("start").over(of_run).alias("_first"), F.max("end").over(of_run).alias("_last"))
-    runs = spans.withColumn("_run", number).select(*_PLACE, *ends).where("offset IS NOT NULL").distinct()
-    is_of_record = ~_has_key() & ((F.col("origin") != NEW) | F.col("run").isNotNull())
-    found = members.join(runs, _PLACE, "left").withColumns(
-        {
-            "run": F.when(is_of_record, F.coalesce("_first", "run")),
-            "run_end": F.when(is_of_record, F.coalesce("_last", "run_end")),
-        }
+    near = near.withColumn("_begins", begins).withColumn("_run", number)
+    runs = near.select(*_PLACE, *ends).where("position IS NOT NULL").distinct()
+    has_key = F.coalesce(F.size("keys") > 0, F.lit(False))
+    is_of_record = ~has_key & ((F.col("origin") != NEW) | F.col("run").isNotNull())
+    return (
+        members.join(runs, _PLACE, "left")
+        .withColumns(
+            {
+                "run": F.when(is_of_record, F.coalesce("_first", "run")),
+                "run_end": F.when(is_of_record, F.coalesce("_last", "run_end")),
+            }
+        )
+        .select(members.columns)
     )
-    return found.where((F.col("origin") != REPEATED) | F.col("run").isNotNull()).select(members.columns)
-
-
-def _tombstones_behind(places: DataFrame, tombstones: DataFrame) -> DataFrame:
-    """The tombstones that follow a message of a record directly, as a part of its run without `offset`.
-
-    Args:
-        places: Messages of records, as `messages_of` gives them.
-        tombstones: Tombstones in the same columns, near and far.
-    """
-    extents = places.groupBy(*_PARTITION).agg(F.min("offset").alias("low"), F.max("offset").alias("high"))
-    near = tombstones.select(*_PARTITION, "offset").join(extents, _PARTITION)
-    near = near.where("offset > low AND offset < high").select(*_PARTITION, "offset").distinct()
-    nth = F.row_number().over(Window.partitionBy(*_PARTITION).orderBy("offset"))
-    stretches = (
-        near.withColumn("_stretch", F.col("offset") - nth)
-        .groupBy(*_PARTITION, "_stretch")
-        .agg(F.min("offset").alias("start"), F.max("offset").alias("end"))
-    )
-    before = places.select(*_PARTITION, "position", (F.col("offset") + 1).alias("start")).distinct()
-    behind = stretches.join(before, [*_PARTITION, "start"])
-    return behind.withColumn("offset", F.lit(None).cast("bigint")).select(*places.columns)
-
-
-def _has_key() -> Column:
-    return F.coalesce(F.size("keys") > 0, F.lit(False))

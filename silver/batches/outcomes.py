@@ -20,14 +20,14 @@ from framework.spark.columns import by_source
 from silver.batches.known_runs import (
     History,
     messages_of,
+    with_images_of_repeated,
     with_own_positions,
-    with_repeated,
     with_runs,
 )
 from silver.changes.batch_summary import IDENTIFIED
 from silver.changes.deduplication import deduplicate_groups
 from silver.changes.grouping import Batches
-from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, pair_groups
+from silver.changes.pairing import KNOWN, NEW, PENDING, REFUSED, REPEATED, pair_groups
 from silver.changes.staged_rows import STAGED, STAGED_DDL
 from silver.values.sequence import epoch_part_sql
 
@@ -170,15 +170,19 @@ def deduplicate_ambiguous(
     places = F.broadcast(places) if are_few else places
     members = rows.join(places, "_group", "left_semi").withColumn("origin", F.lit(NEW))
     messages = messages_of(whole)
+
+    def of_groups(earlier: DataFrame, origin: str) -> DataFrame:
+        rows = staged_columns(earlier).withColumn("_group", _duplicate_group())
+        return rows.join(places, "_group", "left_semi").withColumn("origin", F.lit(origin))
+
     if history.outcomes is not None:
         outcomes = with_own_positions(history.outcomes)
         messages = messages.unionByName(messages_of(outcomes))
-        repeated = staged_columns(outcomes.where("NOT is_replaced")).withColumn("_group", _duplicate_group())
-        members = with_repeated(members, repeated)
+        repeated = of_groups(outcomes.where("kind = 'duplicate' AND NOT is_replaced"), REPEATED)
+        members = with_images_of_repeated(members.unionByName(repeated.select(members.columns)))
     if history.changes is not None:
-        known = staged_columns(with_own_positions(history.changes.where("kind = 'row'")))
-        known = known.withColumn("_group", _duplicate_group()).join(places, "_group", "left_semi")
-        members = members.unionByName(known.withColumn("origin", F.lit(KNOWN)).select(members.columns))
+        known = of_groups(with_own_positions(history.changes.where("kind = 'row'")), KNOWN)
+        members = members.unionByName(known.select(members.columns))
     members = with_runs(members, messages, are_few=are_few)
     rest = rows.join(places, "_group", "left_anti").select(*(F.col(f"`{n}`") for n in STAGED.names))
     return rest, _apply_to_groups(split_groups(members), deduplicate_groups)
