@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 from framework.contracts.events import Half
-from silver.changes.change_id import key_values
+from silver.changes.change_id import change_id, key_values
+from silver.changes.pairing import merge_halves
 from silver.changes.staged_rows import Row
 from silver.decoding.encoding_modes import evidence_text
 
@@ -17,17 +18,42 @@ _Half = tuple[int, str, int]
 """The offset of a half, its side, and its index among the rows."""
 
 
-def adjacent_pairs(rows: Sequence[Row | None], places: Sequence[int]) -> Iterator[tuple[int, int]]:
+def merge_adjacent(rows: list[Row | None], positions: Iterable[Sequence[int]]) -> None:
+    """Merge BEFORE halves with the AFTER halves in the next messages.
+
+    A merged update takes the place of its AFTER half, and None that of its BEFORE half. Halves that are left
+    get their ids, and evidence where they are of several updates.
+
+    Args:
+        rows: The rows, halves of updates among them.
+        positions: The indexes of the halves of each position.
+    """
+    for places in positions:
+        if len(places) == 2:
+            first, second = rows[places[0]], rows[places[1]]
+            if first is not None and second is not None and _is_pair(first, second):
+                rows[places[0]], rows[places[1]] = None, merge_halves(first, second)
+                continue
+        halves = [with_id(row) for place in places if (row := rows[place]) is not None]
+        _note_shared_position(halves)
+        for at, partner in _adjacent_pairs(rows, places) if len(places) > 1 else ():
+            before, after = rows[at], rows[partner]
+            if before is not None and after is not None:
+                rows[at], rows[partner] = None, merge_halves(before, after)
+
+
+def with_id(half: Row) -> Row:
+    """The row with its id. A BEFORE half is without one at first: most are merged, and have none then."""
+    if half["change_id"] is None:
+        half["change_id"] = change_id(half)
+    return half
+
+
+def _adjacent_pairs(rows: Sequence[Row | None], places: Sequence[int]) -> Iterator[tuple[int, int]]:
     """The indexes of BEFORE halves and of the AFTER halves in the next message, among the halves at `places`.
 
     Where another adjacent half could take the place of one of them, the pairing decides about all of them.
     """
-    if len(places) == 2:
-        first, second = (rows[place] for place in places)
-        if first is not None and second is not None and first["offset"] + 1 == second["offset"]:
-            if _is_pair(first, second):
-                yield places[0], places[1]
-            return
     partitions: dict[tuple[Any, ...], list[_Half]] = {}
     for place in places:
         row = rows[place]
@@ -39,11 +65,8 @@ def adjacent_pairs(rows: Sequence[Row | None], places: Sequence[int]) -> Iterato
         yield from _pairs_in(sorted(halves))
 
 
-def note_shared_position(rows: Sequence[Row | None], places: Sequence[int]) -> None:
+def _note_shared_position(halves: Sequence[Row]) -> None:
     """Note as evidence on the halves of a position that they are of several updates, if they are."""
-    if len(places) == 1:
-        return
-    halves = [row for place in places if (row := rows[place]) is not None]
     sides = {row["half"] for row in halves}
     if len(halves) > len(sides) and len({(row["half"], row["change_id"]) for row in halves}) > len(sides):
         for row in halves:
@@ -51,9 +74,10 @@ def note_shared_position(rows: Sequence[Row | None], places: Sequence[int]) -> N
 
 
 def _is_pair(first: Row, second: Row) -> bool:
-    """Whether two halves with offsets that follow each other, the only ones of a position, are one update."""
+    """Whether two halves, the only ones of a position, are one update in adjacent messages."""
     return (
-        first["half"] == Half.BEFORE
+        first["offset"] + 1 == second["offset"]
+        and first["half"] == Half.BEFORE
         and second["half"] == Half.AFTER
         and first["topic"] == second["topic"]
         and first["partition"] == second["partition"]

@@ -17,16 +17,15 @@ from msgspec import structs
 
 from framework.contracts.ddl_actions import actions_text, has_no_effect
 from framework.contracts.erasure import FORGOTTEN
-from framework.contracts.events import Column, Control, ControlKind, Event, RowChange
+from framework.contracts.events import Column, Control, ControlKind, Event, Half, RowChange
 from framework.contracts.messages import BAD_COORDINATES, TOO_LONG, RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from framework.contracts.seed import seed_in
 from silver.changes import output_limits
-from silver.changes.adjacent_halves import adjacent_pairs, note_shared_position
+from silver.changes.adjacent_halves import merge_adjacent, with_id
 from silver.changes.change_id import change_id, digest
 from silver.changes.ddl_events import in_view, statement_events, with_texts_once
 from silver.changes.headers import is_about_us, trusted
-from silver.changes.pairing import merge_halves
 from silver.changes.partition_order import UNPLACED, raise_sequences
 from silver.changes.record_runs import note_runs
 from silver.changes.row_schemas import describe_schemas
@@ -185,9 +184,9 @@ class ArrowBatchDecoder:
         for row in self._rows_of(message, plan, epoch):
             row["epoch"], row["restart"] = epoch, restart
             if restart:  # after a restart the message waits for its epoch and orders no other rows
-                row["block"] = None
+                with_id(row)["block"] = None
             if again is not None:
-                self.rows.append(as_landed_again(row, again))
+                self.rows.append(as_landed_again(with_id(row), again))
             elif row["half"] is not None:
                 self._take_half(row)
             else:
@@ -242,7 +241,7 @@ class ArrowBatchDecoder:
     ) -> Iterator[Row]:
         ids: set[str] = set()
         for ordinal, event in enumerate(events):
-            row = self._row_of(message, ordinal, event, plan, epoch)
+            row = with_id(self._row_of(message, ordinal, event, plan, epoch))
             if row["change_id"] in ids and not isinstance(event, Malformed):
                 # equal rows inside one message are different rows
                 row["change_id"] = digest((row["change_id"], "again", str(ordinal)))
@@ -260,7 +259,7 @@ class ArrowBatchDecoder:
             return as_quarantined(message, plan.format.name, _refusal(error), ordinal, epoch)
         if event.table is not None and self._is_excluded(row, plan):
             kept = in_view(event, plan.is_excluded)
-            return as_excluded(row) if kept is None else _row(message, ordinal, kept, plan, epoch)
+            return as_excluded(with_id(row)) if kept is None else _row(message, ordinal, kept, plan, epoch)
         return row
 
     def _seeded(self, message: RawMessage, seed: bytes, plan: SourcePlan, epoch: int) -> Row:
@@ -282,17 +281,9 @@ class ArrowBatchDecoder:
         self.waiting.setdefault(key, []).append(len(self.rows))
         self.rows.append(row)
 
-    def _pair_neighbours(self) -> None:
-        for places in self.waiting.values():
-            note_shared_position(self.rows, places)
-            for first, second in adjacent_pairs(self.rows, places) if len(places) > 1 else ():
-                before, after = self.rows[first], self.rows[second]
-                if before is not None and after is not None:
-                    self.rows[first], self.rows[second] = None, merge_halves(before, after)
-
     def finish(self) -> pa.RecordBatch:
         """The rows of all messages taken, with their halves paired where they are adjacent."""
-        self._pair_neighbours()
+        merge_adjacent(self.rows, self.waiting.values())
         rows = [row for row in self.rows if row is not None]
         note_runs(rows)
         raise_sequences(rows)
@@ -366,7 +357,8 @@ def _row(message: RawMessage, ordinal: int, event: Event, plan: SourcePlan, epoc
             row["earliest"] = sequence_of(epoch, event.earliest, None)
         if event.committed is not None:
             row["committed"] = sequence_of(epoch, event.committed, None)
-        row["change_id"] = change_id(row)
+        if event.half is not Half.BEFORE:  # a BEFORE half gets one where it is not merged (`with_id`)
+            row["change_id"] = change_id(row)
         return row
     is_statement = event.kind in (ControlKind.DDL, ControlKind.TRUNCATE)
     if position is None and is_statement and not has_no_effect(event.actions or ()):

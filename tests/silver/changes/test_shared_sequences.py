@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from silver.changes import adjacent_halves, decode
+from silver.changes.change_id import change_id
 from silver.changes.decode import decode_batch
 from silver.changes.pairing import KNOWN, NEW, PENDING, pair
 from silver.changes.staged_rows import Row, plain_rows
@@ -210,3 +212,29 @@ def test_updates_of_one_sequence_show_that_their_source_shares_positions(
         log.tell(sequence, before, after, has_key=True)
     rows = decoded([(0, at, value) for at, value in enumerate(log.shards[0])])
     assert {row["evidence"] for row in rows} == evidence
+
+
+def test_a_before_half_has_an_id_of_its_own_only_where_it_is_not_merged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Row] = []
+
+    def noted(row: Row) -> str:
+        made.append(row)
+        return change_id(row)
+
+    for module in (decode, adjacent_halves):
+        monkeypatch.setattr(module, "change_id", noted)
+    log, rows = Log([[]]), [{"id": str(number), "v": "a"} for number in range(3)]
+    for sequence, row in enumerate(rows):
+        log.tell(sequence, row, {**row, "v": "b"}, has_key=True)
+    (shard,) = log.shards
+    found = decoded([(0, offset, value) for offset, value in enumerate(shard[:-1])])
+    assert [(row["half"], row["before"] is None) for row in found] == [
+        (None, False),
+        (None, False),
+        ("before", False),
+    ]
+    assert len(made) == len({row["change_id"] for row in found} - {None}) == 3
+    alone = [decoded([(0, offset, value)])[0]["change_id"] for offset, value in enumerate(shard)]
+    assert [row["change_id"] for row in found] == [alone[1], alone[3], alone[4]]
