@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 from framework.contracts.events import Half
-from silver.changes.change_id import change_id, key_values
-from silver.changes.pairing import merge_halves
+from silver.changes.change_id import change_id
+from silver.changes.pairing import merge_halves, own_key
 from silver.changes.staged_rows import Row
 from silver.decoding.encoding_modes import evidence_text
 
@@ -58,7 +58,7 @@ def _adjacent_pairs(rows: Sequence[Row | None], places: Sequence[int]) -> Iterat
     for place in places:
         row = rows[place]
         if row is not None:
-            partitions.setdefault((row["topic"], row["partition"], _key_of(row)), []).append(
+            partitions.setdefault((row["topic"], row["partition"], own_key(row)), []).append(
                 (row["offset"], row["half"], place)
             )
     for halves in partitions.values():
@@ -81,12 +81,8 @@ def _is_pair(first: Row, second: Row) -> bool:
         and second["half"] == Half.AFTER
         and first["topic"] == second["topic"]
         and first["partition"] == second["partition"]
-        and _key_of(first) == _key_of(second)
+        and own_key(first) == own_key(second)
     )
-
-
-def _key_of(half: Row) -> tuple[str | None, ...] | None:
-    return key_values(half["keys"], half["before"] if half["after"] is None else half["after"])
 
 
 def _pairs_in(halves: Sequence[_Half]) -> Iterator[tuple[int, int]]:

@@ -5,6 +5,7 @@ which odd spellings still take.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from framework.contracts.quarantine_reasons import Malformed
-from silver.changes.adjacent_halves import adjacent_pairs
+from silver.changes.adjacent_halves import merge_adjacent
 from silver.changes.staged_rows import Row
 from silver.decoding import declared_step
 from silver.decoding.cells import NeedsExactDecoding, NumberText, read_cell
@@ -209,5 +210,11 @@ def test_two_halves_are_a_pair_alone_and_beside_a_half_of_another_partition(one:
         halves.append({**half, **images})
     bystander = {**halves[0], "partition": 1}
     if halves[0]["topic"] != halves[1]["topic"] or halves[0]["offset"] != halves[1]["offset"]:
-        alone = list(adjacent_pairs(halves, [0, 1]))
-        assert alone == list(adjacent_pairs([*halves, bystander], [0, 1, 2]))
+        assert merged(halves) == merged([*halves, bystander])[:2]
+
+
+def merged(halves: Sequence[Row]) -> list[tuple[object, object] | None]:
+    """The images of halves of one position after `merge_adjacent`."""
+    rows: list[Row | None] = [{**half, "change_id": str(at)} for at, half in enumerate(halves)]
+    merge_adjacent(rows, [range(len(rows))])
+    return [None if row is None else (row["before"], row["after"]) for row in rows]
