@@ -40,7 +40,6 @@ from msgspec import Raw
 from framework.contracts.events import Column, Control, ControlKind, Event, Half, Op, RowChange, Token
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
-from silver.ddl.parser import parse_ddl
 from silver.decoding import (
     C,
     ColumnSet,
@@ -194,6 +193,8 @@ def _event(payload: _Payload[Any], schema: Any, version: str | None, context: Co
 
 
 def _names_table(statement: str | None, dialect: str) -> bool:
+    from silver.ddl.parser import parse_ddl  # slow to import, and `status` imports the formats
+
     found = parse_ddl(statement or "", dialect=dialect, table=None)
     return any(each.table.table for each in found)
 
