@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from framework.spark.largest_first import largest_first
@@ -18,6 +20,16 @@ def test_the_largest_begins_and_results_keep_the_order_of_the_items() -> None:
     assert largest_first(work, [], len, 1) == []
 
 
-def test_an_error_of_an_item_is_raised() -> None:
-    with pytest.raises(ZeroDivisionError):
-        largest_first(lambda item: 1 // item, [1, 0, 2], int, 2)
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_nothing_begins_after_an_item_that_fails(error: type[BaseException]) -> None:
+    begun = []
+
+    def work(item: int) -> None:
+        begun.append(item)
+        if item == 100:
+            raise error
+        time.sleep(0.01)
+
+    with pytest.raises(error):
+        largest_first(work, range(101), int, 2)
+    assert len(begun) < 50
