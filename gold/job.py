@@ -28,7 +28,6 @@ from gold.planning.discovery import (
     named_tasks,
     newest_task,
     stale_replicas,
-    unmatched_patterns,
     waiting_tasks,
 )
 from gold.planning.gates import GateFailed
@@ -42,6 +41,7 @@ from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State, append_states, applied_to_any, read_states
 from gold.planning.task import Task
 from gold.planning.unclaimed_rows import with_unclaimed
+from gold.planning.unmatched_patterns import unmatched_patterns
 from gold.writing.apply import Applied, apply_table
 from gold.writing.bad_values import BAD_VALUES_SCHEMA, NOT_LISTED
 from gold.writing.change_cache import cache_changes

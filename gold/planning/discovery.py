@@ -9,7 +9,6 @@ from operator import or_
 from typing import Any
 
 from framework.config.model import Config
-from framework.config.tables import patterns_without_table, unmatched
 from framework.contracts.ddl_actions import TableName, Unsupported, actions_of, has_effect
 from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.expectations import Rule
@@ -29,7 +28,6 @@ from framework.pipeline.layer import Run
 from framework.pipeline.named_table import is_excluded, table_excluded, tables_called
 from framework.quality.rules import configured, rule_of, unique_by_name
 from gold.planning.kept_logs import STATEMENTS, counts_log, extents_of
-from gold.planning.knowledge import remembered
 from gold.planning.places import unnamed_owners, with_rivals
 from gold.planning.rebuild import is_behind, marked_places
 from gold.planning.table_state import State, TableId, TableState, applied_to_any, read_states, table_id
@@ -51,11 +49,6 @@ _EXTENTS = Query(
     "WHERE `kind` IN ('row', 'ddl', 'truncate', 'excluded') AND `table` IS NOT NULL "
     "AND NOT (`reason` IS NOT DISTINCT FROM {forgotten}) "
     "GROUP BY `source`, `database`, `schema`, `table`, `kind`",
-)
-_KEPT_OUT = Query(
-    BATCHES_TABLE,
-    "SELECT DISTINCT `source`, `database`, `schema`, `table` FROM {rows} "
-    "WHERE `kind` IN ('excluded', 'quarantined') AND `table` IS NOT NULL",
 )
 _STATEMENTS = Query(
     STATEMENTS_TABLE,
@@ -150,38 +143,6 @@ def stale_replicas(tasks: Sequence[Task]) -> tuple[str, ...]:
         return ()
     others = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return (f"excluded, but still there, and no longer kept up: the replica of {names[0]}{others}",)
-
-
-def unmatched_patterns(run: Run, tasks: Sequence[Task]) -> tuple[str, ...]:
-    """Notes on entries of `tables` that match no table which silver knows.
-
-    It knows tables of which all rows are excluded or in quarantine, too.
-    """
-    found = [
-        note
-        for source in dict.fromkeys(rule.source for rule in run.config.tables)
-        for note in _unmatched_of(run, tasks, source)
-    ]
-    return tuple(found)
-
-
-def _unmatched_of(run: Run, tasks: Sequence[Task], source: str | None) -> tuple[str, ...]:
-    """The notes on entries that are about one source; None: on those that are about all."""
-    mine = [task for task in tasks if source in (None, task.source)]
-    names = {segment.table for task in mine for segment in task.lineage.segments}
-    names |= {task.name for task in mine}
-    patterns = [rule.match for rule in run.config.tables if rule.source == source]
-    where = "tables" if source is None else f"tables of source {source}"
-    missing = patterns_without_table(patterns, names)
-    return unmatched(missing, names | _kept_out(run), where) if missing else ()
-
-
-def _kept_out(run: Run) -> set[TableName]:
-    known = remembered(run)
-    counts = None if known is None else kept_rows(run.lake, counts_log(applied_to_any(known.states)))
-    if counts is None:
-        return {table_id(row)[1] for row in run.tables.rows(_KEPT_OUT)}
-    return {table_id(row)[1] for row in counts if row["kind"] in ("excluded", "quarantined")}
 
 
 def all_tasks(run: Run, known: Mapping[TableId, TableState] | None = None) -> list[Task]:

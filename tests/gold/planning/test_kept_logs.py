@@ -16,9 +16,10 @@ from framework.lakehouse.kept_rows import Log
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.local_reader import LocalReader
 from framework.lakehouse.table_reader import Row
-from gold.planning.discovery import _EXTENTS, _KEPT_OUT, _STATEMENTS
+from gold.planning.discovery import _EXTENTS, _STATEMENTS
 from gold.planning.kept_logs import STATEMENTS, STATES, counts_log, extents_of
 from gold.planning.table_state import _NEWEST_STATES, table_id
+from gold.planning.unmatched_patterns import _KEPT_OUT
 
 KINDS = ("row", "ddl", "truncate", "excluded", "quarantined", "heartbeat", "duplicate")
 COUNTS = pa.schema(
