@@ -269,10 +269,9 @@ def print_status(status: Mapping[str, Any], *, is_json: bool) -> None:
         say_line("no table yet: `mainstem run` makes them from the messages of the sources")
     for row, table in zip(rows, status.get("tables", ()), strict=True):
         if not table.get("is_configured", True):
-            say_line(
-                f"  {row[0]}: of source {one_line(table['source'])}, which the configuration does not name: "
-                "it stays as it is"
-            )
+            fate = "it stays as it is" if table.get("replica") else "it has no replica any more"
+            source = one_line(table["source"])
+            say_line(f"  {row[0]}: of source {source}, which the configuration does not name: {fate}")
         if table.get("failing_keys"):
             keys = ", ".join(f"[{key}]" for key in table["failing_keys"])
             say_line(f"  {row[0]}: rows that break the gate: {one_line(keys, _LONGEST)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame, Row
@@ -15,7 +16,7 @@ from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.recorded_epochs import read_epochs
-from framework.naming import quoted
+from framework.naming import in_one_case, quoted
 from framework.pipeline.layer import Run, installed_layers
 from framework.spark.columns import with_one_of
 from framework.text.times import micros_of
@@ -40,7 +41,9 @@ from gold.operations.tombstones import tombstones
 from gold.operations.unnamed_sources import refuse_unnamed
 from gold.operations.written_tables import WrittenTable, written_tables
 from gold.planning.discovery import all_tasks, earlier_tables, named_tasks, newest_task
+from gold.planning.keys import table_key
 from gold.planning.plan import Plan, plan_to_read
+from gold.planning.refusals import refuse_case_twins
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import TableState
 from gold.planning.task import Task
@@ -64,6 +67,7 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
             followed: a key change has both keys, and the other row could not be rebuilt without it.
             NOTHING_TO_FORGET where there is no such row. OTHER_ROWS_WAIT where its messages hold other rows
             that silver does not have.
+            COLUMNS_DIFFER_BY_CASE or KEY_COLUMN_MISSING where not all rows name the key in one way.
         ConfigurationError: TABLE_UNKNOWN, KEY_NEEDED where `key` is not the table's key, or
             TABLE_OF_UNNAMED_SOURCE where a source that the configuration does not name has the table, too.
     """
@@ -86,6 +90,7 @@ def _find_in_source(run: Run, task: Task, key: Mapping[str, str], follow_key_cha
     plan = plan_to_read(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:
         raise _nothing_to_forget(task, key)
+    _refuse_unclear_key(plan)
     _check_key(plan, key)
     named = table_changes.changes_with_current_key(changes, plan)
     types = {column.name: column.type for column in plan.layout.columns}
@@ -206,6 +211,21 @@ def _erased_rows(rows: DataFrame, written: WrittenTable, erasure: Erasure) -> Da
 
 def _gold_names(state: TableState) -> Mapping[str, str]:
     return Layout(state.columns, state.keys, {}).gold_names
+
+
+def _refuse_unclear_key(plan: Plan) -> None:
+    """Refuse a table whose rows name a column of the key in two ways, or whose key the replica leaves out.
+
+    A search by one of them would not find all changes of a row.
+
+    Raises:
+        MainstemError: COLUMNS_DIFFER_BY_CASE or KEY_COLUMN_MISSING, as the run that parks the table.
+    """
+    task, columns = replace(plan.task, is_read_only=False), plan.layout.columns
+    keys = {in_one_case(key) for key in plan.layout.keys}
+    refuse_case_twins(task, [column for column in columns if in_one_case(column.name) in keys])
+    if plan.left_out:
+        table_key(task, plan.profile, plan.namings, columns)
 
 
 def _check_key(plan: Plan, key: Mapping[str, str]) -> None:

@@ -20,12 +20,13 @@ from gold.planning.task import Task
 _TABLES = Query(
     BATCHES_TABLE,
     "SELECT `source`, `database`, `schema`, `table`, sum(`rows`) AS `rows` FROM {rows} "
-    "WHERE `table` IS NOT NULL AND NOT (`reason` IS NOT DISTINCT FROM {forgotten}) "
+    "WHERE `table` IS NOT NULL AND `kind` NOT IN ('ddl', 'truncate', 'duplicate') "
+    "AND NOT (`reason` IS NOT DISTINCT FROM {forgotten}) "
     "GROUP BY `source`, `database`, `schema`, `table`",
 )
 """Also tables of which all rows are excluded or in quarantine: their messages have the rows.
 
-A table of which everything is forgotten has none left.
+A table of which everything is forgotten has none left; statements and repeated messages hold no row.
 """
 
 
@@ -63,13 +64,13 @@ def refuse_unnamed(run: Run, text: str, tasks: Sequence[Task]) -> None:
 
 
 def _unnamed_tables(run: Run) -> Iterator[tuple[str, Set[TableName]]]:
-    """The source of each table, and all names that the table has had."""
-    for row in run.tables.rows(_TABLES, forgotten=FORGOTTEN):
-        source, name = table_id(row)
-        if source not in run.config.sources and row["rows"] > 0:
-            yield source, {name}
-    for task in unnamed_tasks(run):
-        if task.rows > 0 or task.missed > 0:
+    """The source of each table that has rows, and all names that the table has had."""
+    held = {table_id(row) for row in run.tables.rows(_TABLES, forgotten=FORGOTTEN) if row["rows"] > 0}
+    unnamed = {(source, name) for source, name in held if source not in run.config.sources}
+    for source, name in unnamed:
+        yield source, {name}
+    for task in unnamed_tasks(run) if unnamed else ():
+        if any((task.source, name) in unnamed for name in _names(task)):
             yield task.source, _names(task)
 
 

@@ -38,7 +38,8 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int] | None:
     """Empty the changes of these messages, and remove their waiting halves and quarantined messages.
 
     `quarantined_suspects` counts messages that stay in quarantine and contain a value of one of the keys:
-    nobody could read which row they belong to. `unread` counts messages in bronze without an outcome.
+    nobody could read which row they belong to. `unread` counts messages in bronze without an outcome, also
+    those of sources that the configuration does not name.
     None while the changes are gone or an older copy, or other tables are: their newest state may be put back
     from a backup, with the row. Where an older copy of the changes is to stay, a run completes it first.
     """
@@ -66,7 +67,8 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int] | None:
         if run.lake.exists(run.spark, name):
             purge_marked_rows(run.spark, run.lake.location(name))
     gone["quarantined_suspects"] = _suspects(run, erasure)
-    messages = run.lake.rows(run.spark, MESSAGES_TABLE, MESSAGES).where(F.col("source") == erasure.source)
+    sources = [erasure.source, *state.epoch_history(run.spark).left_out(run.config.sources)]
+    messages = run.lake.rows(run.spark, MESSAGES_TABLE, MESSAGES).where(F.col("source").isin(*sources))
     gone["unread"] = without_outcome(messages, state).count()
     mark_repaired(run.spark, run.lake)
     return gone

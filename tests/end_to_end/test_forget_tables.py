@@ -80,6 +80,34 @@ def test_a_row_is_forgotten_while_a_policy_refuses_a_change(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("column", "policy", "reason"),
+    [("ID", "lenient", "COLUMNS_DIFFER_BY_CASE"), ("uid", "ignore", "KEY_COLUMN_MISSING")],
+)
+def test_no_row_is_forgotten_by_a_key_that_rows_name_in_two_ways(
+    spark: SparkSession,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    column: str,
+    policy: str,
+    reason: str,
+) -> None:
+    """A search by one of the names would leave the changes with the other one."""
+    shop = Shop(spark, tmp_path, f"tables:\n  - {{match: shop.item, schema_policy: {policy}}}\n")
+    file = str(shop.folder / "mainstem.yml")
+    shop.land([message("INSERT", 1, after=item(7, SECRET, 1.0))])
+    shop.run()
+    shop.land([keyed_by(column, "INSERT", 2, after=under(column, 7, SECRET, 1.0))])
+    assert main(["run", "-c", file]) == 3
+    before = holding(shop, SECRET)
+    for name in ("id", column):
+        capsys.readouterr()
+        assert main(["forget", "shop.item", f"{name}=7", "-c", file]) == 1
+        assert reason in capsys.readouterr().err
+    assert holding(shop, SECRET) == before
+
+
+@pytest.mark.slow
 def test_a_row_is_forgotten_by_a_key_column_that_gold_does_not_have(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

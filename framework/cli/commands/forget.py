@@ -106,8 +106,8 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
         )
     if unread:
         lines.append(
-            f"  {quantity(unread, 'message of the source has', 'messages of the source have')} not been read"
-            " yet: run, and forget the row again if it was in them"
+            f"  {quantity(unread, 'message has', 'messages have')} not been read yet, of the source or of one"
+            " that the configuration does not name: run, and forget the row again if it was in them"
         )
     lines.append(
         "  older versions of the tables hold the values until `mainstem maintain` removes their files"
