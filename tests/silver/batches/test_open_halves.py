@@ -212,7 +212,7 @@ def updates(first: int, *, is_cut: bool) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_disk")
-def test_few_open_halves_of_a_large_batch_run_no_further_job(
+def test_few_open_halves_of_a_large_batch_run_few_further_jobs(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All halves of the last two batches are open; Spark pairs those of the last one."""
@@ -224,7 +224,7 @@ def test_few_open_halves_of_a_large_batch_run_no_further_job(
         shop.land(updates(100 * (number + 1), is_cut=is_cut))
         counted.append(large_silver(shop))
     assert merged_updates(shop) == [5, 5, 5, 5]
-    assert counted[2] <= counted[1] < counted[3]
+    assert counted[2] <= counted[1] + 2 < counted[3]
 
 
 def merged_updates(shop: Shop) -> list[int]:
