@@ -63,6 +63,8 @@ def read_open_halves(spark: SparkSession, lake: Lakehouse, contents: Contents) -
     if waiting is None or sum(map(os.path.getsize, contents.half_files)) > MOST_BYTES:
         return None
     halves = read_few_staged(contents.half_files)
+    if halves is None:  # Spark reads the files, or fails
+        return None
     places: set[str] = set()
     for rows in (halves, waiting):
         column = rows.column("sequence")

@@ -210,9 +210,11 @@ def read_staged(spark: SparkSession, files: Iterable[str]) -> DataFrame:
     return rows.select(*(F.col(_own(n)).alias(n) if n in _OWN else F.col(f"`{n}`") for n in STAGED.names))
 
 
-def read_few_staged(files: Sequence[str]) -> pa.Table:
-    """The decoded rows (STAGED) of files, in this process."""
-    groups = row_groups(files, _FILED.names) or ()
+def read_few_staged(files: Sequence[str]) -> pa.Table | None:
+    """The decoded rows (STAGED) of files, in this process; None where it cannot read one of them."""
+    groups = row_groups(files, _FILED.names)
+    if groups is None:
+        return None
     return _staged(pa.Table.from_batches(read_row_groups(groups, _FILED.names, _GROUPS.rows), _FILED))
 
 
