@@ -29,7 +29,7 @@ from silver.batches.earlier_changes import (
     overdue_positions,
 )
 from silver.batches.few_suspects import suspects_among
-from silver.batches.known_runs import History
+from silver.batches.known_runs import EarlierOutcomes
 from silver.batches.landings import outcomes_in_epochs
 from silver.batches.open_halves import OpenHalves, read_open_halves
 from silver.batches.run_state import Progress, RunState, later
@@ -113,10 +113,10 @@ def _pair_and_deduplicate(
             .select(*changes.columns)
         )
     is_repair = again is not None or arrived.is_replay
-    history = History(changes)
+    history = EarlierOutcomes(changes)
     if contents.ambiguous_positions:
         near = _outcomes_near(spark, state, earlier, summaries if is_repair else (), again)
-        history = History(changes, near)
+        history = EarlierOutcomes(changes, near)
     few_whole = None if few is None else _few_whole_rows(few, few_earlier, contents)
     whole = _whole_rows(staged, history, contents) if few_whole is None else _frame_of(few_whole, few, staged)
     are_as_decoded = changes is None and not contents.may_hold_repeats
@@ -141,11 +141,12 @@ def _pair_and_deduplicate(
         return Decided(whole, stops, None, are_as_decoded, few_whole)
     overdue = pending.deadlines(newest_times(shown, summaries), state.config) if arrived.is_last else {}
     known = state.known_encodings(spark)
-    is_plain = again is None and few_whole is None and not stops
-    in_files = read_open_halves(spark, state.lake, contents) if is_plain else None
-    few_waiting = None if in_files is None else in_files.waiting
+    in_files, few_waiting = None, None
     if few_whole is not None:
         few_waiting = few_outcomes.waiting_halves(spark, state.lake)
+    elif again is None and not stops:
+        in_files = read_open_halves(spark, state.lake, contents)
+        few_waiting = None if in_files is None else in_files.waiting
     if again is None:
         late = _late_positions(few_waiting, spark, state, overdue)
         if late:  # a half is not decided without the changes of its position
@@ -180,7 +181,7 @@ def _outcomes_near(
     repaired: Sequence[Summary],
     again: DataFrame | None,
 ) -> DataFrame | None:
-    """The outcomes of `History`; None where no record of the batch can have begun in earlier ones.
+    """The outcomes of `EarlierOutcomes`; None where no record of the batch can have begun in earlier ones.
 
     Args:
         spark: The session.
@@ -252,7 +253,7 @@ def _few_whole_rows(
     return few_outcomes.mark_duplicates(whole, history)
 
 
-def _whole_rows(staged: DataFrame, history: History, contents: Contents) -> DataFrame:
+def _whole_rows(staged: DataFrame, history: EarlierOutcomes, contents: Contents) -> DataFrame:
     """The rows that are not halves, with duplicates marked."""
     whole = staged.where("half is null") if contents.halves else staged
     if history.changes is None and not contents.may_hold_repeats:

@@ -23,7 +23,7 @@ _IS_TOMBSTONE = "kind = 'tombstone'"
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class EarlierOutcomes:
     """What is known of earlier messages.
 
     Attributes:
@@ -34,9 +34,6 @@ class History:
 
     changes: DataFrame | None = None
     outcomes: DataFrame | None = None
-
-
-NO_HISTORY = History()
 
 
 def with_own_positions(outcomes: DataFrame) -> DataFrame:

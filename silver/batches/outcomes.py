@@ -18,7 +18,7 @@ from framework.contracts.erasure import FORGOTTEN
 from framework.contracts.quarantine_reasons import Reason
 from framework.spark.columns import by_source
 from silver.batches.known_runs import (
-    History,
+    EarlierOutcomes,
     messages_of,
     with_images_of_repeated,
     with_own_positions,
@@ -156,7 +156,7 @@ def _duplicate_group() -> Column:
 
 
 def deduplicate_ambiguous(
-    whole: DataFrame, repeats: DataFrame, history: History, *, are_few: bool
+    whole: DataFrame, repeats: DataFrame, history: EarlierOutcomes, *, are_few: bool
 ) -> tuple[DataFrame, DataFrame]:
     """Resolve duplicates among the rows that are `has_ambiguous_position`.
 
@@ -355,7 +355,9 @@ def deadline_of(deadlines: Mapping[str, datetime | None]) -> Column:
     return by_source(moments, F.lit(None).cast("timestamp"))
 
 
-def resolve_duplicates(whole: DataFrame, repeats: DataFrame, history: History, open_rows: int) -> DataFrame:
+def resolve_duplicates(
+    whole: DataFrame, repeats: DataFrame, history: EarlierOutcomes, open_rows: int
+) -> DataFrame:
     """Mark the rows that duplicate others.
 
     Args:

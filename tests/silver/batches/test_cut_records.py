@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.quarantine_reasons import Reason
-from silver.batches.known_runs import History
+from silver.batches.known_runs import EarlierOutcomes
 from silver.batches.outcomes import duplicate_ids, resolve_duplicates
 from silver.changes.change_id import digest
 from silver.changes.deduplication import deduplicate
@@ -87,7 +87,7 @@ class Silver:
         near = self._frame(self.outcomes).withColumn(
             "is_replaced", F.lit(again) & F.col("offset").isin(*offsets)
         )
-        history = History(*(self._as_stored(frame) for frame in (known, near)))
+        history = EarlierOutcomes(*(self._as_stored(frame) for frame in (known, near)))
         found = resolve_duplicates(whole, duplicate_ids(whole, known), history, 1).toArrow()
         kept = [row for row in self.outcomes if row["offset"] not in offsets]
         new = [

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from silver.batches.known_runs import NO_HISTORY, History
+from silver.batches.known_runs import EarlierOutcomes
 from silver.batches.outcomes import deduplicate_ambiguous, duplicate_ids, split_groups
 from silver.changes.change_id import digest, image_parts
 from silver.changes.deduplication import deduplicate
@@ -87,7 +87,7 @@ def test_a_statement_that_is_delivered_twice_is_decided_in_small_groups(
     members = rows.withColumn("_group", F.lit("shop.item")).withColumn("origin", F.lit(NEW))
     sizes = split_groups(members).groupBy("_group").count()
     assert sizes.agg(F.max("count")).collect() == [(largest,)]
-    rest, decided = deduplicate_ambiguous(rows, duplicate_ids(rows, None), NO_HISTORY, are_few=True)
+    rest, decided = deduplicate_ambiguous(rows, duplicate_ids(rows, None), EarlierOutcomes(), are_few=True)
     assert rest.count() == 0
     found = {(row["offset"], row["kind"]) for row in decided.select("offset", "kind").collect()}
     assert found == {
@@ -111,7 +111,7 @@ def test_a_record_goes_on_behind_an_earlier_batch_that_ends_with_another_table(s
     earlier = frame(spark, [touched(7), other(8), *of_another])
     again = [touched(n, (50, 52), place=1) for n in (50, 52)]
     new = frame(spark, [touched(9, (9, 9)), *again])
-    history = History(earlier, earlier.withColumn("is_replaced", F.lit(False)))
+    history = EarlierOutcomes(earlier, earlier.withColumn("is_replaced", F.lit(False)))
     _, decided = deduplicate_ambiguous(new, duplicate_ids(new, earlier), history, are_few=True)
     found = {row["offset"]: row["kind"] for row in decided.select("offset", "kind").collect()}
     assert found == {9: "row", 50: "duplicate", 52: "duplicate"}
@@ -166,7 +166,9 @@ def test_small_groups_give_what_the_whole_position_gives(spark: SparkSession) ->
         for row in deduplicate([{**row, "origin": NEW} for row in mine]) if is_decided else mine:
             expected[row["position"], row["offset"], row["ordinal"]] = (row["kind"], row["change_id"])
     staged = frame(spark, rows)
-    rest, decided = deduplicate_ambiguous(staged, duplicate_ids(staged, None), NO_HISTORY, are_few=True)
+    rest, decided = deduplicate_ambiguous(
+        staged, duplicate_ids(staged, None), EarlierOutcomes(), are_few=True
+    )
     found: dict[Any, Any] = {
         (row["position"], row["offset"], row["ordinal"]): (row["kind"], row["change_id"])
         for row in rest.unionByName(decided).collect()
@@ -179,6 +181,6 @@ def test_small_groups_give_what_the_whole_position_gives(spark: SparkSession) ->
 def test_records_are_broadcast_only_where_repeats_are_few(spark: SparkSession, are_few: bool) -> None:
     """A changefeed that is created anew brings all of them again."""
     rows = frame(spark, [change(7, "insert", None, {"v": "a"}, keys=(), run=7)])
-    history = History(rows, rows.withColumn("is_replaced", F.lit(False)))
+    history = EarlierOutcomes(rows, rows.withColumn("is_replaced", F.lit(False)))
     _, decided = deduplicate_ambiguous(rows, duplicate_ids(rows, rows), history, are_few=are_few)
     assert ("strategy=broadcast" in plan_text(decided)) is are_few

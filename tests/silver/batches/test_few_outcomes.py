@@ -16,7 +16,7 @@ from framework.contracts.table_schemas import CHANGES
 from framework.spark.local_frame import arrow_frame
 from silver.batches import few_outcomes, outcomes
 from silver.batches.few_outcomes import mark_duplicates, pair_halves
-from silver.batches.known_runs import History
+from silver.batches.known_runs import EarlierOutcomes
 from silver.changes.staged_rows import STAGED, STAGED_DDL, Row, as_refused, plain_rows, staged_table
 from tests.silver.changes.test_pairing import ANN, BOB, HOUR, JOE, half, update
 
@@ -156,7 +156,7 @@ def test_repeats_are_marked_as_spark_marks_them(spark: SparkSession, has_history
         staged, history = staged_table(batch), frame(spark, earlier) if has_history else None
         rows = arrow_frame(spark, staged, STAGED_DDL)
         by_spark = outcomes.resolve_duplicates(
-            rows, outcomes.duplicate_ids(rows, history), History(history), 0
+            rows, outcomes.duplicate_ids(rows, history), EarlierOutcomes(history), 0
         )
         found = mark_duplicates(staged, history)
         assert found is not None
