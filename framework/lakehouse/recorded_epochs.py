@@ -26,8 +26,8 @@ _ROWS = Query(
 
 
 def read_epochs(tables: TableReader) -> tuple[tuple[EpochRow, ...], int | None]:
-    """The rows, and the time of the newest one in microseconds, None if unknown."""
-    rows = tables.rows(_ROWS)
+    """The rows, the oldest first, and the time of the newest one in microseconds, None if unknown."""
+    rows = sorted(tables.rows(_ROWS), key=lambda row: _plain(row["recorded_at"]) or 0)
     times = [_plain(row["recorded_at"]) for row in rows]
     return (
         tuple(EpochRow(*(_plain(row[name]) for name in EpochRow.__slots__)) for row in rows),

@@ -6,7 +6,6 @@ themselves and the updates at their positions: to read these here costs less tha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,11 +16,12 @@ from pyspark.sql import SparkSession
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches import few_outcomes
 from silver.batches.contents import Contents
-from silver.batches.few_outcomes import MOST_BYTES, are_few
-from silver.batches.staged_files import read_few_staged, staged_updates_at
+from silver.batches.few_outcomes import MOST_BYTES, MOST_ROWS, are_few
+from silver.batches.staged_files import Bound, read_few_staged, staged_updates_at
 
 MOST_HALVES = 1_000
 """Up to so many halves of a batch that found no partner while they were decoded are few."""
+_BOUND = Bound(MOST_ROWS, MOST_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ def read_open_halves(spark: SparkSession, lake: Lakehouse, contents: Contents) -
     if not is_filed or contents.halves > MOST_HALVES:
         return None
     waiting = few_outcomes.waiting_halves(spark, lake)
-    if waiting is None or sum(map(os.path.getsize, contents.half_files)) > MOST_BYTES:
+    if waiting is None:
         return None
-    halves = read_few_staged(contents.half_files)
+    halves = read_few_staged(contents.half_files, _BOUND)
     if halves is None:  # Spark reads the files, or fails
         return None
     places: set[str] = set()
@@ -71,5 +71,8 @@ def read_open_halves(spark: SparkSession, lake: Lakehouse, contents: Contents) -
         if column.null_count:
             return None
         places.update(map(str, column.to_pylist()))
-    rows = pa.concat_tables([halves, staged_updates_at(contents.files, places)])
+    updates = staged_updates_at(contents.files, places, _BOUND)
+    if updates is None:
+        return None
+    rows = pa.concat_tables([halves, updates])
     return OpenHalves(rows, waiting) if are_few(rows) else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -65,6 +65,13 @@ _GROUPS = RowGroups(20_000, 64 * 1024 * 1024, "table")
 _REFUSED_GROUPS = replace(_GROUPS, by=None)
 ArrowFunction = Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 FILES = ("file", "halves", "refused")
+
+
+class Bound(NamedTuple):
+    """So many rows, and uncompressed bytes in them, are read into this process at most."""
+
+    rows: int
+    size: int
 
 
 def into_parquet(
@@ -210,19 +217,35 @@ def read_staged(spark: SparkSession, files: Iterable[str]) -> DataFrame:
     return rows.select(*(F.col(_own(n)).alias(n) if n in _OWN else F.col(f"`{n}`") for n in STAGED.names))
 
 
-def read_few_staged(files: Sequence[str]) -> pa.Table | None:
-    """The decoded rows (STAGED) of files, in this process; None where it cannot read one of them."""
+def read_few_staged(files: Sequence[str], bound: Bound) -> pa.Table | None:
+    """The decoded rows (STAGED) of files, in this process.
+
+    None where it cannot read one of the files, or where there are more of them than `bound` allows.
+    """
     groups = row_groups(files, _FILED.names)
-    if groups is None:
+    if groups is None or sum(group.rows for group in groups) > bound.rows:
+        return None
+    if sum(group.size for group in groups) > bound.size:
         return None
     return _staged(pa.Table.from_batches(read_row_groups(groups, _FILED.names, _GROUPS.rows), _FILED))
 
 
-def staged_updates_at(files: Sequence[str], sequences: Collection[str]) -> pa.Table:
-    """The whole updates (STAGED) with one of these sequences in files, in this process."""
-    near = rows_with_texts(files, "sequence", sequences)
+def staged_updates_at(files: Sequence[str], sequences: Collection[str], bound: Bound) -> pa.Table | None:
+    """The whole updates (STAGED) with one of these sequences in files, in this process.
+
+    None where it cannot read one of the files, or where there are more of them than `bound` allows.
+    """
+    if row_groups(files, _FILED.names) is None:
+        return None
     is_update = (pc.field("kind") == "row") & (pc.field("op") == "update")
-    return _staged(pa.concat_tables([_FILED.empty_table(), *near]).filter(is_update))
+    found, rows, size = [_FILED.empty_table()], 0, 0
+    for near in rows_with_texts(files, "sequence", sequences):
+        updates = near.filter(is_update)
+        rows, size = rows + updates.num_rows, size + updates.nbytes
+        if rows > bound.rows or size > bound.size:
+            return None
+        found.append(updates)
+    return _staged(pa.concat_tables(found))
 
 
 def _staged(filed: pa.Table) -> pa.Table:

@@ -175,17 +175,19 @@ def _key_changes(rows: pa.Table, key: Any) -> Any:
         if names is None:
             changed[places] = True
             continue
-        mine = rows.select(["before", "after"]).take(pa.array(places)).combine_chunks()
+        mine = rows.select(["before", "after"])
+        if len(places) < rows.num_rows:
+            mine = mine.take(pa.array(places)).combine_chunks()
         for name in names:
             before, after = (_values_at(mine.column(image), name) for image in ("before", "after"))
-            changed[places] |= np.not_equal(before, after)
+            differ = pc.coalesce(pc.not_equal(before, after), pc.xor(pc.is_null(before), pc.is_null(after)))
+            changed[places] |= differ.to_numpy(zero_copy_only=False)
     return pa.array(changed)
 
 
 def _values_at(images: pa.ChunkedArray[Any], name: str) -> Any:
-    """The value of a name in each image, as objects; None where it is null or not there."""
-    found = pc.map_lookup(images.combine_chunks(), pa.scalar(name), "first")
-    return found.to_numpy(zero_copy_only=False)
+    """The value of a name in each image; null where it is null or not there."""
+    return pc.map_lookup(images.combine_chunks(), pa.scalar(name), "first")
 
 
 class _Numeric(NamedTuple):

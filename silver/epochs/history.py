@@ -139,7 +139,10 @@ _NOT_IN_SOURCES = (
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The rows of `ops/epochs`; `recorded_at` is the time of the newest, in microseconds, None if unknown."""
+    """The rows of `ops/epochs`, the oldest first.
+
+    `recorded_at` is the time of the newest one, in microseconds, None if unknown.
+    """
 
     rows: tuple[EpochRow, ...] = ()
     recorded_at: int | None = field(default=None, compare=False)
@@ -211,7 +214,7 @@ class History:
     def failure(self, source: str) -> str | None:
         """The last error for which messages of a source were passed over; None if there was none."""
         failed = [row for row in self._of(source, _LEFT_OUT) if row.reason == _FAILED]
-        return max(failed, key=lambda row: row.batch).detail if failed else None
+        return max(reversed(failed), key=lambda row: row.batch).detail if failed else None
 
     def left_out(self, sources: Iterable[str]) -> list[str]:
         """Sources in bronze that are not among these."""

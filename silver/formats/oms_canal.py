@@ -42,6 +42,10 @@ from silver.envelopes.signatures import oms_canal_signature
 _OF_ORACLE = re.compile(
     r'"|\bN?VARCHAR2\b|\bNUMBER\s*\(|\bBINARY_(?:FLOAT|DOUBLE)\b|\bN?CLOB\b', re.IGNORECASE
 )
+_QUOTED_TEXT = re.compile(
+    r"""(?:\bDEFAULT|\bCOMMENT|=)\s*"(?:[^"\\]|""|\\.)*"|\b(?:ENUM|SET)\s*\([^)]*\)""", re.IGNORECASE
+)
+"""Where MySQL has a text in double quotes; Oracle has names in them."""
 
 
 def decode(message: RawMessage, context: Context) -> Sequence[Event]:
@@ -71,7 +75,7 @@ def _conversion(declared: ColumnDeclaration, kind: type, zone: str) -> Callable[
 
 
 def _sql_of(statement: str) -> str:
-    return "" if "`" not in statement and _OF_ORACLE.search(statement) else "mysql"
+    return "" if "`" not in statement and _OF_ORACLE.search(_QUOTED_TEXT.sub("", statement)) else "mysql"
 
 
 _DIALECT = Dialect(

@@ -18,6 +18,7 @@ from silver.epochs.history import (
     EpochStart,
     History,
     check_not_lowered,
+    failed_row,
     left_out_row,
     resumed_row,
     started_rows,
@@ -67,6 +68,12 @@ def test_a_second_stop_waits_for_the_next_epoch_alone() -> None:
     assert stopped_twice.passed_over(["feed"]) == []
     on = history(*stopped_twice.rows, *beginning(3, 2, ("orders", 0, 90), after=stopped_twice))
     assert (on.stopped_sources(), on.epochs("feed")) == ({}, [1, 2, 3])
+
+
+def test_the_newest_failure_of_a_batch_tells_why() -> None:
+    failures = history(*(failed_row("feed", 5000, text) for text in ("no such column", "no space")))
+    assert failures.failure("feed") == "no space"
+    assert history(*failures.rows, failed_row("feed", 4999, "older")).failure("feed") == "no space"
 
 
 def test_stops_that_only_follow_do_not_tell_why() -> None:

@@ -130,6 +130,8 @@ def added(sql: str) -> list[tuple[str, str | None, str | None]]:
         ("c VARBINARY(2) DEFAULT x'00ff'", "binary", "AP8="),
         ("c INT NOT NULL", "int", "0"),
         ('`number` VARCHAR(9) DEFAULT "x"', "string", "x"),
+        ('c VARCHAR(10) DEFAULT "x"', "string", "x"),
+        ('c ENUM("a","b") DEFAULT "b" COMMENT "a or b"', "string", "b"),
     ],
 )
 def test_a_statement_is_read_as_mysql_reads_it(column: str, kind: str, default: str) -> None:
