@@ -152,7 +152,9 @@ def apply_table(
             table_changes.truncates(spark, task, after=-1),
         )
     else:
-        begins_marks = merge.begin_marks(spark, (target.replica, target.history), plan.layout, plan.profile)
+        places = (target.replica, target.history)
+        merge.keep_change_feed(spark, places, plan.layout)
+        begins_marks = merge.begin_marks(spark, places, plan.layout, plan.profile)
         target = replace(target, begins_marks=begins_marks)
         truncates = table_changes.truncates(spark, task, after=task.state.batch)
         met, all_fit = _merge(found, new, plan, target, truncates)

@@ -24,7 +24,7 @@ from gold.changes.full_loads import is_of_load, load_of
 from gold.planning.plan import Plan
 from gold.planning.table_state import Collisions
 from gold.writing.cells import with_cells
-from gold.writing.merge import has_change_feed
+from gold.writing.merge import has_change_feed, is_feed_on
 
 
 def count_collisions(
@@ -130,6 +130,7 @@ def _rows_before(spark: SparkSession, plan: Plan, replica: str) -> DataFrame | N
         version is None
         or plan.task.settings.deletes is Deletes.IGNORE
         or not has_change_feed(plan.layout.gold_names.values())
+        or not is_feed_on(spark, replica)
     ):
         return None
     changed = read_changes(spark, replica, version).where("_change_type IN ('update_preimage', 'delete')")

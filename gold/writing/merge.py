@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from framework.config.tables import Deletes
 from framework.contracts.canonical_types import sql_type
 from framework.lakehouse.deletion_vectors import mark_rows_if_large
-from framework.lakehouse.lakehouse import read_table, sql_name, sql_text
+from framework.lakehouse.lakehouse import read_table, sql_name, sql_text, table_properties
 from framework.lakehouse.merge import Merge, Merged
 from framework.naming import quoted, text_literal
 from gold.changes.merge_policy import MergePolicy
@@ -26,6 +26,7 @@ _MANY_CHANGES = 50_000
 _TIMES_WITHOUT_ZONE = "delta.feature.timestampNtz"
 """What a table must support that has such a column; only a new table supports it by itself."""
 _NEEDS_MAPPING = re.compile(r"[ ,;{}()\n\t=]")
+_CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
@@ -52,13 +53,13 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
     properties = {
         **kept.properties,
         "comment": kept.comment or _purpose(layout),
-        "delta.enableChangeDataFeed": "true",
+        _CHANGE_FEED: "true",
         STATISTICS: ",".join(map(quoted, statistics)),
     }
     is_mapped = kept.has_mapping or any(_NEEDS_MAPPING.search(name) for name in names.values())
     if is_mapped or not has_change_feed(names.values()):
         # Delta refuses to write a whole table with mapped columns while its change feed is on
-        properties |= {"delta.enableChangeDataFeed": "false"}
+        properties |= {_CHANGE_FEED: "false"}
     if is_mapped:
         properties |= {"delta.columnMapping.mode": "name"}
     if kept.exists and "timestamp_ntz" in {column.type for column in layout.columns}:
@@ -109,8 +110,27 @@ def has_change_feed(names: Iterable[str]) -> bool:
     return not any("`" in name for name in names)
 
 
+def is_feed_on(spark: SparkSession, path: str) -> bool:
+    """Whether the table at `path` records its change feed now."""
+    return table_properties(spark, path).get(_CHANGE_FEED, "").lower() == "true"
+
+
+def keep_change_feed(spark: SparkSession, paths: Iterable[str | None], layout: Layout) -> None:
+    """Switches the change feeds of the tables at `paths` on where they can have one and it is off.
+
+    Somebody has switched it off, or a rebuild was killed before it was on again.
+    """
+    if not has_change_feed(layout.gold_names.values()):
+        return
+    for path in paths:
+        if path is None or is_feed_on(spark, path):
+            continue
+        if has_change_feed(read_table(spark, path).columns):
+            _set_change_feed(spark, path, "true")
+
+
 def _set_change_feed(spark: SparkSession, path: str, value: str) -> None:
-    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = '{value}')")
+    spark.sql(f"ALTER TABLE {sql_name(path)} SET TBLPROPERTIES ('{_CHANGE_FEED}' = '{value}')")
 
 
 def _comment(column: TableColumn, chosen: str | None) -> dict[str, str]:
