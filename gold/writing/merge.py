@@ -247,6 +247,8 @@ def merge_latest(
 ) -> Merged:
     """Merges one row for each key into a replica.
 
+    A stored row without a position, which somebody else has put there, is older than any change.
+
     Args:
         rows: c0…, k0…, the system columns, `is_upsert`, and `is_forced`: the key was folded again from
             silver. Such a row replaces one of equal sequence with other values, and one marked as deleted
@@ -265,7 +267,7 @@ def merge_latest(
     on = " AND ".join(f"t.{quoted(names[k])} {same} s.k{i}" for i, k in enumerate(layout.keys))
     for key, (low, high) in (bounds or {}).items():
         on += f" AND t.{quoted(names[key])} BETWEEN {low} AND {high}"
-    newer = "s._cdc_sequence > t._cdc_sequence"
+    newer = "(t._cdc_sequence IS NULL OR s._cdc_sequence > t._cdc_sequence)"
     if policy.has_partials:
         values = [_partial_value(i, name, policy) for i, name in enumerate(gold)]
     else:
@@ -287,7 +289,7 @@ def merge_latest(
     merge = merge.update({**updates, **own}, f"s.is_upsert AND ({newer} OR {corrected})")
     merge = merge.insert({**inserts, **own}, "s.is_upsert")
     if policy.truncated_at is not None and not policy.is_emptied:
-        gone = f"t._cdc_sequence < {text_literal(policy.truncated_at)}"
+        gone = _is_before(policy.truncated_at)
         if policy.deletes is Deletes.HARD:
             merge = merge.delete_unmatched(gone)
         else:
@@ -295,12 +297,17 @@ def merge_latest(
     return merge.execute()
 
 
+def _is_before(position: str) -> str:
+    """Whether a stored row is older than a position; one without a position is older than any."""
+    return f"(t._cdc_sequence IS NULL OR t._cdc_sequence < {text_literal(position)})"
+
+
 def _partial_value(index: int, name: str, policy: MergePolicy) -> str:
     current = name
     if policy.is_newest and policy.deletes is Deletes.HARD:
         current = "NULL"  # a row from after the truncate has them from a batch that is merged again
     elif policy.truncated_at is not None and policy.deletes is Deletes.HARD:
-        current = f"CASE WHEN t._cdc_sequence < {text_literal(policy.truncated_at)} THEN NULL ELSE {name} END"
+        current = f"CASE WHEN {_is_before(policy.truncated_at)} THEN NULL ELSE {name} END"
     if policy.deletes is Deletes.SOFT:  # a delete says what the row was, where no change has said it
         current = f"coalesce({current}, s.c{index})"
     return f"CASE WHEN s.p{index} THEN s.c{index} ELSE {current} END"
