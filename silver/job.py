@@ -123,13 +123,13 @@ def _run(
         is_lost = lake.exists(spark, CHANGES_TABLE)
         return SilverResult(0, errors=(bronze_replaced(spark, lake),) if is_lost else ())
     noted = read_noted_tables(spark, lake)
-    begun = restore_epochs(spark, lake, noted, config.sources)
+    history, begun = restore_epochs(spark, lake, noted, config.sources)
     restore_markers(spark, lake, noted)
     checkpoint = open_checkpoint(spark, lake, () if noted is None else noted.tables)
     older = older_copy(spark, lake, checkpoint)
     if older is not None:
         raise copy_refused(spark, lake, older)
-    state, restored = open_state(spark, lake, config, noted)
+    state, restored = open_state(spark, lake, config, noted, history)
     state.tries = tries
     restored = (*begun, *restored)
     if noted is None or not lake.exists(

@@ -1,6 +1,6 @@
 """Tables that are gone: those that follow from other tables are derived again before a run.
 
-Others are reported.
+Others are reported. `ops/epochs` has a copy beside the checkpoints, and is restored from it.
 """
 
 from __future__ import annotations
@@ -80,27 +80,44 @@ def lost_tables(spark: SparkSession, lake: Lakehouse) -> frozenset[str]:
 
 def restore_epochs(
     spark: SparkSession, lake: Lakehouse, noted: Inventory | None, sources: Mapping[str, Source]
-) -> tuple[str, ...]:
+) -> tuple[epochs.History | None, tuple[str, ...]]:
     """Write `ops/epochs` again if it is gone: from its copy, or from the changes.
 
-    Returns a note for people if it did.
+    Rows of its copy that it lacks are added: then it was put back from an older one. Returns its rows where
+    they are known by now, and a note for people if something was written.
 
     Raises:
         MainstemError: EPOCHS_LOST, if neither is there and a source is configured with a later epoch.
     """
+    copied = () if noted is None else tuple(EpochRow(**row) for row in noted.facts["epochs"])
     if lake.exists(spark, EPOCHS_TABLE):
-        return ()
+        return _complete_epochs(spark, lake, copied)
     origin = "its copy" if noted is not None else CHANGES_TABLE
-    if noted is not None:
-        rows = [EpochRow(**row) for row in noted.facts["epochs"]]
-    else:
+    rows: Sequence[EpochRow] = copied
+    if noted is None:
         later = sorted(name for name, source in sources.items() if source.epoch > 1)
         if later and not lake.exists(spark, CHANGES_TABLE):
             _check_is_new(spark, lake, later)
         rows = [row for name in later for row in _epochs_in_changes(spark, lake, sources[name])]
     if rows:
         epochs.append_rows(spark, lake, rows)
-    return (f"{EPOCHS_TABLE} was gone: it has been written again from {origin}",) if rows else ()
+    told = f"{EPOCHS_TABLE} was gone: it has been written again from {origin}"
+    return None, (told,) if rows else ()
+
+
+def _complete_epochs(
+    spark: SparkSession, lake: Lakehouse, copied: Sequence[EpochRow]
+) -> tuple[epochs.History | None, tuple[str, ...]]:
+    """Add the rows that `ops/epochs` lacks of its copy."""
+    if not copied:
+        return None, ()
+    history = epochs.read_history(spark, lake)
+    known = set(history.rows)
+    missing = [row for row in copied if row not in known]
+    if not missing:
+        return history, ()
+    epochs.append_rows(spark, lake, missing)
+    return None, (f"{EPOCHS_TABLE} was an older copy: what it lacked has been added from the newer one",)
 
 
 def restore_markers(spark: SparkSession, lake: Lakehouse, noted: Inventory | None) -> None:

@@ -12,6 +12,7 @@ from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches.landings import is_of_earlier_release, upgrade_table
 from silver.batches.run_state import RunState
 from silver.changes.source_plans import source_plans
+from silver.epochs.history import History
 from silver.formats import FORMATS
 from silver.stream.checkpoint import copy_refused, counted_from, noted_checkpoint
 from silver.stream.known_progress import lacks_changes, older_copy, older_derived
@@ -27,10 +28,18 @@ from silver.stream.recovery import finish_interrupted
 
 
 def open_state(
-    spark: SparkSession, lake: Lakehouse, config: Config, noted: Inventory | None = None
+    spark: SparkSession,
+    lake: Lakehouse,
+    config: Config,
+    noted: Inventory | None = None,
+    history: History | None = None,
 ) -> tuple[RunState, tuple[str, ...]]:
-    """The state of the run, and notes on tables that were gone, or older copies, and are restored."""
-    state = RunState(lake, config, source_plans(config, FORMATS), counted_from=counted_from(spark, lake))
+    """The state of the run, and notes on tables that were gone, or older copies, and are restored.
+
+    `history` has the rows of `ops/epochs` where they are known.
+    """
+    plans = source_plans(config, FORMATS)
+    state = RunState(lake, config, plans, history=history, counted_from=counted_from(spark, lake))
     lost, older = lost_derived(spark, lake, noted), older_derived(spark, lake)
     repairs = restore_repairs(spark, lake, noted)
     begin_restoring(spark, lake, lost | older)
@@ -47,8 +56,8 @@ def open_state(
 def open_repair(spark: SparkSession, lake: Lakehouse, config: Config) -> tuple[RunState, tuple[str, ...]]:
     """The state of a command that reads no new messages, and notes on tables that have been restored."""
     noted = read_noted_tables(spark, lake)
-    begun = restore_epochs(spark, lake, noted, config.sources)
-    state, restored = open_state(spark, lake, config, noted)
+    history, begun = restore_epochs(spark, lake, noted, config.sources)
+    state, restored = open_state(spark, lake, config, noted, history)
     return state, (*begun, *restored)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,13 @@ from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
 from silver.batches import batch_counts, failed_tries, process
 from silver.batches import decisions as batches
+from silver.epochs.history import read_history
 from silver.job import run_silver
 from silver.layer import LAYER
 from silver.operations.verify import verify
+from silver.stream.opened_state import open_repair
 from tests.end_to_end.test_blob_to_replica import item, message
+from tests.older_copies import put_back
 from tests.silver.batches.test_partition_progress import canal
 
 
@@ -226,6 +230,32 @@ def test_what_follows_from_messages_that_were_taken_up_is_not_passed_over(
     assert feeds.outcomes() == {"x": 2, "y": 2}
     assert feeds.run("x", "y") == ()
     assert feeds.outcomes() == feeds.outcomes(BATCHES_TABLE) == {"x": 2, "y": 3}
+
+
+@pytest.mark.slow
+def test_a_source_that_was_left_out_is_taken_up_although_ops_epochs_was_an_older_copy(
+    spark: SparkSession, feeds: _Feeds, tmp_path: Path
+) -> None:
+    if is_connect(spark):
+        pytest.skip("the session of another process keeps what it knows of a table")
+    epochs, older = Path(feeds.lake.location(EPOCHS_TABLE)), tmp_path / "older"
+    for number in (1, 2):
+        feeds.land(number, "x", "y")
+        assert feeds.run("x") == ()
+        if number == 1:
+            assert feeds.run("x", "y") == ()
+            shutil.copytree(epochs, older)
+    recorded = read_history(spark, feeds.lake)
+
+    put_back(spark, older, epochs)
+    both = feeds.config("x", "y")
+    told = [open_repair(spark, feeds.lake, both)[1]]
+    assert set(read_history(spark, feeds.lake).rows) == set(recorded.rows)
+    put_back(spark, older, epochs)
+    told.append(run_silver(spark, feeds.lake, both).restored)
+    assert feeds.outcomes() == {"x": 2, "y": 2}
+    assert [notes[0].partition(":")[0] for notes in told] == [f"{EPOCHS_TABLE} was an older copy"] * 2
+    assert run_silver(spark, feeds.lake, both).restored == ()
 
 
 @pytest.mark.slow
