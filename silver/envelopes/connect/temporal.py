@@ -57,7 +57,9 @@ TEMPORAL_TYPES = {
 """The canonical types of dates and times by the names of their schemas."""
 _LAST_DAY, _LAST_MOMENT = 253_402_214_400_000, 253_402_300_799_999
 """9999-12-31 in milliseconds: as microseconds it would be a minute of 1978."""
-_OFFSET = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?)(?:\.(\d+))?(Z|[+-]\d{2}(?::?\d{2})?)")
+_OFFSET = re.compile(
+    r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2})?)(?:\.(\d+))?(Z|[+-]\d{2}(?::?\d{2}){0,2})"
+)
 _LONGEST, _NANOSECONDS_OF_DAY = 1 << 63, 86_400_000_000_000
 
 

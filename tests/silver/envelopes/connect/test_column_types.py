@@ -31,6 +31,13 @@ CONNECT, TIME, DATA = "org.apache.kafka.connect.data.", "io.debezium.time.", "io
             "2020-02-29T02:00:00.1234567Z",
         ),
         ("string", TIME + "ZonedTimestamp", "2020-02-29 10:00:00.5Z", "timestamp", "2020-02-29T10:00:00.5Z"),
+        (
+            "string",
+            TIME + "ZonedTimestamp",
+            "1900-01-01T00:00:00+00:19:32",
+            "timestamp",
+            "1899-12-31T23:40:28Z",
+        ),
         ("string", TIME + "ZonedTimestamp", "infinity", "timestamp", "infinity"),
         ("int32", TIME + "Year", "2024", "int", "2024"),
         ("int32", TIME + "Year", "1900", "int", "0"),
