@@ -23,11 +23,12 @@ def erase(run: Run, erasure: Erasure) -> ErasedCounts:
     write_note(run.spark, _note_path(run), json.dumps(asdict(erasure), ensure_ascii=False))
     crash_point("forget.after_note")
     version = run.lake.version(run.spark, MESSAGES_TABLE)
+    erased: dict[str, Mapping[str, int]] = {}
     try:
-        erased = _erase_layers(run, erasure)
+        _erase_layers(run, erasure, erased)
     except Exception:
-        # nothing is erased yet: a later run has nothing to finish
-        if run.lake.version(run.spark, MESSAGES_TABLE) == version:
+        # bronze, the first layer, has erased nothing yet: a later run has nothing to finish
+        if not erased and run.lake.version(run.spark, MESSAGES_TABLE) == version:
             _forget_note(run)
         raise
     return erased
@@ -73,13 +74,17 @@ def finish(run: Run) -> tuple[Erasure, ErasedCounts] | None:
             ),
         }
     )
-    return erasure, _erase_layers(run, erasure)
+    erased: dict[str, Mapping[str, int]] = {}
+    _erase_layers(run, erasure, erased)
+    return erasure, erased
 
 
-def _erase_layers(run: Run, erasure: Erasure) -> ErasedCounts:
-    """Erase a row in every layer, and remove the note if each has done it."""
+def _erase_layers(run: Run, erasure: Erasure, erased: dict[str, Mapping[str, int]]) -> None:
+    """Erase a row in every layer, and remove the note if each has done it.
+
+    `erased` gets what each layer has erased, also where a later one fails.
+    """
     layers = {layer.name: layer for layer in installed_layers()}
-    erased: dict[str, dict[str, int]] = {}
     is_done = True
     for name in ("bronze", "gold", "quality", "silver"):  # silver last: until then the row is found again
         erase = layers[name].erase
@@ -90,7 +95,6 @@ def _erase_layers(run: Run, erasure: Erasure) -> ErasedCounts:
             crash_point("forget.between_layers")
     if is_done:
         _forget_note(run)
-    return erased
 
 
 def _note_path(run: Run) -> str:
