@@ -24,6 +24,7 @@ from pyspark.sql.types import TimestampType
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
+    ENCODINGS_TABLE,
     MESSAGES_TABLE,
     PARTITIONS_TABLE,
     PENDING_TABLE,
@@ -41,7 +42,14 @@ from silver.stream.checkpoint import Checkpoint
 
 _NOTE = "silver.progress"
 _TABLES = (BATCHES_TABLE, CHANGES_TABLE, PENDING_TABLE, SCHEMAS_TABLE)
-_DERIVED = (BATCHES_TABLE, PARTITIONS_TABLE, PENDING_TABLE, QUARANTINE_TABLE, STATEMENTS_TABLE)
+_DERIVED = (
+    BATCHES_TABLE,
+    ENCODINGS_TABLE,
+    PARTITIONS_TABLE,
+    PENDING_TABLE,
+    QUARANTINE_TABLE,
+    STATEMENTS_TABLE,
+)
 MOST_TABLES = 20_000
 MOST_SCHEMAS = 20_000
 """A run that knows of more tables, or schemas, than this leaves them to the next run to read."""
@@ -99,7 +107,7 @@ def lacks_changes(spark: SparkSession, lake: Lakehouse) -> bool:
 
 
 def older_derived(spark: SparkSession, lake: Lakehouse) -> frozenset[str]:
-    """The tables that follow from the changes and lack a commit that a run has left."""
+    """The tables that follow from the changes, or from messages, and lack a commit that a run has left."""
     if lake.local_root is None or not lake.exists(spark, CHANGES_TABLE):
         return frozenset()
     marks = _read_note(spark, lake).get("derived", {})

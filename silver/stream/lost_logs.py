@@ -1,7 +1,8 @@
 """Logs of silver that are gone: repairs, encodings and the progress of partitions.
 
 Each is written again: repairs from the copy beside the checkpoints, the others from messages and changes. If
-that copy is gone as well, every table is treated as repaired.
+that copy is gone as well, every table is treated as repaired. An older copy of the encodings gets what it
+lacks in the same way.
 """
 
 from __future__ import annotations
@@ -36,12 +37,18 @@ from silver.stream.resume import last_batch_id
 TABLES = (REPAIRS_TABLE, ENCODINGS_TABLE, PARTITIONS_TABLE)
 
 
-def restore_logs(spark: SparkSession, state: RunState, noted: Inventory | None) -> tuple[str, ...]:
-    """Write the logs again that are gone, except repairs. Returns a note for people on each."""
+def restore_logs(
+    spark: SparkSession, state: RunState, noted: Inventory | None, older: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Write the logs again that are gone, except repairs. Returns a note for people on each.
+
+    Of the `older` ones, which are older copies, only encodings get what they lack here.
+    """
     known = TABLES if noted is None else noted.tables
     if not state.lake.exists(spark, CHANGES_TABLE):  # all messages are read again, which writes the logs
         return ()
-    found = (_encodings(spark, state, known), _partitions(spark, state, known))
+    is_older = ENCODINGS_TABLE in older
+    found = (_encodings(spark, state, known, is_older=is_older), _partitions(spark, state, known))
     return tuple(note for note in found if note is not None)
 
 
@@ -81,22 +88,27 @@ def _has_replaced(spark: SparkSession, lake: Lakehouse) -> bool:
     return not commits.where("operation = 'MERGE'").isEmpty() or commits.where("version = 0").isEmpty()
 
 
-def _encodings(spark: SparkSession, state: RunState, known: Collection[str]) -> str | None:
+def _encodings(spark: SparkSession, state: RunState, known: Collection[str], *, is_older: bool) -> str | None:
     """Restore the evidence of encodings and positions, and that quarantined messages wait."""
     name, lake = ENCODINGS_TABLE, state.lake
     with_modes = [source for source, plan in state.plans.items() if plan.format.modes]
     with_halves = [source for source, plan in state.plans.items() if plan.format.halves]
-    if not (with_modes or with_halves) or name not in known or lake.exists(spark, name):
+    if not (with_modes or with_halves) or name not in known:
+        return None
+    if lake.exists(spark, name) and not is_older:
         return None
     last = last_batch_id(spark, state)
     rows = _shown_modes(spark, state, with_modes, last) if with_modes else []
     if with_halves:
         shown = dict.fromkeys(_with_shared_positions(spark, lake, with_halves), (SHARED_POSITIONS,))
-        rows += encodings.Encodings().news(shown, last)
+        rows += encodings.read_encodings(spark, lake).news(shown, last)
     if rows:
         encodings.append_rows(spark, lake, rows)
         state.encodings = None
     state.append_definitions(spark, last)
+    state.definitions = None  # the table may have some whose messages are gone
+    if is_older:
+        return f"{name} was an older copy: what {MESSAGES_TABLE} and {CHANGES_TABLE} show has been added"
     if not rows:
         return None
     return f"{name} was gone: it has been written again from what {MESSAGES_TABLE} and {CHANGES_TABLE} show"
@@ -112,7 +124,7 @@ def _shown_modes(
     decoded = decode(identify_all(messages, lake, state.source_epochs(spark)), state)
     shown = decoded.groupBy("source").agg(F.collect_set("evidence").alias("evidence")).collect()
     seen = evidence_by_source(shown)
-    rows = state.encodings.news(seen, last)
+    rows = encodings.read_encodings(spark, lake).news(seen, last)
     refused = lake.rows(spark, QUARANTINE_TABLE, QUARANTINE).where("NOT is_resolved")
     refused = refused.where(F.col("source").isin(*sources) & F.col("reason").isin(*encodings.WAITING_REASONS))
     rows += [

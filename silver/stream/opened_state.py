@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from framework.config.model import Config
-from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE, QUARANTINE_TABLE
+from framework.contracts.table_names import CHANGES_TABLE, ENCODINGS_TABLE, PENDING_TABLE, QUARANTINE_TABLE
 from framework.contracts.table_schemas import CHANGES, QUARANTINE
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
@@ -41,6 +41,7 @@ def open_state(
     plans = source_plans(config, FORMATS)
     state = RunState(lake, config, plans, history=history, counted_from=counted_from(spark, lake))
     lost, older = lost_derived(spark, lake, noted), older_derived(spark, lake)
+    older, older_logs = older - {ENCODINGS_TABLE}, older & {ENCODINGS_TABLE}
     repairs = restore_repairs(spark, lake, noted)
     begin_restoring(spark, lake, lost | older)
     lake.create(spark, PENDING_TABLE, CHANGES)
@@ -48,7 +49,9 @@ def open_state(
     for name in (PENDING_TABLE, QUARANTINE_TABLE):
         if is_of_earlier_release(spark, lake, name):
             upgrade_table(spark, lake, config, name)
-    restored = (*restore_derived(spark, state, lost, older), *repairs, *restore_logs(spark, state, noted))
+    derived = restore_derived(spark, state, lost, older)
+    logs = restore_logs(spark, state, noted, older_logs)
+    restored = (*derived, *repairs, *logs)
     finish_interrupted(spark, state)
     return state, restored
 

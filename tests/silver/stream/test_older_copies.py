@@ -14,6 +14,7 @@ from framework.cli import main
 from framework.contracts.table_names import (
     BATCHES_TABLE,
     CHANGES_TABLE,
+    ENCODINGS_TABLE,
     MESSAGES_TABLE,
     PARTITIONS_TABLE,
     PENDING_TABLE,
@@ -26,6 +27,7 @@ from framework.lakehouse.lakehouse import sql_name
 from framework.pipeline import erasure
 from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
+from silver.batches.encodings import EncodingRow, append_rows, read_encodings
 from silver.job import replay_silver
 from silver.layer import LAYER as SILVER
 from tests.end_to_end.lost_parts import run_on
@@ -168,6 +170,34 @@ def test_an_update_comes_last_although_the_progress_of_its_partition_was_an_olde
     sequences = [sequence for _, _, sequence, _ in topics.sequences()]
     assert sequences == sorted(sequences)
     assert len(sequences) == len(seconds)
+
+
+@pytest.mark.slow
+def test_what_an_older_copy_of_the_encodings_lacks_is_shown_again(
+    spark: SparkSession, shop: Shop, tmp_path: Path
+) -> None:
+    table, noise = Path(shop.lake.location(ENCODINGS_TABLE)), EncodingRow("other", "taken", None, "", 0)
+    append_rows(spark, shop.lake, [noise])
+    shutil.copytree(table, tmp_path / "older")
+    halves = [
+        message(f"UPDATE_{half}", 3, **{side: item(number, "pen", 1.5)})
+        for number in (1, 2)
+        for half, side in (("BEFOR", "before"), ("AFTER", "after"))
+    ]
+    shop.land(halves)
+    work = Run(spark, shop.lake, shop.config, "run")
+    assert not BRONZE.run(work).errors
+    SILVER.run(work)
+    recorded = read_encodings(spark, shop.lake)
+    assert recorded.shared == {"feed"}
+
+    put_back(spark, tmp_path / "older", table)
+    land(shop, 4)
+    assert not BRONZE.run(work).errors
+    assert any(f"{ENCODINGS_TABLE} was an older copy" in note for note in SILVER.run(work).notes)
+    assert len(read_encodings(spark, shop.lake).rows) == len(recorded.rows)
+    assert read_encodings(spark, shop.lake).shared == {"feed"}
+    assert SILVER.run(work).notes == ()
 
 
 @pytest.mark.slow
