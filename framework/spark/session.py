@@ -26,7 +26,7 @@ from framework.spark.function_lookup import remember_functions
 from framework.spark.loading_ahead import loading_ahead
 from framework.spark.resolution import verified_jars
 from framework.spark.startup_errors import start_failure
-from framework.spark.tuning import tune_for_rows
+from framework.spark.tuning import NOTED, tune_for_rows
 
 SUBSTITUTES = "spark.sql.variable.substitute"
 """The setting with which Spark replaces `${…}` in a statement by values of the environment or the JVM."""
@@ -317,6 +317,8 @@ def start_local(settings: dict[str, str], *, kafka: bool = False, debug: bool = 
     """A new local session with these settings and Delta's artifacts, which are verified before it starts."""
     jars = ",".join(verified_jars(kafka=kafka, debug=debug))
     settings = {_WAREHOUSE: _private_warehouse(), "spark.jars": jars, **settings}
+    if _local_remote() is None:
+        settings |= NOTED
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     session = _started(settings, debug)
     if not is_connect(session):

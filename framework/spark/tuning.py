@@ -22,6 +22,14 @@ _SMALL = {
 _OWN = "spark.mainstem.own."
 """Settings with this prefix keep what a session had before; sessions cloned from it have them too."""
 _NONE = "(none)"
+_TUNED = "spark.mainstem.tuned"
+"""What a session is set up for. Only sessions that Mainstem has started have it: nobody else changes them.
+
+The session itself keeps it, since several Python objects may stand for one session. A session that is cloned
+has it as it has the settings; a new session has neither.
+"""
+NOTED = {_TUNED: _NONE}
+"""Settings to start a session with of which the threads do not share sessions."""
 
 
 def tune_for_rows(spark: SparkSession, rows: int) -> None:
@@ -29,6 +37,17 @@ def tune_for_rows(spark: SparkSession, rows: int) -> None:
 
     For many rows the session gets back what it had before, also what a user or a cluster has set.
     """
+    # one call instead of twenty: gold asks several times for each table
+    target = "few" if rows <= SMALL_ROWS else str(_partitions_of(rows))
+    known = spark.conf.get(_TUNED, None)
+    if known == target:
+        return
+    _set_up(spark, rows)
+    if known is not None:
+        spark.conf.set(_TUNED, target)
+
+
+def _set_up(spark: SparkSession, rows: int) -> None:
     for key, small in _SMALL.items():
         if not spark.conf.isModifiable(key) and not key.startswith("spark.databricks"):
             continue
@@ -57,4 +76,8 @@ def _own_value(spark: SparkSession, key: str) -> str:
 def _for_many(key: str, own: str, rows: int) -> str:
     if key != _PARTITIONS or not own.isdecimal():
         return own
-    return str(max(int(own), min(MOST_PARTITIONS, rows // ROWS_PER_PARTITION)))
+    return str(max(int(own), _partitions_of(rows)))
+
+
+def _partitions_of(rows: int) -> int:
+    return min(MOST_PARTITIONS, rows // ROWS_PER_PARTITION)

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import gc
 import os
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from framework.spark.tuning import ROWS_PER_PARTITION, SMALL_ROWS, tune_for_rows
+from framework.spark.tuning import _TUNED, ROWS_PER_PARTITION, SMALL_ROWS, tune_for_rows
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _ADAPTIVE = "spark.sql.adaptive.enabled"
@@ -54,6 +56,45 @@ def test_partitions_of_a_shuffle_stay_bounded_in_size(
     session.conf.set(_PARTITIONS, "7")
     tune_for_rows(session, millions * 1_000_000)
     assert int(session.conf.get(_PARTITIONS) or 0) == partitions
+
+
+@pytest.mark.skipif("SPARK_REMOTE" in os.environ, reason="Spark Connect has no calls of the JVM")
+def test_a_session_of_mainstem_that_is_set_up_is_only_asked(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tune_for_rows(session, 10_000_000)
+    same = SparkSession(session.sparkContext, session._jsparkSession)  # as `getActiveSession` gives it
+    tune_for_rows(same, 1)
+    from py4j.clientserver import JavaClient
+
+    send, calls = JavaClient.send_command, 0
+
+    def counted(client: Any, *words: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return send(client, *words, **more)
+
+    monkeypatch.setattr(JavaClient, "send_command", counted)
+    gc.disable()  # objects of the JVM that end are calls, too
+    try:
+        session.conf.get(_PARTITIONS)  # the object of the settings itself
+        calls = 0
+        tune_for_rows(same, SMALL_ROWS)
+        assert calls <= 2
+    finally:
+        gc.enable()
+    tune_for_rows(session, 10_000_000)
+    assert session.conf.get(_PARTITIONS) == str(10_000_000 // ROWS_PER_PARTITION)
+    assert session.newSession().conf.get(_ADAPTIVE) == "true"
+
+
+def test_settings_that_change_in_a_session_of_a_notebook_are_seen(session: SparkSession) -> None:
+    session.conf.unset(_TUNED)  # it is not started by Mainstem
+    assert session.conf.get(_TUNED, None) is None
+    tune_for_rows(session, 1)
+    session.conf.set(_PARTITIONS, "9")
+    tune_for_rows(session, 1)
+    assert session.conf.get(_PARTITIONS) == "1"
 
 
 @pytest.mark.slow
