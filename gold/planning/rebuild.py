@@ -93,14 +93,16 @@ def is_behind(task: Task) -> bool:
     """Whether the table has something to do.
 
     It has new changes, was parked or repaired, lost its listed bad values or its replica, or has other
-    settings than it was built with.
+    settings or another configured key than it was built with.
     """
     state = task.state
     if task.newest > state.batch or state.state is State.PARKED or task.is_repaired or state.is_unlisted:
         return True
     if not task.has_place or state.state is State.DROPPED:
         return False
-    return state.is_displaced or (state.replica is not None and settings_mismatch(task) is not None)
+    if state.replica is None:
+        return state.is_displaced
+    return settings_mismatch(task) is not None or _has_other_keys(task)
 
 
 def settings_mismatch(task: Task) -> RebuildReason | None:

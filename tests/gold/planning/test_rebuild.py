@@ -19,6 +19,7 @@ from gold.planning.rebuild import (
     Rebuild,
     RebuildReason,
     begun_rebuilds,
+    is_behind,
     lineage_digest,
     rebuild_for_layout,
     refuse_large,
@@ -117,6 +118,36 @@ def task_of(state: TableState, settings: TableSettings, *keys: str) -> Task:
 def test_a_table_is_marked_before_it_is_rebuilt_for_other_settings(task: Task, is_marked: bool) -> None:
     marked = list(begun_rebuilds([task]))
     assert marked == ([replace(task.state, built_with=BEGUN_REBUILD)] if is_marked else [])
+
+
+@pytest.mark.parametrize(
+    ("task", "is_work"),
+    [
+        (task_of(WITHOUT_KEY, replace(HARD, keys=("id",))), False),
+        (task_of(WITHOUT_KEY, replace(HARD, keys=("id", "n"))), True),
+        (task_of(WITHOUT_KEY, HARD), True),
+        (task_of(replace(WITHOUT_KEY, keys=()), HARD), False),
+        (task_of(replace(WITHOUT_KEY, keys=()), replace(HARD, keys=("id",))), True),
+        (task_of(BUILT, replace(HARD, keys=("id", "n"))), False),
+        (task_of(replace(WITHOUT_KEY, replica=None), HARD), False),
+        (task_of(replace(WITHOUT_KEY, state=State.DROPPED), HARD), False),
+        (task_of(WITHOUT_KEY, replace(HARD, exclude=True)), False),
+    ],
+    ids=[
+        "the same key",
+        "another key",
+        "no key any more",
+        "append-only as before",
+        "the first key",
+        "the feed names the key",
+        "no replica",
+        "dropped",
+        "excluded",
+    ],
+)
+def test_a_quiet_table_waits_for_a_run_once_its_configured_key_is_another(task: Task, is_work: bool) -> None:
+    quiet = replace(task, state=replace(task.state, batch=task.newest))
+    assert is_behind(quiet) is is_work
 
 
 def test_a_begun_rebuild_is_repeated_when_the_settings_are_put_back() -> None:
