@@ -102,12 +102,15 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
     return Checkpoint(note["generation"], note["is_reset"])
 
 
-def check_checkpoint(spark: SparkSession, feed: Feed) -> None:
-    """Raises what `open_checkpoint` raises, and changes nothing."""
+def check_checkpoint(spark: SparkSession, feed: Feed) -> bool:
+    """Raises what `open_checkpoint` raises, and changes nothing. Returns the `is_reset` of its checkpoint."""
+    note, table = _generation(spark, feed), messages_table(spark, feed.lake)
     if has_checkpoint(spark, feed):
-        _check_begun(spark, feed, _generation(spark, feed), messages_table(spark, feed.lake))
-    else:
-        _check_beginning(spark, feed, bool(sources_with_messages(spark, [feed])))
+        _check_begun(spark, feed, note, table)
+        return bool(note["is_reset"])
+    has_messages = bool(sources_with_messages(spark, [feed]))
+    _check_beginning(spark, feed, has_messages)
+    return has_messages or _begins_again(spark, feed, table)
 
 
 def _check_begun(spark: SparkSession, feed: Feed, note: Mapping[str, Any], table: str | None) -> None:
@@ -258,16 +261,20 @@ def older_copy(feed: Feed, table: str) -> MainstemError:
 
 
 def _begin(spark: SparkSession, feed: Feed, table: str, has_messages: bool) -> Checkpoint:
-    is_allowed = is_there(spark, _reset_path(feed))
-    before = _generation(spark, feed)
-    # what a `bronze/messages` had that was replaced is read again
-    is_again = before.get("is_reset", False) or before.get("table", table) != table
-    checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages or is_allowed or is_again)
+    checkpoint = Checkpoint(uuid.uuid4().hex[:12], has_messages or _begins_again(spark, feed, table))
     if is_local(feed.checkpoint):
         shutil.rmtree(feed.checkpoint, ignore_errors=True)
     known = {"generation": checkpoint.generation, "is_reset": checkpoint.is_reset, "table": table}
     write_note(spark, _generation_path(feed), json.dumps({**known, "reads": _reads(feed)}))
     return checkpoint
+
+
+def _begins_again(spark: SparkSession, feed: Feed, table: str | None) -> bool:
+    """Whether a checkpoint that begins follows another one, whose messages may not be in bronze."""
+    before = _generation(spark, feed)
+    # what a `bronze/messages` had that was replaced is read again
+    is_again = before.get("is_reset", False) or before.get("table", table) != table
+    return bool(is_again) or is_there(spark, _reset_path(feed))
 
 
 def _bronze_replaced(feed: Feed) -> MainstemError:

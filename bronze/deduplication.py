@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bronze.source import Feed
 from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 
 _COORDINATES = ["topic", "partition", "offset"]
 _CONTENT = ("key", "value", "headers")
+
+
+def messages_of(spark: SparkSession, feed: Feed) -> DataFrame:
+    """The messages of a source that have landed; none before a run has created the table."""
+    return feed.lake.rows(spark, MESSAGES_TABLE, MESSAGES).where(F.col("source") == feed.name)
 
 
 def drop_landed(rows: DataFrame, landed: DataFrame) -> DataFrame:

@@ -16,12 +16,16 @@ COMMITS_PER_BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One source of a pipeline in one run. Plain data, because it is sent to other processes."""
+    """One source of a pipeline in one run. Plain data, because it is sent to other processes.
+
+    `copied_checkpoint` is the copy of the stream's checkpoint on which a plan runs the stream; None in a run.
+    """
 
     pipeline: str
     lake: Lakehouse
     source: Source
     run_id: str
+    copied_checkpoint: str | None = None
 
     @property
     def name(self) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze.checkpoint import check_checkpoint, load_state, messages_table
+from bronze.checkpoint import check_checkpoint, has_checkpoint, load_state, messages_table
 from bronze.job import kind_of, source_error
-from bronze.source import Feed, SourceKind, Waiting
+from bronze.source import Feed, Waiting
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
@@ -59,8 +60,8 @@ def _peek(spark: SparkSession, feed: Feed, scratch: str) -> Waiting:
     kind = kind_of(feed.source)
     place = f"{scratch}/bronze/{feed.name}"
     if kind.peek is None:
-        check_checkpoint(spark, feed)
-        return _peek_stream(spark, feed, kind, place)
+        is_reset = check_checkpoint(spark, feed)
+        return _peek_stream(spark, feed, place, is_reset=is_reset)
     state = load_state(spark, feed, messages_table(spark, feed.lake))
     result = kind.peek(spark, feed, state)
     if result.messages is not None or not state:  # else a run starts no stream
@@ -71,7 +72,9 @@ def _peek(spark: SparkSession, feed: Feed, scratch: str) -> Waiting:
     return Waiting(read_parquet(spark, MESSAGES, place), result.files, result.unfinished, result.skipped)
 
 
-def _peek_stream(spark: SparkSession, feed: Feed, kind: SourceKind, place: str) -> Waiting:
+def _peek_stream(spark: SparkSession, feed: Feed, place: str, *, is_reset: bool) -> Waiting:
+    kind, checkpoint = kind_of(feed.source), f"{place}.checkpoint"
+    copied = replace(feed, copied_checkpoint=checkpoint)
     if not is_local(feed.checkpoint):
         raise MainstemError(
             "PLAN_OUT_OF_REACH",
@@ -79,14 +82,13 @@ def _peek_stream(spark: SparkSession, feed: Feed, kind: SourceKind, place: str) 
             where=f"source {feed.name}, {feed.checkpoint}",
             action="run with --through bronze first: `plan` then says what the landed messages would do",
         )
-    checkpoint = f"{place}.checkpoint"
-    if os.path.isdir(feed.checkpoint):
+    if has_checkpoint(spark, feed):
         shutil.copytree(feed.checkpoint, checkpoint)
 
     def write(batch: DataFrame, number: int) -> None:
-        for part in kind.parts(batch, feed, False):
+        for part in kind.parts(batch, copied, is_reset):
             part.rows().write.mode("append").parquet(place)
 
-    writer = kind.read_stream(spark, feed, False).writeStream.option("checkpointLocation", checkpoint)
+    writer = kind.read_stream(spark, feed, is_reset).writeStream.option("checkpointLocation", checkpoint)
     writer.trigger(availableNow=True).foreachBatch(write).start().awaitTermination()
     return Waiting(read_parquet(spark, MESSAGES, place)) if os.path.isdir(place) else Waiting()

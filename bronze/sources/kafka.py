@@ -33,14 +33,13 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.deduplication import drop_landed, offsets_with_other_messages
+from bronze.deduplication import drop_landed, messages_of, offsets_with_other_messages
 from bronze.headers import escape_reserved_headers
 from bronze.offset_ranges import OffsetRange, first_failing, new_ranges, read_ranges
 from bronze.record_times import representable_time
 from bronze.source import Discovery, Feed, Part, SourceKind
 from bronze.sources.brokers import why_unreachable
 from framework.config.sources import Kafka
-from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
 from framework.lakehouse.checkpoint_files import newest_offsets
@@ -172,9 +171,7 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     rows = as_messages(batch, feed.name)
     messages = check_topics(batch.sparkSession, feed)
     if is_reset:
-        rows = drop_landed(
-            rows, feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name)
-        )
+        rows = drop_landed(rows, messages_of(batch.sparkSession, feed))
     yield Part(batch.sparkSession, 0, 0, lambda: rows, messages=messages)
 
 
@@ -184,7 +181,10 @@ def check_topics(spark: SparkSession, feed: Feed) -> int:
     Checks one partition of each topic. Passes where the broker or bronze no longer has these messages.
     Returns about how many messages the planned batch has.
     """
-    committed, planned = (json.loads(text or "{}") for text in newest_offsets(spark, feed.checkpoint))
+    before, after = newest_offsets(spark, feed.checkpoint)
+    if feed.copied_checkpoint is not None:  # a plan lands nothing: the last run has landed all
+        after = newest_offsets(spark, feed.copied_checkpoint)[1]
+    committed, planned = json.loads(before or "{}"), json.loads(after or "{}")
     spans = [
         span
         for topic, ends in sorted(committed.items())
@@ -213,7 +213,7 @@ def _check_spans(spark: SparkSession, feed: Feed, spans: Sequence[OffsetRange]) 
             & F.col("offset").between(span.first, span.end - 1)
         )
         is_compared = is_compared | is_in_span
-    landed = feed.lake.read(spark, MESSAGES_TABLE).where((F.col("source") == feed.name) & is_compared)
+    landed = messages_of(spark, feed).where(is_compared)
     other = (
         offsets_with_other_messages(as_messages(read_ranges(spark, _kafka(feed), spans), feed.name), landed)
         .select("topic", "partition", "offset")

@@ -27,12 +27,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.checkpoint import source_changed
-from bronze.deduplication import drop_landed
+from bronze.deduplication import drop_landed, messages_of
 from bronze.headers import escape_reserved_headers, readable_text
 from bronze.record_times import representable_time
 from bronze.source import Discovery, Feed, Part, SourceKind
 from framework.contracts.messages import BAD_COORDINATES
-from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import HEADERS, MESSAGES
 from framework.errors import MainstemError, nearest
 from framework.lakehouse.expired_logs import log_expired
@@ -77,9 +76,7 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     """The batch as one commit; with `is_reset` without the messages that have landed before."""
     rows = as_messages(batch, _column_names(feed), feed.name, feed.source.table or "")
     if is_reset:
-        rows = drop_landed(
-            rows, feed.lake.read(batch.sparkSession, MESSAGES_TABLE).where(F.col("source") == feed.name)
-        )
+        rows = drop_landed(rows, messages_of(batch.sparkSession, feed))
     yield Part(batch.sparkSession, 0, 0, lambda: rows)
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from pyspark.sql import SparkSession
 
 from bronze.operations.preview import preview
 from bronze.source import Feed
+from bronze.sources import kafka
+from bronze.sources.kafka import check_topics
+from framework.config.sources import Source
 from framework.pipeline.layer import Run
-from tests.bronze.conftest import run_source
+from tests.bronze.conftest import NoOptions, run_source
 
 
 def test_a_plan_refuses_a_lost_checkpoint_as_a_run_does(
@@ -25,3 +30,55 @@ def test_a_plan_refuses_a_lost_checkpoint_as_a_run_does(
     plan = preview(Run(spark, feed.lake, config, "plan", scratch=str(tmp_path / "scratch")))
     (refused,) = plan.summary["sources"]
     assert (refused["messages"], refused["error"].partition("\n")[0]) == (0, "CHECKPOINT_LOST")
+
+
+@pytest.mark.slow
+def test_a_plan_of_a_stream_that_begins_again_leaves_out_what_has_landed_as_a_run_does(
+    spark: SparkSession, feed: Feed, tmp_path: Path
+) -> None:
+    table = str(tmp_path / "raw")
+
+    def append(*offsets: int) -> None:
+        rows = [("v", "t", 0, offset) for offset in offsets]
+        frame = spark.createDataFrame(rows, "value string, topic string, partition int, offset bigint")
+        frame.coalesce(1).write.format("delta").mode("append").save(table)
+
+    def planned(name: str) -> int:
+        config = SimpleNamespace(pipeline=feed.pipeline, sources={"raw": source})
+        plan = preview(Run(spark, feed.lake, config, "plan", scratch=str(tmp_path / name)))
+        assert plan.summary["sources"][0]["error"] is None
+        return int(plan.summary["sources"][0]["messages"])
+
+    source = Source(name="raw", format="datahub_blob", table=table, options=NoOptions())
+    raw = replace(feed, source=source)
+    append(1, 2)
+    Path(raw.checkpoint).parent.mkdir(parents=True)
+    Path(f"{raw.checkpoint}.reset").touch()
+    assert planned("first") == 2  # nothing has landed yet
+    assert run_source(spark, raw).messages == 2
+    shutil.rmtree(raw.checkpoint)
+    Path(f"{raw.checkpoint}.reset").touch()
+    append(3)
+    assert planned("again") == run_source(spark, replace(raw, run_id="run-2")).messages == 1
+
+
+def test_a_plan_compares_the_messages_before_those_that_it_would_read(
+    spark: SparkSession, feed: Feed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream's own checkpoint ends where the last run has ended."""
+    copy = tmp_path / "copy"
+    for place, batches in ((Path(feed.checkpoint), 1), (copy, 2)):
+        for log, text in (("offsets", 'v1\n{}\n{"t":{"0":%d}}\n'), ("commits", "v1\n{}")):
+            (place / log).mkdir(parents=True)
+            for number in range(batches):
+                (place / log / str(number)).write_text(
+                    text % (5 + number) if log == "offsets" else text, encoding="utf-8"
+                )
+    (copy / "commits" / "1").unlink()
+    compared: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        kafka, "_check_spans", lambda *given: compared.extend((span.topic, span.end) for span in given[-1])
+    )
+    assert check_topics(spark, feed) == 0
+    assert check_topics(spark, replace(feed, copied_checkpoint=str(copy))) == 1
+    assert compared == [("t", 5)]
