@@ -2,9 +2,10 @@
 
 An identical change at the same position is a duplicate, unless its before image continues from the state that
 the previous change left: A to B, B to A, A to B within a second is three changes; A to B, B to C, A to B is
-two and a duplicate. A to A again is a duplicate. Without a before image, an update of a row with a key is a
-change if the row was different before it; so is a snapshot row without a position: A, B, A is three, A, A is
-one.
+two and a duplicate. A to A again is a duplicate, and so is the change of a key to one that a row has already.
+In a table without a key, an insert continues only from the delete of an equal row. Without a before image, an
+update of a row with a key is a change if the row was different before it; so is a snapshot row without a
+position: A, B, A is three, A, A is one.
 
 All that holds while the partition stands still. If a message with a later time has been between an identical
 change and the one that it repeats (its sequence is raised above that one's, see `partition_order.py`), it is
@@ -65,15 +66,19 @@ def deduplicate(members: list[Row]) -> list[Row]:
     times: Counter[str] = Counter()
     reached: dict[tuple[str, int], str] = {}
     states: dict[Any, Image | None] = {}
+    gone: Image | None = None
     for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, *_order(r))):
         image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
         key, old = key_values(row["keys"], image), key_values(row["keys"], row["before"])
         state = states.get(key if old is None else old)
+        is_free = old in (None, key) or not states.get(key)
         content = _content(row)
         count = times[content]
         at, position = (content, row["ordinal"]), reached_position(row["sequence"], row["position"])
         if row["origin"] != KNOWN:
-            if at in reached and (position > reached[at] or not _continues(row, state, key)):
+            if at in reached and (
+                position > reached[at] or not (is_free and _continues(row, state, key, gone))
+            ):
                 outcomes.append(as_duplicate(row))
                 continue
             outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
@@ -81,12 +86,16 @@ def deduplicate(members: list[Row]) -> list[Row]:
         reached[at] = max(position, reached.get(at, ""))
         if old is not None:
             states[old] = {}
-        states[key] = (
-            {}
-            if row["op"] == Op.DELETE
-            else {**((state or {}) if row["partial"] else {}), **(row["after"] or {})}
-        )
+        states[key], gone = _state_after(row, state), row["before"] if row["op"] == Op.DELETE else None
     return outcomes
+
+
+def _state_after(row: Row, state: Image | None) -> Image:
+    """What is known of a row after its change; nothing of a deleted row."""
+    if row["op"] == Op.DELETE:
+        return {}
+    unchanged = {**(state or {}), **(row["before"] or {})} if row["partial"] else {}
+    return {**unchanged, **(row["after"] or {})}
 
 
 def _deduplicate_record(members: list[Row]) -> list[Row]:
@@ -148,21 +157,28 @@ def _order(row: Row) -> tuple[str, int, int, int]:
     return (name_part(row["topic"]), row["partition"], row["offset"], row["ordinal"])
 
 
-def _continues(row: Row, state: Image | None, key: object) -> bool:
+def _continues(row: Row, state: Image | None, key: object, gone: Image | None) -> bool:
     """Whether the change starts from the state that the previous one left, and leads to another one.
 
-    An empty state is a deleted row.
+    An empty state is a deleted row. In a table without a key only `gone`, the row that the previous change
+    has deleted, is inserted again.
     """
     is_copied = row["op"] == Op.READ and row["position"] is None
     if is_copied or (row["op"] == Op.UPDATE and row["before"] is None):
         return key is not None and state is not None and _differs(row, state)
     if row["op"] in (Op.INSERT, Op.READ):
-        return state == {}
+        return state == {} and (key is not None or _may_be(gone, row["after"]))
     if row["before"] is None or not state or _changes_nothing(row):
         return False
     if row["op"] == Op.UPDATE and not _differs(row, state):
         return False  # `before` may lack the columns that the first delivery has changed
-    return all(state.get(name, value) == value for name, value in row["before"].items())
+    return _may_be(row["before"], state)
+
+
+def _may_be(one: Image | None, other: Image | None) -> bool:
+    """Whether two images may be of one row: their common columns have the same values."""
+    known = other or {}
+    return all(known.get(name, value) == value for name, value in (one or {}).items())
 
 
 def _differs(row: Row, state: Image) -> bool:

@@ -163,6 +163,27 @@ def test_an_insert_under_a_key_that_moved_away_is_a_change() -> None:
     assert kinds([insert, moved, {**insert, "offset": 2}]) == ["row", "row", "row"]
 
 
+def test_a_row_that_comes_to_a_key_with_a_partial_image_has_the_columns_that_it_had() -> None:
+    """The row that had the key before it does not leave it a second time."""
+    left = change("update", at("B"), at("B", "4"), 0)
+    came = change("update", at("A", "3"), {"id": "1"}, 1, partial=True)
+    assert kinds([left, came, {**left, "offset": 2}, {**came, "offset": 3}]) == [
+        "row",
+        "row",
+        "duplicate",
+        "duplicate",
+    ]
+
+
+def test_a_row_does_not_move_again_to_a_key_that_a_row_has() -> None:
+    """An equal row has the old key since then: if that moved as well, it would be lost."""
+    left, came = change("update", at("A"), at("A", "4"), 0), change("update", at("A", "3"), at("A"), 1)
+    again = [{**left, "offset": 2}, {**came, "offset": 3}]
+    assert kinds([left, came, *again]) == ["row", "row", "duplicate", "duplicate"]
+    gone = change("delete", at("A", "4"), None, 2)
+    assert kinds([left, came, gone, {**left, "offset": 3}]) == ["row", "row", "row", "row"]
+
+
 def test_a_partial_image_lies_over_the_state_before_it() -> None:
     first = change("update", {"id": "1", "v": "A"}, {"id": "1", "v": "B"}, 0, partial=True)
     second = change("update", {"id": "1", "v": "B"}, {"id": "1", "v": "C"}, 1, partial=True)
@@ -186,6 +207,17 @@ def test_an_update_whose_before_image_lacks_what_it_changes_is_a_repeat_when_it_
 def test_a_table_without_a_key_tells_repeats_by_its_last_row() -> None:
     rows = [change("insert", None, {"v": "A"}, n, keys=None) for n in (0, 1)]
     assert kinds(rows) == ["row", "duplicate"]
+
+
+def test_a_row_of_a_table_without_a_key_does_not_come_again_because_another_one_was_deleted() -> None:
+    came, gone = (
+        change("insert", None, {"v": "A"}, 0, keys=None),
+        change("delete", {"v": "B"}, None, 1, keys=None),
+    )
+    again = [{**came, "offset": 2}, {**gone, "offset": 3}]
+    assert kinds([came, gone, *again]) == ["row", "row", "duplicate", "duplicate"]
+    gone = change("delete", {"v": "A"}, None, 1, keys=None)
+    assert kinds([came, gone, {**came, "offset": 2}]) == ["row", "row", "row"]
 
 
 def test_the_order_of_the_members_does_not_matter() -> None:
