@@ -24,6 +24,8 @@ _PARKED = (
     "   Its readers keep the last good version, its changes wait, and the other tables have gone on.",
     "-- repairing it: mainstem.yml says `schema_policy: lenient` now, and the next run catches up",
 )
+LATER = ("framework.quality.job", "framework.report.collect", "framework.report.files")
+"""What the last run and the report import beside the layers: loaded while the session starts."""
 
 
 def run(options: Options) -> int:
@@ -34,7 +36,7 @@ def run(options: Options) -> int:
         show_steps()
     folder = feeds.prepare(options.folder)
     config = read_config(str(folder / feeds.CONFIGURATION))
-    with shared_session(config, modules_through("gold")):
+    with shared_session(config, [*modules_through("quality"), *LATER]):
         return _run_parts(folder, config, is_json=options.json)
 
 

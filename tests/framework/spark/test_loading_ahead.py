@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from framework.cli.commands import demo
 from framework.pipeline.layer import modules_through
 from framework.spark.loading_ahead import loading_ahead
 
@@ -43,6 +45,11 @@ def test_a_module_that_fails_does_so_where_it_is_needed(
 def test_the_error_of_the_context_goes_on() -> None:
     with pytest.raises(ZeroDivisionError), loading_ahead(["json"]):
         _ = 1 // 0
+
+
+def test_what_the_demo_loads_ahead_for_its_last_run_exists() -> None:
+    """A name that does not exist would be passed over, and the module loaded late."""
+    assert all(find_spec(name) is not None for name in demo.LATER)
 
 
 def test_a_run_has_loaded_all_that_its_layers_import() -> None:
