@@ -103,7 +103,7 @@ def commit_files(
     if not _takes_plain_files(attempt.metadata(), schema):
         return False
     once = commit.transaction
-    if once is not None and _newest_version(attempt, once.app_id) >= once.version:
+    if once is not None and _newest_version(spark._jvm, attempt, once.app_id) >= once.version:
         return True
     actions = [] if once is None else [_once(once)]
     jvm: Any = spark._jvm
@@ -159,22 +159,15 @@ def _commit(jvm: Any, attempt: Any, actions: Iterable[dict[str, Any]], mode: str
 
 def _takes_plain_files(metadata: Any, schema: StructType) -> bool:
     """Whether a file with these columns needs nothing else to be a file of the table."""
-    keys = [key for key in _keys(metadata.configuration()) if key.startswith("delta.")]
-    if metadata.partitionColumns().nonEmpty() or not _HARMLESS.issuperset(keys):
+    found = json.loads(metadata.json())["metaData"]  # one call: each property would take two
+    properties = [key for key in found.get("configuration", ()) if key.startswith("delta.")]
+    if found.get("partitionColumns") or not _HARMLESS.issuperset(properties):
         return False
-    mine, theirs = (_types(found) for found in (schema.jsonValue(), json.loads(metadata.schemaString())))
-    return mine == theirs
+    return _types(schema.jsonValue()) == _types(json.loads(found["schemaString"]))
 
 
 def _types(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {column["name"]: column["type"] for column in schema["fields"]}
-
-
-def _keys(scala_map: Any) -> list[str]:
-    found, keys = scala_map.keysIterator(), []
-    while found.hasNext():
-        keys.append(str(found.next()))
-    return keys
 
 
 def _names(listed: str | None) -> tuple[str, ...]:
@@ -217,7 +210,7 @@ def _log_of(spark: SparkSession, location: str) -> Any:
     return jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
 
 
-def _newest_version(attempt: Any, app_id: str) -> int:
+def _newest_version(jvm: Any, attempt: Any, app_id: str) -> int:
     """The newest version of an application in a table, which the attempt checks again when it commits.
 
     Delta looks it up in all that the table's log says, with jobs of several tenths of a second. The checksum
@@ -228,12 +221,9 @@ def _newest_version(attempt: Any, app_id: str) -> int:
     if not known.isDefined():
         return int(attempt.txnVersion(app_id))
     attempt.readTxn().append(app_id)
-    found = known.get().iterator()
-    while found.hasNext():
-        transaction = found.next()
-        if transaction.appId() == app_id:
-            return int(transaction.version())
-    return -1
+    # one text: to ask one after the other takes three calls for each, and there is one for each source
+    found = json.loads(jvm.org.apache.spark.sql.delta.util.JsonUtils.mapper().writeValueAsString(known.get()))
+    return next((int(each["version"]) for each in found if each["appId"] == app_id), -1)
 
 
 def _once(transaction: Transaction) -> dict[str, Any]:

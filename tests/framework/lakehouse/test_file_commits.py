@@ -166,16 +166,52 @@ def test_a_file_takes_the_place_of_all_rows(
 def test_the_versions_of_many_applications_are_told_apart(
     spark: SparkSession, lake: Lakehouse, tmp_path: Path, has_checksums: bool
 ) -> None:
+    jvm: Any = spark._jvm
     for number in range(3):
         once = Commit(Transaction(f"app{number}", number), None)
         assert commit_files(spark, lake.location(NAME), SCHEMA, [written(tmp_path, (number, None))], once)
     if not has_checksums:
         for checksum in Path(lake.location(NAME), "_delta_log").glob("*.crc"):
             checksum.unlink()
-        jvm: Any = spark._jvm
         jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     attempts = [_transaction_of(spark, lake.location(NAME)) for _ in range(4)]
-    assert [_newest_version(attempt, f"app{n}") for n, attempt in enumerate(attempts)] == [0, 1, 2, -1]
+    assert [_newest_version(jvm, attempt, f"app{n}") for n, attempt in enumerate(attempts)] == [0, 1, 2, -1]
+
+
+def test_a_commit_asks_the_jvm_as_often_for_a_hundred_sources_as_for_one(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from py4j.clientserver import JavaClient
+
+    jvm: Any = spark._jvm
+    location, sent = lake.location(NAME), JavaClient.send_command
+
+    def calls() -> int:
+        """How often Python asks the JVM for the versions of two applications, the last one and a new one."""
+        attempt, commands = _transaction_of(spark, location), []
+
+        def counted(client: Any, command: str, *more: Any, **options: Any) -> Any:
+            if not command.startswith("m\n"):  # objects of the JVM that end
+                commands.append(command)
+            return sent(client, command, *more, **options)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(JavaClient, "send_command", counted)
+            found = [_newest_version(jvm, attempt, f"source{number}") for number in (last, 1_000)]
+        assert found == [last + 1, -1]
+        return len(commands)
+
+    last = 0
+    commit_files(spark, location, SCHEMA, [written(tmp_path, (0, "a"))], Commit(Transaction("source0", 1)))
+    calls()
+    for_one = calls()
+
+    last = 99
+    attempt = _transaction_of(spark, location)
+    many = [file_commits._once(Transaction(f"source{number}", number + 1)) for number in range(1, 100)]
+    file_commits._commit(jvm, attempt, many, "Append", None)
+
+    assert calls() == for_one
 
 
 def listed_at(spark: SparkSession, lake: Lakehouse) -> int:
