@@ -170,8 +170,12 @@ def _unlike_planned(spark: SparkSession, lake: Lakehouse, plan: Plan | None) -> 
         return None
     target = _target(lake, plan)
     places = (target.replica, target.history)
-    unlike = stored_columns.unlike_planned(spark, plan, *places)
-    return unlike or stored_columns.widened_unpublished(spark, plan, *places)
+    checks = (
+        stored_columns.unlike_planned,
+        stored_columns.widened_unpublished,
+        stored_columns.taken_by_others,
+    )
+    return next(filter(None, (check(spark, plan, *places) for check in checks)), None)
 
 
 def _list_faults(changes: TableChanges, plan: Plan, *, all_fit: bool) -> Faults:

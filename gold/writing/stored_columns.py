@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
 
+from framework.lakehouse.commits import operations
 from framework.lakehouse.lakehouse import read_table
-from framework.lakehouse.older_copies import has_rows_since
+from framework.lakehouse.older_copies import Mark, has_rows_since
+from framework.naming import in_one_case
 from gold.planning.plan import Plan
 from gold.planning.task import Task
 from gold.schema.columns import TableColumn
@@ -42,6 +45,36 @@ def widened_unpublished(spark: SparkSession, plan: Plan, *paths: str | None) -> 
     if not wider or not _may_be_written(spark, plan.task, paths):
         return None
     return f"{wider[0].name} changes from {old[wider[0].name]} to {wider[0].type}"
+
+
+def taken_by_others(spark: SparkSession, plan: Plan, *paths: str | None) -> str | None:
+    """Which new column has one of somebody else in its place; None where there is none.
+
+    Its cells would become values of the source. A column that an unfinished run has added is gold's own.
+    """
+    state, names = plan.task.state, plan.layout.gold_names
+    old = {column.name for column in state.columns}
+    new = {in_one_case(names[c.name]): c.name for c in plan.layout.columns if c.name not in old}
+    if not new:
+        return None
+    marks = dict(zip((path for path in paths if path is not None), state.marks, strict=False))
+    for path, types in _stored_types(spark, *paths):
+        for stored in types:
+            name = new.get(in_one_case(stored))
+            if name is None:
+                continue
+            if stored != names[name] or (path in marks and _is_changed_by_others(spark, path, marks[path])):
+                return f"{name} has a column of somebody else in its place"
+    return None
+
+
+def _is_changed_by_others(spark: SparkSession, path: str, mark: Mark) -> bool:
+    """Whether a new column that is stored was there at gold's last commit, or somebody has filled it since.
+
+    Gold itself adds columns and merges rows.
+    """
+    done = operations(spark, path, mark["version"], datetime.now(UTC))
+    return done is None or "ADD COLUMNS" not in done or "UPDATE" in done
 
 
 def _may_be_written(spark: SparkSession, task: Task, paths: Sequence[str | None]) -> bool:
