@@ -10,7 +10,6 @@ import io
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,28 +19,21 @@ from bronze.files import sections
 from bronze.files.arrow_reader import Reader, Reading, read_section, read_stream
 from bronze.files.errors import file_changing
 from bronze.files.listing import ListedFile
-from bronze.files.sections import Section, is_large, sections_of
+from bronze.files.sections import Section, sections_of
 
 FILE_OVERHEAD = 64 * 1024
 """What a file costs besides its bytes, as so many more bytes."""
 
 _GZIP_RATIO = 8  # an estimate, which only balances tasks
 _FAST = 1
-_THREADS = 4
 _BUCKET_FILES = 16
 
 
 def grouped(files: Sequence[ListedFile], reading: Reading) -> list[list[Section]]:
     """What each task reads: small files share a task, a section of a large file has its own."""
-
-    def cut(file: ListedFile) -> list[Section]:
-        limits = (reading.folder, reading.max_file_messages)
-        return sections_of(file, *limits, follow_links=reading.follow_links)
-
-    large = [file for file in files if is_large(file)]
-    with ThreadPoolExecutor(max_workers=_THREADS) as pool:  # reading and counting leave Python's lock alone
-        known = dict(zip(large, pool.map(cut, large), strict=True))
-    return list(_by_weight(section for file in files for section in known.get(file) or cut(file)))
+    limits = (reading.folder, reading.max_file_messages)
+    known = sections_of(files, *limits, follow_links=reading.follow_links)
+    return list(_by_weight(section for file in files for section in known[file]))
 
 
 def _by_weight(found: Iterable[Section]) -> Iterator[list[Section]]:
