@@ -86,7 +86,7 @@ MUTATIONS = {
     ),
     "the higher sequence wins": Mutation(
         "gold/writing/merge.py",
-        'newer = "s._cdc_sequence > t._cdc_sequence"',
+        'newer = "(t._cdc_sequence IS NULL OR s._cdc_sequence > t._cdc_sequence)"',
         'newer = "true"',
         (GUARDS,),
     ),

@@ -47,7 +47,7 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
 
 
 def land(shop: Shop, number: int) -> None:
-    shop.land([message("INSERT", number, after=item(number, "pen", 1.5))])
+    shop.land([message("INSERT", number, after=item(number, "quill", 1.5))])
 
 
 def begin_anew(checkpoint: Path) -> None:
@@ -117,10 +117,10 @@ def test_older_copies_of_what_follows_from_the_changes_are_derived_again(
 ) -> None:
     lakehouse, command = tmp_path / "lakehouse", ["run", "-c", str(tmp_path / "mainstem.yml")]
     derived = (BATCHES_TABLE, PENDING_TABLE, QUARANTINE_TABLE, STATEMENTS_TABLE)
-    half = message("UPDATE_BEFOR", 9, before=item(1, "pen", 1.5))
+    half = message("UPDATE_BEFOR", 9, before=item(1, "quill", 1.5))
     shop.land(
         [
-            message("INSERT", 1, after=item(1, "pen", 1.5)),
+            message("INSERT", 1, after=item(1, "quill", 1.5)),
             statement(2, "TRUNCATE TABLE log"),
             "no message",
             half,
@@ -180,7 +180,7 @@ def test_what_an_older_copy_of_the_encodings_lacks_is_shown_again(
     append_rows(spark, shop.lake, [noise])
     shutil.copytree(table, tmp_path / "older")
     halves = [
-        message(f"UPDATE_{half}", 3, **{side: item(number, "pen", 1.5)})
+        message(f"UPDATE_{half}", 3, **{side: item(number, "quill", 1.5)})
         for number in (1, 2)
         for half, side in (("BEFOR", "before"), ("AFTER", "after"))
     ]
@@ -235,7 +235,7 @@ def test_no_row_is_forgotten_in_an_older_copy_of_the_changes(
     put_back(spark, tmp_path / "newest", changes)
     assert main(run) == 0
     assert not note.exists()
-    assert not holding(shop, "pen")
+    assert not holding(shop, "quill")
     assert holding(shop, "ink")
 
 
