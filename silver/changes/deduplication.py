@@ -2,8 +2,9 @@
 
 An identical change at the same position is a duplicate, unless its before image continues from the state that
 the previous change left: A to B, B to A, A to B within a second is three changes; A to B, B to C, A to B is
-two and a duplicate. A to A again is a duplicate, and so is the change of a key to one that a row has already.
-In a table without a key, an insert continues only from the delete of an equal row. Without a before image, an
+two and a duplicate. A to A again is a duplicate, and so is the change of a key to one that a row has already,
+unless a repeat that counts has put the row there that leaves: then the changes behind it come again as well.
+In a table without a key, an insert continues from the delete of an equal row. Without a before image, an
 update of a row with a key is a change if the row was different before it; so is a snapshot row without a
 position: A, B, A is three, A, A is one.
 
@@ -66,12 +67,12 @@ def deduplicate(members: list[Row]) -> list[Row]:
     times: Counter[str] = Counter()
     reached: dict[tuple[str, int], str] = {}
     states: dict[Any, Image | None] = {}
-    gone: Image | None = None
+    again, gone = set[Any](), _DeletedRows()
     for row in sorted(members, key=lambda r: (r["origin"] != KNOWN, *_order(r))):
         image = row["before"] if row["op"] == Op.DELETE or row["after"] is None else row["after"]
         key, old = key_values(row["keys"], image), key_values(row["keys"], row["before"])
         state = states.get(key if old is None else old)
-        is_free = old in (None, key) or not states.get(key)
+        is_free = old in (None, key) or not states.get(key) or old in again
         content = _content(row)
         count = times[content]
         at, position = (content, row["ordinal"]), reached_position(row["sequence"], row["position"])
@@ -84,10 +85,48 @@ def deduplicate(members: list[Row]) -> list[Row]:
             outcomes.append({**row, "change_id": digest((row["change_id"], str(count)))} if count else row)
         times[content] += 1
         reached[at] = max(position, reached.get(at, ""))
+        is_again = count > 0 or old in again
+        again.discard(old)
+        (again.add if is_again else again.discard)(key)
         if old is not None:
             states[old] = {}
-        states[key], gone = _state_after(row, state), row["before"] if row["op"] == Op.DELETE else None
+        states[key] = _state_after(row, state)
+        if key is None:
+            gone.note(row)
     return outcomes
+
+
+class _DeletedRows:
+    """The rows of a table without a key that have been deleted and not inserted again, by their columns."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, ...], Counter[tuple[str | None, ...]]] = {}
+
+    def note(self, row: Row) -> None:
+        """Take a change that counts into account."""
+        if row["op"] == Op.DELETE:
+            image = row["before"] or {}
+            names = tuple(sorted(image))
+            self._rows.setdefault(names, Counter())[tuple(image[name] for name in names)] += 1
+        elif row["op"] in (Op.INSERT, Op.READ) and (found := self._find(row["after"])):
+            names, values = found
+            self._rows[names][values] -= 1
+
+    def may_have(self, image: Image | None) -> bool:
+        """Whether one of the rows may be that of an image."""
+        return self._find(image) is not None
+
+    def _find(self, image: Image | None) -> tuple[tuple[str, ...], tuple[str | None, ...]] | None:
+        known = image or {}
+        for names, rows in self._rows.items():
+            if known.keys() >= set(names):
+                near = [tuple(known[name] for name in names)]
+            else:  # a column was dropped meanwhile
+                near = [values for values in rows if _may_be(dict(zip(names, values, strict=True)), known)]
+            for values in near:
+                if rows[values] > 0:
+                    return names, values
+        return None
 
 
 def _state_after(row: Row, state: Image | None) -> Image:
@@ -157,17 +196,16 @@ def _order(row: Row) -> tuple[str, int, int, int]:
     return (name_part(row["topic"]), row["partition"], row["offset"], row["ordinal"])
 
 
-def _continues(row: Row, state: Image | None, key: object, gone: Image | None) -> bool:
+def _continues(row: Row, state: Image | None, key: object, gone: _DeletedRows) -> bool:
     """Whether the change starts from the state that the previous one left, and leads to another one.
 
-    An empty state is a deleted row. In a table without a key only `gone`, the row that the previous change
-    has deleted, is inserted again.
+    An empty state is a deleted row. In a table without a key, the rows that are `gone` can be inserted again.
     """
     is_copied = row["op"] == Op.READ and row["position"] is None
     if is_copied or (row["op"] == Op.UPDATE and row["before"] is None):
         return key is not None and state is not None and _differs(row, state)
     if row["op"] in (Op.INSERT, Op.READ):
-        return state == {} and (key is not None or _may_be(gone, row["after"]))
+        return state == {} if key is not None else gone.may_have(row["after"])
     if row["before"] is None or not state or _changes_nothing(row):
         return False
     if row["op"] == Op.UPDATE and not _differs(row, state):

@@ -184,6 +184,17 @@ def test_a_row_does_not_move_again_to_a_key_that_a_row_has() -> None:
     assert kinds([left, came, gone, {**left, "offset": 3}]) == ["row", "row", "row", "row"]
 
 
+def test_a_row_that_is_inserted_and_moved_again_moves_on_as_before() -> None:
+    """Else its insert, which counts because the row has left its key, would leave a second row."""
+    came, left = change("insert", None, at("A"), 0), change("update", at("A"), at("A", "2"), 1)
+    on = change("update", at("A", "2"), at("A", "3"), 2)
+    assert kinds([came, left, {**came, "offset": 3}, {**left, "offset": 4}]) == ["row"] * 4
+    chain = [came, left, on]
+    again = [{**row, "offset": 3 + n} for n, row in enumerate(chain)]
+    assert kinds([*chain, *again]) == ["row"] * 6
+    assert kinds([*({**row, "origin": KNOWN} for row in chain), *again]) == ["row"] * 3
+
+
 def test_a_partial_image_lies_over_the_state_before_it() -> None:
     first = change("update", {"id": "1", "v": "A"}, {"id": "1", "v": "B"}, 0, partial=True)
     second = change("update", {"id": "1", "v": "B"}, {"id": "1", "v": "C"}, 1, partial=True)
@@ -218,6 +229,19 @@ def test_a_row_of_a_table_without_a_key_does_not_come_again_because_another_one_
     assert kinds([came, gone, *again]) == ["row", "row", "duplicate", "duplicate"]
     gone = change("delete", {"v": "A"}, None, 1, keys=None)
     assert kinds([came, gone, {**came, "offset": 2}]) == ["row", "row", "row"]
+
+
+def test_rows_of_a_table_without_a_key_come_again_in_any_number() -> None:
+    rows = [change("insert", None, {"v": v}, n, keys=None) for n, v in enumerate("AB")]
+    gone = [change("delete", {"v": v}, None, 2 + n, keys=None) for n, v in enumerate("AB")]
+    other = change("update", {"v": "C"}, {"v": "D"}, 4, keys=None)
+    again = [{**row, "offset": 5 + n} for n, row in enumerate(rows)]
+    assert kinds([*rows, *gone, other, *again]) == ["row"] * 7
+    assert kinds([rows[0], gone[0], again[0], {**again[0], "offset": 7}]) == ["row"] * 3 + ["duplicate"]
+    wide = change("delete", {"v": "A", "w": "1"}, None, 2, keys=None)  # its column w is dropped then
+    assert kinds([rows[0], wide, again[0]]) == ["row"] * 3
+    wide = change("delete", {"v": "B", "w": "1"}, None, 2, keys=None)
+    assert kinds([rows[0], wide, again[0]]) == ["row", "row", "duplicate"]
 
 
 def test_the_order_of_the_members_does_not_matter() -> None:
