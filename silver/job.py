@@ -54,6 +54,7 @@ from silver.stream.failures import is_of_gone_files, stream_failed
 from silver.stream.gaps import decoded_outside, may_have_outcomes, only_without_outcome
 from silver.stream.known_progress import has_read, mark_repaired, older_copy, remember, stream_end
 from silver.stream.lost_tables import (
+    complete_epochs,
     note_tables,
     read_noted_tables,
     restore_epochs,
@@ -123,15 +124,16 @@ def _run(
         is_lost = lake.exists(spark, CHANGES_TABLE)
         return SilverResult(0, errors=(bronze_replaced(spark, lake),) if is_lost else ())
     noted = read_noted_tables(spark, lake)
-    history, begun = restore_epochs(spark, lake, noted, config.sources)
+    begun = restore_epochs(spark, lake, noted, config.sources)
     restore_markers(spark, lake, noted)
     checkpoint = open_checkpoint(spark, lake, () if noted is None else noted.tables)
     older = older_copy(spark, lake, checkpoint)
     if older is not None:
         raise copy_refused(spark, lake, older)
+    history, completed = complete_epochs(spark, lake, noted)
     state, restored = open_state(spark, lake, config, noted, history)
     state.tries = tries
-    restored = (*begun, *restored)
+    restored = (*begun, *completed, *restored)
     if noted is None or not lake.exists(
         spark, CHANGES_TABLE
     ):  # tables that a killed run began are not tables that are lost

@@ -26,7 +26,7 @@ _TUNED = "spark.mainstem.tuned"
 """What a session is set up for. Only sessions that Mainstem has started have it: nobody else changes them.
 
 The session itself keeps it, since several Python objects may stand for one session. A session that is cloned
-has it as it has the settings; a new session has neither.
+has it as it has the settings; a new session begins as the first one did.
 """
 NOTED = {_TUNED: _NONE}
 """Settings to start a session with of which the threads do not share sessions."""

@@ -80,20 +80,18 @@ def lost_tables(spark: SparkSession, lake: Lakehouse) -> frozenset[str]:
 
 def restore_epochs(
     spark: SparkSession, lake: Lakehouse, noted: Inventory | None, sources: Mapping[str, Source]
-) -> tuple[epochs.History | None, tuple[str, ...]]:
+) -> tuple[str, ...]:
     """Write `ops/epochs` again if it is gone: from its copy, or from the changes.
 
-    Rows of its copy that it lacks are added: then it was put back from an older one. Returns its rows where
-    they are known by now, and a note for people if something was written.
+    Returns a note for people if it did.
 
     Raises:
         MainstemError: EPOCHS_LOST, if neither is there and a source is configured with a later epoch.
     """
-    copied = () if noted is None else tuple(EpochRow(**row) for row in noted.facts["epochs"])
     if lake.exists(spark, EPOCHS_TABLE):
-        return _complete_epochs(spark, lake, copied)
+        return ()
     origin = "its copy" if noted is not None else CHANGES_TABLE
-    rows: Sequence[EpochRow] = copied
+    rows = _copied_epochs(noted)
     if noted is None:
         later = sorted(name for name, source in sources.items() if source.epoch > 1)
         if later and not lake.exists(spark, CHANGES_TABLE):
@@ -101,15 +99,19 @@ def restore_epochs(
         rows = [row for name in later for row in _epochs_in_changes(spark, lake, sources[name])]
     if rows:
         epochs.append_rows(spark, lake, rows)
-    told = f"{EPOCHS_TABLE} was gone: it has been written again from {origin}"
-    return None, (told,) if rows else ()
+    return (f"{EPOCHS_TABLE} was gone: it has been written again from {origin}",) if rows else ()
 
 
-def _complete_epochs(
-    spark: SparkSession, lake: Lakehouse, copied: Sequence[EpochRow]
+def complete_epochs(
+    spark: SparkSession, lake: Lakehouse, noted: Inventory | None
 ) -> tuple[epochs.History | None, tuple[str, ...]]:
-    """Add the rows that `ops/epochs` lacks of its copy."""
-    if not copied:
+    """Add the rows that `ops/epochs` lacks of its copy: it was put back from an older one.
+
+    Only where silver's tables are no older copies: with the checkpoints of the same time, an older one is
+    right. Returns its rows where they are known by now, and a note for people if some were added.
+    """
+    copied = _copied_epochs(noted)
+    if not copied or not lake.exists(spark, EPOCHS_TABLE):
         return None, ()
     history = epochs.read_history(spark, lake)
     known = set(history.rows)
@@ -118,6 +120,10 @@ def _complete_epochs(
         return history, ()
     epochs.append_rows(spark, lake, missing)
     return None, (f"{EPOCHS_TABLE} was an older copy: what it lacked has been added from the newer one",)
+
+
+def _copied_epochs(noted: Inventory | None) -> list[EpochRow]:
+    return [] if noted is None else [EpochRow(**row) for row in noted.facts["epochs"]]
 
 
 def restore_markers(spark: SparkSession, lake: Lakehouse, noted: Inventory | None) -> None:

@@ -19,6 +19,7 @@ from silver.stream.known_progress import lacks_changes, older_copy, older_derive
 from silver.stream.lost_logs import restore_logs, restore_repairs
 from silver.stream.lost_tables import (
     begin_restoring,
+    complete_epochs,
     lost_derived,
     read_noted_tables,
     restore_derived,
@@ -59,9 +60,10 @@ def open_state(
 def open_repair(spark: SparkSession, lake: Lakehouse, config: Config) -> tuple[RunState, tuple[str, ...]]:
     """The state of a command that reads no new messages, and notes on tables that have been restored."""
     noted = read_noted_tables(spark, lake)
-    history, begun = restore_epochs(spark, lake, noted, config.sources)
+    begun = restore_epochs(spark, lake, noted, config.sources)
+    history, completed = complete_epochs(spark, lake, noted)
     state, restored = open_state(spark, lake, config, noted, history)
-    return state, (*begun, *restored)
+    return state, (*begun, *completed, *restored)
 
 
 def noted_older_copy(spark: SparkSession, lake: Lakehouse) -> str | None:

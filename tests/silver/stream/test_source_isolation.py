@@ -22,7 +22,7 @@ from framework.contracts.table_names import (
     QUARANTINE_TABLE,
 )
 from framework.contracts.table_schemas import MESSAGES
-from framework.errors import place_of
+from framework.errors import MainstemError, place_of
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from framework.spark.session import is_connect
@@ -239,16 +239,26 @@ def test_a_source_that_was_left_out_is_taken_up_although_ops_epochs_was_an_older
     if is_connect(spark):
         pytest.skip("the session of another process keeps what it knows of a table")
     epochs, older = Path(feeds.lake.location(EPOCHS_TABLE)), tmp_path / "older"
+    changes = Path(feeds.lake.location(CHANGES_TABLE))
     for number in (1, 2):
         feeds.land(number, "x", "y")
         assert feeds.run("x") == ()
         if number == 1:
             assert feeds.run("x", "y") == ()
             shutil.copytree(epochs, older)
-    recorded = read_history(spark, feeds.lake)
+            shutil.copytree(changes, tmp_path / "older changes")
+    shutil.copytree(changes, tmp_path / "newest changes")
+    recorded, both = read_history(spark, feeds.lake), feeds.config("x", "y")
 
     put_back(spark, older, epochs)
-    both = feeds.config("x", "y")
+    put_back(spark, tmp_path / "older changes", changes)
+    found = read_history(spark, feeds.lake).rows
+    assert len(found) < len(recorded.rows)
+    with pytest.raises(MainstemError) as refused:
+        run_silver(spark, feeds.lake, both)
+    assert refused.value.condition == "OLDER_COPY"
+    assert read_history(spark, feeds.lake).rows == found  # right with checkpoints of the same time
+    put_back(spark, tmp_path / "newest changes", changes)
     told = [open_repair(spark, feeds.lake, both)[1]]
     assert set(read_history(spark, feeds.lake).rows) == set(recorded.rows)
     put_back(spark, older, epochs)
