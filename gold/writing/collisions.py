@@ -134,6 +134,7 @@ def _rows_before(spark: SparkSession, plan: Plan, replica: str) -> DataFrame | N
     ):
         return None
     changed = read_changes(spark, replica, version).where("_change_type IN ('update_preimage', 'delete')")
+    changed = changed.where("_cdc_sequence IS NOT NULL")  # no row of the source
     return changed.where("NOT _cdc_deleted") if "_cdc_deleted" in changed.columns else changed
 
 

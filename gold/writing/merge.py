@@ -293,7 +293,9 @@ def merge_latest(
         if policy.deletes is Deletes.HARD:
             merge = merge.delete_unmatched(gone)
         else:
-            merge = merge.update_unmatched({"_cdc_deleted": "true"}, f"{gone} AND NOT t._cdc_deleted")
+            merge = merge.update_unmatched(
+                {"_cdc_deleted": "true"}, f"{gone} AND NOT coalesce(t._cdc_deleted, false)"
+            )
     return merge.execute()
 
 
@@ -308,6 +310,10 @@ def _partial_value(index: int, name: str, policy: MergePolicy) -> str:
         current = "NULL"  # a row from after the truncate has them from a batch that is merged again
     elif policy.truncated_at is not None and policy.deletes is Deletes.HARD:
         current = f"CASE WHEN {_is_before(policy.truncated_at)} THEN NULL ELSE {name} END"
+    else:  # cells of somebody else are not the row's; a delete leaves them as they are
+        is_foreign = "t._cdc_sequence IS NULL"
+        is_foreign += " AND NOT s._cdc_deleted" if policy.deletes is Deletes.SOFT else ""
+        current = f"CASE WHEN {is_foreign} THEN NULL ELSE {name} END"
     if policy.deletes is Deletes.SOFT:  # a delete says what the row was, where no change has said it
         current = f"coalesce({current}, s.c{index})"
     return f"CASE WHEN s.p{index} THEN s.c{index} ELSE {current} END"

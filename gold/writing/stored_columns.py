@@ -64,7 +64,7 @@ def taken_by_others(spark: SparkSession, plan: Plan, *paths: str | None) -> str 
             if name is None:
                 continue
             if stored != names[name] or (path in marks and _is_changed_by_others(spark, path, marks[path])):
-                return f"{name} has a column of somebody else in its place"
+                return f"{name} is stored already, in a column that no change has filled"
     return None
 
 

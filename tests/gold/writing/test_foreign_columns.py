@@ -38,5 +38,5 @@ def test_a_column_of_somebody_else_gives_way_to_that_of_the_source(
     for table in tables:
         assert gold.rows(table) == [{"id": 1}, {"id": 2}, {"id": 3, "note": "x"}]
     assert {one.notes for one in done.values()} == {
-        ("rebuilt: note has a column of somebody else in its place",)
+        ("rebuilt: note is stored already, in a column that no change has filled",)
     }
