@@ -235,16 +235,17 @@ def staged_updates_at(files: Sequence[str], sequences: Collection[str], bound: B
 
     None where it cannot read one of the files, or where there are more of them than `bound` allows.
     """
-    if row_groups(files, _FILED.names) is None:
-        return None
     is_update = (pc.field("kind") == "row") & (pc.field("op") == "update")
     found, rows, size = [_FILED.empty_table()], 0, 0
-    for near in rows_with_texts(files, "sequence", sequences):
-        updates = near.filter(is_update)
-        rows, size = rows + updates.num_rows, size + updates.nbytes
-        if rows > bound.rows or size > bound.size:
-            return None
-        found.append(updates)
+    try:
+        for near in rows_with_texts(files, "sequence", sequences):
+            updates = near.filter(is_update)
+            rows, size = rows + updates.num_rows, size + updates.nbytes
+            if rows > bound.rows or size > bound.size:
+                return None
+            found.append(updates)
+    except (OSError, pa.ArrowException):
+        return None
     return _staged(pa.concat_tables(found))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -62,9 +63,9 @@ def test_a_feed_that_is_switched_off_beside_a_merge_stops_no_table(
     place = f"{gold.lake.root}/gold/db/t"
     begin_marks = merge.begin_marks
 
-    def switched_off(*given: object) -> bool:
+    def switched_off(*given: Any) -> bool:
         switch_off(spark, place)
-        return begin_marks(*given)  # type: ignore[arg-type]
+        return begin_marks(*given)
 
     monkeypatch.setattr(merge, "begin_marks", switched_off)
     gold.add_batch(insert("t", 2, row(1, n="2")), insert("t", 3, row(2)), insert("t", 4, row(2, n="1")))

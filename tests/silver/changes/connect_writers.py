@@ -121,8 +121,8 @@ def bare(change: Change, receipt: int) -> list[Sent]:
 
 
 def lindorm(change: Change, receipt: int) -> list[Sent]:
-    source = {"version": "v2.0", "db": "ld", "namespace": "shop", "table": change.table}
-    source["ts_ms"] = 1000 * (NOON + change.second)  # type: ignore[assignment]
+    source: dict[str, object] = {"version": "v2.0", "db": "ld", "namespace": "shop", "table": change.table}
+    source["ts_ms"] = 1000 * (NOON + change.second)
     op = _DEBEZIUM_OPS[change.op]
     images = {"before": native(change.before), "after": native(change.after)}
     value = {"schema": {}, "payload": {"op": op, "ts_ms": receipt, **images, "source": source}}
