@@ -30,6 +30,7 @@ from silver.ddl.tokens import TEXT, Cursor, UnsupportedDdl
 
 _FRAGMENTS = frozenset({"ADD", "MODIFY", "CHANGE", "CONVERT"})
 _TAILS = frozenset({"CASCADE", "RESTRICT", "CONSTRAINTS", "PURGE", "WAIT", "NOWAIT", "0"})
+_CLAUSE_ENDS = frozenset({"", ",", "CASCADE", "RESTRICT"})
 _STORAGE_TAILS = word_set(
     "RESTART CONTINUE IDENTITY DROP REUSE ALL STORAGE IMMEDIATE PRESERVE PURGE IGNORE RESTRICT WHEN DELETE"
     " TRIGGERS WAIT NOWAIT MATERIALIZED VIEW SNAPSHOT LOG 0"
@@ -94,7 +95,7 @@ def _guarded(actions: tuple[Action, ...], is_guarded: bool) -> tuple[Action, ...
 
 def _alter_other(cursor: Cursor, scope: Scope, start: int) -> Statement:
     kind = cursor.word()
-    if kind == "COLUMN":
+    if kind == "COLUMN" or (cursor.word(1) in ("SET", "DROP") and cursor.word(2) == "DEFAULT"):
         cursor.i = start
         return _fragment(cursor, scope)
     if kind == "SCHEMA" and "TRANSFER" in cursor.words[cursor.i : cursor.end]:
@@ -135,6 +136,9 @@ def _drop(cursor: Cursor, scope: Scope) -> list[Statement]:
     is_temporary = cursor.take("TEMPORARY")
     cursor.take_any(frozenset({"FOREIGN", "EXTERNAL", "PUBLIC", "MATERIALIZED"}))
     kind = cursor.word()
+    if _is_dropped_clause(cursor):
+        cursor.i = start
+        return [_fragment(cursor, scope)]
     if kind in ("TABLE", "TABLES") and cursor.word(1) not in ("", ","):
         cursor.i += 1
         return _drop_tables(cursor, scope, NoEffect("temporary table") if is_temporary else DropTable())
@@ -146,6 +150,19 @@ def _drop(cursor: Cursor, scope: Scope) -> list[Statement]:
         return [Statement(scope.subject, (NoEffect(kind.lower()),))]
     cursor.i = start
     return [_fragment(cursor, scope)]
+
+
+def _is_dropped_clause(cursor: Cursor) -> bool:
+    """Whether an ALTER TABLE drops what is here: a partition, or a column that is called like an object.
+
+    Where an object itself is dropped, its name follows.
+    """
+    kind, following = cursor.word(), cursor.word(1)
+    if kind in ("PARTITION", "SUBPARTITION"):
+        return following not in ("FUNCTION", "SCHEME")
+    if kind == "UNIQUE" or cursor.at("SYSTEM", "VERSIONING"):
+        return True
+    return (kind in OBJECTS or kind in GUARDED) and following in _CLAUSE_ENDS
 
 
 def _drop_tables(cursor: Cursor, scope: Scope, action: Action) -> list[Statement]:
