@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from framework.contracts.events import ControlKind
+from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding.cells import C
 
 CONTROLS = {
@@ -53,3 +54,16 @@ def event_time(timestamp: Timestamp[C] | None) -> C | None:
 def is_none(cell: Any) -> bool:
     """Whether a cell is what the full load writes where it has no position or no time: -1."""
     return bytes(cell) in _NONE if type(cell) is Raw else cell == -1 or cell == "-1"
+
+
+def check_truncate(table: str | None, statement: str | None, dialect: str) -> None:
+    """Raises `Malformed` when neither the schema block nor the statement names the table to empty."""
+    if not (table or _names_table(statement, dialect)):
+        raise Malformed(Reason.MISSING_TABLE, "neither schema.source nor ddl.text names a table")
+
+
+def _names_table(statement: str | None, dialect: str) -> bool:
+    from silver.ddl.parser import parse_ddl  # slow to import, and `status` imports the formats
+
+    found = parse_ddl(statement or "", dialect=dialect, table=None)
+    return any(each.table.table for each in found)

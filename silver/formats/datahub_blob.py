@@ -68,7 +68,15 @@ from silver.decoding import (
     written_parts,
 )
 from silver.envelopes.configured_columns import configured_columns, decoded_rows
-from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time, is_none
+from silver.envelopes.dataworks import (
+    CONTROLS,
+    Ddl,
+    NamedColumn,
+    Timestamp,
+    check_truncate,
+    event_time,
+    is_none,
+)
 from silver.values.canonical import AS_SENT, declared_text, instant_of_epoch, undeclared_text
 
 _ROWS: dict[str, tuple[Op, Half | None, bool, bool]] = {
@@ -175,8 +183,8 @@ def _event(payload: _Payload[Any], schema: Any, version: str | None, context: Co
         required(position, Reason.MISSING_POSITION, "sequenceId")
     dialect = _DIALECTS.get((source.dbType or "").lower(), "mysql")
     statement = payload.ddl.text if payload.ddl else None
-    if kind is ControlKind.TRUNCATE and not (source.tableName or _names_table(statement, dialect)):
-        raise Malformed(Reason.MISSING_TABLE, "neither schema.source.tableName nor ddl.text names a table")
+    if kind is ControlKind.TRUNCATE:
+        check_truncate(source.tableName, statement, dialect)
     return Control(
         kind=kind,
         op=payload.op,
@@ -190,13 +198,6 @@ def _event(payload: _Payload[Any], schema: Any, version: str | None, context: Co
         columns=block.columns,
         dialect=dialect,
     )
-
-
-def _names_table(statement: str | None, dialect: str) -> bool:
-    from silver.ddl.parser import parse_ddl  # slow to import, and `status` imports the formats
-
-    found = parse_ddl(statement or "", dialect=dialect, table=None)
-    return any(each.table.table for each in found)
 
 
 def _read_schema(read: _Schema | None) -> _SchemaBlock:

@@ -61,7 +61,7 @@ from silver.decoding import (
     time_or_place,
 )
 from silver.envelopes.configured_columns import configured_columns
-from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, event_time
+from silver.envelopes.dataworks import CONTROLS, Ddl, NamedColumn, Timestamp, check_truncate, event_time
 from silver.envelopes.oms.values import (
     Reading,
     configured_value,
@@ -139,20 +139,21 @@ def _event(envelope: _Message[Any, Any], context: Context) -> Event:
         raise Malformed(Reason.UNKNOWN_OP, payload.op[:100])
     source = block.source
     is_mark = kind is ControlKind.HEARTBEAT or (kind is ControlKind.TRANSACTION and _scn(payload) is None)
-    table = source.table or None
+    dialect = dialect_of(source.dbType)
+    statement = payload.ddl.text if payload.ddl else None
+    if kind is ControlKind.TRUNCATE:
+        check_truncate(source.table, statement, dialect)
     return Control(
         kind=kind,
         op=payload.op,
         database=source.dbName or None,
         schema=source.schema or None,
-        table=required(table, Reason.MISSING_TABLE, "schema.source.table")
-        if kind is ControlKind.TRUNCATE
-        else table,
-        statement=payload.ddl.text if payload.ddl else None,
+        table=source.table or None,
+        statement=statement,
         position=None if is_mark else _position(payload, context),
         event_time=time_of(event_time(payload.timestamp), "timestamp.eventTime"),
         keys=checked_keys(block.keys),
-        dialect=dialect_of(source.dbType),
+        dialect=dialect,
     )
 
 
