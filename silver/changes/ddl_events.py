@@ -27,6 +27,8 @@ from silver.ddl.parser import EMPTY, parse_ddl
 from silver.decoding.format import ColumnHint, Format, no_hints
 
 _INDEX_OPS = ("CINDEX", "DINDEX")
+_QUERY_OP = "QUERY"
+"""The text of a change of rows, which some sources leave out: the rows come as rows."""
 _INDEX_TEXT = re.compile(r"CREATE\b[^;]*|DROP\s+INDEX\b[^,;]*", re.IGNORECASE)
 _TRUNCATE_TEXT = re.compile(r"TRUNCATE\s+(?:TABLE\s+)?([^;]+)", re.IGNORECASE)
 _QUOTES = str.maketrans("", "", '`"[]')
@@ -115,6 +117,8 @@ def _understood(event: Control, table: TableName | None) -> tuple[Statement, ...
         return parse_ddl(event.statement, dialect=event.dialect, table=home)
     if table is None or event.kind is ControlKind.TRUNCATE or event.op in _INDEX_OPS:
         return ()
+    if event.op == _QUERY_OP:
+        return (Statement(table, (NoEffect("query"),)),)
     reason = ERASE_WITHOUT_STATEMENT if event.op == "ERASE" else "no statement"
     return (Statement(table, (Unsupported(reason),)),)
 

@@ -337,6 +337,11 @@ def test_an_erase_without_text_is_not_guessed_to_be_a_drop() -> None:
     assert summary(spread("ALTER", " ")) == [("ddl", "orders", (Unsupported("no statement"),))]
 
 
+@pytest.mark.parametrize("text", [None, "", " "])
+def test_a_change_of_rows_without_its_text_changes_no_table(text: str | None) -> None:
+    assert summary(spread("QUERY", text)) == [("ddl", "orders", (NoEffect("query"),))]
+
+
 def test_an_event_that_names_no_table_is_still_one_event() -> None:
     assert summary(spread("QUERY", None, table=None)) == [("ddl", None, (NoEffect("no table named"),))]
     assert summary(spread("TRUNCATE", None, table=None, kind=ControlKind.TRUNCATE)) == [

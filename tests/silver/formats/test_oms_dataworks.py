@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from framework.contracts.ddl_actions import NoEffect
 from framework.contracts.events import Control, ControlKind
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
@@ -36,3 +37,8 @@ def test_a_truncate_of_which_nothing_names_the_table_is_quarantined(ddl: dict[st
     with pytest.raises(Malformed) as caught:
         control("TRUNCATE", ddl)
     assert caught.value.reason is Reason.MISSING_TABLE
+
+
+def test_a_change_of_rows_without_its_text_changes_no_table() -> None:
+    (found,) = statement_events(control("QUERY", None, "orders"), FORMAT)
+    assert (found.kind, found.table, found.actions) == (ControlKind.DDL, "orders", (NoEffect("query"),))
