@@ -7,7 +7,8 @@
     timestamp_ntz   `2020-11-25 00:01:02[.n] [zone]`, before OMS 3.3.0 `2020-11-25T00:01[:02]`: the wall time,
                     the zone is ignored; a number is milliseconds since the epoch, as wall time in `timezone`
     date            `2020-11-25`, before OMS 3.3.0 also with the time 00:00; a number is milliseconds
-    decimal(20,0)   BIT: base64, before OMS 3.3.0 a number; read as unsigned integer
+    decimal(20,0)   BIT: base64, before OMS 3.3.0 a number; read as unsigned integer. No bytes are 0, because
+                    zero bytes at the beginning can be left out.
     binary          base64
     string          as it is: also TIME, ZONED_DATETIME, INTERVAL
 
@@ -274,4 +275,4 @@ def _bit(text: str) -> str:
         data = base64.b64decode(text, validate=True)
     except ValueError:
         return text
-    return str(int.from_bytes(data, "big")) if 0 < len(data) <= _LONGEST_BIT else text
+    return str(int.from_bytes(data, "big")) if len(data) <= _LONGEST_BIT else text

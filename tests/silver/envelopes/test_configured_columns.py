@@ -71,6 +71,7 @@ def test_times_without_a_type_are_read_as_the_configuration_types_them(name: str
         (ColumnHint("boolean"), 1, "true"),
         (ColumnHint("boolean", "base64"), "AQ==", "AQ=="),
         (ColumnHint("decimal(20,0)", "base64"), "AQI=", "258"),
+        (ColumnHint("decimal(20,0)", "base64"), "", "0"),
         (ColumnHint("decimal(20,0)", "base64"), 258, "258"),
     ],
 )

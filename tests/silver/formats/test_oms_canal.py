@@ -65,6 +65,8 @@ def test_decimal_without_digits_is_undeclared_and_keeps_its_name() -> None:
         ("datetime", '"2020-11-25 00:01:02 Asia/Shanghai"', "2020-11-25T00:01:02"),
         ("datetime", '"2020-02-31 00:01:02"', "2020-02-31 00:01:02"),
         ("bit", '"AQI="', "258"),
+        ("bit", '""', "0"),
+        ("varchar", '""', ""),
         ("bit", "5", "5"),
         ("blob", '"aGVsbG8="', "aGVsbG8="),
         ("varchar", '"007"', "007"),
