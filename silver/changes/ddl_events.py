@@ -190,7 +190,7 @@ def _added(action: AddColumn, own: str, fmt: Format, *, is_typed: bool) -> AddCo
     The rows of a column that the configuration types are canonical, and so is its default.
     """
     kind = fmt.column_type(own)
-    if action.default is None or kind == own or is_typed:
+    if action.default is None or is_typed:
         return replace(action, type=kind)
     text = fmt.default_text(action.default, own, action.declared or "")
     is_unknown = action.has_expression_default or text is None

@@ -123,8 +123,7 @@ class Format:
         column_type: Gives the canonical type that rows declare for a column whose DDL statement has this
             type.
         default_text: Gives the constant default of an added column as rows will write it, for (canonical
-            text, canonical type, declared type), where they declare another type or none; None where this is
-            not known.
+            text, canonical type, declared type); None where this is not known.
         missing_options: Gives the settings, with their values, that are missing if a table has these columns.
         modes: The modes in which a source may write values while no message says which one, by the names of
             the options that set them; see `silver/decoding/encoding_modes.py`.

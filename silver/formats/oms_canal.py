@@ -36,7 +36,13 @@ from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding import BY_PARTITION, Context, Format, number_of
 from silver.envelopes.canal import ColumnDeclaration, Dialect, Envelope, decode_flat
-from silver.envelopes.oms.values import coded_text, configured_value, declared_conversion, declared_value
+from silver.envelopes.oms.values import (
+    coded_text,
+    configured_value,
+    declared_conversion,
+    declared_value,
+    written_default,
+)
 from silver.envelopes.signatures import oms_canal_signature
 
 _OF_ORACLE = re.compile(
@@ -98,6 +104,7 @@ FORMAT = Format(
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     positions_are_unique=False,
+    default_text=written_default,
     shares_envelope_with=("canal",),
     signature=oms_canal_signature,
 )

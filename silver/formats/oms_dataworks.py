@@ -69,6 +69,7 @@ from silver.envelopes.oms.values import (
     dialect_of,
     in_order_of,
     read_image,
+    written_default,
 )
 
 _ROWS = {"INSERT": Op.INSERT, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE}
@@ -216,4 +217,5 @@ FORMAT = Format(
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE}),
     positions_are_unique=False,
+    default_text=written_default,
 )

@@ -32,7 +32,7 @@ from framework.contracts.events import Event, Op
 from framework.contracts.messages import RawMessage
 from silver.decoding import Context, Format, dual_decoder
 from silver.envelopes.oms.records import Record, decode_record
-from silver.envelopes.oms.values import Types
+from silver.envelopes.oms.values import Types, without_zeros, written_default
 from silver.envelopes.signatures import default_signature
 from silver.values.canonical import micros_of_instant, wall_as_written
 
@@ -62,18 +62,14 @@ def default_text(text: str, kind: str, declared: str) -> str | None:
     None where the vendor's texts leave it open: a BIT of several bytes, a wall time of other types.
     """
     if kind == "timestamp" and (micros := micros_of_instant(text)) is not None:
-        return _without_zeros(f"{micros // 1_000_000}.{micros % 1_000_000:06}")
+        return without_zeros(f"{micros // 1_000_000}.{micros % 1_000_000:06}")
     if kind == "timestamp_ntz" and wall_as_written(text) is not None:
-        return _without_zeros(text.replace("T", " ")) if declared.lower().startswith("datetime") else None
-    bits = _BIT.match(declared)
+        return without_zeros(text.replace("T", " ")) if declared.lower().startswith("datetime") else None
+    bits = _BIT.match(declared) if kind == "decimal(20,0)" else None
     if bits is not None and text.isdigit():
         is_byte = int(bits[1] or 1) <= _BITS_OF_BYTE and int(text) < 1 << _BITS_OF_BYTE
         return base64.b64encode(bytes([int(text)])).decode() if is_byte else None
-    return text
-
-
-def _without_zeros(text: str) -> str:
-    return text.rstrip("0").removesuffix(".") if "." in text else text
+    return written_default(text, kind, declared)
 
 
 FORMAT = Format(

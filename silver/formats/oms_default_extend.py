@@ -36,7 +36,7 @@ from framework.contracts.events import Event, Op
 from framework.contracts.messages import RawMessage
 from silver.decoding import Context, DualDecoder, Format, NeedsExactDecoding, dual_decoder, read_json
 from silver.envelopes.oms.records import Record, decode_record
-from silver.envelopes.oms.values import Types
+from silver.envelopes.oms.values import Types, written_default
 from silver.envelopes.signatures import default_extend_signature
 
 _LIGHT_TYPE = "__light_type"
@@ -92,6 +92,7 @@ FORMAT = Format(
     decode=decode,
     ops=frozenset({Op.INSERT, Op.UPDATE, Op.DELETE, Op.READ}),
     positions_are_unique=False,
+    default_text=written_default,
     shares_envelope_with=("oms_default",),
     signature=default_extend_signature,
 )

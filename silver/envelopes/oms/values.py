@@ -69,6 +69,7 @@ _SHORTEST_MILLISECONDS = 12
 _BIT = re.compile(r"bit\s*(\(.*)?", re.IGNORECASE)
 _MOMENT = re.compile(r"(-?[0-9]{1,20})(?:\.([0-9]+))?")
 _IS_WALL = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?")
+_ENDS_WITH_FRACTION = re.compile(r"\.[0-9]+$")
 _DAY_LENGTH = len("2020-11-25")
 _MIDNIGHT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[T ]00:00(?::00(?:\.0+)?)?")
 _ZONE = re.compile(
@@ -229,6 +230,16 @@ def _shape_in_order_of(declared: ColumnSet, columns: ColumnSet) -> ColumnSet:
 
 def _in_order_of(declared: Iterable[str], columns: Mapping[str, Column]) -> dict[str, Column]:
     return {name: columns[name] for name in (*(n for n in declared if n in columns), *columns)}
+
+
+def written_default(text: str, kind: str, declared: str) -> str | None:
+    """A default as OMS writes it: a TIME without the zeros at the end of its fraction."""
+    return without_zeros(text) if kind == "string" and declared.lower().startswith("time") else text
+
+
+def without_zeros(time: str) -> str:
+    """A time of day or a count of seconds without the zeros at the end of its fraction."""
+    return time.rstrip("0").removesuffix(".") if _ENDS_WITH_FRACTION.search(time) else time
 
 
 def _moment(text: str, is_milliseconds: bool) -> tuple[int, str] | None:

@@ -23,7 +23,14 @@ from framework.contracts.ddl_actions import (
 from framework.contracts.events import Control, ControlKind
 from silver.changes.ddl_events import statement_events
 from silver.decoding.format import ColumnHint
-from silver.formats import datahub_blob, maxwell, oms_default
+from silver.formats import (
+    datahub_blob,
+    maxwell,
+    oms_canal,
+    oms_dataworks,
+    oms_default,
+    oms_default_extend,
+)
 from silver.formats.datahub_blob import FORMAT
 
 
@@ -173,6 +180,12 @@ def test_types_are_those_that_the_feed_declares_for_such_columns() -> None:
         (oms_default, "bit(8) default b'11111111'", "/w=="),
         (oms_default, "bit(9) default 1", None),
         (oms_default, "bigint unsigned default 7", "7"),
+        (oms_default, "time(2) default '1:2:3'", "01:02:03"),
+        (oms_default_extend, "time(2) default '1:2:3'", "01:02:03"),
+        (oms_dataworks, "time(3) default '-1:2:3.5'", "-01:02:03.5"),
+        (oms_canal, "time(2) default '10:20:30'", "10:20:30"),
+        (oms_canal, "varchar(9) default '1.50'", "1.50"),
+        (oms_default_extend, "datetime(3) default '2020-01-01 00:00:00.500'", "2020-01-01T00:00:00.5"),
         (oms_default, "date default '2020-01-01'", "2020-01-01"),
         (maxwell, "datetime default '2020-01-01'", "2020-01-01 00:00:00"),
         (maxwell, "datetime(3) default '2020-01-01 00:00:00.5'", "2020-01-01 00:00:00.500"),
