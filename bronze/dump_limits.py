@@ -1,20 +1,23 @@
-"""Limits of the files of a dump, those of a feed's files: their content is measured before Spark reads it.
+"""What is checked of the files of a dump before Spark reads them: limits, those of a feed's files, and UTF-8.
 
-They hold for CSV and Parquet on this machine. A Delta table is read as its log says, and files of an object
-store are read as they are.
+The limits hold for CSV and Parquet on this machine. A Delta table is read as its log says, and files of an
+object store are read as they are: `dump_reader` checks their text while Spark reads it.
 """
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bronze.dump_reader import not_utf8
 from bronze.files.gzip_members import ALWAYS_UNPACKED, InflatedError, unpacked
 from bronze.files.line_parser import MAX_LINE_BYTES
 from bronze.files.zeros import MOST_ZEROS, ZerosError, check_holes, without_long_zeros
@@ -33,7 +36,7 @@ def check_dump(path: str, source: Source) -> None:
 
     Raises:
         MainstemError: DUMP_TOO_LARGE for a file beyond the limits; DUMP_UNREADABLE for one that is no whole
-            gzip file, that is compressed in another way, or that is no file.
+            gzip file, that is compressed in another way, that is not UTF-8, or that is no file.
     """
     place = Path(path).absolute()
     if "://" in path or (place / "_delta_log").is_dir():
@@ -88,7 +91,13 @@ def _check(file: Path, source: Source) -> None:
 
 def _check_lines(file: Path, chunks: Iterable[bytes], source: Source) -> None:
     lines = length = 0
-    for chunk in chunks:
+    text = codecs.getincrementaldecoder("utf-8")()
+    for chunk, is_end in chain(((chunk, False) for chunk in chunks), [(b"", True)]):
+        try:
+            text.decode(chunk, is_end)
+        except UnicodeDecodeError as error:  # begins with what the chunk before has of the character
+            line = lines + error.object.count(b"\n", 0, error.start) + 1
+            raise not_utf8(f"line {line:,}", str(file)) from None
         found = chunk.count(b"\n")
         length = len(chunk) - chunk.rfind(b"\n") - 1 if found else length + len(chunk)
         lines += found

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from framework.errors import ConfigurationError
+from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.lakehouse import is_table
 from framework.lakehouse.small_files import without_glob
 from framework.naming import quoted
@@ -56,19 +56,48 @@ def read_dump(spark: SparkSession, path: str) -> Dump:
     r"""Reads a CSV file, a Parquet file, a folder of such files or a Delta table.
 
     CSV is UTF-8, with the column names in the first line; an empty cell and `\N` are null, and `""` is the
-    empty text.
+    empty text. A cell of an object store that is not UTF-8 fails when it is read: files of this
+    machine are checked before (`dump_limits`).
 
     Raises:
         ConfigurationError: NO_SUCH_PATH, or DUMP_UNKNOWN where the path holds none of these.
+        MainstemError: DUMP_UNREADABLE, where the names of the columns are not UTF-8.
     """
     kind, place = _kind(spark, path)
     if kind == "csv":
-        rows = spark.read.options(**_CSV).csv(without_glob(place))
+        rows = (
+            _strict_csv(spark, path) if "://" in path else spark.read.options(**_CSV).csv(without_glob(place))
+        )
         rows = rows.toDF(*(name.removeprefix("\ufeff") for name in rows.columns))
         return Dump(rows, dict.fromkeys(rows.columns))
     rows = spark.read.format(kind).load(place if kind == "delta" else without_glob(place))
     types: dict[str, str | None] = {field.name: _type(field.dataType) for field in rows.schema.fields}
     return Dump(rows.select(*(_text(field).alias(field.name) for field in rows.schema.fields)), types)
+
+
+def _strict_csv(spark: SparkSession, path: str) -> DataFrame:
+    """The rows of a CSV file, of which each cell must be UTF-8.
+
+    Spark's reader puts U+FFFD in the place of other bytes, which a cell of the source may have as well. So it
+    reads each byte as a character; what separates cells and rows is the same, and the cells are decoded then.
+    """
+    rows = spark.read.options(**_CSV, encoding="ISO-8859-1").csv(without_glob(path))
+    try:
+        names = [name.encode("latin-1").decode() for name in rows.columns]
+    except UnicodeError:
+        raise not_utf8("line 1", path) from None
+    cells = (F.validate_utf8(F.encode(F.col(quoted(n)), "ISO-8859-1").cast("string")) for n in rows.columns)
+    return rows.select(*(cell.alias(name) for cell, name in zip(cells, names, strict=True)))
+
+
+def not_utf8(what: str, place: str) -> MainstemError:
+    """The error of a CSV file that has another encoding."""
+    return MainstemError(
+        "DUMP_UNREADABLE",
+        found=f"{what} is not UTF-8",
+        where=place,
+        action="export the table again as UTF-8, or convert the file; nothing has landed",
+    )
 
 
 def _kind(spark: SparkSession, path: str) -> tuple[str, str]:

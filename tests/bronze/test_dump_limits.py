@@ -92,3 +92,33 @@ def test_a_folder_that_contains_itself_is_listed_once(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")
     (tmp_path / "again").symlink_to(tmp_path)
     check_dump(str(tmp_path), source())
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ("id,name\n1,pen\n2,Ärger\n".encode("latin-1"), 3),
+        ("id,größe\n1,2\n".encode("latin-1"), 1),
+        ("id,name\n1,中文\n".encode("gbk"), 2),
+        ("id,name\n1,pen\n".encode("utf-16"), 1),
+        ("id,name\n1,Ä".encode()[:-1], 2),
+        (b"id\n" + b"1\n" * 3_000_000 + b"\xff\n" + b"2\n" * 3_000_000, 3_000_002),
+    ],
+)
+def test_a_file_that_is_not_utf_8_is_refused_and_the_line_named(
+    tmp_path: Path, content: bytes, line: int
+) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(content))
+    for name in ("a.csv", "b.csv.gz"):
+        found = refusal(tmp_path / name)
+        assert (found.condition, found.found) == ("DUMP_UNREADABLE", f"line {line:,} is not UTF-8")
+        assert "as UTF-8" in found.action
+
+
+def test_every_text_of_utf_8_passes_also_across_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bronze.dump_limits._CHUNK", 3)
+    (tmp_path / "a.csv").write_text("\ufeffid,größe\n1,中文 🖋 \ufffd\n", encoding="utf-8")
+    check_dump(str(tmp_path / "a.csv"), source())
