@@ -23,10 +23,10 @@ from framework.errors import MainstemError
 from framework.lakehouse.checkpoint_files import check_files
 from framework.lakehouse.lakehouse import Lakehouse, table_properties
 from framework.lakehouse.older_copies import is_older, newest_mark
+from framework.lakehouse.owner import TABLE_ID, check_owner, landing_note, owner_properties
 from framework.lakehouse.small_files import is_local, is_there, read_note, remove, write_note
 
-TABLE_ID = "mainstem.table"
-PROPERTIES = {
+_PROPERTIES = {
     "delta.appendOnly": "true",
     "delta.dataSkippingStatsColumns": "`source`,`topic`,`partition`,`offset`,`file`,`ingested_at`",
 }
@@ -86,7 +86,7 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
     if has_begun and note and not feed.lake.exists(spark, MESSAGES_TABLE):
         raise _bronze_replaced(feed)
     with _CREATING:
-        feed.lake.create(spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
+        create_messages(spark, feed.lake, feed.pipeline)
     table = messages_table(spark, feed.lake) or ""
     try:
         if not has_begun:
@@ -100,6 +100,18 @@ def open_checkpoint(spark: SparkSession, feed: Feed, landed_sources: SourcesWith
         raise
     end_reset(spark, feed)
     return Checkpoint(note["generation"], note["is_reset"])
+
+
+def create_messages(spark: SparkSession, lake: Lakehouse, pipeline: str) -> None:
+    """Create `bronze/messages`, as a table of the pipeline, unless it exists.
+
+    Raises:
+        MainstemError: LAKEHOUSE_TAKEN, where another pipeline has created it at the same moment.
+    """
+    if not lake.exists(spark, MESSAGES_TABLE):
+        own = {TABLE_ID: uuid.uuid4().hex, **owner_properties(spark, lake)}
+        lake.create(spark, MESSAGES_TABLE, MESSAGES, {**_PROPERTIES, **own})
+        check_owner(spark, lake, pipeline)
 
 
 def check_checkpoint(spark: SparkSession, feed: Feed) -> bool:
@@ -319,7 +331,7 @@ def source_changed(feed: Feed, found: str) -> MainstemError:
 
 
 def _generation_path(feed: Feed) -> str:
-    return f"{feed.checkpoint}.generation"
+    return landing_note(feed.lake, feed.name)
 
 
 def _state_path(feed: Feed) -> str:

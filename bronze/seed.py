@@ -10,7 +10,7 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from bronze.checkpoint import PROPERTIES, TABLE_ID
+from bronze.checkpoint import create_messages
 from bronze.dump_limits import check_dump
 from bronze.dump_reader import Dump, read_dump
 from framework.contracts.seed import NOTE, SEED, TOPIC, Seed, header_text
@@ -58,7 +58,7 @@ def seed(run: Run, resolved: ResolvedSeed, path: str) -> LayerReport:
     identity = (
         f"{rows}-{uuid.uuid5(uuid.NAMESPACE_OID, f'{header_text(typed_seed)!r} {rows} {digest}').hex[:16]}"
     )
-    run.lake.create(run.spark, MESSAGES_TABLE, MESSAGES, {**PROPERTIES, TABLE_ID: uuid.uuid4().hex})
+    create_messages(run.spark, run.lake, run.config.pipeline)
     write_note(run.spark, f"{run.lake.checkpoints}/{NOTE}", json.dumps({"by": SEED}))
     crash_point("bronze.before_seed")
     before = run.lake.version(run.spark, MESSAGES_TABLE) or 0

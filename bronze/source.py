@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from framework.config.sources import Source
 from framework.errors import MainstemError
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.owner import landing_checkpoint
 
 COMMITS_PER_BATCH = 1_000
 
@@ -35,7 +36,7 @@ class Feed:
     @property
     def checkpoint(self) -> str:
         """The folder of the source's stream checkpoint."""
-        return f"{self.lake.checkpoints}/bronze/{self.name}"
+        return landing_checkpoint(self.lake, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,12 @@ EXPLANATIONS = (
     Explanation(
         "LAKEHOUSE_TAKEN",
         "The lakehouse belongs to another pipeline.",
-        "Two configurations with different `pipeline` names use one `lakehouse`, or its name changed.",
+        "Two configurations with different `pipeline` names use one `lakehouse`, or its name changed; or two "
+        "with different `checkpoints` use one catalog and `schema_prefix`, also where a pipeline is deployed "
+        "twice.",
         "Give each pipeline a lakehouse of its own. For a renamed pipeline, write the new name into the file "
-        "that the error names.",
+        "that the error names. If its folder of checkpoints has another place now, copy the whole folder "
+        "there.",
         "Found: pipelines `shop` and `crm` with `lakehouse: ./lakehouse`.",
     ),
     Explanation(

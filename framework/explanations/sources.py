@@ -60,8 +60,8 @@ EXPLANATIONS = (
     Explanation(
         "DUMP_UNREADABLE",
         "The dump cannot be read.",
-        "A file is damaged, was not copied completely, or its content does not fit its ending; or a CSV file is "
-        "not UTF-8.",
+        "A file is damaged, was not copied completely, or its content does not fit its ending; or a CSV file "
+        "is not UTF-8.",
         "Export or copy it again, CSV as UTF-8. Nothing has landed.",
         "Found: a .parquet file that was cut off. Do: copy it again, then repeat `mainstem seed`.",
     ),

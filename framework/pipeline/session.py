@@ -83,7 +83,7 @@ def open_pipeline(
             if isinstance(config.lakehouse, Catalog):
                 prepare_catalog(spark, lake, config.lakehouse)
                 _prepare_logs(spark, lake)
-            claim(spark, lake, config.pipeline)
+            claim(spark, lake, config.pipeline, config.sources)
             if finishes:
                 finish(Run(spark, lake, config, "forget"))
             work = Run(spark, lake, config, "histories")
