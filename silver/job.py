@@ -40,7 +40,8 @@ from silver.batches.landings import (
 from silver.batches.process import messages_at_work
 from silver.batches.run_state import RunState
 from silver.operations.late_definitions import decode_redefined
-from silver.operations.redecode import redecode
+from silver.operations.other_readings import note_readings, read_as_configured, redecode_as_configured
+from silver.operations.table_names import tables_named
 from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
 from silver.stream.checkpoint import (
@@ -140,6 +141,7 @@ def _run(
         note_tables(spark, state, noted)
     end = stream_end(spark, state, checkpoint)
     try:
+        again, refused = read_as_configured(spark, state)
         if not checkpoint.is_new and has_read(spark, state, end):
             _resume(spark, state)
             result = _result(spark, state)
@@ -154,7 +156,9 @@ def _run(
     is_idle = noted is not None and not result.messages and not restored
     if lake.local_root is not None or not is_idle:  # listing all tables of an object store takes a second
         note_tables(spark, state, noted)
-    return replace(result, restored=restored)
+    return replace(
+        result, restored=restored, redefined=(*again, *result.redefined), errors=(*refused, *result.errors)
+    )
 
 
 def _resume(spark: SparkSession, state: RunState) -> dict[str, int]:
@@ -260,6 +264,7 @@ def replay_silver(
         return SilverResult(0)
     check_copies(spark, lake)
     state, restored = open_repair(spark, lake, config)
+    again, refused = read_as_configured(spark, state)
     resume_sources(spark, state)
     tune_for_lakehouse(spark, lake)
     is_wanted = "NOT is_resolved" if with_dismissed else dismissals.IS_OPEN
@@ -277,7 +282,13 @@ def replay_silver(
     )
     result = _result(spark, state)
     mark_repaired(spark, lake)
-    return replace(result, restored=restored, remaining=_remaining(spark, lake, state))
+    return replace(
+        result,
+        restored=restored,
+        redefined=(*again, *result.redefined),
+        errors=(*refused, *result.errors),
+        remaining=_remaining(spark, lake, state),
+    )
 
 
 def _remaining(spark: SparkSession, lake: Lakehouse, state: RunState) -> str:
@@ -298,8 +309,9 @@ def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: 
         return SilverResult(0)
     check_copies(spark, lake)
     state, restored = open_repair(spark, lake, config)
+    note_readings(spark, state)
     resume_sources(spark, state)
-    found = redecode(spark, state, table)
+    found = redecode_as_configured(spark, state, tables_named(spark, state, table))
     result = _result(spark, state)
     mark_repaired(spark, lake)
     return replace(result, messages=found.decoded, kept=found.kept, restored=restored)

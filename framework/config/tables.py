@@ -71,18 +71,24 @@ class ColumnRule(BaseModel):
     type: CanonicalType | None = Field(
         default=None,
         description="The type of the column, as Spark SQL writes it: `decimal(12,2)`. Where messages declare "
-        "none, values are read as this type: change it, then `mainstem rebuild TABLE --from bronze`.",
+        "none, values are read as this type: after a change, the next run decodes all messages of the table "
+        "again.",
     )
     decode: Codec | None = Field(
-        default=None, description="Binary values are text in this encoding: `utf8`, `gbk`."
+        default=None,
+        description="Binary values are text in this encoding: `utf8`, `gbk`. After a change, the next run "
+        "decodes all messages of the table again.",
     )
     encoding: Encoding | None = Field(
         default=None,
         description="How the feed writes the values, if it does not say so: bytes and decimals as base64, "
-        "base64url, hex or text; times as milliseconds, microseconds or nanoseconds.",
+        "base64url, hex or text; times as milliseconds, microseconds or nanoseconds. After a change, the "
+        "next run decodes all messages of the table again.",
     )
     unsigned: StrictBool | None = Field(
-        default=None, description="Whether the numbers have no sign, for feeds that do not say so."
+        default=None,
+        description="Whether the numbers have no sign, for feeds that do not say so. After a change, the "
+        "next run decodes all messages of the table again.",
     )
 
 

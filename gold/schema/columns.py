@@ -351,7 +351,8 @@ def resolve_columns(
         if rule is not None and rule.type:
             kind = str(rule.type)
         elif rule is not None and rule.decode:
-            kind = "string"
+            # silver has not decoded the messages of such a column: it reads them as before
+            kind = "binary" if infer_type(shown) == "binary" else "string"
         elif not shown.types and not (shown.tokens - {Token.NULL}):
             kind = statements.get(name, (None, None))[0] or "string"
             declared = declared or statements.get(name, (None, None))[1]

@@ -41,6 +41,7 @@ from silver.batches.source_epochs import SourceEpochs, unrecorded_epochs
 from silver.batches.source_tops import SourceTops
 from silver.batches.table_definitions import known_definitions, plans_with_definitions
 from silver.changes.decode import SourcePlan
+from silver.changes.readings import Readings
 from silver.decoding.table_definitions import EpochPosition, TableDefinition, TableDefinitions, TableKey
 from silver.epochs import history as epochs
 from silver.epochs import resets
@@ -100,7 +101,8 @@ class RunState:
     first batch that `silver/changes` holds: rows that were counted before it are lost with an earlier table.
     `raw` are messages that contain those of the batch; a frame of messages without an outcome is empty once
     they have one. `in_order` are sources whose unread messages are known not to show a reset.
-    `tries` are the sources that this command has tried to take up again, in vain.
+    `tries` are the sources that this command has tried to take up again, in vain. `readings` are the settings
+    of columns by which rows were read.
     `files` are files of this machine of which the messages of the present batch are all rows, as URLs.
     """
 
@@ -130,6 +132,7 @@ class RunState:
     in_order: set[str] = field(default_factory=set)
     files: Sequence[str] | None = None
     tries: FailedTries = field(default_factory=FailedTries)
+    readings: Readings = field(default_factory=Readings)
 
     def transaction(self, step: str, batch: int) -> Transaction | None:
         """The transaction of a batch's write; None for batches between those of the stream."""

@@ -42,7 +42,6 @@ from silver.batches.landings import (
 from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import of_first_landing
-from silver.operations.table_names import tables_named
 from silver.stream import repair_log
 from silver.stream.recovery import finish_repair
 from silver.stream.resume import last_batch_id
@@ -63,16 +62,22 @@ class RedecodeResult:
         return RedecodeResult(self.decoded + other.decoded, self.kept + other.kept)
 
 
-def redecode(spark: SparkSession, state: RunState, table: str) -> RedecodeResult:
-    """Replace what silver holds of a table's messages by what they decode to now, under all its names.
+def redecode(
+    spark: SparkSession, state: RunState, named: Mapping[str, Sequence[TableName]]
+) -> RedecodeResult:
+    """Replace what silver holds of a table's messages by what they decode to now.
+
+    Args:
+        spark: The session.
+        state: The state of the run.
+        named: All names of the table, by source.
 
     Raises:
         MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
-        ConfigurationError: TABLE_EXCLUDED or TABLE_UNKNOWN; then nothing changes.
     """
     upgrade_tables(spark, state.lake, state.config)
     found = RedecodeResult()
-    for source, names in tables_named(spark, state, table).items():
+    for source, names in named.items():
         found += redecode_tables(spark, state, source, dict.fromkeys(names, ""))
     return found
 

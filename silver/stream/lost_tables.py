@@ -60,9 +60,13 @@ def read_noted_tables(spark: SparkSession, lake: Lakehouse) -> Inventory | None:
 
 
 def note_tables(spark: SparkSession, state: RunState, noted: Inventory | None) -> None:
-    """Note which tables exist, and a copy of `ops/epochs`: no other table says where each epoch begins."""
+    """Note which tables exist, how columns were read, and a copy of `ops/epochs`.
+
+    No other table says where each epoch begins, or by which settings rows were read.
+    """
     rows = [asdict(row) for row in state.epoch_history(spark).rows]
-    now = Inventory(those_there(spark, state.lake, TABLES), {"epochs": rows})
+    facts = {"epochs": rows, "readings": state.readings.facts()}
+    now = Inventory(those_there(spark, state.lake, TABLES), facts)
     if now != noted:
         write_inventory(spark, state.lake, _LAYER, now)
 

@@ -138,11 +138,17 @@ def _copy(lakehouse: Path, place: Path) -> None:
 
 
 _TYPES = ("string", "int", "decimal(5,1)", "date")
+_READINGS: Sequence[Mapping[str, object]] = (
+    {"decode": "latin-1"},
+    {"unsigned": True},
+    {"encoding": "hex"},
+    {"type": "timestamp_ntz", "encoding": "milliseconds"},
+)
 
 
 class Detours:
-    """Settings that are others for a while: keys of a table, how and where it is kept, the type of a column,
-    a rule that quarantines some changes, or the sources that are named.
+    """Settings that are others for a while: keys of a table, how and where it is kept, the type of a column
+    or how it is read, a rule that quarantines some changes, or the sources that are named.
     """
 
     def __init__(self, settings: Settings, repairs: RandomRepairs, seed: str) -> None:
@@ -156,7 +162,7 @@ class Detours:
         unbroken = [place for place in tables if place[1].life == 0]
         if len({place[0].format for place in tables}) == 1:  # no table would be left for repairs
             unbroken = []
-        moves = [(move, tables) for move in (self._rule, self._way, self._place, self._type)]
+        moves = [(move, tables) for move in (self._rule, self._way, self._place, self._type, self._reading)]
         moves += [(self._keys, unkeyed), (self._absence, unbroken)]
         possible = [(move, tables) for move, tables in moves if tables]
         for move, tables in self.draw.choices(possible, k=self.draw.choice((1, 3, 6))):
@@ -191,6 +197,12 @@ class Detours:
         name, rule = place[2].name, {"type": self.draw.choice(_TYPES)}
         self.settings.other_ways[name] = {**self.settings.ways[name], "columns": {column: rule}}
         return []
+
+    def _reading(self, place: Place, column: str) -> Sequence[Sequence[str]]:
+        """Values are read otherwise for a while; messages with values that cannot be are quarantined."""
+        name, rule = place[2].name, self.draw.choice(_READINGS)
+        self.settings.other_ways[name] = {**self.settings.ways[name], "columns": {column: rule}}
+        return [["replay"]]
 
     def _absence(self, place: Place, column: str) -> Sequence[Sequence[str]]:
         self.settings.absent = place[0].format

@@ -433,7 +433,13 @@ def resolved(
 def test_the_configuration_stands_above_what_was_seen() -> None:
     seen = {"price": declared("string"), "photo": declared("binary")}
     found = resolved(seen, price=ColumnRule(type="decimal(12,2)"), photo=ColumnRule(decode="utf8"))
-    assert [(c.name, c.type) for c in found] == [("price", "decimal(12,2)"), ("photo", "string")]
+    assert [(c.name, c.type) for c in found] == [("price", "decimal(12,2)"), ("photo", "binary")]
+
+
+def test_a_decoded_column_is_text_once_silver_has_decoded_it() -> None:
+    seen = {"a": declared("string"), "b": ColumnEvidence(), "c": declared("binary") | declared("string")}
+    found = resolved(seen, {"b": ("binary", "blob")}, **dict.fromkeys(seen, ColumnRule(decode="utf8")))
+    assert [c.type for c in found] == ["string"] * 3
 
 
 def test_a_statement_types_only_what_no_row_has_shown() -> None:
