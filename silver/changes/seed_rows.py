@@ -2,7 +2,7 @@
 
 A dump has types of its own, or none (CSV). If the feed or the configuration says another type, the text is
 converted: `2024-02-29 10:00:00` of a CSV file is `2024-02-29T10:00:00` in a column of wall times. A text that
-does not fit stays unchanged, and gold lists the cell.
+does not fit stays unchanged, and gold lists the cell. Bytes of a column with a codec are text as in the feed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from framework.contracts.quarantine_reasons import Malformed, Reason
 from framework.contracts.seed import SEEDED, Seed, seed_of_header
 from silver.changes.change_id import digest, image_parts, key_values
 from silver.changes.staged_rows import STAGED, Row
+from silver.decoding.cells import coded_text
 from silver.decoding.format import Context
 from silver.values.canonical import INTEGERS, declared_text, instant_of_wall, wall_of_text
 
@@ -52,13 +53,21 @@ def seeded_row(
         raise Malformed(Reason.WRONG_SHAPE, "no row of a dump") from None
     known = declared.get(seed.identity, {})
     given = context.hints_for(seed.database, seed.schema, seed.table)
+    codecs = context.codecs_for(seed.database, seed.schema, seed.table)
+    codecs = {name: codec for name, codec in codecs.items() if seed.columns.get(name) == "binary"}
     after: dict[str, str | None] = {}
     for name, text in texts.items():
         target = given[name].type if name in given else None
         target = target or (known[name].type if name in known else None)
-        after[name] = text_as(text, seed.columns.get(name), target, context.timezone)
+        after[name] = (
+            text_as(text, seed.columns.get(name), target, context.timezone)
+            if text is None or name not in codecs
+            else coded_text(name, text, codecs[name])
+        )
     order = [*(name for name in known if name in texts), *(name for name in texts if name not in known)]
-    return _row(message, seed, format_name, after, {name: _column(seed, known, name) for name in order})
+    shape = {name: _column(seed, known, name) for name in order}
+    shape |= {name: Column(type="string", declared=shape[name].declared) for name in codecs if name in shape}
+    return _row(message, seed, format_name, after, shape)
 
 
 def _column(seed: Seed, known: Declared, name: str) -> Column:

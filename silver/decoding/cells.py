@@ -14,6 +14,7 @@ bytes.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -188,3 +189,11 @@ def is_plain(kinds: Kinds) -> bool:
     if dict in kinds or list in kinds:
         raise NeedsExactDecoding
     return any(kind is not Raw for kind in kinds)
+
+
+def coded_text(name: str, text: str, codec: str) -> str:
+    """The text in the base64 value of a column that has a configured codec."""
+    try:
+        return base64.b64decode(text, validate=True).decode(codec)
+    except (ValueError, LookupError):
+        raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not base64 of {codec} text") from None

@@ -35,9 +35,9 @@ from framework.contracts.events import Event, Op, Token
 from framework.contracts.messages import RawMessage
 from framework.contracts.quarantine_reasons import Malformed, Reason
 from silver.decoding import BY_PARTITION, Context, Format, number_of
+from silver.decoding.cells import coded_text
 from silver.envelopes.canal import ColumnDeclaration, Dialect, Envelope, decode_flat
 from silver.envelopes.oms.values import (
-    coded_text,
     configured_value,
     declared_conversion,
     declared_value,

@@ -29,8 +29,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from framework.contracts.events import Column, Token
-from framework.contracts.quarantine_reasons import Malformed, Reason
-from silver.decoding.cells import TOKENS, Kinds, Texts, integer_text, is_plain, read_non_null_cell
+from silver.decoding.cells import (
+    TOKENS,
+    Kinds,
+    Texts,
+    coded_text,
+    integer_text,
+    is_plain,
+    read_non_null_cell,
+)
 from silver.decoding.format import ColumnHint
 from silver.decoding.row_plans import (
     ColumnSet,
@@ -199,14 +206,6 @@ def configured_value(hint: ColumnHint, token: Token, text: str, zone: str) -> st
     """The canonical text of a value whose type only the configuration says, see `configured_columns`."""
     text = _bit(text) if token is Token.TEXT and is_bits(hint) else text
     return declared_value(Column(hint.type), token, text, zone)
-
-
-def coded_text(name: str, text: str, codec: str) -> str:
-    """The text in the base64 value of a column that has a configured codec."""
-    try:
-        return base64.b64decode(text, validate=True).decode(codec)
-    except (ValueError, LookupError):
-        raise Malformed(Reason.ENCODING, f"column {name[:100]!r} is not base64 of {codec} text") from None
 
 
 def key_value(name: str, text: str, reading: Reading) -> tuple[str | None, Column]:
