@@ -139,9 +139,8 @@ def _copy(lakehouse: Path, place: Path) -> None:
 
 _TYPES = ("string", "int", "decimal(5,1)", "date")
 _READINGS: Sequence[Mapping[str, object]] = (
-    {"decode": "latin-1"},
     {"unsigned": True},
-    {"encoding": "hex"},
+    {"type": "decimal(20,0)", "unsigned": True},
     {"type": "timestamp_ntz", "encoding": "milliseconds"},
 )
 
