@@ -39,12 +39,16 @@ def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(kept: Path, tmp_path: Path) -> Path:
+def copy(kept: Path, tmp_path: Path) -> Path:
+    """The same pipeline in another place, where it has not run: enough for what is refused before a run."""
+    return shutil.copytree(kept, tmp_path / "shop")
+
+
+@pytest.fixture
+def folder(copy: Path) -> Path:
     """The same pipeline in another place, where it has run once more: a replica notes where it is."""
-    place = tmp_path / "shop"
-    shutil.copytree(kept, place)
-    apply_waiting(load_config(place / "mainstem.yml", formats=SILVER.options()), "quality")
-    return place
+    apply_waiting(load_config(copy / "mainstem.yml", formats=SILVER.options()), "quality")
+    return copy
 
 
 def settle(folder: Path) -> None:
@@ -167,10 +171,10 @@ def test_no_handler_of_errors_hides_that_a_session_is_needed() -> None:
     require_session(sys)  # type: ignore[arg-type]  # anything else is a session
 
 
-def test_the_lakehouse_of_another_pipeline_is_refused(folder: Path) -> None:
-    text = (folder / "mainstem.yml").read_text()
-    (folder / "mainstem.yml").write_text(text.replace("pipeline: shop", "pipeline: other"))
-    found = command(folder, "run")
+def test_the_lakehouse_of_another_pipeline_is_refused(copy: Path) -> None:
+    text = (copy / "mainstem.yml").read_text()
+    (copy / "mainstem.yml").write_text(text.replace("pipeline: shop", "pipeline: other"))
+    found = command(copy, "run")
     assert found.returncode == 1
     assert "LAKEHOUSE_TAKEN" in found.stderr or "JAVA" in found.stderr
 
@@ -195,19 +199,19 @@ def test_a_table_that_nobody_knows_is_told_before_what_waits_is_decoded(folder: 
     assert apply_waiting(config, "gold", "shop.item")[0][-1].tables[0].inserted == 1
 
 
-def test_a_plan_for_a_table_that_nobody_knows_says_so_before_spark_starts(folder: Path) -> None:
-    (folder / "landing/new.jsonl").write_text(json.dumps(message("INSERT", 9, after=item(9, "ink", 1.0))))
-    settle(folder)
-    found = command(folder, "plan", "--table", "shop.itme")
+def test_a_plan_for_a_table_that_nobody_knows_says_so_before_spark_starts(copy: Path) -> None:
+    (copy / "landing/new.jsonl").write_text(json.dumps(message("INSERT", 9, after=item(9, "ink", 1.0))))
+    settle(copy)
+    found = command(copy, "plan", "--table", "shop.itme")
     assert "note: no table 'shop.itme' is known yet (did you mean shop.item?)" in found.stderr
     assert "JAVA_NOT_FOUND" in found.stderr
 
 
-def test_an_excluded_table_is_refused_before_anything_is_decoded(folder: Path) -> None:
-    file = folder / "mainstem.yml"
+def test_an_excluded_table_is_refused_before_anything_is_decoded(copy: Path) -> None:
+    file = copy / "mainstem.yml"
     file.write_text(file.read_text() + "tables: [{match: shop.tmp_*, exclude: true}]\n")
-    (folder / "landing/new.jsonl").write_text(json.dumps(message("INSERT", 9, after=item(9, "ink", 1.0))))
-    settle(folder)
+    (copy / "landing/new.jsonl").write_text(json.dumps(message("INSERT", 9, after=item(9, "ink", 1.0))))
+    settle(copy)
     with pytest.raises(ConfigurationError, match="TABLE_EXCLUDED"):
         apply_waiting(load_config(file, formats=SILVER.options()), "gold", "shop.tmp_1")
-    assert json.loads(command(folder, "status", "--json").stdout)["messages"] == 2
+    assert json.loads(command(copy, "status", "--json").stdout)["messages"] == 2
