@@ -21,8 +21,9 @@ _TESTS = Path(__file__).parent
 _ROOMS = ("end_to_end", "gold", "silver", "bronze")
 """Folders of tests, those that take longest first."""
 
-# For work as small as that of tests the JVM's best compiler costs more than it saves.
-os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+# For work as small as that of tests the JVM's best compiler costs more than it saves, and so does a collector
+# of garbage that works beside the tests: there is no core for it.
+os.environ.setdefault("MAINSTEM_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -41,11 +42,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.spark)
     with_spark = {item.path for item in items if item.get_closest_marker("spark")}
 
-    def turn(item: pytest.Item) -> tuple[bool, int]:
-        rooms = [n for n, room in enumerate(_ROOMS) if item.path.is_relative_to(_TESTS / room)]
-        return item.path not in with_spark, *(rooms or [len(_ROOMS)])
+    def turn(path: Path) -> tuple[bool, int]:
+        rooms = [n for n, room in enumerate(_ROOMS) if path.is_relative_to(_TESTS / room)]
+        return path not in with_spark, *(rooms or [len(_ROOMS)])
 
-    items.sort(key=turn)
+    turns = {path: turn(path) for path in {item.path for item in items}}
+    items.sort(key=lambda item: turns[item.path])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
