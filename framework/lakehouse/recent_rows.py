@@ -1,11 +1,11 @@
-"""What the statistics of a large table on a local file system tell in this process, without a Spark job.
+"""What the statistics of a table on a local file system tell in this process, without a Spark job.
 
-They tell where its newest rows are, which are read here, and where it can have no rows.
+They tell where its newest rows are, which are read here, where it can have no rows, and whether it is small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _Answer = TypeVar("_Answer")
+_SMALL = (20_000, 16 * 1024 * 1024)
+"""A table of up to so many rows, and bytes in them, is small."""
 
 
 def rows_above(
@@ -42,6 +44,12 @@ def rows_above(
         read in this process, or lack a column or their statistics.
     """
     return _told(lake, lambda: _rows_above(lake.location(table), least, schema, most), None)
+
+
+def few_rows(lake: Lakehouse, table: str, schema: StructType) -> pa.Table | None:
+    """All rows of a small table with these columns; None where Spark must read them, as in `rows_above`."""
+    found = _told(lake, lambda: _read(_files(lake.location(table)), schema, _SMALL), None)
+    return found if found is not None and found.nbytes <= _SMALL[1] else None
 
 
 def files_above(lake: Lakehouse, table: str, least: tuple[str, int]) -> list[DataFile] | None:
@@ -99,15 +107,33 @@ def _may_be_between(lowest: Any, highest: Any, low: Any, high: Any) -> bool:
 def _rows_above(
     location: str, least: tuple[str, int], schema: StructType, most: tuple[int, int]
 ) -> pa.Table | None:
+    column, number = least
+    rows = _read(_files_above(location, least), schema, most)
+    return None if rows is None else rows.filter(pc.field(column) > number)
+
+
+def _read(files: Sequence[DataFile], schema: StructType, most: tuple[int, int]) -> pa.Table | None:
+    """The rows of files in these columns; None where they are more than `most`, or a file lacks a column."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    (column, number), kinds, files = least, to_arrow_schema(schema), _files_above(location, least)
+    kinds = to_arrow_schema(schema)
     if sum(file.rows for file in files) > most[0] or sum(file.size for file in files) > most[1]:
         return None
     if not files:
         return kinds.empty_table()
     found = read_files(files, kinds.names)
-    return None if found is None else found.filter(pc.field(column) > number).cast(kinds)
+    return None if found is None else found.cast(kinds)
+
+
+def _files(location: str) -> list[DataFile]:
+    actions = _statistics(location)
+    if not actions.num_rows:
+        return []
+    actions = actions.select(["path", "size_bytes", "num_records"])
+    return [
+        DataFile(Path(location) / unquote(path), rows, size)
+        for path, size, rows in zip(*(one.to_pylist() for one in actions.columns), strict=True)
+    ]
 
 
 def _files_above(location: str, least: tuple[str, int]) -> list[DataFile]:

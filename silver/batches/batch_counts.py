@@ -41,6 +41,10 @@ COUNTED = (
 
 `measures` is what the row changes of a large batch show, if silver measured them while it decoded them.
 """
+SUMS = ("rows", "merged", "snapshots")
+"""What the rows of a batch, table, kind and reason together count."""
+ENDS = ("min_sequence", "max_sequence", "max_event_time")
+"""How far the rows of a batch have come."""
 
 
 def count_rows(committed: DataFrame, landed_at: datetime | None) -> list[Row]:

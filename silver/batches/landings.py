@@ -23,6 +23,7 @@ from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, PENDI
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, MESSAGES, QUARANTINE
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.merge import Merge
+from framework.lakehouse.recent_rows import few_rows
 from framework.spark.local_frame import local_frame
 from silver.batches.source_epochs import SourceEpochs, read_source_epochs
 from silver.changes.staged_rows import LANDED_AGAIN, OF_FIRST_LANDING
@@ -360,6 +361,9 @@ def upgrade_table(spark: SparkSession, lake: Lakehouse, config: Config, name: st
     Other new columns are null in its rows.
     """
     lake.add_columns(spark, name, _OUTCOMES[name])
+    few = few_rows(lake, name, _OUTCOMES[name])
+    if few is not None and not few.column("epoch").null_count:
+        return
     without = lake.read(spark, name).where("epoch IS NULL")
     if without.isEmpty():
         return

@@ -141,8 +141,27 @@ def write_few(
 
 def rows_of_batch(outcomes: pa.Table, number: int) -> pa.Table:
     """Outcomes (STAGED) of a batch as rows of `silver/changes`."""
-    parts = [_filed(rows, number) for rows in outcomes.combine_chunks().to_batches()]
+    return rows_of_batches(outcomes, pa.repeat(pa.scalar(number, pa.int64()), outcomes.num_rows))
+
+
+def rows_of_batches(outcomes: pa.Table, numbers: pa.Array[pa.Int64Scalar]) -> pa.Table:
+    """Outcomes (STAGED) of several batches, each with the number of its own, as rows of `silver/changes`."""
+    parts = [_filed(rows, numbers) for rows in outcomes.combine_chunks().to_batches()]
     return pa.Table.from_batches(parts, schema=_FILED).select(CHANGES.names)
+
+
+def staged_of(changes: pa.Table) -> pa.RecordBatch:
+    """Rows of `silver/changes` as decoded rows (STAGED); what that table does not have is null.
+
+    There is at least one row.
+    """
+    have = set(changes.column_names)
+    columns: list[Any] = [
+        changes.column(field.name) if field.name in have else pa.nulls(changes.num_rows, field.type)
+        for field in STAGED
+    ]
+    (batch,) = pa.Table.from_arrays(columns, names=STAGED.names).cast(STAGED).combine_chunks().to_batches()
+    return batch
 
 
 def _made_of(
@@ -155,12 +174,13 @@ def _made_of(
         counted.add(given.num_rows)
 
 
-def _filed(batch: pa.RecordBatch, number: int) -> pa.RecordBatch:
-    """Decoded rows (STAGED and more) with the columns of a file."""
-    count = batch.num_rows
+def _filed(batch: pa.RecordBatch, number: int | pa.Array[pa.Int64Scalar]) -> pa.RecordBatch:
+    """Decoded rows (STAGED and more) with the columns of a file; each has the number, or its own one."""
+    if isinstance(number, int):
+        number = pa.repeat(pa.scalar(number, pa.int64()), batch.num_rows)
     is_in_partition = pc.is_valid(batch.column("block"))
     made = {
-        "batch": pa.repeat(pa.scalar(number, pa.int64()), count),
+        "batch": number,
         "position": pc.if_else(is_in_partition, batch.column("position"), pa.scalar(None, pa.string())),
     }
     columns = [made[name] if name in made else batch.column(name) for name in CHANGES.names]

@@ -294,6 +294,12 @@ OF_FIRST_LANDING = _of_first_landing("")
 """Whether an outcome is of the first landing of its message, as SQL; needs `kind`, `reason`, `detail`."""
 
 
+def is_of_first_landing(kind: str, reason: str | None, detail: str | None) -> bool:
+    """OF_FIRST_LANDING in this process."""
+    has_landed = reason == DuplicateReason.LANDED_AGAIN or (detail or "").startswith(LANDED_AGAIN)
+    return not (kind == "duplicate" and has_landed)
+
+
 SETTLED_KINDS = ("row", "quarantined", "excluded")
 """The kinds of outcomes that end the waiting of a half; `forget` makes a row `excluded`."""
 SETTLED_HALF = (
@@ -304,6 +310,12 @@ SETTLED_HALF = (
 
 It needs `kind`, `reason` and `detail`.
 """
+
+
+def is_settled_half(kind: str, reason: str | None, detail: str | None) -> bool:
+    """SETTLED_HALF in this process."""
+    is_complete = reason == DuplicateReason.UPDATE_COMPLETE or detail == _UPDATE_WAS_COMPLETE
+    return kind in SETTLED_KINDS or (kind == "duplicate" and is_complete)
 
 
 def as_landed_again(row: Row, detail: str) -> Row:

@@ -6,14 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import RenameTable, TableName, actions_of
 from framework.contracts.table_names import CHANGES_TABLE, STATEMENTS_TABLE
-from framework.contracts.table_schemas import CHANGES
 from framework.errors import ConfigurationError, nearest
+from framework.lakehouse.newest_tables import newest_tables
+from framework.lakehouse.table_reader import Query
 from framework.pipeline.named_table import KnownTable, tables_called
 from silver.batches.run_state import RunState
+
+_RENAMES = Query(
+    STATEMENTS_TABLE,
+    "SELECT `source`, `database`, `schema`, `table`, `sequence`, `actions` FROM {rows} "
+    "WHERE `actions` LIKE '%RenameTable%'",
+)
 
 
 class Rename(NamedTuple):
@@ -90,9 +96,8 @@ def names_of(
 
 
 def _renames(spark: SparkSession, state: RunState) -> dict[str, list[Rename]]:
-    rows = state.lake.rows(spark, STATEMENTS_TABLE, CHANGES).where(F.col("actions").contains("RenameTable"))
     found: dict[str, list[Rename]] = {}
-    for row in rows.select("source", "database", "schema", "table", "sequence", "actions").collect():
+    for row in newest_tables(spark, state.lake).rows(_RENAMES):
         old = TableName(row["database"], row["schema"], row["table"])
         for action in actions_of(row["actions"]):
             if isinstance(action, RenameTable) and action.to != old:

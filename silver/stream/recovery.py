@@ -7,7 +7,8 @@ from pyspark.sql import functions as F
 
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
-from silver.batches import batch_counts
+from framework.lakehouse.newest_tables import newest_tables
+from framework.lakehouse.table_reader import Query
 from silver.batches.landings import identify_all, outcomes_in_epochs
 from silver.batches.process import derive
 from silver.batches.run_state import RunState
@@ -15,6 +16,8 @@ from silver.stream import repair_log
 from silver.stream.known_progress import recall
 from silver.stream.rederivation import rederive
 from silver.stream.resume import last_batch_id
+
+_COUNTED = Query(BATCHES_TABLE, "SELECT count(*) AS `rows` FROM {rows} WHERE `batch` = {batch}")
 
 
 def finish_interrupted(spark: SparkSession, state: RunState) -> None:
@@ -31,8 +34,7 @@ def finish_interrupted(spark: SparkSession, state: RunState) -> None:
 def _derive_last(spark: SparkSession, state: RunState) -> None:
     """Derive what follows from the last batch, unless that was done."""
     last = state.newest = last_batch_id(spark, state)
-    counts = state.lake.rows(spark, BATCHES_TABLE, batch_counts.COUNTS_SCHEMA)
-    if last >= 0 and counts.where(F.col("batch") == last).isEmpty():
+    if last >= 0 and not _is_counted(spark, state, last):
         known = state.source_epochs(spark)
         messages = identify_all(state.lake.read(spark, MESSAGES_TABLE), state.lake, known)
         changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("batch") == last)
@@ -40,6 +42,12 @@ def _derive_last(spark: SparkSession, state: RunState) -> None:
         landed_at = messages.join(batch, list(MESSAGE_ID), "left_semi").agg(F.max("ingested_at")).first()
         derive(messages, last, state, None if landed_at is None else landed_at[0])
         state.tables = state.has_waiting = None  # they were read before these counts existed
+
+
+def _is_counted(spark: SparkSession, state: RunState, batch: int) -> bool:
+    """Whether the counts of a batch are written, which is the last step of its derivation."""
+    counted = newest_tables(spark, state.lake).rows(_COUNTED, batch=batch)
+    return any(row["rows"] for row in counted)
 
 
 def finish_repair(spark: SparkSession, state: RunState, source: str) -> None:

@@ -1,7 +1,8 @@
 """The tables that follow from the changes of a source, corrected: quarantine, pending, counts and more.
 
 If committed changes were replaced, what was derived from them no longer fits. Each function compares it with
-all changes of the source and writes only the difference, so a repeat changes nothing.
+all changes of the source and writes only the difference, so a repeat changes nothing. Few changes are
+compared in this process first (`derived_here`), because most tables agree with them.
 """
 
 from __future__ import annotations
@@ -34,14 +35,12 @@ from silver.batches.partition_progress import complete_progress
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import OF_FIRST_LANDING, SETTLED_HALF
 from silver.stream.checkpoint import counted_from
+from silver.stream.derived_here import tables_that_agree
 
 _ROW_AT = (*MESSAGE_ID, "ordinal")
 _SINCE = {name: f"s.{name}" for name in ("event_time", "detail")}
 """From when a half waits: earlier releases have let halves wait from times that are impossible."""
-_SUMS = ("rows", "merged", "snapshots")
-_DIFFERS = " OR ".join(f"`{name}` <> 0" for name in _SUMS)
-_ENDS = ("min_sequence", "max_sequence", "max_event_time")
-"""How far the rows of a batch have come."""
+_DIFFERS = " OR ".join(f"`{name}` <> 0" for name in batch_counts.SUMS)
 
 
 def rederive(spark: SparkSession, state: RunState, source: str) -> None:
@@ -50,14 +49,19 @@ def rederive(spark: SparkSession, state: RunState, source: str) -> None:
     changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("source") == source)
     changes = outcomes_in_epochs(changes, state.source_epochs(spark))
     met = landings.before_halves_of(changes).select(*MESSAGE_ID)
-    _quarantine(spark, state, source, changes, met)
-    _pending(spark, state, source, changes, met)
+    agree = tables_that_agree(spark, state, source)
+    if QUARANTINE_TABLE not in agree:
+        _quarantine(spark, state, source, changes, met)
+    if PENDING_TABLE not in agree:
+        _pending(spark, state, source, changes, met)
     crash_point("silver.between_derived_again")
-    _statements(spark, state, source, changes)
+    if STATEMENTS_TABLE not in agree:
+        _statements(spark, state, source, changes)
     if source in state.plans and state.plans[source].by_partition:
         complete_progress(changes, state.lake)
         state.partitions.clear()
-    _counts(spark, state, source, changes)
+    if BATCHES_TABLE not in agree:
+        _counts(spark, state, source, changes)
 
 
 def _quarantine(
@@ -144,7 +148,8 @@ def _counts(spark: SparkSession, state: RunState, source: str, changes: DataFram
     clocks = _clocks(log, source)
     timed = changes.join(F.broadcast(clocks), "batch", "left")
     held = timed.groupBy(*batch_counts.COUNTED_BY).agg(*batch_counts.counting(F.col("clock")))
-    ends = [name for name in _ENDS if name in log.columns]  # tables of earlier releases lack some columns
+    # tables of earlier releases lack some columns
+    ends = [name for name in batch_counts.ENDS if name in log.columns]
     live = log.where(F.col("batch") >= counted_from(spark, lake))
     wrong = _wrong_counts(held, live, ends)
     if wrong.isEmpty():
@@ -170,15 +175,15 @@ def _wrong_counts(held: DataFrame, live: DataFrame, ends: Sequence[str]) -> Data
     `is_moved` says that they have other `ends`; the server counts along where these differ.
     """
     by = list(batch_counts.COUNTED_BY)
-    less = [(-F.col(n) if n in live.columns else F.lit(0)).cast("long").alias(n) for n in _SUMS]
+    less = [(-F.col(n) if n in live.columns else F.lit(0)).cast("long").alias(n) for n in batch_counts.SUMS]
     logged = [F.col(name).alias(f"logged_{name}") for name in ends]
     counted = live.select(*by, *less, *logged, F.lit(True).alias("is_logged"))
-    others = [name for name in batch_counts.COUNTED if name not in (*by, *_SUMS)]
+    others = [name for name in batch_counts.COUNTED if name not in (*by, *batch_counts.SUMS)]
     both = (
         held.unionByName(counted, allowMissingColumns=True)
         .groupBy(*by)
         .agg(
-            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in _SUMS),
+            *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in batch_counts.SUMS),
             *(F.max(name).alias(name) for name in others),
             *(
                 (F.min if name.startswith("min_") else F.max)(f"logged_{name}").alias(f"logged_{name}")

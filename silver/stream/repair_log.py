@@ -10,23 +10,27 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import REPAIRS_TABLE
 from framework.lakehouse.lakehouse import Lakehouse
+from framework.lakehouse.log_rows import append_rows
 from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.small_files import is_there, read_note, write_note
 from framework.lakehouse.table_reader import Query
-from framework.spark.local_frame import local_frame
 
 _SCHEMA = (
     "number bigint, repair string, state string, source string, database string, schema string, "
-    "`table` string"
+    "`table` string, recorded_at timestamp"
 )
 _BEGUN, _DONE = "begun", "done"
+_EVERY = Query(
+    REPAIRS_TABLE,
+    "SELECT `number`, `repair`, `state`, `source`, `database`, `schema`, `table` FROM {rows}",
+)
 _NEWEST = Query(
     REPAIRS_TABLE,
     "SELECT `source`, `state`, max(`number`) AS `number` FROM {rows} GROUP BY `source`, `state`",
@@ -76,11 +80,9 @@ def restore(spark: SparkSession, lake: Lakehouse) -> bool:
 def _rows(spark: SparkSession, lake: Lakehouse) -> list[_Row]:
     """The rows that still count: for each source and table the newest row of either state."""
     newest: dict[tuple[str | None, ...], _Row] = {}
-    every = lake.rows(spark, REPAIRS_TABLE, _SCHEMA).select(
-        "number", "repair", "state", "source", "database", "schema", "table"
-    )
-    for found in every.collect():
-        row: _Row = (found[0], found[1], found[2], found[3], found[4], found[5], found[6])
+    for found in newest_tables(spark, lake).rows(_EVERY):
+        names = (found["database"], found["schema"], found["table"])
+        row: _Row = (found["number"], found["repair"], found["state"], found["source"], *names)
         newest[row[2:]] = max(row, newest.get(row[2:], row), key=lambda r: r[0])
     return list(newest.values())
 
@@ -96,8 +98,8 @@ def _record(spark: SparkSession, lake: Lakehouse, known: list[_Row], rows: list[
 
 
 def _append(spark: SparkSession, lake: Lakehouse, rows: list[_Row]) -> None:
-    frame = local_frame(spark, rows, _SCHEMA).withColumn("recorded_at", F.current_timestamp())
-    lake.append(frame.coalesce(1), REPAIRS_TABLE)
+    now = datetime.now(UTC)
+    append_rows(spark, (lake, REPAIRS_TABLE), [(*row, now) for row in rows], _SCHEMA)
 
 
 def _copy(lake: Lakehouse) -> str:

@@ -12,8 +12,10 @@ from framework.contracts.epochs import Landing, PartitionStart
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
 from framework.errors import MainstemError, brief
+from framework.lakehouse.newest_tables import newest_tables
 from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.lakehouse.staging import materialize
+from framework.lakehouse.table_reader import Query
 from framework.pipeline.fault_injection import crash_point
 from silver.batches import batch_counts
 from silver.batches.arrival import reached_offsets
@@ -33,6 +35,8 @@ from silver.epochs import resets, starts
 from silver.epochs.assignment import landing_order
 from silver.epochs.resets import StopPoint
 from silver.stream.chunks import portions
+
+_LAST_BATCH = Query(CHANGES_TABLE, "SELECT max(`batch`) AS `batch` FROM {rows}")
 
 
 def resume_sources(spark: SparkSession, state: RunState) -> dict[str, epochs.StoppedSource]:
@@ -264,8 +268,8 @@ def _room(spark: SparkSession, state: RunState) -> int:
 
 def last_batch_id(spark: SparkSession, state: RunState) -> int:
     """The highest batch that silver holds, -1 if there is none."""
-    row = state.lake.rows(spark, CHANGES_TABLE, CHANGES).agg(F.max("batch")).first()
-    return -1 if row is None or row[0] is None else int(row[0])
+    last = [row["batch"] for row in newest_tables(spark, state.lake).rows(_LAST_BATCH)]
+    return -1 if last in ([], [None]) else int(last[0])
 
 
 def spare_batch_id(spark: SparkSession, state: RunState) -> int:
