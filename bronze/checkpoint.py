@@ -186,12 +186,23 @@ def load_state(spark: SparkSession, feed: Feed, table: str | None) -> str:
 def save_state(spark: SparkSession, feed: Feed, state: str) -> None:
     """Save what the next `discover` needs; it may only tell of what has landed."""
     if state:
-        _save(spark, feed, memory=state)
+        add_facts(spark, feed, memory=state)
+
+
+def facts_of(spark: SparkSession, feed: Feed) -> Mapping[str, Any]:
+    """What is noted of the source's checkpoint."""
+    return _saved(spark, feed, _generation(spark, feed))
+
+
+def add_facts(spark: SparkSession, feed: Feed, **facts: object) -> None:
+    """Change what is noted of the source's checkpoint, if it has one."""
+    generation = _generation(spark, feed)
+    _write(spark, feed, generation, _saved(spark, feed, generation), **facts)
 
 
 def note_landed(spark: SparkSession, feed: Feed) -> None:
     """Note the newest commit of `bronze/messages`: a copy of the table without it lacks what has landed."""
-    _save(spark, feed, messages=newest_mark(spark, feed.lake.location(MESSAGES_TABLE)))
+    add_facts(spark, feed, messages=newest_mark(spark, feed.lake.location(MESSAGES_TABLE)))
 
 
 def next_landing(spark: SparkSession, feed: Feed, checkpoint: Checkpoint, *, is_first: bool) -> int:
@@ -214,8 +225,8 @@ def next_landing(spark: SparkSession, feed: Feed, checkpoint: Checkpoint, *, is_
 
 def clear_state(spark: SparkSession, feed: Feed) -> None:
     """Make the next `discover` start without a state."""
-    if _saved(spark, feed, _generation(spark, feed)):
-        _save(spark, feed, memory="")
+    if facts_of(spark, feed):
+        add_facts(spark, feed, memory="")
 
 
 def _check_messages(spark: SparkSession, feed: Feed, saved: Mapping[str, Any]) -> None:
@@ -227,12 +238,6 @@ def _saved(spark: SparkSession, feed: Feed, note: Mapping[str, Any]) -> dict[str
     """What is noted of the source's checkpoint; empty where the note is that of another checkpoint."""
     saved: dict[str, Any] = json.loads(read_note(spark, _state_path(feed)) or "{}")
     return saved if saved.get("generation") == note.get("generation") else {}
-
-
-def _save(spark: SparkSession, feed: Feed, **facts: object) -> None:
-    """Change what is noted of the source's checkpoint, if it has one."""
-    generation = _generation(spark, feed)
-    _write(spark, feed, generation, _saved(spark, feed, generation), **facts)
 
 
 def _write(

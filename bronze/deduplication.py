@@ -26,15 +26,9 @@ def drop_landed(rows: DataFrame, landed: DataFrame) -> DataFrame:
     messages are the same if their coordinates, timestamps and bytes are equal. For a message that `forget`
     has emptied, coordinates and timestamp decide.
     """
-    first, last = F.min("offset").alias("low"), F.max("offset").alias("high")
-    spans = F.broadcast(rows.groupBy("topic", "partition").agg(first, last))
-    in_range = landed.join(spans, ["topic", "partition"]).where(
-        F.col("offset").between(F.col("low"), F.col("high"))
-    )
-    known = _comparable(in_range)
     hashed = rows.withColumn("content", _content())
     conditions = [*_have_same_coordinates(), _are_same_message()]
-    return hashed.join(known, conditions, "left_anti").select(
+    return hashed.join(_comparable(landed), conditions, "left_anti").select(
         *(F.col(f"`{name}`") for name in MESSAGES.names)
     )
 

@@ -1,14 +1,20 @@
-"""Ranges of Kafka's offsets: reads them apart from the stream, and finds an offset that cannot be read."""
+"""Ranges of offsets: reads those of Kafka apart from the stream, and finds an offset that cannot be read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from framework.config.sources import Kafka
+
+_MOST_RANGES = 100
+"""A condition on more ranges would take longer to plan than it saves."""
 
 _CLIENT_OPTION_PREFIXES = ("kafka.", "kafkaconsumer.", "fetchoffset.", "groupidprefix")
 
@@ -34,6 +40,37 @@ def new_ranges(committed: Offsets, planned: Offsets) -> list[OffsetRange]:
         for partition, end in sorted(ends.items())
         if (first := committed.get(topic, {}).get(partition, 0)) < end
     ]
+
+
+def ranges_of(rows: DataFrame) -> list[OffsetRange]:
+    """The offsets of rows of MESSAGES, none of them null; runs a job."""
+    ends = (F.min("offset"), F.max("offset"))
+    found = rows.groupBy("topic", "partition").agg(*ends).collect()
+    return [OffsetRange(topic, partition, first, last + 1) for topic, partition, first, last in found]
+
+
+def before_ends(ranges: Sequence[OffsetRange], ends: Offsets) -> list[OffsetRange]:
+    """The ranges that begin before the end of their partition; a partition that is not named ends at 0."""
+    return [one for one in ranges if one.first < ends.get(one.topic, {}).get(str(one.partition), 0)]
+
+
+def in_ranges(ranges: Sequence[OffsetRange]) -> Column:
+    """Whether a message may be in one of the ranges; certain where they are few.
+
+    Its bounds are literals: with them Delta finds the files of a table that have such messages.
+    """
+    if not ranges:
+        return F.lit(False)
+    if len(ranges) <= _MOST_RANGES:
+        return reduce(or_, map(_is_in, ranges))
+    topics = [one.topic for one in ranges]
+    first, last = min(one.first for one in ranges), max(one.end for one in ranges) - 1
+    return F.col("topic").between(min(topics), max(topics)) & F.col("offset").between(first, last)
+
+
+def _is_in(one: OffsetRange) -> Column:
+    is_partition = (F.col("topic") == one.topic) & (F.col("partition") == one.partition)
+    return is_partition & F.col("offset").between(one.first, one.end - 1)
 
 
 def read_ranges(spark: SparkSession, kafka: Kafka, ranges: Sequence[OffsetRange]) -> DataFrame:

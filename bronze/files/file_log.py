@@ -102,6 +102,11 @@ def read_log(spark: SparkSession, feed: Feed) -> dict[str, LoggedFile]:
     return {entry.listed.file: entry for entry in entries}
 
 
+def newest_sequence(spark: SparkSession, feed: Feed) -> int:
+    """The highest sequence of the log."""
+    return max((row["sequence"] for row in _rows(spark, feed, 0)), default=0)
+
+
 def read_entries(rows: DataFrame) -> list[LoggedFile]:
     """Rows of the log as entries, in the order of landing."""
     discovered_at = F.unix_micros("discovered_at").alias("discovered_at")
@@ -138,7 +143,9 @@ def files_with_messages(spark: SparkSession, feed: Feed, files: Sequence[str]) -
     if not files or not feed.lake.exists(spark, MESSAGES_TABLE):
         return frozenset()
     wanted = local_frame(spark, [(file,) for file in files], "file string")
-    messages = feed.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == feed.name)
+    # with literals Delta leaves out the files of the table that can have none of them
+    is_near = F.col("file").between(min(files), max(files))
+    messages = feed.lake.read(spark, MESSAGES_TABLE).where((F.col("source") == feed.name) & is_near)
     return frozenset(
         row["file"]
         for row in messages.join(F.broadcast(wanted), "file", "left_semi").select("file").distinct().collect()

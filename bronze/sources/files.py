@@ -58,6 +58,7 @@ from bronze.files.lost_logs import last_lines, with_other_lines
 from bronze.files.message_files import write_messages
 from bronze.files.sections import Section
 from bronze.files.task_groups import FILE_OVERHEAD, content_reader, grouped, path_reader, unpacked_size
+from bronze.restarts import is_later, note_sequence
 from bronze.source import COMMITS_PER_BATCH, Discovery, Feed, Part, SourceKind, Waiting
 from framework.contracts.table_schemas import MESSAGES
 from framework.errors import MainstemError
@@ -161,6 +162,8 @@ def read_stream(spark: SparkSession, feed: Feed, is_reset: bool) -> DataFrame:
     It begins with the log's first commit where there is no other one: an initial snapshot would cost four
     more jobs. The files of earlier commits may be gone, because `maintain` compacts them.
     """
+    if is_reset:
+        note_sequence(spark, feed)
     name = log_table(feed.name)
     is_young = feed.lake.local_root is not None and feed.lake.version(spark, name) == 0
     return feed.lake.read_stream(spark, name, {"startingVersion": "0"} if is_young else None)
@@ -175,6 +178,7 @@ def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
     entries = read_entries(batch)
     if not entries:
         return
+    is_reset = is_reset and not is_later(spark, feed, entries[0].sequence)
     left_out = superseded_sequences(spark, feed, entries)
     wanted = [entry.listed for entry in entries if entry.sequence not in left_out]
     there = {file.file: file for file in _list_wanted(spark, feed, wanted)}

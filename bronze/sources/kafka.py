@@ -33,10 +33,11 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bronze.deduplication import drop_landed, messages_of, offsets_with_other_messages
+from bronze.deduplication import messages_of, offsets_with_other_messages
 from bronze.headers import escape_reserved_headers
-from bronze.offset_ranges import OffsetRange, first_failing, new_ranges, read_ranges
+from bronze.offset_ranges import OffsetRange, first_failing, in_ranges, new_ranges, ranges_of, read_ranges
 from bronze.record_times import representable_time
+from bronze.restarts import without_landed
 from bronze.source import Discovery, Feed, Part, SourceKind
 from bronze.sources.brokers import why_unreachable
 from framework.config.sources import Kafka
@@ -163,23 +164,24 @@ def read_stream(spark: SparkSession, feed: Feed, is_reset: bool) -> DataFrame:
 
 
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
-    """The batch as one commit; with `is_reset` without the messages that have landed before.
+    """The batch as one commit; with `is_reset` without the messages of earlier checkpoints.
 
     Raises:
         MainstemError: KAFKA_TOPIC_RECREATED where the batch does not continue what has landed.
     """
     rows = as_messages(batch, feed.name)
-    messages = check_topics(batch.sparkSession, feed)
+    ranges = check_topics(batch.sparkSession, feed)
     if is_reset:
-        rows = drop_landed(rows, messages_of(batch.sparkSession, feed))
+        rows = without_landed(rows, ranges_of(rows) if ranges is None else ranges, feed)
+    messages = None if ranges is None else sum(one.end - one.first for one in ranges)
     yield Part(batch.sparkSession, 0, 0, lambda: rows, messages=messages)
 
 
-def check_topics(spark: SparkSession, feed: Feed) -> int:
+def check_topics(spark: SparkSession, feed: Feed) -> list[OffsetRange] | None:
     """Raises KAFKA_TOPIC_RECREATED where the messages before the planned batch are not those that landed.
 
     Checks one partition of each topic. Passes where the broker or bronze no longer has these messages.
-    Returns about how many messages the planned batch has.
+    Returns the offsets of the planned batch; None where no batch is planned.
     """
     before, after = newest_offsets(spark, feed.checkpoint)
     if feed.copied_checkpoint is not None:  # a plan lands nothing: the last run has landed all
@@ -192,7 +194,7 @@ def check_topics(spark: SparkSession, feed: Feed) -> int:
     ]
     for first in range(0, len(spans), _TOPICS_PER_QUERY):
         _check_spans(spark, feed, spans[first : first + _TOPICS_PER_QUERY])
-    return sum(new.end - new.first for new in new_ranges(committed, planned))
+    return None if after is None else new_ranges(committed, planned)
 
 
 def _span(topic: str, ends: Mapping[str, int], planned: Mapping[str, int]) -> OffsetRange | None:
@@ -205,15 +207,7 @@ def _span(topic: str, ends: Mapping[str, int], planned: Mapping[str, int]) -> Of
 
 
 def _check_spans(spark: SparkSession, feed: Feed, spans: Sequence[OffsetRange]) -> None:
-    is_compared = F.lit(False)
-    for span in spans:
-        is_in_span = (
-            (F.col("topic") == span.topic)
-            & (F.col("partition") == span.partition)
-            & F.col("offset").between(span.first, span.end - 1)
-        )
-        is_compared = is_compared | is_in_span
-    landed = messages_of(spark, feed).where(is_compared)
+    landed = messages_of(spark, feed).where(in_ranges(spans))
     other = (
         offsets_with_other_messages(as_messages(read_ranges(spark, _kafka(feed), spans), feed.name), landed)
         .select("topic", "partition", "offset")

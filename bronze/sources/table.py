@@ -27,9 +27,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bronze.checkpoint import source_changed
-from bronze.deduplication import drop_landed, messages_of
 from bronze.headers import escape_reserved_headers, readable_text
+from bronze.offset_ranges import ranges_of
 from bronze.record_times import representable_time
+from bronze.restarts import without_landed
 from bronze.source import Discovery, Feed, Part, SourceKind
 from framework.contracts.messages import BAD_COORDINATES
 from framework.contracts.table_schemas import HEADERS, MESSAGES
@@ -73,10 +74,10 @@ def check_columns(existing: Sequence[str], column_names: Mapping[str, str], tabl
 
 
 def parts(batch: DataFrame, feed: Feed, is_reset: bool) -> Iterator[Part]:
-    """The batch as one commit; with `is_reset` without the messages that have landed before."""
+    """The batch as one commit; with `is_reset` without the messages of earlier checkpoints."""
     rows = as_messages(batch, _column_names(feed), feed.name, feed.source.table or "")
     if is_reset:
-        rows = drop_landed(rows, messages_of(batch.sparkSession, feed))
+        rows = without_landed(rows, ranges_of(rows), feed)
     yield Part(batch.sparkSession, 0, 0, lambda: rows)
 
 
