@@ -41,14 +41,16 @@ _REPAIRS = Query(
 )
 _EXTENTS = Query(
     BATCHES_TABLE,
-    "SELECT `source`, `database`, `schema`, `table`, `kind`, max(`batch`) AS `last`, sum(`rows`) AS `rows`, "
+    "SELECT `source`, `database`, `schema`, `table`, `counted` AS `kind`, max(`batch`) AS `last`, "
+    "sum(`rows`) AS `rows`, "
     "min(`min_sequence`) AS `oldest`, max(`max_sequence`) AS `sequence`, "
     "sum(CASE WHEN `batch` > {applied} THEN `rows` END) AS `new`, "
     "min(CASE WHEN `batch` > {applied} THEN `batch` END) AS `first`, "
-    "max(CASE WHEN `batch` <= {applied} THEN `batch` END) AS `before` FROM {rows} "
-    "WHERE `kind` IN ('row', 'ddl', 'truncate', 'excluded') AND `table` IS NOT NULL "
-    "AND NOT (`reason` IS NOT DISTINCT FROM {forgotten}) "
-    "GROUP BY `source`, `database`, `schema`, `table`, `kind`",
+    "max(CASE WHEN `batch` <= {applied} THEN `batch` END) AS `before` "
+    "FROM (SELECT *, CASE WHEN (`reason` IS NOT DISTINCT FROM {forgotten}) THEN {forgotten} ELSE `kind` END "
+    "AS `counted` FROM {rows} WHERE `table` IS NOT NULL "
+    "AND `kind` IN ('row', 'ddl', 'truncate', 'excluded')) AS told "
+    "GROUP BY `source`, `database`, `schema`, `table`, `counted`",
 )
 _STATEMENTS = Query(
     STATEMENTS_TABLE,
@@ -163,7 +165,7 @@ def unnamed_tasks(run: Run) -> list[Task]:
 def _tasks(run: Run, states: Mapping[TableId, TableState], *, is_configured: bool) -> list[Task]:
     if not run.lake.exists(run.spark, BATCHES_TABLE):
         return []
-    extents = _extents(run, applied_to_any(states))
+    extents = _extents(run, states)
     repairs = _repairs(run.tables)
     _add_statements(run, extents)
     top = max((batch for extent in extents.values() for batch in extent.batches.values()), default=-1)
@@ -177,7 +179,7 @@ def _tasks(run: Run, states: Mapping[TableId, TableState], *, is_configured: boo
 
 def earlier_tables(run: Run, task: Task) -> tuple[Lineage, ...]:
     """The tables of the source that had one of this table's names before it and are gone."""
-    extents = _extents(run, applied_to_any(read_states(run.spark, run.lake)))
+    extents = _extents(run, read_states(run.spark, run.lake))
     _add_statements(run, extents)
     extent = extents.get(task.source, _Extent())
     return earlier_lives(
@@ -231,7 +233,8 @@ class _Extent:
         rows: How many row changes.
         news: What came after the newest batch that gold has applied to any table.
         oldest_rows: The lowest sequence of a row change.
-        newest_rows: The highest sequence of a row change.
+        newest_rows: The highest sequence of a row change, also of one that was forgotten. None where no row
+            is left and nothing tells where it was: the table is known all the same.
         excluded: How many messages came while the table was excluded.
         has_statements: Whether any table of the source has statements.
         statements: The rows of `ops/statements` of its tables, if it has any.
@@ -241,21 +244,31 @@ class _Extent:
     rows: dict[TableName, int] = field(default_factory=dict)
     news: dict[TableName, _News] = field(default_factory=dict)
     oldest_rows: dict[TableName, str] = field(default_factory=dict)
-    newest_rows: dict[TableName, str] = field(default_factory=dict)
+    newest_rows: dict[TableName, str | None] = field(default_factory=dict)
     excluded: dict[TableName, int] = field(default_factory=dict)
     has_statements: bool = False
     statements: list[Row] = field(default_factory=list)
 
+    def add_forgotten(self, name: TableName, sequence: str | None) -> None:
+        """Takes rows into account that were forgotten: the table has had them."""
+        ends = [end for end in (self.newest_rows.get(name), sequence) if end is not None]
+        self.newest_rows[name] = max(ends, default=None)
 
-def _extents(run: Run, applied: int) -> dict[str, _Extent]:
-    """What silver has of each source; `applied` is the newest batch that gold has applied to any table."""
+
+def _extents(run: Run, states: Mapping[TableId, TableState]) -> dict[str, _Extent]:
+    """What silver has of each source."""
+    applied = applied_to_any(states)
     counts, found = kept_rows(run.lake, counts_log(applied)), dict[str, _Extent]()
+    forgotten: dict[TableId, str | None] = {}
     if counts is None:
         rows = run.tables.rows(_EXTENTS, applied=applied, forgotten=FORGOTTEN)
     else:
         rows = extents_of(counts, applied)
     for row in rows:
         source, name = table_id(row)
+        if row["kind"] == FORGOTTEN:
+            forgotten[source, name] = row["sequence"]
+            continue
         extent = found.setdefault(source, _Extent())
         if row["kind"] == "excluded":
             extent.excluded[name] = row["rows"]
@@ -270,6 +283,10 @@ def _extents(run: Run, applied: int) -> dict[str, _Extent]:
                 extent.oldest_rows[name] = row["oldest"]
         else:
             extent.has_statements = True
+    for (source, name), sequence in forgotten.items():
+        # gold never had a table of which no change was ever applied
+        if (source, name) in states or name in found.get(source, _Extent()).newest_rows:
+            found.setdefault(source, _Extent()).add_forgotten(name, sequence)
     return found
 
 

@@ -81,15 +81,16 @@ def _sum(one: Row, other: Row) -> Row:
 def extents_of(counts: Iterable[Row], applied: int) -> Sequence[Row]:
     """How far silver has come with each table and kind, from rows of `counts_log`.
 
-    Without messages that are in quarantine or were forgotten. A row has the last batch, the number of `rows`,
-    their lowest (`oldest`) and greatest `sequence`, how many rows batches after `applied` have (`new`), the
-    first of these batches, and the last one up to `applied` (`before`).
+    Without messages that are in quarantine. Those that were forgotten are a kind of their own. A row has the
+    last batch, the number of `rows`, their lowest (`oldest`) and greatest `sequence`, how many rows batches
+    after `applied` have (`new`), the first of these batches, and the last one up to `applied` (`before`).
     """
     found: dict[_Group, dict[str, Any]] = {}
     for row in counts:
-        if row["reason"] == FORGOTTEN or row["kind"] == _REFUSED:
+        if row["kind"] == _REFUSED:
             continue
-        group, batch = _group(row, (*_PLACE, "kind")), row["batch"]
+        kind = FORGOTTEN if row["reason"] == FORGOTTEN else row["kind"]
+        group, batch = (*_group(row, _PLACE), kind), row["batch"]
         names = dict(zip((*_PLACE, "kind"), group, strict=True))
         nothing = {
             "last": -1,

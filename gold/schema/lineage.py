@@ -34,6 +34,8 @@ from gold.schema.shadow_tables import has_shadow_rows, is_former, is_shadow
 ColumnAction = AddColumn | DropColumn | RenameColumn | ChangeType
 START = ""
 _NONE: Mapping[TableName, str] = MappingProxyType({})
+NewestRows = Mapping[TableName, str | None]
+"""The highest sequence of a row under each name that has or had rows; None where nothing tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ class _Lives(dict[TableName, _Life]):
 
 def trace_tables(
     statements: Iterable[Statement],
-    rows: Mapping[TableName, str],
+    rows: NewestRows,
     first_rows: Mapping[TableName, str] = _NONE,
 ) -> dict[TableName, Lineage]:
     """The lineage of each table that statements name or that has rows.
@@ -164,7 +166,7 @@ def trace_tables(
 def earlier_lives(
     lineage: Lineage,
     statements: Iterable[Statement],
-    rows: Mapping[TableName, str],
+    rows: NewestRows,
     first_rows: Mapping[TableName, str] = _NONE,
 ) -> tuple[Lineage, ...]:
     """The tables that had one of the names of this table before it and are gone, the first one first.
@@ -184,7 +186,7 @@ def _was_before(life: _Life, lineage: Lineage) -> bool:
 
 
 def _read(
-    statements: Iterable[Statement], rows: Mapping[TableName, str], first_rows: Mapping[TableName, str]
+    statements: Iterable[Statement], rows: NewestRows, first_rows: Mapping[TableName, str]
 ) -> tuple[_Lives, dict[TableName, TableName]]:
     """The lives of all tables, and the new name of each one that has been renamed."""
     lives = _Lives()
@@ -199,7 +201,7 @@ def _read(
                 _apply(action, statement, lives, moved)
     for name, newest in rows.items():
         life = lives.setdefault(name, _Life([Segment(name, START, None)]))
-        if life.is_dropped and newest >= life.dropped_at:
+        if life.is_dropped and newest is not None and newest >= life.dropped_at:
             if _goes_on(name, first_rows, lives, moved):
                 _note_unseen_copy(_take_back(name, lives, moved), life.dropped_at)
                 continue
@@ -277,14 +279,14 @@ def _note_unseen_copy(life: _Life, sequence: str) -> None:
 def _exists(
     statement: Statement,
     lives: Mapping[TableName, _Life],
-    ends: tuple[Mapping[TableName, str], Mapping[TableName, str]],
+    ends: tuple[NewestRows, NewestRows],
 ) -> bool:
     """Whether the table of a statement exists at its position, as its first and last rows show."""
     name, life = statement.table, lives.get(statement.table)
     if life is not None and not life.is_dropped:
         return True
     since = START if life is None else life.dropped_at
-    return any(since <= end[name] < statement.sequence for end in ends if name in end)
+    return any(since <= end < statement.sequence for end in (of.get(name) for of in ends) if end is not None)
 
 
 def _lineage(name: TableName, life: _Life, renamed_to: TableName | None) -> Lineage:

@@ -383,6 +383,21 @@ def test_an_alter_with_if_exists_does_not_bring_a_dropped_table_back() -> None:
     assert trace_tables([add], {}) == {}
 
 
+def test_a_table_without_a_row_that_is_left_stays_known() -> None:
+    """All its rows are forgotten, and nothing tells where they were."""
+    rows = {A: None, B: "s9"}
+    renamed = trace_tables([statement("s5", A, RenameTable(B))], rows, {B: "s9"})
+    assert (segments(renamed[B]), renamed[B].not_understood) == ([("a", START, "s5"), ("b", "s5", None)], ())
+    drop = statement("s5", A, DropTable())
+    assert trace_tables([drop], rows)[A].is_dropped
+    again = [statement("s5", A, IF_EXISTS, DropTable()), statement("s6", A, CreateTable())]
+    assert segments(trace_tables(again, rows)[A]) == [("a", START, None)]
+    assert [segments(each) for each in trace_tables([], rows).values()] == [
+        [("a", START, None)],
+        [("b", START, None)],
+    ]
+
+
 def test_a_table_is_told_of_the_tables_that_had_its_name_before_and_are_gone() -> None:
     nightly = [
         statement("s1", A, DropTable()),
