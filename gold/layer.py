@@ -88,7 +88,7 @@ def _verify(run: Run) -> Sequence[Check]:
     return verify(run)
 
 
-def _trace(run: Run, table: str, key: Mapping[str, str]) -> Mapping[str, Any]:
+def _trace(run: Run, table: str, key: Mapping[str, str | None]) -> Mapping[str, Any]:
     from gold.operations.trace import trace
 
     return trace(run, table, key)
@@ -110,7 +110,7 @@ def _tables_to_maintain(run: Run) -> Iterable[MaintainedTable]:
     return tables_to_maintain(run)
 
 
-def _find_row(run: Run, table: str, key: Mapping[str, str], follows: bool) -> Sequence[Erasure]:
+def _find_row(run: Run, table: str, key: Mapping[str, str | None], follows: bool) -> Sequence[Erasure]:
     from gold.operations.forget import find_row
 
     return find_row(run, table, key, follows)

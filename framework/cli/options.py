@@ -72,9 +72,20 @@ def completion(names: Sequence[str]) -> Callable[[str], list[str]]:
     return complete
 
 
-def row_key(texts: Sequence[str]) -> dict[str, str]:
-    """The key of a row from arguments `COLUMN=VALUE`. Raises ConfigurationError BAD_KEY otherwise."""
-    pairs = [text.partition("=") for text in texts]
+def row_key(texts: Sequence[str] | None, nulls: Sequence[str] | None = None) -> dict[str, str | None]:
+    """The key of a row from arguments `COLUMN=VALUE` and the columns that are null.
+
+    Raises:
+        ConfigurationError: BAD_KEY where an argument has another form, a column comes twice, or none comes.
+    """
+    pairs = [text.partition("=") for text in texts or ()]
+    if not pairs and not nulls:
+        raise ConfigurationError(
+            "BAD_KEY",
+            found="no column of the row",
+            where="COLUMN=VALUE",
+            action="write the row as id=17, several columns apart",
+        )
     for name, sign, _ in pairs:
         if not sign or not name:
             raise ConfigurationError(
@@ -83,7 +94,9 @@ def row_key(texts: Sequence[str]) -> dict[str, str]:
                 where="COLUMN=VALUE",
                 action="write the row as id=17, several columns apart",
             )
-    names = [name for name, _, _ in pairs]
+    values: list[tuple[str, str | None]] = [(name, value) for name, _, value in pairs]
+    values += [(name, None) for name in nulls or ()]
+    names = [name for name, _ in values]
     for name in names:
         if names.count(name) > 1:
             raise ConfigurationError(
@@ -92,7 +105,7 @@ def row_key(texts: Sequence[str]) -> dict[str, str]:
                 where="COLUMN=VALUE",
                 action="name each column once: a command is about one row, so repeat it for another one",
             )
-    return {name: value for name, _, value in pairs}
+    return dict(values)
 
 
 Config = Annotated[str, typer.Option("--config", "-c", metavar="FILE", help="The configuration file.")]
@@ -111,6 +124,10 @@ Env = Annotated[
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print the result as one JSON object.")]
 Debug = Annotated[bool, typer.Option("--debug", metavar="", help="Show the whole stack trace of an error.")]
 Verbose = Annotated[bool, typer.Option("--verbose", metavar="", help="Log each step to standard error.")]
+Null = Annotated[
+    list[str] | None,
+    typer.Option("--null", metavar="COLUMN", help="A column of the key that is null; again for another one."),
+]
 TableName = Annotated[
     str,
     typer.Argument(

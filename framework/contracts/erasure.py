@@ -22,7 +22,8 @@ class Erasure:
         database: The table as the source names it, with `schema` and `table`.
         schema: None where the source has two levels.
         table: The table.
-        keys: The key's texts as silver has them, by column; several where a row's key was changed.
+        keys: The key's texts as silver has them, by column, None for null; several where a row's key was
+            changed.
         change_ids: The changes.
         places: Topic, partition and offset of each message, those of update halves included.
         epochs: The epoch of each message, 0 where it is not recorded.
@@ -35,7 +36,7 @@ class Erasure:
     database: str | None
     schema: str | None
     table: str
-    keys: tuple[Mapping[str, str], ...]
+    keys: tuple[Mapping[str, str | None], ...]
     change_ids: tuple[str, ...]
     places: tuple[tuple[str, int, int], ...]
     epochs: tuple[int, ...] = ()

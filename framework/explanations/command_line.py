@@ -14,9 +14,9 @@ EXPLANATIONS = (
     Explanation(
         "BAD_KEY",
         "The key of a row is not written as COLUMN=VALUE, each column once.",
-        "The name of the column or the sign `=` is missing, or a column is named twice.",
-        "Write the column and the value; a key of several columns is several arguments, and each row a "
-        "command of its own.",
+        "The name of the column or the sign `=` is missing, a column is named twice, or none is named.",
+        "Write the column and the value, or `--null COLUMN`; a key of several columns is several arguments, "
+        "and each row a command of its own.",
         "Found: `mainstem trace shop.orders 17`. Write: `mainstem trace shop.orders id=17`.",
     ),
     Explanation(
@@ -123,7 +123,7 @@ EXPLANATIONS = (
         "KEY_NEEDED",
         "`mainstem forget` needs the whole key of a row and nothing else.",
         "A column of the key is missing, or an argument is not a column of the key.",
-        "Give all columns of the key; the error names them.",
+        "Give all columns of the key; the error names them. Write `--null COLUMN` for one that is null.",
         "Found: `forget shop.line order_id=7`. Write: `forget shop.line order_id=7 line_no=1`.",
     ),
     Explanation(

@@ -23,14 +23,14 @@ _PLAIN_SCALE = 6
 """The digits after the point up to which Spark never writes a decimal with an exponent."""
 
 
-def local_row(location: str, texts: Mapping[str, str]) -> dict[str, Any] | None:
+def local_row(location: str, texts: Mapping[str, str | None]) -> dict[str, Any] | None:
     """A row of a table whose cells, cast to text as Spark does it, are these; None where there is none.
 
     Its cells are those that `collect` gives in a session.
 
     Args:
         location: The table.
-        texts: The text of each column that is asked for.
+        texts: The text of each column that is asked for; None is null.
 
     Raises:
         Unreadable: Only Spark can read the table, or cast the columns.
@@ -39,10 +39,12 @@ def local_row(location: str, texts: Mapping[str, str]) -> dict[str, Any] | None:
         rows = _dataset(location)
         if not all(_is_known(field.type) for field in rows.schema):
             raise Unreadable(location)
-        values = {name: _value(text, rows.schema.field(name).type) for name, text in texts.items()}
-        if any(value is None for value in values.values()):
-            return None
-        tests = [pc.field(name) == value for name, value in values.items()]
+        tests = []
+        for name, text in texts.items():
+            value = None if text is None else _value(text, rows.schema.field(name).type)
+            if text is not None and value is None:
+                return None
+            tests.append(pc.field(name).is_null() if value is None else pc.field(name) == value)
         found = rows.head(1, filter=reduce(and_, tests)).to_pylist()
     except Unreadable:
         raise

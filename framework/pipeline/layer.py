@@ -246,8 +246,8 @@ class Layer:
     rebuild: Callable[[Run, str], LayerReport] | None = None
     redecode: Callable[[Run, str], LayerReport] | None = None
     verify: Callable[[Run], Sequence[Check]] | None = None
-    trace: Callable[[Run, str, Mapping[str, str]], Mapping[str, Any]] | None = None
-    find_row: Callable[[Run, str, Mapping[str, str], bool], Sequence[Erasure]] | None = None
+    trace: Callable[[Run, str, Mapping[str, str | None]], Mapping[str, Any]] | None = None
+    find_row: Callable[[Run, str, Mapping[str, str | None], bool], Sequence[Erasure]] | None = None
     kept_out_rows: Callable[[Run, str, Collection[TableName]], DataFrame] | None = None
     check_copies: Callable[[Run], None] | None = None
     erase: Callable[[Run, Erasure], Mapping[str, int] | None] | None = None

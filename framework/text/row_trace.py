@@ -1,10 +1,16 @@
-"""The command that shows the life of a row. Pure."""
+"""How a command line names a row, and the command that shows its life. Pure."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+
+def row_words(key: Mapping[str, str | None]) -> str:
+    """The key of a row as `forget` and `trace` take it, for people: `id=17 line=2`, `id=17 --null line`."""
+    values = [f"{name}={text}" for name, text in key.items() if text is not None]
+    return " ".join([*values, *(f"--null {name}" for name, text in key.items() if text is None)])
 
 
 def trace_command(table: str, names: Sequence[str], keys: Iterable[str] = ()) -> str | None:

@@ -19,6 +19,7 @@ from framework.lakehouse.recorded_epochs import read_epochs
 from framework.naming import in_one_case, quoted
 from framework.pipeline.layer import Run, installed_layers
 from framework.spark.columns import with_one_of
+from framework.text.row_trace import row_words
 from framework.text.times import micros_of
 from gold.changes.effects import with_current_names
 from gold.changes.few_changes import TableChanges
@@ -52,7 +53,9 @@ from gold.schema.lineage import Lineage, Segment
 from gold.writing import table_changes
 
 
-def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: bool) -> tuple[Erasure, ...]:
+def find_row(
+    run: Run, table: str, key: Mapping[str, str | None], follow_key_changes: bool
+) -> tuple[Erasure, ...]:
     """Everything that is stored of the row with this key, in each source that has the table.
 
     A former name of a table stands for the table. Tables that had one of its names before and are gone
@@ -85,7 +88,7 @@ def find_row(run: Run, table: str, key: Mapping[str, str], follow_key_changes: b
     return tuple(found)
 
 
-def _find_in_source(run: Run, task: Task, key: Mapping[str, str], follow_key_changes: bool) -> Erasure:
+def _find_in_source(run: Run, task: Task, key: Mapping[str, str | None], follow_key_changes: bool) -> Erasure:
     changes = run.lake.read(run.spark, CHANGES_TABLE)
     plan = plan_to_read(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
     if plan is None:
@@ -228,7 +231,7 @@ def _refuse_unclear_key(plan: Plan) -> None:
         table_key(task, plan.profile, plan.namings, columns)
 
 
-def _check_key(plan: Plan, key: Mapping[str, str]) -> None:
+def _check_key(plan: Plan, key: Mapping[str, str | None]) -> None:
     keys, names = plan.layout.keys, [column.name for column in plan.layout.columns]
     is_right = set(key) == set(keys) if keys else set(key) <= set(names)
     if not is_right:
@@ -269,35 +272,34 @@ def _linked_rows(
 
 
 def _keys_in(rows: Sequence[Row], plan: Plan) -> dict[RowKey, bool]:
-    """The different keys of the changes, and whether each is one of those that were looked for."""
+    """The different keys of the changes, and whether each is one of those that were looked for.
+
+    An image has a key where it has all columns of it: some of them may be null.
+    """
     found: dict[RowKey, bool] = {}
     for row in rows if plan.layout.keys else ():
         before, after = row["before"] or {}, row["after"] or {}
         for image, is_wanted in ((before, row["has_before"]), ({**before, **after}, row["has_after"])):
-            if all(image.get(name) is not None for name in plan.layout.keys):
+            if all(name in image for name in plan.layout.keys):
                 found[tuple(sorted((name, image[name]) for name in plan.layout.keys))] = is_wanted
     return found
-
-
-def _format(key: RowKey) -> str:
-    return " ".join(f"{name}={text}" for name, text in key)
 
 
 def _key_was_changed(task: Task, keys: Sequence[RowKey]) -> MainstemError:
     return MainstemError(
         "KEY_WAS_CHANGED",
-        found=f"changes that link the row with {', '.join(_format(key) for key in keys[:5])}",
+        found=f"changes that link the row with {', '.join(row_words(dict(key)) for key in keys[:5])}",
         where=task.name.dotted,
         action="with --follow all rows that had one of these keys are forgotten: trace them first, "
         "a key may have had two owners",
     )
 
 
-def _nothing_to_forget(task: Task, key: Mapping[str, str]) -> MainstemError:
+def _nothing_to_forget(task: Task, key: Mapping[str, str | None]) -> MainstemError:
     return MainstemError(
         "NOTHING_TO_FORGET",
         found="no change of silver has these values",
-        where=f"{task.name.dotted} {_format(tuple(key.items()))}",
+        where=f"{task.name.dotted} {row_words(key)}",
         action="write the values as `trace` shows them; messages that have not been read yet need a `run`"
         " first, and messages in quarantine that cannot be decoded may hold the row, too",
     )

@@ -20,8 +20,8 @@ from gold.schema.casting import typed_key
 from gold.schema.columns import column_namings
 from gold.schema.lineage import Lineage
 
-RowKey = tuple[tuple[str, str], ...]
-"""The names of columns with their texts, sorted by name."""
+RowKey = tuple[tuple[str, str | None], ...]
+"""The names of columns with their texts, sorted by name; None is null."""
 
 
 def changes_of_table(changes: DataFrame, task: Task) -> DataFrame:
@@ -64,8 +64,8 @@ def _with_key(image: Column, name: str) -> Column:
 def changes_with_keys(changes: DataFrame, keys: Sequence[RowKey], types: Mapping[str, str]) -> DataFrame:
     """The changes with an image that has one of the keys; columns that a partial image omits are as before.
 
-    Keys are compared as gold compares them: `1` and `01` are one number. Texts that do not fit the type are
-    compared as texts.
+    Keys are compared as gold compares them: `1` and `01` are one number, and null is null. Texts that do not
+    fit the type are compared as texts. An image without a column of the key has none of the keys.
 
     Args:
         changes: Rows with `before` and `after`.
@@ -78,8 +78,13 @@ def changes_with_keys(changes: DataFrame, keys: Sequence[RowKey], types: Mapping
     names = [name for name, _ in keys[0]]
     before = [F.try_element_at("before", F.lit(name)) for name in names]
     after = [
-        F.coalesce(*(F.try_element_at(image, F.lit(name)) for image in ("after", "before"))) for name in names
+        F.when(_has("after", name), F.try_element_at("after", F.lit(name))).otherwise(text)
+        for name, text in zip(names, before, strict=True)
     ]
+    is_whole = {
+        "before": _all(_has("before", name) for name in names),
+        "after": _all(_has("after", name) | _has("before", name) for name in names),
+    }
     own = [types[name] for name in names]
     texts = _frame(changes.sparkSession, keys)
     wanted = texts.select(*_cells([F.col(name) for name in texts.columns], own, "_key")).distinct()
@@ -93,7 +98,7 @@ def changes_with_keys(changes: DataFrame, keys: Sequence[RowKey], types: Mapping
             F.col(f"_{side}{name.removeprefix('_key')}").eqNullSafe(F.col(f"_{side}{name}"))
             for name in wanted.columns
         )
-        found = mine.join(F.broadcast(named), same, "left")
+        found = mine.join(F.broadcast(named), is_whole[side] & same, "left")
     has = {side: F.coalesce(F.col(f"_has_{side}"), F.lit(False)) for side in ("before", "after")}
     return found.where(has["before"] | has["after"]).select(
         *(F.col(quoted(name)) for name in changes.columns),
@@ -101,8 +106,12 @@ def changes_with_keys(changes: DataFrame, keys: Sequence[RowKey], types: Mapping
     )
 
 
+def _has(side: str, name: str) -> Column:
+    return F.coalesce(F.map_contains_key(side, F.lit(name)), F.lit(False))
+
+
 def _cells(texts: Sequence[Column], types: Sequence[str], prefix: str) -> Iterator[Column]:
-    """The typed value of each text, and the text where it does not fit: one of both where there is a text."""
+    """The typed value of each text, and the text where it does not fit: both are null for null alone."""
     for i, (text, kind) in enumerate(zip(texts, types, strict=True)):
         value = typed_key(text, kind)
         if kind != "string":
@@ -113,7 +122,7 @@ def _cells(texts: Sequence[Column], types: Sequence[str], prefix: str) -> Iterat
 def rows_with_keys(
     rows: DataFrame, keys: Sequence[RowKey], types: Mapping[str, str], names: Mapping[str, str]
 ) -> DataFrame:
-    """The rows of a replica or a history that have one of the keys.
+    """The rows of a replica or a history that have one of the keys. A key that does not fit is of none.
 
     Args:
         rows: The rows of the table.
@@ -123,16 +132,18 @@ def rows_with_keys(
     """
     columns = [name for name, _ in keys[0]]
     texts = _frame(rows.sparkSession, keys)
-    wanted = texts.select(
-        *(typed_key(F.col(f"k{i}"), types[name]).alias(f"_cdc_key{i}") for i, name in enumerate(columns))
+    values = [typed_key(F.col(f"k{i}"), types[name]) for i, name in enumerate(columns)]
+    fits = _all(value.isNotNull() | F.col(f"k{i}").isNull() for i, value in enumerate(values))
+    wanted = texts.where(fits).select(*(value.alias(f"_cdc_key{i}") for i, value in enumerate(values)))
+    same = _all(
+        F.col(quoted(names[name])).eqNullSafe(F.col(f"_cdc_key{i}")) for i, name in enumerate(columns)
     )
-    same = _all(F.col(quoted(names[name])) == F.col(f"_cdc_key{i}") for i, name in enumerate(columns))
     return rows.join(F.broadcast(wanted), same, "left_semi")
 
 
 def _frame(spark: SparkSession, keys: Sequence[RowKey]) -> DataFrame:
     """The texts of the keys as rows of k0…, each key once."""
-    texts = sorted({tuple(text for _, text in key) for key in keys})
+    texts = sorted({tuple(text for _, text in key) for key in keys}, key=repr)
     return local_frame(spark, texts, ", ".join(f"k{i} string" for i in range(len(texts[0]))))
 
 

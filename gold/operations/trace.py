@@ -58,7 +58,7 @@ _TRUNCATES = Query(CHANGES_TABLE, _BY_ID.replace("KINDS", "'truncate', 'ddl'"), 
 _TRUNCATE = "truncate"
 
 
-def trace(run: Run, table: str, key: Mapping[str, str]) -> dict[str, Any]:
+def trace(run: Run, table: str, key: Mapping[str, str | None]) -> dict[str, Any]:
     """The history of the row with these column values, newest change first.
 
     The `row` is as `sql` prints it. A truncate that removed the row is a change, too. The `fate` of a change,
@@ -133,7 +133,7 @@ def _gold_parts(task: Task) -> tuple[str | None, ...]:
     return task.settings.replica_parts or (task.name.database, task.name.schema, task.name.table)
 
 
-def _rows(run: Run, task: Task, key: Mapping[str, str]) -> tuple[Plan | None, list[_Change]]:
+def _rows(run: Run, task: Task, key: Mapping[str, str | None]) -> tuple[Plan | None, list[_Change]]:
     """The plan of a large table, and those of its row changes that have these column values."""
     changes = run.lake.read(run.spark, CHANGES_TABLE)
     plan = plan_to_read(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
@@ -145,14 +145,14 @@ def _rows(run: Run, task: Task, key: Mapping[str, str]) -> tuple[Plan | None, li
     return plan, [row.asDict() for row in found]
 
 
-def _current_key(plan: Plan, key: Mapping[str, str]) -> dict[str, str]:
+def _current_key(plan: Plan, key: Mapping[str, str | None]) -> dict[str, str | None]:
     """The key with the names of today: a statement that waits may have renamed a column of the replica."""
     names = {column.name for column in plan.layout.columns}
     today = {column.name: name for name, column in columns_by_current_name(plan.task, plan.namings).items()}
     return {name if name in names else today.get(name, name): text for name, text in key.items()}
 
 
-def _check_columns(plan: Plan, key: Mapping[str, str]) -> None:
+def _check_columns(plan: Plan, key: Mapping[str, str | None]) -> None:
     names = [column.name for column in plan.layout.columns]
     unknown = sorted(set(key) - set(names))
     if unknown:
@@ -165,12 +165,12 @@ def _check_columns(plan: Plan, key: Mapping[str, str]) -> None:
         )
 
 
-def _has(image: _Image, key: Mapping[str, str]) -> bool:
-    return image is not None and all(image.get(name) == text for name, text in key.items())
+def _has(image: _Image, key: Mapping[str, str | None]) -> bool:
+    return image is not None and all(name in image and image[name] == text for name, text in key.items())
 
 
 def removals(
-    truncates: Sequence[tuple[str, str]], changes: Sequence[_Change], key: Mapping[str, str]
+    truncates: Sequence[tuple[str, str]], changes: Sequence[_Change], key: Mapping[str, str | None]
 ) -> list[str]:
     """The ids of the truncates that removed the row; `changes` are its own, the newest first."""
     events: list[tuple[str, bool, Any]] = [(sequence, False, change_id) for sequence, change_id in truncates]
@@ -186,13 +186,17 @@ def removals(
     return found
 
 
-def _has_column(image: Column, key: Mapping[str, str]) -> Column:
+def _has_column(image: Column, key: Mapping[str, str | None]) -> Column:
     """The same, in Spark."""
-    tests = [F.try_element_at(image, F.lit(name)).eqNullSafe(F.lit(text)) for name, text in key.items()]
+    tests = [
+        F.map_contains_key(image, F.lit(name))
+        & F.try_element_at(image, F.lit(name)).eqNullSafe(F.lit(text).cast("string"))
+        for name, text in key.items()
+    ]
     return F.coalesce(reduce(lambda a, b: a & b, tests), F.lit(False))
 
 
-def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> dict[str, Any] | None:
+def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str | None]) -> dict[str, Any] | None:
     texts = _stored_texts(plan, key)
     if task.state.replica is None or texts is None:
         return None
@@ -208,7 +212,7 @@ def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str]) -> di
     }
 
 
-def _stored_texts(plan: Plan, key: Mapping[str, str]) -> dict[str, str] | None:
+def _stored_texts(plan: Plan, key: Mapping[str, str | None]) -> dict[str, str | None] | None:
     """The key with the names that the stored replica has; None where it lacks one of these columns yet."""
     stored = columns_by_current_name(plan.task, plan.namings)
     if not set(key) <= set(stored):
@@ -217,7 +221,7 @@ def _stored_texts(plan: Plan, key: Mapping[str, str]) -> dict[str, str] | None:
     return {names[stored[name].name]: text for name, text in key.items()}
 
 
-def _collected_row(run: Run, replica: str, texts: Mapping[str, str]) -> dict[str, Any] | None:
+def _collected_row(run: Run, replica: str, texts: Mapping[str, str | None]) -> dict[str, Any] | None:
     if is_read_locally(run.lake) and texts:
         from framework.lakehouse.local_reader import Unreadable
         from framework.lakehouse.local_rows import local_row
@@ -226,7 +230,7 @@ def _collected_row(run: Run, replica: str, texts: Mapping[str, str]) -> dict[str
             return local_row(replica, texts)
     rows = read_table(run.spark, replica)
     for name, text in texts.items():
-        rows = rows.where(F.col(quoted(name)).cast("string") == F.lit(text))
+        rows = rows.where(F.col(quoted(name)).cast("string").eqNullSafe(F.lit(text).cast("string")))
     row = rows.first()
     return None if row is None else row.asDict()
 

@@ -146,7 +146,7 @@ def _places(run: Run, erasure: Erasure) -> DataFrame:
 
 
 def _suspects(run: Run, erasure: Erasure) -> int:
-    texts = {text for key in erasure.keys for text in key.values()}
+    texts = {text for key in erasure.keys for text in key.values() if text is not None}
     waiting = run.lake.rows(run.spark, QUARANTINE_TABLE, QUARANTINE).where(
         (F.col("source") == erasure.source) & ~F.col("is_resolved")
     )

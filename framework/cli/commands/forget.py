@@ -16,6 +16,7 @@ from framework.pipeline.named_table import is_name_of
 from framework.pipeline.run import new_run_id
 from framework.pipeline.session import open_pipeline, read_config
 from framework.text.formatting import quantity
+from framework.text.row_trace import row_words
 
 _NOUNS = {
     "messages": ("message", "messages"),
@@ -38,7 +39,7 @@ _NOTHING_LEFT = ("NOTHING_TO_FORGET", "TABLE_UNKNOWN")
 def run(options: Options) -> int:
     """Remove a row from replica, history, silver, quarantine and bronze, and print what is left to do."""
     config = read_config(options.config)
-    key = row_key(options.key)
+    key = row_key(options.key, options.null)
     with open_pipeline(config, is_exclusive=True, finishes=False, notify=say_note) as (lake, spark):
         work = Run(spark, lake, config, new_run_id())
         finished = finish(work)
@@ -78,7 +79,7 @@ def _sums(counts: Sequence[ErasedCounts]) -> dict[str, dict[str, int]]:
     return found
 
 
-def _is_requested(config: Config, erasure: Erasure, table: str, key: Mapping[str, str]) -> bool:
+def _is_requested(config: Config, erasure: Erasure, table: str, key: Mapping[str, str | None]) -> bool:
     """Whether an erasure that was interrupted is the one that is requested again."""
     replicas = (config.settings(erasure.source, *name).replica_parts for name in erasure.names)
     names = (*erasure.names, *(parts for parts in replicas if parts is not None))
@@ -88,7 +89,7 @@ def _is_requested(config: Config, erasure: Erasure, table: str, key: Mapping[str
 
 
 def _lines(document: Mapping[str, Any]) -> list[str]:
-    keys = ", ".join(" ".join(f"{name}={value}" for name, value in key.items()) for key in document["keys"])
+    keys = ", ".join(row_words(key) for key in document["keys"])
     counts = {name: count for layer in document["forgotten"].values() for name, count in layer.items()}
     suspects, unread = counts.pop("quarantined_suspects", 0), counts.pop("unread", 0)
     result = "forgotten" if document["is_finished"] else "not forgotten everywhere: run, which finishes it"

@@ -10,6 +10,7 @@ from framework.cli.terminal import say, say_json
 from framework.pipeline.layer import Run, installed_layers
 from framework.pipeline.questions import answer
 from framework.pipeline.session import read_config
+from framework.text.row_trace import row_words
 
 _WIDEST = 2_000
 
@@ -17,7 +18,7 @@ _WIDEST = 2_000
 def run(options: Options) -> int:
     """Print the changes and messages of a row; returns 1 when silver has no change of it."""
     config = read_config(options.config)
-    key = row_key(options.key)
+    key = row_key(options.key, options.null)
 
     def ask(work: Run) -> dict[str, Any]:
         traces = [layer.trace(work, options.table, key) for layer in installed_layers() if layer.trace]
@@ -33,7 +34,7 @@ def run(options: Options) -> int:
 
 def trace_lines(trace: Mapping[str, Any]) -> list[str]:
     """The answer of `gold.operations.trace` for people."""
-    where = " ".join(f"{name}={value}" for name, value in trace["key"].items())
+    where = row_words(trace["key"])
     row = trace["row"]
     lines = [f"{trace['table']}  {where}", "  row      " + ("none" if row is None else _row_text(row))]
     if trace["renamed_to"] is not None:

@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from framework.cli.app import LOOK, command
-from framework.cli.options import CONFIG, Config, Debug, Env, Json, TableOrReplica, UnusedConfig, completion
+from framework.cli.options import (
+    CONFIG,
+    Config,
+    Debug,
+    Env,
+    Json,
+    Null,
+    TableOrReplica,
+    UnusedConfig,
+    completion,
+)
 from framework.explanations import EXPLANATIONS
 
 _ROWS = 100
@@ -31,13 +41,16 @@ def status(
     """Show the tables, the counts that account for all messages, and what waits."""
 
 
-@command(LOOK, "trace:run", "mainstem trace shop.orders id=17")
+@command(
+    LOOK, "trace:run", "mainstem trace shop.orders id=17", "mainstem trace shop.line order_id=17 --null part"
+)
 def trace(
     table: TableOrReplica,
     key: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(metavar="COLUMN=VALUE", help="The key of the row, as the text that silver holds."),
-    ],
+    ] = None,
+    null: Null = None,
     config: Config = CONFIG,
     env: Env = None,
     json: Json = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from framework.cli.app import UPKEEP, command
-from framework.cli.options import CONFIG, Config, Debug, Env, Json, OneTable, TableOrReplica
+from framework.cli.options import CONFIG, Config, Debug, Env, Json, Null, OneTable, TableOrReplica
 
 DAYS = 7
 """As `framework.cli.commands.maintain` has it, which imports Spark."""
@@ -32,11 +32,12 @@ def maintain(
 def forget(
     table: TableOrReplica,
     key: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="COLUMN=VALUE", help="The whole key of the row, as the text that silver holds."
         ),
-    ],
+    ] = None,
+    null: Null = None,
     follow: Annotated[
         bool,
         typer.Option("--follow", metavar="", help="Also under its earlier and later keys."),

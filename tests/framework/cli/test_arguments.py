@@ -19,6 +19,7 @@ from framework.cli.groups import upkeep
 from framework.cli.options import Options, row_key
 from framework.cli.parser import command_line, read_options
 from framework.errors import ConfigurationError, located
+from framework.text.row_trace import row_words
 
 COMMANDS = command_line().commands
 
@@ -180,7 +181,23 @@ def test_a_command_that_is_stopped_says_that_nothing_is_lost(
 
 def test_a_column_of_a_row_is_named_once() -> None:
     assert row_key(["id=17", "line=a=b"]) == {"id": "17", "line": "a=b"}
-    for values in (["id=17", "id=18"], ["id=17", "id=17"]):
+    for values, nulls in ((["id=17", "id=18"], []), (["id=17", "id=17"], []), (["id=17"], ["id"])):
         with pytest.raises(ConfigurationError, match="BAD_KEY") as refused:
-            row_key(values)
+            row_key(values, nulls)
         assert refused.value.found == "the column 'id' twice"
+
+
+@pytest.mark.parametrize("command", ["forget", "trace"])
+def test_a_column_of_a_row_may_be_null(command: str) -> None:
+    for words, key in (
+        (["id=17", "--null", "line"], {"id": "17", "line": None}),
+        (["--null", "id", "line=null"], {"id": None, "line": "null"}),
+        (["--null", "id", "--null", "line"], {"id": None, "line": None}),
+    ):
+        options = read_options([command, "shop.line", *words])
+        assert isinstance(options, Options)
+        assert row_key(options.key, options.null) == key
+    assert row_words({"id": "17", "line": None, "part": "2"}) == "id=17 part=2 --null line"
+    with pytest.raises(ConfigurationError, match="BAD_KEY") as refused:
+        row_key([])
+    assert refused.value.found == "no column of the row"

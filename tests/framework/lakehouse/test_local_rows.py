@@ -71,6 +71,7 @@ def test_cells_are_compared_as_texts(spark: SparkSession, location: str, name: s
         assert row is None or name == "truth" or mine == row.asDict()
         found += row is not None
     assert found
+    assert (local_row(location, {name: None}) or {})["n"] == 3
 
 
 @pytest.mark.parametrize("name", ONLY_SPARK)

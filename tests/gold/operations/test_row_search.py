@@ -31,7 +31,7 @@ MANY = 3_000
 TYPES = {"id": "int", "line": "string"}
 
 
-def key(**texts: str) -> RowKey:
+def key(**texts: str | None) -> RowKey:
     return tuple(sorted(texts.items()))
 
 
@@ -60,6 +60,32 @@ def test_a_change_is_found_by_the_key_of_one_of_its_images(
     found = changes_with_keys(rows, [key(line="a", id="2"), key(line="a", id="2.0")], TYPES)
     assert found.columns == [*rows.columns, "has_before", "has_after"]
     assert found.count() == is_found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        (None, {"id": "2", "line": None}, (False, True)),
+        ({"id": "2", "line": None}, {"line": "b"}, (True, False)),
+        ({"id": "2", "line": "b"}, {"line": None}, (False, True)),
+        ({"id": "2", "line": None}, None, (True, True)),
+        ({"id": "two", "line": None}, None, None),
+        ({"id": None, "line": None}, None, None),
+        ({"id": "2", "line": "a"}, {"id": "2", "line": "null"}, None),
+        ({"id": "2"}, {"id": "2", "line": "b"}, None),  # nobody knows the line before
+        (None, {"id": "2"}, None),
+        (None, None, None),
+    ],
+)
+def test_a_change_is_found_by_a_key_of_which_a_column_is_null(
+    spark: SparkSession,
+    before: dict[str, str] | None,
+    after: dict[str, str] | None,
+    found: tuple[bool, bool] | None,
+) -> None:
+    rows = spark.createDataFrame([("c", before, after)], CHANGES)
+    (one,) = changes_with_keys(rows, [key(line=None, id="02")], TYPES).collect() or (None,)
+    assert (one if one is None else (one["has_before"], one["has_after"])) == found
 
 
 @pytest.mark.parametrize(
@@ -99,6 +125,9 @@ def test_rows_of_a_replica_are_found_by_typed_keys(spark: SparkSession) -> None:
     ids = [key(id="1"), key(id="2.0"), key(id="no number")]
     assert sorted(rows_with_keys(frame, ids, types, names).collect()) == [(1, "1"), (2, "x"), (2, "y")]
     assert rows_with_keys(frame, [key(**{"id": "2", "a.b": "y"})], types, names).collect() == [(2, "y")]
+    nulls = [key(**{"id": "3", "a.b": None}), key(**{"id": "no number", "a.b": "z"})]
+    assert rows_with_keys(frame, nulls, types, names).collect() == [(3, None)]
+    assert rows_with_keys(frame, [key(id=None)], types, names).collect() == [(None, "z")]
     many = [key(id=str(n)) for n in range(2, MANY)]
     assert rows_with_keys(frame, many, types, names).count() == 3
 
