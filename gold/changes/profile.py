@@ -202,22 +202,22 @@ def _null_throughout(
     """The naming, schema and name of undeclared columns without a value, whose name changed columns.
 
     A schema has the kinds of values of all rows that came together. Where a name went from one column to
-    another, these nulls would get the kind of the other column's values.
+    another, these nulls would get the kind of the other column's values. Statements name columns in any case.
     """
     moved_names: set[str] = set()
     for _, action in lineage.column_changes:
         match action:
             case DropColumn(name):
-                moved_names.add(name)
+                moved_names.add(in_one_case(name))
             case RenameColumn(old, new):
-                moved_names |= {old, new}
+                moved_names |= {in_one_case(old), in_one_case(new)}
             case _:
                 pass
     undeclared = {
         (group.naming, group.schema_id, column.name)
         for group in groups
         for column in schemas.get(group.schema_id or "", ())
-        if column.token is not None and column.name in moved_names
+        if column.token is not None and in_one_case(column.name) in moved_names
     }
     if not undeclared:
         return set()

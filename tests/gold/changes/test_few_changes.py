@@ -14,12 +14,13 @@ from framework.config.tables import SchemaPolicy
 from framework.contracts.ddl_actions import AddColumn, DropColumn, RenameColumn, TableName
 from framework.contracts.table_schemas import CHANGES
 from gold.changes.effects import table_rows, with_current_names
-from gold.changes.few_changes import FewMeasurements, current_changes, row_changes
-from gold.changes.profile import Profile, Progress, SchemaColumn, profile_of
+from gold.changes.few_changes import FewChange, FewMeasurements, current_changes, row_changes
+from gold.changes.profile import Profile, Progress, SchemaColumn, namings_for, profile_of
 from gold.changes.profile_queries import _Queries, profile_rows, whole_numbers
-from gold.schema.columns import column_namings
+from gold.schema.case_matching import match_case
+from gold.schema.columns import column_namings, evidence_by_column
 from gold.schema.lineage import Lineage, Segment
-from gold.schema.type_inference import ColumnEvidence
+from gold.schema.type_inference import ColumnEvidence, infer_type
 
 ITEM, OLD = TableName("shop", None, "item"), TableName("shop", None, "old_item")
 NUMBERS = [
@@ -144,3 +145,30 @@ def test_columns_with_whole_numbers_alone_are_expected_to_have_them_again() -> N
     evidence = {(0, "a"): whole, (1, "a"): whole, (0, "b"): text, (0, "c"): whole}
     with_scale = {(1, "c"): replace(whole, scale=2), (0, "d"): replace(whole, has_others=True)}
     assert whole_numbers(Profile(evidence={**evidence, **with_scale})) == {"a"}
+
+
+@pytest.mark.parametrize("spelling", ["note", "NOTE"])
+@pytest.mark.parametrize("is_renamed", [False, True], ids=["dropped", "renamed"])
+def test_nulls_before_a_statement_do_not_take_the_kind_of_the_column_that_has_the_name_behind_it(
+    spelling: str, is_renamed: bool
+) -> None:
+    """Rows that came together have one schema: it has the kinds of the values of both columns."""
+    action = RenameColumn(spelling, "title") if is_renamed else DropColumn(spelling)
+    lineage = Lineage(
+        ITEM, (Segment(ITEM, "", None),), (("5", action), ("5", AddColumn(spelling, None, None)))
+    )
+    schemas = {
+        "both": (SchemaColumn("id", None, None, "number"), SchemaColumn("note", None, None, "null,number"))
+    }
+
+    def change(naming: int, sequence: str, note: str | None) -> FewChange:
+        image = {"id": sequence, "note": note}
+        return FewChange(naming, 0, "insert", sequence, None, ("id",), None, image, False, "both")
+
+    found = profile_of(
+        FewMeasurements([change(0, "1", None), change(2, "7", "5")], Progress()), lineage, schemas
+    )
+    namings = namings_for(match_case(lineage, found.evidence), SchemaPolicy.LENIENT, found)
+    kinds = {name: infer_type(shown) for name, shown in evidence_by_column(found.evidence, namings).items()}
+    former = "title" if is_renamed else "_cdc_dropped_1_note"
+    assert (kinds[former], kinds["note"]) == ("string", "bigint")
