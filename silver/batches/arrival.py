@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -58,7 +58,8 @@ class BatchExtent:
     where more messages of the same backlog follow in a later batch: until they are read, no half is released.
     `size` is how many bytes they have; None where that was not measured. `groups` are the row groups of
     bronze of which the messages are all rows; none where that is not known. `is_replay` says that they are
-    decoded again because they were quarantined, so that messages of other batches are around them.
+    decoded again because they were quarantined, so that messages of other batches are around them. `here` are
+    the messages (IDENTIFIED_MESSAGES), if they are few and this process has them.
     """
 
     messages: int
@@ -70,6 +71,7 @@ class BatchExtent:
     size: int | None = None
     groups: tuple[RowGroup, ...] = ()
     is_replay: bool = False
+    here: pa.RecordBatch | None = field(default=None, compare=False, repr=False)
 
 
 def batch_extent(messages: DataFrame, config: Config, files: Sequence[str] | None = None) -> BatchExtent:
@@ -128,7 +130,7 @@ def _extent_of(groups: Sequence[RowGroup], config: Config) -> BatchExtent | None
         rows.num_rows,
         None if newest is None else TimestampType().fromInternal(newest),
         tuple(sorted(others)),
-        _ranges(rows, repeatable) if repeatable else (),
+        ranges_here(rows, repeatable) if repeatable else (),
         size=None if others else size,
         groups=tuple(groups),
     )
@@ -136,15 +138,17 @@ def _extent_of(groups: Sequence[RowGroup], config: Config) -> BatchExtent | None
 
 def _bytes_of(groups: Sequence[RowGroup]) -> int:
     """How many bytes the messages of row groups have, as `message_bytes` counts them."""
-    size = 0
-    for rows in read_row_groups(groups, ("key", "value", "headers"), _FEW_AT_ONCE):
-        headers = pc.struct_field(pc.list_flatten(rows.column("headers")), "value")
-        for column in (rows.column("key"), rows.column("value"), headers):
-            size += pc.sum(pc.binary_length(column)).as_py() or 0
-    return size
+    return sum(map(bytes_here, read_row_groups(groups, ("key", "value", "headers"), _FEW_AT_ONCE)))
 
 
-def _ranges(messages: pa.Table, sources: Sequence[str]) -> tuple[OffsetRange, ...]:
+def bytes_here(messages: pa.RecordBatch) -> int:
+    """How many bytes these messages have, as `message_bytes` counts them."""
+    headers = pc.struct_field(pc.list_flatten(messages.column("headers")), "value")
+    columns = (messages.column("key"), messages.column("value"), headers)
+    return sum(pc.sum(pc.binary_length(column)).as_py() or 0 for column in columns)
+
+
+def ranges_here(messages: pa.Table, sources: Sequence[str]) -> tuple[OffsetRange, ...]:
     """The offset ranges of messages of these sources, as `offset_ranges` has them."""
     is_mine = pc.and_(
         pc.is_in(messages["source"], pa.array(sources, pa.string())),

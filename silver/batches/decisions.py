@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from framework.config.quality import OnChange
 from framework.contracts.table_names import CHANGES_TABLE, PENDING_TABLE
-from framework.contracts.table_schemas import CHANGES, MESSAGE_ID
+from framework.contracts.table_schemas import CHANGES
 from framework.errors import MainstemError
 from framework.lakehouse.small_files import is_there
 from framework.spark.local_frame import arrow_frame, local_frame
@@ -21,6 +22,7 @@ from framework.text.formatting import quantity
 from silver.batches import few_outcomes, outcomes, pending, quality_rules
 from silver.batches.arrival import BatchExtent
 from silver.batches.contents import Contents, Summary
+from silver.batches.decoded_again import DecodedAgain, few_with_ended_waits
 from silver.batches.earlier_changes import (
     EarlierChanges,
     earlier_changes,
@@ -30,7 +32,6 @@ from silver.batches.earlier_changes import (
 )
 from silver.batches.few_suspects import suspects_among
 from silver.batches.known_runs import EarlierOutcomes
-from silver.batches.landings import outcomes_in_epochs
 from silver.batches.open_halves import OpenHalves, read_open_halves
 from silver.batches.run_state import Progress, RunState, later
 from silver.changes.staged_rows import STAGED_DDL
@@ -64,7 +65,7 @@ def decide_outcomes(
     state: RunState,
     arrived: BatchExtent,
     contents: Contents,
-    again: DataFrame | None = None,
+    again: DecodedAgain | None = None,
 ) -> Decided:
     """Decide the outcome of each decoded row.
 
@@ -73,9 +74,8 @@ def decide_outcomes(
         state: The state of the run.
         arrived: The extent of the batch.
         contents: The summary of the decoded rows.
-        again: The messages (MESSAGE_ID), if they are decoded again: their old outcomes are then ignored, and
-            no source stops.
-
+        again: The messages, if they are decoded again: their old outcomes are then ignored, and no source
+            stops.
     """
     decided = _pair_and_deduplicate(staged, state, arrived, contents, again)
     spark, lake = staged.sparkSession, state.lake
@@ -89,7 +89,7 @@ def decide_outcomes(
 
 
 def _pair_and_deduplicate(
-    staged: DataFrame, state: RunState, arrived: BatchExtent, contents: Contents, again: DataFrame | None
+    staged: DataFrame, state: RunState, arrived: BatchExtent, contents: Contents, again: DecodedAgain | None
 ) -> Decided:
     """Mark duplicates, pair the halves of updates, and leave out what is behind a stop."""
     summaries = contents.sources
@@ -103,15 +103,12 @@ def _pair_and_deduplicate(
         )
     spark = staged.sparkSession
     shown = state.source_progress(spark)
-    few = contents.rows_here(staged) if again is None else None
+    few = contents.rows_here(staged) if again is None or again.few is not None else None
     earlier = earlier_changes(spark, state, summaries, shown)
     changes, few_earlier = _changes_of(earlier, state, is_few=few is not None)
     if changes is not None and again is not None:
-        changes = (
-            outcomes_in_epochs(changes, state.source_epochs(spark))
-            .join(again, list(MESSAGE_ID), "left_anti")
-            .select(*changes.columns)
-        )
+        changes = again.others(changes, state)
+        few_earlier = again.few_others(few_earlier) if isinstance(few_earlier, pa.Table) else changes
     is_repair = again is not None or arrived.is_replay
     history = EarlierOutcomes(changes)
     if contents.ambiguous_positions:
@@ -142,9 +139,12 @@ def _pair_and_deduplicate(
     overdue = pending.deadlines(newest_times(shown, summaries), state.config) if arrived.is_last else {}
     known = state.known_encodings(spark)
     in_files, few_waiting = None, None
-    if few_whole is not None:
+    if again is not None:
+        few_waiting = to_arrow_schema(CHANGES).empty_table()
+        few = None if few is None or again.few is None else few_with_ended_waits(few, again.few)
+    elif few_whole is not None:
         few_waiting = few_outcomes.waiting_halves(spark, state.lake)
-    elif again is None and not stops:
+    elif not stops:
         in_files = read_open_halves(spark, state.lake, contents)
         few_waiting = None if in_files is None else in_files.waiting
     if again is None:
@@ -168,8 +168,7 @@ def _pair_and_deduplicate(
         else state.lake.rows(spark, PENDING_TABLE, CHANGES)
     )
     if again is not None:
-        held = outcomes_in_epochs(state.lake.rows(spark, CHANGES_TABLE, CHANGES), state.source_epochs(spark))
-        staged = pending.with_ended_waits(staged, held, again)
+        staged = again.with_ended_waits(staged, state)
     paired = outcomes.pair_halves(staged, waiting, changes, overdue, known.shared)
     return Decided(whole.unionByName(paired), stops, paired, are_as_decoded)
 
@@ -179,7 +178,7 @@ def _outcomes_near(
     state: RunState,
     earlier: EarlierChanges | None,
     repaired: Sequence[Summary],
-    again: DataFrame | None,
+    again: DecodedAgain | None,
 ) -> DataFrame | None:
     """The outcomes of `EarlierOutcomes`; None where no record of the batch can have begun in earlier ones.
 
@@ -189,7 +188,7 @@ def _outcomes_near(
         earlier: The earlier changes that matter to the batch.
         repaired: What the batch has of each source, if it decodes messages again: others may be between them
             even where no earlier change matters.
-        again: The messages (MESSAGE_ID) whose outcomes are replaced, or None.
+        again: The messages whose outcomes are replaced, or None.
     """
     if repaired:
         near = outcomes_near(spark, state, {each.source: each.min_sequence or "" for each in repaired})
@@ -199,8 +198,7 @@ def _outcomes_near(
         return None
     if again is None:
         return near.withColumn("is_replaced", F.lit(False))
-    marked = near.join(again.withColumn("is_replaced", F.lit(True)), list(MESSAGE_ID), "left")
-    return marked.withColumn("is_replaced", F.coalesce("is_replaced", F.lit(False)))
+    return again.marked(near)
 
 
 def _pair_in_files(

@@ -25,6 +25,7 @@ from framework.spark.local_frame import arrow_frame, local_frame
 from silver.batches import encodings
 from silver.batches.arrival import BatchExtent, message_bytes
 from silver.batches.contents import Contents, FewRows, contents_of, contents_of_summaries, read_contents
+from silver.batches.few_landings import identified
 from silver.batches.few_outcomes import are_few
 from silver.batches.run_state import RunState
 from silver.batches.seed_plans import plans_with_seeds
@@ -168,17 +169,10 @@ def _reading(
 
 def _messages(groups: Iterable[RowGroup], epochs: Mapping[str, int]) -> Iterator[pa.RecordBatch]:
     """The messages of row groups of `bronze/messages`, which landed once, as `identify` has them."""
-    return (_identified(rows, epochs) for rows in read_row_groups(groups, _COLUMNS, _AT_ONCE))
-
-
-def _identified(rows: pa.RecordBatch, epochs: Mapping[str, int]) -> pa.RecordBatch:
-    """Rows of `bronze/messages` with what `identify` adds to those that landed once."""
-    added: dict[str, Any] = {
-        "epoch": epochs_by_source(rows.column("source"), epochs),
-        "relanding": pa.nulls(rows.num_rows, pa.string()),
-        "restart": pa.nulls(rows.num_rows, pa.int32()),
-    }
-    return pa.RecordBatch.from_arrays([*rows.columns, *added.values()], names=[*_COLUMNS, *added])
+    return (
+        identified(rows, epochs_by_source(rows.column("source"), epochs))
+        for rows in read_row_groups(groups, _COLUMNS, _AT_ONCE)
+    )
 
 
 def _rows(place: str) -> str:
@@ -266,6 +260,23 @@ def file_few(place: str, few: FewRows, outcomes: pa.Table, arrived: BatchExtent,
     return replace(decided, files=files, refused_files=refused_files)
 
 
+def is_decoded_here(messages: int, size: int) -> bool:
+    """Whether so many messages, with so many bytes in them, are decoded in this process."""
+    return messages <= FEW_MESSAGES and size <= FEW_BYTES
+
+
+def _messages_here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> pa.Table:
+    """The few messages of a batch."""
+    groups = _groups_of(messages, state, arrived)
+    if arrived.here is not None:
+        given: Iterable[pa.RecordBatch] = [arrived.here]
+    elif groups:
+        given = _messages(groups, state.source_epochs(messages.sparkSession).newest)
+    else:
+        return messages.toArrow().combine_chunks()
+    return pa.Table.from_batches(given).combine_chunks()
+
+
 def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode | None:
     """Decoding in this process; None if the messages are too many or too large for it."""
     if arrived.messages > FEW_MESSAGES:
@@ -274,14 +285,9 @@ def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode
     if size is None:
         found = messages.agg(F.sum(message_bytes())).first()
         size = 0 if found is None else found[0] or 0
-    if size > FEW_BYTES:
+    if not is_decoded_here(arrived.messages, size):
         return None
-    groups = _groups_of(messages, state, arrived)
-    if not groups:
-        few = messages.toArrow().combine_chunks()
-    else:
-        epochs = state.source_epochs(messages.sparkSession).newest
-        few = pa.Table.from_batches(_messages(groups, epochs)).combine_chunks()
+    few = _messages_here(messages, state, arrived)
     believable = newest_believable(arrived.landed_at)
 
     def decode_now() -> tuple[DataFrame, Contents]:

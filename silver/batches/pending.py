@@ -25,7 +25,7 @@ from silver.epochs.event_clock import believable
 
 REASONS_OF_HALVES = (Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR, Reason.RULE_BROKEN)
 """Why halves, and updates made of them, are quarantined."""
-_LONG_AGO = -62_135_596_800
+LONG_AGO = -62_135_596_800
 """The first second of the year 1, since the Unix epoch."""
 WAITING_VALUES = {f"`{name}`": f"s.`{name}`" for name in CHANGES.names}
 
@@ -119,7 +119,7 @@ def with_ended_waits(staged: DataFrame, changes: DataFrame, again: DataFrame) ->
     ended = of_halves.select(*MESSAGE_ID).unionByName(before_halves_of(of_halves).select(*MESSAGE_ID))
     ended = ended.join(again, list(MESSAGE_ID), "left_semi").distinct()
     over = {
-        "event_time": F.when(F.col("is_over"), F.timestamp_seconds(F.lit(_LONG_AGO))).otherwise(
+        "event_time": F.when(F.col("is_over"), F.timestamp_seconds(F.lit(LONG_AGO))).otherwise(
             F.col("event_time")
         ),
         "detail": F.when(F.col("is_over"), own_time_note(F.col("event_time"))).otherwise(F.col("detail")),

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,13 +25,15 @@ from framework.lakehouse.parquet_files import read_parquet
 from framework.lakehouse.session_size import tune_for_lakehouse
 from framework.lakehouse.staging import discard_staging, materialize, staging_folder
 from framework.pipeline.fault_injection import crash_point
-from framework.spark.local_frame import local_frame
+from framework.spark.local_frame import arrow_frame, local_frame
 from framework.text.formatting import quantity
 from silver.batches import changes_table, encodings, landings, quarantine
 from silver.batches.arrival import BatchExtent
 from silver.batches.changes_table import changes_of
-from silver.batches.decisions import decide_outcomes
+from silver.batches.decisions import Decided, decide_outcomes
+from silver.batches.decoded_again import DecodedAgain
 from silver.batches.decoding import decode_batch
+from silver.batches.few_landings import IDENTIFIED_MESSAGES
 from silver.batches.landings import (
     LANDING_ID,
     before_halves_of,
@@ -42,6 +45,7 @@ from silver.batches.landings import (
 from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import RunState
 from silver.changes.staged_rows import of_first_landing
+from silver.operations.few_redecode import FewMessages, read_few
 from silver.stream import repair_log
 from silver.stream.recovery import finish_repair
 from silver.stream.resume import last_batch_id
@@ -97,6 +101,39 @@ def redecode_tables(
         MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
     """
     tune_for_lakehouse(spark, state.lake)
+    few = read_few(spark, state, source, tables)
+    if few is None:
+        result = _redecode_tables(spark, state, source, tables)
+    else:
+        result = _redecode_few(spark, state, source, few)
+    discard_staging(state.lake, _STAGING)
+    if result.decoded:
+        finish_repair(spark, state, source)
+    return result
+
+
+def _redecode_few(spark: SparkSession, state: RunState, source: str, few: FewMessages) -> RedecodeResult:
+    """The same for few messages, in this process as far as possible."""
+    if few.arrived.here is not None and few.arrived.messages:
+        messages = arrow_frame(spark, pa.Table.from_batches([few.arrived.here]), IDENTIFIED_MESSAGES)
+        again = DecodedAgain(messages.select(*MESSAGE_ID).distinct(), few.again)
+        decided = _decide(messages, state, few.arrived, again)
+        rows = few.outcomes(decided.rows.toArrow() if decided.few is None else decided.few)
+        repair_log.begin(spark, state.lake, source, few.tables(rows))
+        frame = arrow_frame(spark, rows, CHANGES)
+        if "quarantined" in rows.column("kind").to_pylist():
+            quarantine.update_reasons(state.lake, frame)
+        crash_point("silver.before_again")
+        if not few.replace(spark, state, rows):
+            _replace(state, frame)
+        crash_point("silver.after_again")
+    return RedecodeResult(few.arrived.messages, few.gone)
+
+
+def _redecode_tables(
+    spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, str]
+) -> RedecodeResult:
+    """The same for any number of messages, in Spark's tasks."""
     changes = (
         state.lake.read(spark, CHANGES_TABLE)
         .where(F.col("source") == source)
@@ -110,11 +147,7 @@ def redecode_tables(
         marked = _with_gone(with_landing_id(known).join(batches, list(LANDING_ID), "left"), changes)
         with materialize(marked, state.lake, "again_messages") as found:
             _check_reach(mine, found, source, list(tables))
-            result = _redecode(state, source, found, batches, changes)
-    discard_staging(state.lake, _STAGING)
-    if result.decoded:
-        finish_repair(spark, state, source)
-    return result
+            return _redecode(state, source, found, batches, changes)
 
 
 def _redecode(
@@ -204,19 +237,24 @@ def _write_outcomes(
     messages: DataFrame, batches: DataFrame, state: RunState, arrived: BatchExtent
 ) -> DataFrame:
     """The new outcomes of the messages, in files: the rows that they are computed from will be replaced."""
-    spark, staging = messages.sparkSession, staging_folder(state.lake, _STAGING)
-    staged, contents, shown = decode_batch(
-        f"{staging}/decoded", messages, state, arrived, last_batch_id(spark, state)
-    )
+    place = f"{staging_folder(state.lake, _STAGING)}/outcomes"
+    rows = _decide(messages, state, arrived, DecodedAgain(messages.select(*MESSAGE_ID).distinct())).rows
+    changes_of(
+        rows.withColumn("relanding", relanding_of_outcome()).join(batches, list(LANDING_ID))
+    ).write.mode("overwrite").parquet(place)
+    return read_parquet(messages.sparkSession, CHANGES, place)
+
+
+def _decide(messages: DataFrame, state: RunState, arrived: BatchExtent, again: DecodedAgain) -> Decided:
+    """Decode the messages, and decide the outcomes."""
+    spark, place = messages.sparkSession, f"{staging_folder(state.lake, _STAGING)}/decoded"
+    staged, contents, shown = decode_batch(place, messages, state, arrived, last_batch_id(spark, state))
     if shown:
         encodings.append_rows(spark, state.lake, shown)
     ordered = order_by_partition(staged, state, contents)
-    rows = decide_outcomes(ordered, state, arrived, contents, messages.select(*MESSAGE_ID).distinct()).rows
+    decided = decide_outcomes(ordered, state, arrived, contents, again)
     state.append_schemas(staged, contents.schemas, 0)
-    changes_of(
-        rows.withColumn("relanding", relanding_of_outcome()).join(batches, list(LANDING_ID))
-    ).write.mode("overwrite").parquet(f"{staging}/outcomes")
-    return read_parquet(spark, CHANGES, f"{staging}/outcomes")
+    return decided
 
 
 def _tables(changes: DataFrame, rows: DataFrame) -> list[TableName]:

@@ -31,8 +31,8 @@ MOST_JOBS = {"bronze": 2, "silver": 0, "gold": 15, "quality": 0}
 """For one source and three tables; each table adds its MERGE (5 jobs) to gold."""
 MOST_OF_SILVER = 0
 """Jobs of silver where halves wait, others come, a message is broken, and servers are named."""
-MOST_OF_REDECODING = 90
-"""Jobs of silver that decodes one table again; many are Delta's, which looks up the files of each scan."""
+MOST_OF_REDECODING = 2
+"""Jobs of silver that decodes the few messages of one table again."""
 
 
 def _changes(number: int) -> Iterator[Change]:
