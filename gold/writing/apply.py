@@ -32,7 +32,14 @@ from gold.writing.change_cache import table_changes_of
 from gold.writing.collisions import count_collisions
 from gold.writing.key_bounds import key_bounds
 from gold.writing.late_changes import changes_of_keys, is_late, late_keys, with_keys
-from gold.writing.merge_rows import Look, computed_once, merge_many, rows_to_merge
+from gold.writing.merge_rows import (
+    Look,
+    computed_once,
+    merge_many,
+    refuse_states,
+    rows_to_merge,
+    tests_states,
+)
 from gold.writing.new_versions import can_continue, merge_new_versions
 from gold.writing.notes import notes_of
 from gold.writing.workload import rows_read
@@ -133,13 +140,9 @@ def apply_table(
     refuse_references(spark, plan.layout.gold_names.values())
     changes = found.frame
     new = table_changes.current_changes(found.after(task.state.batch), plan)
-    if task.settings.bad_values is BadValues.PARK:
-        _refuse_bad_values(
-            table_changes.complete_changes(table_changes.current_changes(changes, plan), plan)
-            if plan.rebuild
-            else new,
-            plan,
-        )
+    if task.settings.bad_values is BadValues.PARK and not tests_states(plan):
+        tested = table_changes.current_changes(changes, plan) if plan.rebuild else new
+        bad_values.refuse(tested, plan.layout, task.name)
     crash_point("gold.before_table")
     target = _target(lake, plan)
     tune_for_rows(spark, rows_read(spark, lake, plan, (target.replica, target.history)))
@@ -216,16 +219,6 @@ def plan_task(
     return changes, make_plan(spark, lake, changes, task, schemas)
 
 
-def _refuse_bad_values(rows: DataFrame, plan: Plan) -> None:
-    """Parks the table if a row that it would get has a cell that does not fit."""
-    layout = plan.layout
-    if layout.keys and not plan.task.settings.history:
-        policy = policy_of(plan.task, plan.profile)
-        states = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
-        rows = states.where("is_upsert").withColumns(dict.fromkeys(("before", "after"), F.col("known")))
-    bad_values.refuse(rows, layout, plan.task.name)
-
-
 def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> Collisions:
     """Writes the whole table. Returns how many added rows met an existing one."""
     layout = plan.layout
@@ -235,9 +228,9 @@ def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame)
         return Collisions()
     policy = policy_of(plan.task, plan.profile)
     rows = table_changes.complete_changes(rows, plan)
-    if plan.task.gates:
+    if plan.task.gates or tests_states(plan):
         states = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
-        refuse_failing_rows(states, layout, plan.task.gates, plan.task.name.table)
+        refuse_states(states, plan)
     replica.rewrite(rows, target.replica, plan)
     if target.history is not None:
         history.rewrite(history.versions_of(rows, plan), target.history, plan.history_layout)

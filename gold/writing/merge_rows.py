@@ -16,12 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from framework.config.tables import BadValues
 from framework.lakehouse.merge import Merged
 from framework.spark.session import is_connect
 from gold.changes.effects import effects, key_names
 from gold.planning.gates import refuse_failing_rows
 from gold.planning.plan import Plan, policy_of
-from gold.writing import replica
+from gold.writing import bad_values, replica
 from gold.writing.key_bounds import key_measures, measured_bounds
 from gold.writing.late_changes import with_keys
 from gold.writing.plain_changes import Facts, are_plain, plain_cells, plain_rows
@@ -59,25 +60,57 @@ def rows_to_merge(
         is_watched: Whether anybody wants to know what is seen.
 
     Raises:
-        MainstemError: For a gate that a row does not pass.
+        MainstemError: For a gate that a row does not pass, and for a bad value that parks the table.
     """
-    task, layout, policy = plan.task, plan.layout, policy_of(plan.task, plan.profile)
-    if late is None and not task.gates and are_plain(plan, policy):
-        cells = plain_cells(new, layout)
-        facts = Facts(cells, layout) if is_watched else None
-        return plain_rows(cells if facts is None else facts.cells, layout, policy), facts
-    keys = key_names(len(layout.keys))
+    layout, policy = plan.layout, policy_of(plan.task, plan.profile)
+    is_plain = late is None and not plan.task.gates and are_plain(plan, policy)
+    if not is_plain or tests_states(plan):
+        states = _newest_states(new, everything, late, plan)
+        refuse_states(states, plan)
+    if not is_plain:
+        return replica.typed_rows(states, layout, "is_forced", are_marked=policy.has_partials), None
+    cells = plain_cells(new, layout)
+    facts = Facts(cells, layout) if is_watched else None
+    return plain_rows(cells if facts is None else facts.cells, layout, policy), facts
+
+
+def _newest_states(new: DataFrame, everything: DataFrame, late: DataFrame | None, plan: Plan) -> DataFrame:
+    """The newest states of the keys of new changes, with `is_forced`; those of late keys from all changes."""
+    layout, policy, keys = plan.layout, policy_of(plan.task, plan.profile), key_names(len(plan.layout.keys))
     states = replica.newest_states(effects(new, layout.key_columns), layout, plan.profile, policy)
     states = states.withColumn("is_forced", F.lit(False))
-    if late is not None:
-        refolded = replica.newest_states(
-            with_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, policy
-        )
-        states = with_keys(states, late, keys, without=True).unionByName(
-            refolded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True
-        )
+    if late is None:
+        return states
+    refolded = replica.newest_states(
+        with_keys(effects(everything, layout.key_columns), late, keys), layout, plan.profile, policy
+    )
+    return with_keys(states, late, keys, without=True).unionByName(
+        refolded.withColumn("is_forced", F.lit(True)), allowMissingColumns=True
+    )
+
+
+def tests_states(plan: Plan) -> bool:
+    """Whether a bad value parks the table only where a row of the replica would get it.
+
+    A history and a table without a key get the values of all changes.
+    """
+    settings = plan.task.settings
+    return bool(settings.bad_values is BadValues.PARK and plan.layout.keys and not settings.history)
+
+
+def refuse_states(states: DataFrame, plan: Plan) -> None:
+    """Parks the table for a state that a gate refuses, and for one with a bad value where they park it.
+
+    `states` are the newest states of keys, as `newest_states` returns them.
+
+    Raises:
+        MainstemError: BAD_VALUE, and GATE_FAILED.
+    """
+    task, layout = plan.task, plan.layout
+    if tests_states(plan):
+        known = dict.fromkeys(("before", "after"), F.col("known"))
+        bad_values.refuse(states.where("is_upsert").withColumns(known), layout, task.name)
     refuse_failing_rows(states, layout, task.gates, task.name.table)
-    return replica.typed_rows(states, layout, "is_forced", are_marked=policy.has_partials), None
 
 
 def merge_many(

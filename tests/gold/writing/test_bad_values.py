@@ -19,8 +19,19 @@ from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.pipeline.layer import Run
 from gold.layer import LAYER
 from gold.operations.verify import verify
+from gold.planning.table_state import State
 from gold.writing import bad_values
-from tests.gold.silver_builder import ChangeSpec, GoldPipeline, Image, copied, ddl, insert, row, update
+from tests.gold.silver_builder import (
+    ChangeSpec,
+    GoldPipeline,
+    Image,
+    copied,
+    ddl,
+    delete,
+    insert,
+    row,
+    update,
+)
 
 
 def image(number: int, text: str) -> Image:
@@ -268,3 +279,25 @@ def test_a_key_change_to_a_key_that_does_not_fit_leaves_the_row_where_it_is(
         assert [row["id"] for row in gold.history("item") if row["_cdc_is_current"]] == [11, 13]
         assert change_ids(gold) == ["item-3-update", "item-4-update"]
         gold.rebuild("item")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_cache", [False, True], ids=["in Spark", "few in this process"])
+def test_a_late_value_that_does_not_fit_parks_a_table_only_where_a_row_would_get_it(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest, has_cache: bool
+) -> None:
+    if has_cache:
+        request.getfixturevalue("with_cache")
+    gold = GoldPipeline(spark, tmp_path, "  - {match: db.*, bad_values: park}\n")
+    for then in ([delete("deleted", 3, row(1))], [update("updated", 3, row(1), row(1, n="3"))], []):
+        table = then[0].table if then else "stale"
+        gold.add_batch(insert(table, 1, row(1, n="1")), *then, insert(table, 4, row(2, n="2")))
+    gold.apply()
+    late = update("t", 2, row(1), row(1, n="abc"))
+    gold.add_batch(*(event for table in ("deleted", "updated", "stale") for event in copied([late], table)))
+    gold.apply()
+    states = {table: gold.state(table).state for table in ("deleted", "updated", "stale")}
+    assert states == {"deleted": State.ACTIVE, "updated": State.ACTIVE, "stale": State.PARKED}
+    assert gold.rows("deleted") == [{"id": 2, "n": 2}]
+    assert gold.rows("updated") == [{"id": 1, "n": 3}, {"id": 2, "n": 2}]
+    assert gold.rows("stale") == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
