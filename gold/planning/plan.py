@@ -105,6 +105,15 @@ class Plan:
             return None
         return former_keys(self.profile, self.task.lineage, self.namings, self.layout)
 
+    @property
+    def has_new_former_keys(self) -> bool:
+        """Whether a new change came with a key that the table had before; in a rebuild all changes are new.
+
+        The images of other changes need no earlier change to have the current key.
+        """
+        new, lineage = self.batch_profile, self.task.lineage
+        return bool(self.layout.keys) and former_keys(new, lineage, self.namings, self.layout) is not None
+
 
 def make_plan(
     spark: SparkSession,

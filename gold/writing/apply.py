@@ -190,10 +190,10 @@ def _list_faults(changes: TableChanges, plan: Plan, *, all_fit: bool) -> Faults:
     since = -1 if plan.rebuild is not None or state.is_unlisted else state.batch
     if all_fit and since == state.batch:
         return Faults()
+    has_other_keys = plan.has_new_former_keys if since == state.batch else plan.former_keys is not None
     few = changes.few_after(since)
-    if few is not None and certainly_fit(few, plan):
+    if few is not None and not has_other_keys and certainly_fit(few, plan):
         return Faults()
-    has_other_keys = plan.former_keys is not None
     if has_other_keys:
         rows = table_changes.changes_with_current_key(changes.frame, plan).where(F.col("batch") > since)
     else:

@@ -31,9 +31,9 @@ _DECIMAL_TYPE = re.compile(r"decimal\(([0-9]+),([0-9]+)\)")
 def certainly_fit(rows: Iterable[FewChange], plan: Plan) -> bool:
     """Whether every cell of these changes, and the key of each, surely fits its column.
 
-    False also where columns were renamed or have defaults, or where the key was another one before.
+    The changes came with the current key. False also where columns were renamed or have defaults.
     """
-    if plan.former_keys is not None or any(naming.names or naming.defaults for naming in plan.namings):
+    if any(naming.names or naming.defaults for naming in plan.namings):
         return False
     kinds = [(column.name, column.type, column.name in plan.layout.keys) for column in plan.layout.columns]
     for row in rows:

@@ -41,7 +41,7 @@ def can_continue(plan: Plan) -> bool:
         or new.has_partials
         or new.has_key_changes
         or plan.track is not None
-        or plan.former_keys is not None
+        or plan.has_new_former_keys
         or any(sequence > applied for sequence, _ in plan.task.lineage.truncates)
     )
 

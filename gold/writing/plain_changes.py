@@ -36,15 +36,15 @@ _LONGEST_WAIT = 5.0
 
 
 def are_plain(plan: Plan, policy: MergePolicy) -> bool:
-    """Whether `plain_rows` has what the general way (`gold.changes.latest`) would find.
+    """Whether `plain_rows` has what the general way (`gold.changes.latest`) would find of the new changes.
 
     Soft deletes keep the cells of the row before. Very wide images are faster to spread after the reduction.
     """
     return not (
         policy.has_partials
         or policy.deletes is Deletes.SOFT
-        or plan.profile.has_key_changes
-        or plan.former_keys is not None
+        or plan.batch_profile.has_key_changes
+        or plan.has_new_former_keys
         or len(plan.layout.columns) >= WIDE
     )
 

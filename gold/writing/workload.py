@@ -45,5 +45,5 @@ def _reads_old_changes(plan: Plan) -> bool:
         or plan.batch_profile.has_key_changes
         or is_late(plan)
         or plan.task.state.is_unlisted
-        or plan.former_keys is not None
+        or plan.has_new_former_keys
     )

@@ -18,19 +18,22 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes, TableSettings
-from framework.contracts.ddl_actions import TableName
+from framework.contracts.ddl_actions import SetKeys, TableName
+from gold.changes.few_changes import FewChange
 from gold.changes.profile import Profile
-from gold.planning.plan import Plan
+from gold.planning.plan import Plan, policy_of
 from gold.planning.table_state import State, TableState
 from gold.planning.task import Task
-from gold.schema.columns import TableColumn
+from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
 from gold.schema.lineage import Lineage
 from gold.writing import apply, new_versions
 from gold.writing.history import versions_of
+from gold.writing.key_bounds import key_bounds
 from gold.writing.merge_rows import computed_once
 from gold.writing.new_versions import can_continue, changed_versions, new_effects
-from tests.gold.silver_builder import GoldPipeline, delete, insert, row, update
+from gold.writing.plain_changes import are_plain
+from tests.gold.silver_builder import GoldPipeline, ddl, delete, insert, row, update
 from tests.gold.writing.test_unfinished_runs import apply_unpublished
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
@@ -222,3 +225,54 @@ def test_a_batch_in_order_reads_the_new_changes_alone(
         (10, 21), (20, 31), (30, 41), (40, 51), (50, 61), (60, 71), (70, 900), (8, 902)
     ]  # fmt: skip
     assert [one["to"] for one in gold.history("t") if one["id"] == 10] == [901]
+
+
+@pytest.mark.parametrize("key", [("game", "id"), ("id",)], ids=["the current key", "a former key"])
+def test_new_changes_need_earlier_ones_where_they_came_with_a_former_key(key: tuple[str, ...]) -> None:
+    """It does not matter that earlier changes of the table came with one."""
+    seen = {(0, ("id",)): at(1), (0, ("game", "id")): at(2)}
+    profile = Profile(rows=9, seen_keys=seen, has_key_changes=True)
+    task = plan_of(Deletes.HARD, APPLIED, {}).task
+    batch = Profile(rows=1, min_sequence=at(APPLIED + 1), seen_keys={(0, key): at(APPLIED + 1)})
+    plan = Plan(task, LAYOUT, LAYOUT, profile, batch, (ColumnNaming(),), None, "", {}, 0)
+    image = {"game": "1", "id": "7"}
+    change = FewChange(0, 2, "insert", at(APPLIED + 1), None, key, None, image, False, None)
+    is_current = len(key) == 2
+    assert can_continue(plan) is is_current
+    assert are_plain(plan, policy_of(task, batch)) is is_current
+    assert key_bounds([change], plan) == ({"game": ("1", "1"), "id": ("7", "7")} if is_current else None)
+
+
+@pytest.mark.slow
+def test_a_table_that_had_another_key_reads_its_new_changes_alone(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Unless some of them came with that key: earlier changes complete their images."""
+    gold = GoldPipeline(spark, tmp_path, "  - {match: db.t, history: true}\n")
+    gold.add_batch(insert("t", 1, row(1, k="a")), insert("t", 2, row(2, k="b")))
+    gold.apply()
+    both = ("id", "k")
+    gold.add_batch(ddl("t", 3, SetKeys(both)), insert("t", 4, row(1, k="c"), keys=both))
+    gold.apply()
+    earlier = {file: file.read_bytes() for file in Path(gold.lake.root).glob("silver/changes/*.parquet")}
+    for file in earlier:
+        file.unlink()
+    gold.add_batch(
+        update("t", 5, None, row(1, k="a", n="abc"), keys=both), insert("t", 6, row(3, k="d"), keys=both)
+    )
+    applied = gold.apply()["t"]
+    assert (applied.state.reason, applied.applied, applied.state.bad_values) == (None, 2, 1)
+
+    for file, content in earlier.items():
+        file.write_bytes(content)
+    gold.add_batch(
+        update("t", 7, None, row(2, n="8"), partial=True),
+        update("t", 8, None, row(1, k="c", n="9"), keys=both),
+    )
+    gold.apply()
+    rows, history = gold.rows("t"), gold.history("t")
+    assert [(one["id"], one["k"], one.get("n")) for one in rows] == [
+        (1, "a", None), (1, "c", 9), (2, "b", 8), (3, "d", None)
+    ]  # fmt: skip
+    gold.rebuild("t")
+    assert (gold.rows("t"), gold.history("t")) == (rows, history)
