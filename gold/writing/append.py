@@ -45,9 +45,11 @@ def change_rows(rows: DataFrame, truncates: DataFrame, layout: Layout) -> DataFr
     )
 
 
-def append(rows: DataFrame, truncates: DataFrame, path: str, layout: Layout) -> None:
-    """Adds the changes that the table does not have yet."""
-    insert_changes(change_rows(rows, truncates, layout), path, layout)
+def append(
+    rows: DataFrame, truncates: DataFrame, path: str, layout: Layout, between: tuple[str, str] | None
+) -> None:
+    """Adds the changes that the table does not have yet; `between` are their lowest and highest sequence."""
+    insert_changes(change_rows(rows, truncates, layout), path, layout, between)
 
 
 def rewrite(rows: DataFrame, truncates: DataFrame, path: str, layout: Layout) -> None:

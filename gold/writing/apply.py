@@ -269,7 +269,7 @@ def _merge(
     if not layout.keys:
         refuse_failing_rows(_gate_rows(new), layout, task.gates, task.name.table)
         stored_columns.change_columns(new.sparkSession, plan, target.replica, target.history)
-        append.append(new, truncates, target.replica, layout)
+        append.append(new, truncates, target.replica, layout, table_changes.new_positions(plan))
         return Collisions(), False
     everything = table_changes.current_changes(changes.frame, plan)
     policy = policy_of(plan.task, plan.profile)

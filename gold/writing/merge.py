@@ -319,12 +319,25 @@ def _partial_value(index: int, name: str, policy: MergePolicy) -> str:
     return f"CASE WHEN s.p{index} THEN s.c{index} ELSE {current} END"
 
 
-def insert_changes(rows: DataFrame, path: str, layout: Layout) -> None:
-    """Adds the changes that an append-only table does not have yet, by `_cdc_change_id` and sequence."""
+def insert_changes(
+    rows: DataFrame, path: str, layout: Layout, between: tuple[str, str] | None = None
+) -> None:
+    """Adds the changes that an append-only table does not have yet, by `_cdc_change_id` and sequence.
+
+    Args:
+        rows: c0… and the system columns; each row has a sequence.
+        path: The table.
+        layout: Its columns.
+        between: The lowest and the highest sequence of the rows: a stored row with another one equals none of
+            them, so that only files that may have one between them are read. None where they are unknown.
+    """
     names = layout.gold_names
     values = {quoted(names[c.name]): f"s.c{i}" for i, c in enumerate(layout.columns)}
     own = {name: f"s.{name}" for name in layout.system}
-    same = "t._cdc_change_id = s._cdc_change_id AND t._cdc_sequence <=> s._cdc_sequence"
+    same = "t._cdc_change_id = s._cdc_change_id AND t._cdc_sequence = s._cdc_sequence"
+    if between is not None:
+        low, high = map(text_literal, between)
+        same += f" AND t._cdc_sequence BETWEEN {low} AND {high}"
     Merge(path, rows, same).insert({**values, **own}).execute()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pyspark.sql import DataFrame, SparkSession
 
 from framework.spark.local_frame import local_frame
@@ -49,11 +51,24 @@ def _with_current_key(rows: DataFrame, plan: Plan) -> DataFrame:
 
 def truncates(spark: SparkSession, task: Task, after: int) -> DataFrame:
     """The truncates of the table in batches after `after`: `change_id`, `sequence` and `event_time`."""
+    rows = _truncate_rows(task, after)
+    return local_frame(spark, rows, "change_id string, sequence string, event_time timestamp").dropDuplicates(
+        ["change_id"]
+    )
+
+
+def _truncate_rows(task: Task, after: int) -> list[tuple[str, str, datetime | None]]:
     rows = []
     for sequence, change_id in task.lineage.truncates:
         event_time, batch = task.truncate_times.get(sequence, (None, -1))
         if batch > after:
             rows.append((change_id, sequence, event_time))
-    return local_frame(spark, rows, "change_id string, sequence string, event_time timestamp").dropDuplicates(
-        ["change_id"]
-    )
+    return rows
+
+
+def new_positions(plan: Plan) -> tuple[str, str] | None:
+    """The lowest and the highest sequence of the new changes and truncates; None where there are none."""
+    new = plan.batch_profile
+    positions = [sequence for _, sequence, _ in _truncate_rows(plan.task, plan.task.state.batch)]
+    positions += [position for position in (new.min_sequence, new.max_sequence) if position is not None]
+    return (min(positions), max(positions)) if positions else None

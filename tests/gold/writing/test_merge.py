@@ -3,13 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from framework.config.tables import Deletes
 from gold.changes.merge_policy import MergePolicy
 from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, Layout
-from gold.writing.merge import add_columns, merge_latest, replace_table, widen_columns
+from gold.writing.merge import add_columns, insert_changes, merge_latest, replace_table, widen_columns
 
 
 def test_keys_of_every_type_are_written_and_merged(spark: SparkSession, tmp_path: Path) -> None:
@@ -68,3 +68,22 @@ def test_a_type_that_is_more_than_a_type_is_no_part_of_a_statement(
         with pytest.raises(ValueError, match="no canonical type"):
             change(spark, path, layout, ["n"])
     assert spark.read.format("delta").load(path).columns == ["id", "n"]
+
+
+def test_changes_are_added_without_a_look_at_files_that_have_none_of_their_positions(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path, layout = tmp_path / "t", Layout((TableColumn("id", "int", None),), (), dict(SYSTEM_COLUMNS))
+    cells = "c0 int, _cdc_sequence string, _cdc_event_time timestamp, _cdc_change_id string"
+
+    def changes(*places: int) -> DataFrame:
+        rows = [(place, f"'{place}'", None, f"c{place}") for place in places]
+        return spark.createDataFrame(rows, cells).coalesce(1)
+
+    replace_table(changes(1, 2), str(path), layout)
+    for file in path.glob("*.parquet"):
+        file.unlink()
+    for places in ((3, 4), (4, 5), (3, 5)):
+        insert_changes(changes(*places), str(path), layout, (f"'{places[0]}'", f"'{places[1]}'"))
+    found = spark.read.format("delta").load(str(path)).where("_cdc_sequence > \"'2'\"")
+    assert sorted(row["id"] for row in found.collect()) == [3, 4, 5]
