@@ -18,6 +18,8 @@ from framework.naming import in_one_case
 from gold.schema.columns import (
     ColumnNaming,
     ColumnOrder,
+    KnownNames,
+    TableColumn,
     column_namings,
     needed_orders,
     replaced_columns,
@@ -327,11 +329,20 @@ def merge_profiles(one: Profile, other: Profile) -> Profile:
     )
 
 
-def namings_for(lineage: Lineage, policy: SchemaPolicy, profile: Profile) -> tuple[ColumnNaming, ...]:
-    """The namings of a table whose rows have this profile; `lineage` has names as the rows spell them."""
+def namings_for(
+    lineage: Lineage, policy: SchemaPolicy, profile: Profile, stored: Iterable[TableColumn] = ()
+) -> tuple[ColumnNaming, ...]:
+    """The namings of a table's rows.
+
+    Args:
+        lineage: The table's lineage, with names as the rows spell them.
+        policy: What happens to dropped columns.
+        profile: The profile of the rows.
+        stored: The columns of the stored replica.
+    """
     replaced = replaced_columns(lineage, profile.column_orders)
-    shown = (name for _, name in profile.evidence)
-    return column_namings(lineage, policy, _reused_names(lineage, profile), replaced, shown)
+    known = KnownNames(frozenset(name for _, name in profile.evidence), frozenset(c.name for c in stored))
+    return column_namings(lineage, policy, _reused_names(lineage, profile), replaced, known)
 
 
 def _reused_names(lineage: Lineage, profile: Profile) -> set[str]:

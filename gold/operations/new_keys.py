@@ -100,7 +100,7 @@ def lineage_with_one_key(task: Task, state: TableState, *, is_all: bool) -> Line
         NotTold: They have not; or, where all changes are compared (`is_all`), the table had another key.
     """
     lineage = match_case(task.lineage, state.profile.evidence)
-    namings = namings_for(lineage, task.settings.schema_policy, state.profile)
+    namings = namings_for(lineage, task.settings.schema_policy, state.profile, state.columns)
     renamed = {
         name for naming in namings for name in (*naming.names, *naming.names.values(), *naming.defaults)
     }

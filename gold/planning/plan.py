@@ -165,7 +165,7 @@ def make_plan(
     if not profile.rows:
         return _empty_plan(task, digest, fresh)
     lineage = match_case(lineage, profile.evidence)
-    namings = namings_for(lineage, task.settings.schema_policy, profile)
+    namings = namings_for(lineage, task.settings.schema_policy, profile, state.columns)
     columns = resolve_columns(
         ordered_names(profile.column_orders, lineage, namings),
         evidence_by_column(profile.evidence, namings),

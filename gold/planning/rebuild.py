@@ -330,7 +330,7 @@ def rebuild_for_names(task: Task, namings: Sequence[ColumnNaming]) -> Rebuild | 
     """The rebuild for a column with another name in gold now: the name of a dropped column came back."""
     state = task.state
     before = match_case(applied_lineage(state, task.lineage), state.profile.evidence)
-    old = namings_for(before, task.settings.schema_policy, state.profile)
+    old = namings_for(before, task.settings.schema_policy, state.profile, state.columns)
     for naming, name in state.profile.evidence:
         if old[naming].current_name(name) != namings[naming].current_name(name):
             return Rebuild(RebuildReason.COLUMN_RENAMED, f"{name} has another name in gold")

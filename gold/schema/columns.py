@@ -59,28 +59,44 @@ class TableColumn:
     comment: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """Names of columns that do not come from statements.
+
+    Attributes:
+        shown: The columns of all rows; no dropped column gets one of these names.
+        stored: The columns of the stored replica.
+    """
+
+    shown: frozenset[str] = frozenset()
+    stored: frozenset[str] = frozenset()
+
+
 def column_namings(
     lineage: Lineage,
     policy: SchemaPolicy,
     reused: Iterable[str],
     replaced: Mapping[int, str] | None = None,
-    shown: Iterable[str] = (),
+    known: KnownNames = KnownNames(),
 ) -> tuple[ColumnNaming, ...]:
     """The namings of a table's rows: naming `i` is for rows after `i` column changes.
 
-    No row lies between two changes of one statement, so a naming there has no defaults.
+    No row lies between two changes of one statement, so a naming there has no defaults. A dropped column
+    whose name comes back gets another one. The policy `ignore` freezes the columns of a replica: there it is
+    one column with the one that is added with its name, unless the replica keeps the two apart already.
 
     Args:
         lineage: The table's lineage, with names as the rows spell them.
         policy: What happens to dropped columns.
         reused: Names that rows use again after a drop of that name: the dropped column is renamed then.
         replaced: The columns that `replaced_columns` gives.
-        shown: The names of all columns in rows; no dropped column gets one of them.
+        known: Other names of columns.
     """
-    used_later = {in_one_case(name) for name in reused}
+    added_later = {in_one_case(name): name for name in reused}
+    used_later = set(added_later)
     gone = {} if replaced is None else replaced
     drops = len(gone) + sum(isinstance(action, DropColumn) for _, action in lineage.column_changes)
-    set_aside = _DroppedNames(drops, lineage, shown)
+    set_aside = _DroppedNames(drops, lineage, known.shown)
     names: dict[str, str | None] = {}
     defaults: dict[str, str] = {}
     backwards = [ColumnNaming()]
@@ -91,25 +107,27 @@ def column_namings(
             case RenameColumn(old, new):
                 names[old] = names.get(new, new)
                 used_later.add(in_one_case(new))
+                added_later.pop(in_one_case(new), None)  # the name is that of a column from before
                 if at in gone:
                     is_kept = policy is not SchemaPolicy.EVOLVE
                     names[gone[at]] = set_aside.name_of(gone[at], drops) if is_kept else None
                     drops -= 1
             case DropColumn(name):
-                is_reused = in_one_case(name) in used_later
-                names[name] = (
-                    None
-                    if policy is SchemaPolicy.EVOLVE
-                    else set_aside.name_of(name, drops)
-                    if is_reused
-                    else name
-                )
+                aside, added = set_aside.name_of(name, drops), added_later.get(in_one_case(name))
+                is_one = policy is SchemaPolicy.IGNORE and aside not in known.stored
+                if policy is SchemaPolicy.EVOLVE:
+                    names[name] = None
+                elif is_one and added is not None:
+                    names[name] = names.get(added, added)
+                else:
+                    names[name] = aside if in_one_case(name) in used_later else name
                 drops -= 1
             case AddColumn(name):
                 target = names.get(name, name)
                 if action.default is not None and target is not None and at not in repeated:
                     defaults.setdefault(target, action.default)
                 used_later.add(in_one_case(name))
+                added_later[in_one_case(name)] = name
             case _:
                 pass
         is_inside = at > 0 and lineage.column_changes[at - 1][0] == sequence

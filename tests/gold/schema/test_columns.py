@@ -16,6 +16,7 @@ from gold.schema.case_matching import match_case
 from gold.schema.columns import (
     ColumnNaming,
     ColumnOrder,
+    KnownNames,
     TableColumn,
     column_namings,
     evidence_by_column,
@@ -256,6 +257,25 @@ def test_a_dropped_column_whose_name_comes_back_is_set_aside(action: ColumnActio
 
 def test_a_dropped_column_whose_name_rows_use_again_is_set_aside() -> None:
     assert names(namings(DropColumn("x"), reused=["x"]), "x") == [["_cdc_dropped_1_x"], ["x"]]
+
+
+def test_a_column_that_is_dropped_and_added_again_is_one_column_where_columns_are_frozen() -> None:
+    def frozen(*steps: ColumnAction, reused: Sequence[str] = ()) -> list[str | None]:
+        return names(namings(*steps, policy=SchemaPolicy.IGNORE, reused=reused), "x")[0]
+
+    assert frozen(DropColumn("x"), X_INT) == ["x"]
+    assert frozen(DropColumn("x"), X_INT, DropColumn("x"), X_INT) == ["x"]
+    assert frozen(DropColumn("x"), reused=["X"]) == ["X"]
+    assert frozen(DropColumn("x"), AddColumn("X", "int", "int")) == ["X"]
+    assert frozen(DropColumn("x"), X_INT, RenameColumn("x", "y")) == ["y"]
+
+
+def test_a_dropped_column_is_set_aside_where_a_frozen_one_takes_its_name_or_has_had_it_set_aside() -> None:
+    taken = namings(DropColumn("x"), RenameColumn("y", "x"), policy=SchemaPolicy.IGNORE)
+    assert names(taken, "x", "y")[0] == ["_cdc_dropped_1_x", "x"]
+    known = KnownNames(stored=frozenset({"id", "_cdc_dropped_1_x", "x"}))
+    kept = column_namings(lineage(DropColumn("x"), X_INT), SchemaPolicy.IGNORE, (), None, known)
+    assert names(kept, "x") == [["_cdc_dropped_1_x"], ["x"], ["x"]]
 
 
 def test_a_name_with_ss_is_another_one_than_that_with_sharp_s() -> None:
