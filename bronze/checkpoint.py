@@ -114,15 +114,18 @@ def create_messages(spark: SparkSession, lake: Lakehouse, pipeline: str) -> None
         check_owner(spark, lake, pipeline)
 
 
-def check_checkpoint(spark: SparkSession, feed: Feed) -> bool:
-    """Raises what `open_checkpoint` raises, and changes nothing. Returns the `is_reset` of its checkpoint."""
+def check_checkpoint(spark: SparkSession, feed: Feed) -> Checkpoint:
+    """Raises what `open_checkpoint` raises, and changes nothing.
+
+    Returns its checkpoint; one that has not begun has no generation.
+    """
     note, table = _generation(spark, feed), messages_table(spark, feed.lake)
     if has_checkpoint(spark, feed):
         _check_begun(spark, feed, note, table)
-        return bool(note["is_reset"])
+        return Checkpoint(note["generation"], note["is_reset"])
     has_messages = bool(sources_with_messages(spark, [feed]))
     _check_beginning(spark, feed, has_messages)
-    return has_messages or _begins_again(spark, feed, table)
+    return Checkpoint("", has_messages or _begins_again(spark, feed, table))
 
 
 def _check_begun(spark: SparkSession, feed: Feed, note: Mapping[str, Any], table: str | None) -> None:

@@ -31,7 +31,8 @@ from framework.contracts.table_schemas import MESSAGES
 from framework.errors import as_raised
 from framework.lakehouse.commits import newest_commits
 from framework.lakehouse.file_commits import Commit, commit_files, takes_files
-from framework.lakehouse.lakehouse import Lakehouse, Transaction
+from framework.lakehouse.lakehouse import Lakehouse, Transaction, local_log
+from framework.lakehouse.log_files import newest_transaction
 from framework.lakehouse.log_upkeep import remove_read_commits
 from framework.lakehouse.task_files import is_shared
 from framework.pipeline.fault_injection import crash_point
@@ -96,7 +97,7 @@ def batch_lander(
         for part in _in_order(kind.parts(batch, feed, checkpoint.is_reset), number, feed, checkpoint):
             crash_point("bronze.before_land")
             tune_for_rows(batch.sparkSession, sys.maxsize if part.messages is None else part.messages)
-            append_part(part, number * COMMITS_PER_BATCH + part.number, feed, checkpoint)
+            append_part(part, version_of(number, part), feed, checkpoint)
             crash_point("bronze.after_land")
             if progress is not None and part.files:
                 progress.advance("files", part.files)
@@ -173,10 +174,30 @@ def append_part(part: Part, version: int, feed: Feed, checkpoint: Checkpoint) ->
 
     A repeated version writes nothing.
     """
-    transaction = Transaction(f"{feed.pipeline}/bronze/{feed.name}/{checkpoint.generation}", version)
+    transaction = Transaction(_application(feed, checkpoint), version)
     note = {"source": feed.name, "run_id": feed.run_id, "files": part.files}
     if not _append_files(part, transaction, note, feed):
         feed.lake.append(part.rows(), MESSAGES_TABLE, transaction, {"userMetadata": json.dumps(note)})
+
+
+def version_of(batch: int, part: Part) -> int:
+    """The version of a part's transaction."""
+    return batch * COMMITS_PER_BATCH + part.number
+
+
+def newest_landed(feed: Feed, checkpoint: Checkpoint) -> int:
+    """The version of the newest part that has landed from a checkpoint.
+
+    -1 where there is none, or where only Spark could tell.
+    """
+    log = local_log(feed.lake.location(MESSAGES_TABLE))
+    newest = None if log is None else newest_transaction(log, _application(feed, checkpoint))
+    return -1 if newest is None else newest
+
+
+def _application(feed: Feed, checkpoint: Checkpoint) -> str:
+    """The name under which Delta knows the transactions of a checkpoint."""
+    return f"{feed.pipeline}/bronze/{feed.name}/{checkpoint.generation}"
 
 
 def _append_files(part: Part, transaction: Transaction, note: Mapping[str, object], feed: Feed) -> bool:

@@ -9,8 +9,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from bronze.checkpoint import check_checkpoint, has_checkpoint, load_state, messages_table
+from bronze.checkpoint import Checkpoint, check_checkpoint, has_checkpoint, load_state, messages_table
 from bronze.job import kind_of, source_error
+from bronze.landing import newest_landed, version_of
 from bronze.source import Feed, Waiting
 from framework.contracts.table_names import MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGES
@@ -60,8 +61,7 @@ def _peek(spark: SparkSession, feed: Feed, scratch: str) -> Waiting:
     kind = kind_of(feed.source)
     place = f"{scratch}/bronze/{feed.name}"
     if kind.peek is None:
-        is_reset = check_checkpoint(spark, feed)
-        return _peek_stream(spark, feed, place, is_reset=is_reset)
+        return _peek_stream(spark, feed, place, check_checkpoint(spark, feed))
     state = load_state(spark, feed, messages_table(spark, feed.lake))
     result = kind.peek(spark, feed, state)
     if result.messages is not None or not state:  # else a run starts no stream
@@ -72,9 +72,10 @@ def _peek(spark: SparkSession, feed: Feed, scratch: str) -> Waiting:
     return Waiting(read_parquet(spark, MESSAGES, place), result.files, result.unfinished, result.skipped)
 
 
-def _peek_stream(spark: SparkSession, feed: Feed, place: str, *, is_reset: bool) -> Waiting:
-    kind, checkpoint = kind_of(feed.source), f"{place}.checkpoint"
-    copied = replace(feed, copied_checkpoint=checkpoint)
+def _peek_stream(spark: SparkSession, feed: Feed, place: str, checkpoint: Checkpoint) -> Waiting:
+    """What the stream would land; a run that was stopped may have landed the batch that comes first."""
+    kind, copy, landed = kind_of(feed.source), f"{place}.checkpoint", newest_landed(feed, checkpoint)
+    copied = replace(feed, copied_checkpoint=copy)
     if not is_local(feed.checkpoint):
         raise MainstemError(
             "PLAN_OUT_OF_REACH",
@@ -83,12 +84,14 @@ def _peek_stream(spark: SparkSession, feed: Feed, place: str, *, is_reset: bool)
             action="run with --through bronze first: `plan` then says what the landed messages would do",
         )
     if has_checkpoint(spark, feed):
-        shutil.copytree(feed.checkpoint, checkpoint)
+        shutil.copytree(feed.checkpoint, copy)
 
     def write(batch: DataFrame, number: int) -> None:
-        for part in kind.parts(batch, copied, is_reset):
-            part.rows().write.mode("append").parquet(place)
+        for part in kind.parts(batch, copied, checkpoint.is_reset):
+            if version_of(number, part) > landed:
+                part.rows().write.mode("append").parquet(place)
 
-    writer = kind.read_stream(spark, feed, is_reset).writeStream.option("checkpointLocation", checkpoint)
+    stream = kind.read_stream(spark, feed, checkpoint.is_reset)
+    writer = stream.writeStream.option("checkpointLocation", copy)
     writer.trigger(availableNow=True).foreachBatch(write).start().awaitTermination()
     return Waiting(read_parquet(spark, MESSAGES, place)) if os.path.isdir(place) else Waiting()

@@ -112,6 +112,34 @@ def newest_properties(log: Path) -> Mapping[str, str] | None:
     return known
 
 
+def newest_transaction(log: Path, app_id: str) -> int | None:
+    """The newest version of an application that Delta has committed; None where the log does not tell.
+
+    The checksum beside the newest commit usually has those of all applications. Else the commits are read,
+    the newest first.
+    """
+    newest = newest_version(log)
+    if newest is None:
+        return None
+    try:
+        known = json.loads((log / f"{newest:020d}.crc").read_text(encoding="utf-8")).get("setTransactions")
+    except (OSError, ValueError):
+        known = None
+    if known is None:
+        versions = (_transaction_in(_commit(log, version), app_id) for version in range(newest, -1, -1))
+        return next((version for version in versions if version is not None), None)
+    return next((each["version"] for each in known if each["appId"] == app_id), None)
+
+
+def _transaction_in(commit: Path, app_id: str) -> int | None:
+    """The version of an application in one commit; None where it has none, or is gone."""
+    if not commit.is_file():
+        return None
+    lines = commit.read_text(encoding="utf-8").splitlines()
+    told = (json.loads(line)["txn"] for line in lines if line.startswith('{"txn"'))
+    return next((each["version"] for each in told if each["appId"] == app_id), None)
+
+
 def _commit(log: Path, version: int) -> Path:
     return log / f"{version:020d}.json"
 

@@ -9,7 +9,13 @@ from unittest import mock
 import pytest
 
 from framework.lakehouse import log_files
-from framework.lakehouse.log_files import has_versions, is_newest_commit, newest_properties, newest_version
+from framework.lakehouse.log_files import (
+    has_versions,
+    is_newest_commit,
+    newest_properties,
+    newest_transaction,
+    newest_version,
+)
 
 
 @pytest.fixture
@@ -91,3 +97,18 @@ def test_a_commit_is_the_newest_one_if_no_other_follows_it_and_none_took_its_pla
     assert not is_newest_commit(tmp_path, 0, 1_700_000_000_124)
     second.write_text("{}")
     assert not is_newest_commit(tmp_path, 0, 1_700_000_000_123)
+
+
+def test_the_newest_transaction_of_an_application_is_in_the_checksum_or_the_newest_commits(
+    tmp_path: Path,
+) -> None:
+    assert newest_transaction(tmp_path / "none", "a") is None
+    _write(tmp_path, 3)
+    for version, app_id in ((0, "a"), (1, "b"), (2, "a")):
+        done = {"txn": {"appId": app_id, "version": 10 + version}}
+        text = f'{{"commitInfo":{{}}}}\n{json.dumps(done, separators=(",", ":"))}\n'
+        (tmp_path / f"{version:020d}.json").write_text(text)
+    assert [newest_transaction(tmp_path, app_id) for app_id in "abc"] == [12, 11, None]
+    told = {"setTransactions": [{"appId": "a", "version": 7}]}
+    (tmp_path / f"{3:020d}.crc").write_text(json.dumps(told))
+    assert [newest_transaction(tmp_path, app_id) for app_id in "ab"] == [7, None]
