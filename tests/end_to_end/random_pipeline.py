@@ -76,7 +76,7 @@ class Pipeline:
         self.settings.draw_ways(Random(f"{seed} ways"))
         self.settings.write()
         self.lake = Lakehouse(self.config.root)
-        self.repairs = RandomRepairs(self.settings, self.feeds, seed)
+        self.repairs = RandomRepairs(self.settings, self.feeds, seed, are_small=SIZE == "small")
         self.restarts = Restarts(self.feeds, PARTS, seed)
         self.losses = Losses(folder, self.settings, self.repairs, seed)
         self.detours = Detours(self.settings, self.repairs, seed)

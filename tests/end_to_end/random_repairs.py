@@ -58,11 +58,19 @@ def cut_at(visit: int) -> Iterator[None]:
 class RandomRepairs:
     """The commands that a seed draws for a pipeline.
 
-    One in three is interrupted, and the next one completes it.
+    One in three is interrupted, and the next one completes it. Where pipelines are small, what is given twice
+    for that is given once.
     """
 
-    def __init__(self, settings: Settings, feeds: Mapping[str, tuple[Feed, RandomSource]], seed: str) -> None:
-        self.settings, self.draw = settings, Random(f"{seed} repairs")
+    def __init__(
+        self,
+        settings: Settings,
+        feeds: Mapping[str, tuple[Feed, RandomSource]],
+        seed: str,
+        *,
+        are_small: bool = False,
+    ) -> None:
+        self.settings, self.draw, self.are_small = settings, Random(f"{seed} repairs"), are_small
         self.tables = [
             (feed, source, table)
             for feed, source in feeds.values()
@@ -114,7 +122,7 @@ class RandomRepairs:
 
     def twice(self, *command: str) -> None:
         """A command, perhaps cut short and given again."""
-        if self.draw.random() < 0.5:
+        if self.draw.random() < 0.5 and not self.are_small:
             self._do(*command, is_cut=True)
         self._do(*command)
 

@@ -40,6 +40,9 @@ from tests.end_to_end.random_truth import differences
 from tests.framework.demo.story import Change
 from tests.rebuilds import changed_by
 
+_TRACED = 1 if SIZE == "small" else 3
+"""How many rows of a table are traced, each with a session and without one."""
+
 
 @pytest.fixture(scope="module")
 def pipeline(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pipeline:
@@ -184,7 +187,7 @@ def test_rows_are_traced_without_a_session_as_with_one(
         if task.state.replica is None or not task.state.keys or task.lineage.renamed_to is not None:
             continue
         keys = [F.col(f"`{name}`").cast("string") for name in task.state.keys]
-        for row in read_table(pipeline.spark, task.state.replica).select(*keys).limit(3).collect():
+        for row in read_table(pipeline.spark, task.state.replica).select(*keys).limit(_TRACED).collect():
             key = dict(zip(task.state.keys, row, strict=True))
             with suppress(SessionNeeded):
                 found.append((task.name.dotted, key, trace(run, task.name.dotted, key)))
