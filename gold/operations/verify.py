@@ -23,7 +23,7 @@ from gold.planning.rebuild import settings_mismatch
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import State
 from gold.planning.task import Task, folder_of
-from gold.schema.layout import Layout
+from gold.schema.layout import SYSTEM_COLUMNS, Layout
 from gold.writing import append, history, replica, table_changes
 
 _EXAMPLES = 3
@@ -83,7 +83,10 @@ def _table_checks(
 ) -> Sequence[Check]:
     try:
         return _checks(run, changes, task, schemas)
-    except Exception as error:  # an error of a damaged silver is a result as well
+    except Exception as error:  # an error of damaged tables is a result as well
+        damaged = _damaged(run, task)
+        if damaged is not None:
+            return (damaged,)
         found = f"cannot be checked against silver ({type(error).__name__}): repair silver first"
         return (
             Check(
@@ -94,6 +97,32 @@ def _table_checks(
                 found,
             ),
         )
+
+
+def _damaged(run: Run, task: Task) -> Check | None:
+    """The check of a replica or a history of which some cells cannot be read; None where all can be.
+
+    Its columns are read whole, as a comparison reads them: a lost file and a lost column show themselves.
+    """
+    state, name = task.state, task.name.dotted
+    names = Layout(state.columns, state.keys, SYSTEM_COLUMNS).gold_names
+    columns = [quoted(names[column.name]) for column in state.columns] + [*SYSTEM_COLUMNS]
+    for place in _places(run, task):
+        try:
+            read_table(run.spark, place).agg(F.max(F.xxhash64(*columns))).collect()
+        except Exception as error:  # that it cannot be read is the result
+            action = f"cannot be read ({type(error).__name__}): mainstem rebuild {name}"
+            return Check(f"replica {name}", "the replica and its history can be read", 1, place, action)
+    return None
+
+
+def _places(run: Run, task: Task) -> list[str]:
+    """Where the replica is, and the history where the table has one."""
+    has_history = bool(task.settings.history and task.state.keys)
+    return [
+        run.lake.location(f"gold/{folder_of(task, is_history=is_history)}")
+        for is_history in (False, True)[: 1 + has_history]
+    ]
 
 
 def _is_up_to_date(task: Task) -> bool:
@@ -108,11 +137,8 @@ def _checks(
     run: Run, changes: DataFrame, task: Task, schemas: Mapping[str, Sequence[SchemaColumn]]
 ) -> Sequence[Check]:
     name, action = task.name.dotted, f"mainstem rebuild {task.name.dotted}"
-    places = [
-        run.lake.location(f"gold/{folder_of(task, is_history=is_history)}") for is_history in (False, True)
-    ]
-    needed = places if task.settings.history and task.state.keys else places[:1]
-    gone = [place for place in needed if not is_table(run.spark, place)]
+    places = _places(run, task)
+    gone = [place for place in places if not is_table(run.spark, place)]
     if gone:
         found = Check(
             f"replica {name}",
@@ -142,7 +168,7 @@ def _checks(
         Check(f"keys {name}", "each key is there once", twice, at, action),
         replicas.check(replica.rows_of_changes(rows, plan), stored, at, action),
     ]
-    for place in needed[1:]:
+    for place in places[1:]:
         versions = _cells(read_table(run.spark, place), plan.history_layout)
         promise = "the versions are those that changes lead to"
         kept = _Rows(f"history {name}", promise, plan.history_layout, keys)

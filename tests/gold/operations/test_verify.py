@@ -73,6 +73,28 @@ def test_a_rebuild_mends_wrong_cells(
     assert _failed(shop, capsys) == {}
 
 
+@pytest.mark.slow
+def test_a_replica_that_cannot_be_read_is_to_be_rebuilt(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its files or a column are lost: nothing is wrong with silver."""
+    shop, config = _shop(spark, tmp_path), str(tmp_path / "mainstem.yml")
+    history, log = (shop.lake.location(f"gold/shop/{table}") for table in ("item__history", "log"))
+    for file in Path(history).glob("*.parquet"):
+        file.unlink()
+    rows = spark.read.format("delta").load(log).drop("name").localCheckpoint()
+    rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(log)
+    found = _failed(shop, capsys)
+    assert {name: check["where"] for name, check in found.items()} == {
+        "replica shop.item": history,
+        "replica shop.log": log,
+    }
+    for table in ("shop.item", "shop.log"):
+        assert found[f"replica {table}"]["action"].endswith(f": mainstem rebuild {table}")
+        assert main(["rebuild", table, "-c", config]) == 0
+    assert _failed(shop, capsys) == {}
+
+
 def _spoil_rows(shop: Shop) -> None:
     """Changes one row of the replica, of its history and of the table without a key, as no command does."""
     for table, wrong in {
