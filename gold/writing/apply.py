@@ -138,33 +138,33 @@ def apply_table(
             )
         )
     refuse_references(spark, plan.layout.gold_names.values())
-    changes = found.frame
-    new = table_changes.current_changes(found.after(task.state.batch), plan)
+    since = _written_after(plan)
+    new = table_changes.current_changes(found.after(since), plan)
     if task.settings.bad_values is BadValues.PARK and not tests_states(plan):
-        tested = table_changes.current_changes(changes, plan) if plan.rebuild else new
-        bad_values.refuse(tested, plan.layout, task.name)
+        bad_values.refuse(new, plan.layout, task.name)
     crash_point("gold.before_table")
     target = _target(lake, plan)
     tune_for_rows(spark, rows_read(spark, lake, plan, (target.replica, target.history)))
-    all_fit = False
     if plan.rebuild is not None:
-        met = _rebuild(
-            table_changes.current_changes(changes, plan),
-            plan,
-            target,
-            table_changes.truncates(spark, task, after=-1),
-        )
+        truncates = table_changes.truncates(spark, task, after=since)
+        is_watched = found.few_after(since) is None
+        met, all_fit = _rebuild(new, plan, target, truncates, is_watched=is_watched)
     else:
         places = (target.replica, target.history)
         merge.keep_change_feed(spark, places, plan.layout)
         begins_marks = merge.begin_marks(spark, places, plan.layout, plan.profile)
         target = replace(target, begins_marks=begins_marks)
-        truncates = table_changes.truncates(spark, task, after=task.state.batch)
+        truncates = table_changes.truncates(spark, task, after=since)
         met, all_fit = _merge(found, new, plan, target, truncates)
     crash_point("gold.after_table")
     stored = [place for place in (target.replica, target.history) if place is not None]
     marks = newest_marks(spark, stored)
     return _applied(_list_faults(found, plan, all_fit=all_fit), plan, replace(target, marks=marks), met)
+
+
+def _written_after(plan: Plan) -> int:
+    """The batch after which the changes begin that the table gets: -1 where it is rebuilt from all."""
+    return -1 if plan.rebuild is not None else plan.task.state.batch
 
 
 def _unlike_planned(spark: SparkSession, lake: Lakehouse, plan: Plan | None) -> str | None:
@@ -184,13 +184,13 @@ def _unlike_planned(spark: SparkSession, lake: Lakehouse, plan: Plan | None) -> 
 def _list_faults(changes: TableChanges, plan: Plan, *, all_fit: bool) -> Faults:
     """The cells to list of the new changes; of all changes where the table was rebuilt or is unlisted.
 
-    `all_fit`: the new changes surely have none.
+    `all_fit`: the changes that were written surely have none.
     """
-    state = plan.task.state
-    since = -1 if plan.rebuild is not None or state.is_unlisted else state.batch
-    if all_fit and since == state.batch:
+    since = -1 if plan.task.state.is_unlisted else _written_after(plan)
+    if all_fit and since == _written_after(plan):
         return Faults()
-    has_other_keys = plan.has_new_former_keys if since == state.batch else plan.former_keys is not None
+    is_new_alone = since == plan.task.state.batch
+    has_other_keys = plan.has_new_former_keys if is_new_alone else plan.former_keys is not None
     few = changes.few_after(since)
     if few is not None and not has_other_keys and certainly_fit(few, plan):
         return Faults()
@@ -219,26 +219,38 @@ def plan_task(
     return changes, make_plan(spark, lake, changes, task, schemas)
 
 
-def _rebuild(rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame) -> Collisions:
-    """Writes the whole table. Returns how many added rows met an existing one."""
+def _rebuild(
+    rows: DataFrame, plan: Plan, target: _Target, truncates: DataFrame, *, is_watched: bool
+) -> tuple[Collisions, bool]:
+    """Writes the whole table.
+
+    Args:
+        rows: All changes, with current column names.
+        plan: The plan.
+        target: Where the replica and the history are.
+        truncates: All truncates.
+        is_watched: Whether anybody wants to know if the changes fit.
+
+    Returns:
+        How many added rows met an existing one, and whether every change surely fits its columns.
+    """
     layout = plan.layout
     if not layout.keys:
         refuse_failing_rows(_gate_rows(rows), layout, plan.task.gates, plan.task.name.table)
         append.rewrite(rows, truncates, target.replica, layout)
-        return Collisions()
+        return Collisions(), False
     policy = policy_of(plan.task, plan.profile)
     rows = table_changes.complete_changes(rows, plan)
     if plan.task.gates or tests_states(plan):
         states = replica.newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
         refuse_states(states, plan)
-    replica.rewrite(rows, target.replica, plan)
+    all_fit = replica.rewrite(rows, target.replica, plan, is_watched=is_watched)
     if target.history is not None:
         history.rewrite(history.versions_of(rows, plan), target.history, plan.history_layout)
     if not plan.batch_profile.additions:
-        return Collisions()
-    return count_collisions(
-        rows, None, plan, target.replica, added=rows_written(rows.sparkSession, target.replica)
-    )
+        return Collisions(), all_fit
+    added = rows_written(rows.sparkSession, target.replica)
+    return count_collisions(rows, None, plan, target.replica, added=added), all_fit
 
 
 def _gate_rows(rows: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from framework.lakehouse.deletion_vectors import mark_rows_if_large
 from framework.lakehouse.lakehouse import read_table, sql_name, sql_text, table_properties
 from framework.lakehouse.merge import Merge, Merged
 from framework.naming import quoted, text_literal
+from framework.spark.planned_rows import planned
 from gold.changes.merge_policy import MergePolicy
 from gold.changes.profile import Profile
 from gold.schema.columns import TableColumn
@@ -40,7 +41,7 @@ def replace_table(rows: DataFrame, path: str, layout: Layout) -> None:
         F.col(f"c{i}").alias(names[c.name], metadata=_comment(c, kept.column_comments.get(names[c.name])))
         for i, c in enumerate(layout.columns)
     ]
-    frame = rows.select(
+    frame = planned(rows).select(
         *selected,
         *(
             F.col(name).cast(kind).alias(name, metadata=_noted(kept.column_comments.get(name)))

@@ -133,7 +133,7 @@ def merge_many(
 
     def look_and_merge(there: DataFrame, is_kept: bool) -> tuple[Merged, Look]:
         nonlocal look
-        look = _look(there, plan, facts) if is_kept else look
+        look = _look(rows, there, plan, facts) if is_kept else look
         return merge(there, look.bounds), look
 
     return computed_once(rows, look_and_merge)
@@ -173,10 +173,10 @@ def _kept(rows: DataFrame) -> Iterator[DataFrame | None]:
         there._jdf.queryExecution().logical().rdd().unpersist(False)
 
 
-def _look(rows: DataFrame, plan: Plan, facts: Facts | None) -> Look:
-    keys, seen = plan.layout.key_columns, None if facts is None else facts.seen()
-    if seen is not None:
-        all_fit = seen["changes"] == plan.batch_profile.rows and seen["is_faulty"] is False
-        return Look(measured_bounds(keys, seen), all_fit)
-    measured = rows.agg(*key_measures(keys, F.lit(True))).collect()[0].asDict()
+def _look(rows: DataFrame, there: DataFrame, plan: Plan, facts: Facts | None) -> Look:
+    """What rows show that are computed and kept `there`."""
+    keys, seen = plan.layout.key_columns, None if facts is None else facts.seen(rows)
+    if facts is not None and seen is not None:
+        return Look(measured_bounds(keys, seen), facts.all_fit(rows, plan.batch_profile.rows))
+    measured = there.agg(*key_measures(keys, F.lit(True))).collect()[0].asDict()
     return Look(measured_bounds(keys, measured))

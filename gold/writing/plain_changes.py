@@ -7,15 +7,16 @@ than images.
 
 from __future__ import annotations
 
-import time
+import uuid
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Observation, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes
+from framework.spark.planned_rows import seen
 from framework.spark.session import is_connect
 from gold.changes.effects import ORDER, key_names
 from gold.changes.merge_policy import MergePolicy
@@ -31,8 +32,6 @@ _SYSTEM = {
     "_cdc_event_time": "event_time",
     "_cdc_change_id": "change_id",
 }
-_LONGEST_WAIT = 5.0
-"""Seconds."""
 
 
 def are_plain(plan: Plan, policy: MergePolicy) -> bool:
@@ -149,7 +148,7 @@ def plain_rows(cells: DataFrame, layout: Layout, policy: MergePolicy) -> DataFra
 
 
 class Facts:
-    """What Spark sees of changes on their way to a merge: no job of its own looks for it."""
+    """What Spark sees of changes on their way to a table: no job of its own looks for it."""
 
     def __init__(self, cells: DataFrame, layout: Layout) -> None:
         """Prepares the look.
@@ -158,27 +157,19 @@ class Facts:
             cells: What `plain_cells` returns.
             layout: The columns of the table.
         """
-        self._observation = None if is_connect(cells.sparkSession) else Observation()
-        self.cells = cells
-        if self._observation is None:
-            return
         measures = [F.count(F.lit(1)).alias("changes"), F.max("is_faulty").alias("is_faulty")]
         measures += key_measures(layout.key_columns, ~F.col("is_bad"))
-        self.cells = cells.observe(self._observation, *measures)
+        self._name = f"facts {uuid.uuid4().hex}"
+        self.cells = cells if is_connect(cells.sparkSession) else cells.observe(self._name, *measures)
 
-    def seen(self) -> Mapping[str, Any] | None:
-        """What was seen by the first action; None where Spark does not say it.
+    def seen(self, rows: DataFrame) -> Mapping[str, Any] | None:
+        """What was seen while these rows, which come from the cells, were computed; None if unknown.
 
         `changes`, how many there are, `is_faulty`, whether one is, and what `key_measures` measures.
         """
-        if self._observation is None or self._observation._jo is None:
-            return None
-        done, until = self._observation._jo.future(), time.monotonic() + _LONGEST_WAIT
-        while not done.isCompleted():
-            if time.monotonic() > until:
-                return None
-            time.sleep(0.005)  # a listener of Spark's tells it just after the action
-        try:
-            return dict(self._observation.get)
-        except Exception:  # an action that tells nothing fails here in the JVM; a job of its own looks then
-            return None
+        return seen(rows, self._name)
+
+    def all_fit(self, rows: DataFrame, count: int) -> bool:
+        """Whether so many changes were seen then, and each of them surely fits its columns."""
+        found = self.seen(rows)
+        return found is not None and found["changes"] == count and found["is_faulty"] is False

@@ -15,7 +15,7 @@ from gold.planning.plan import Plan, policy_of
 from gold.schema.layout import Layout
 from gold.writing.cells import with_cells
 from gold.writing.merge import replace_table
-from gold.writing.plain_changes import are_plain, plain_cells, plain_rows
+from gold.writing.plain_changes import Facts, are_plain, plain_cells, plain_rows
 
 _PAYLOAD = ("sequence", "event_time", "change_id", "is_deleted")
 
@@ -100,15 +100,33 @@ def rows_of_changes(rows: DataFrame, plan: Plan) -> DataFrame:
     Returns:
         c0… and the system columns, and further ones.
     """
+    return _rows_and_facts(rows, plan, is_watched=False)[0]
+
+
+def _rows_and_facts(rows: DataFrame, plan: Plan, *, is_watched: bool) -> tuple[DataFrame, Facts | None]:
+    """The same, and what is seen of the changes on their way; None where nobody looks."""
     layout, policy = plan.layout, policy_of(plan.task, plan.profile)
-    if are_plain(plan, policy):
-        whole = plain_rows(plain_cells(rows, layout), layout, policy).where("is_upsert").drop("is_forced")
-    else:
+    if not are_plain(plan, policy):
         states = newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
-        whole = typed_rows(states.where("is_upsert"), layout)
-    return whole.drop("is_upsert")
+        return typed_rows(states.where("is_upsert"), layout).drop("is_upsert"), None
+    cells = plain_cells(rows, layout)
+    facts = Facts(cells, layout) if is_watched else None
+    whole = plain_rows(cells if facts is None else facts.cells, layout, policy)
+    return whole.where("is_upsert").drop("is_forced", "is_upsert"), facts
 
 
-def rewrite(rows: DataFrame, path: str, plan: Plan) -> None:
-    """Rebuilds the replica from all its changes, in one commit."""
-    replace_table(rows_of_changes(rows, plan), path, plan.layout)
+def rewrite(rows: DataFrame, path: str, plan: Plan, *, is_watched: bool) -> bool:
+    """Rebuilds the replica from all its changes, in one commit.
+
+    Args:
+        rows: All row changes of the table, complete, with current column names.
+        path: The replica.
+        plan: The plan of a rebuild.
+        is_watched: Whether anybody wants to know what is seen of the changes on their way.
+
+    Returns:
+        Whether every change surely fits its columns; False where nobody has looked.
+    """
+    whole, facts = _rows_and_facts(rows, plan, is_watched=is_watched)
+    replace_table(whole, path, plan.layout)
+    return facts is not None and facts.all_fit(whole, plan.batch_profile.rows)

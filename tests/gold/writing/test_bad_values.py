@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from framework.contracts.ddl_actions import RenameTable, TableName
 from framework.contracts.events import Token
 from framework.contracts.table_names import BAD_VALUES_TABLE
 from framework.pipeline.layer import Run
+from framework.spark.session import is_connect
 from gold.layer import LAYER
 from gold.operations.verify import verify
 from gold.planning.table_state import State
@@ -301,3 +303,29 @@ def test_a_late_value_that_does_not_fit_parks_a_table_only_where_a_row_would_get
     assert gold.rows("deleted") == [{"id": 2, "n": 2}]
     assert gold.rows("updated") == [{"id": 1, "n": 3}, {"id": 2, "n": 2}]
     assert gold.rows("stale") == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
+
+
+def test_a_whole_table_is_looked_through_once_more_only_where_a_change_may_not_fit(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The write itself shows that all fit."""
+    looked: list[str] = []
+    look = bad_values.list_faults
+
+    def recorded(*given: Any, **named: Any) -> Any:
+        looked.append("")
+        return look(*given, **named)
+
+    monkeypatch.setattr(bad_values, "list_faults", recorded)
+    gold = GoldPipeline(spark, tmp_path, '  - {match: db.*, columns: {price: {type: "decimal(12,2)"}}}\n')
+    gold.add_batch(insert("item", 1, image(1, "1.50")), update("item", 2, image(1, "1.50"), image(1, "2")))
+    gold.apply()
+    gold.rebuild("item")
+    assert (listed(gold), gold.state("item").bad_values) == ([], 0)
+    assert (looked == []) is not is_connect(spark)
+    gold.add_batch(insert("item", 3, image(3, "free")), update("item", 4, image(3, "free"), image(3, "3")))
+    looked.clear()
+    gold.rebuild("item")
+    assert [row["price"] for row in gold.rows("item")] == [2, 3]
+    assert (listed(gold), looked) == ([("item", "price", "free", "bad_value")], [""])
+    assert gold.state("item").bad_values == 1

@@ -135,19 +135,27 @@ def test_what_is_seen_on_the_way_is_what_the_changes_show(spark: SparkSession) -
     null = ("0052", None, "null", None, "insert", None, None, None, {"id": None, "part": "a"})
     for more, is_any, has_bounds in (([], False, True), ([bad, lost], True, True), ([null], False, False)):
         facts = Facts(plain_cells(spark.createDataFrame([*good, *more], SCHEMA), mine), mine)
-        plain_rows(facts.cells, mine, policy).localCheckpoint()
-        seen = facts.seen()
+        computed = plain_rows(facts.cells, mine, policy)
+        computed.localCheckpoint()
+        seen = facts.seen(computed)
         assert seen is not None
         assert (seen["changes"], seen["is_faulty"]) == (40 + len(more), is_any)
         bounds = measured_bounds(mine.key_columns, seen)
         assert bounds == ({"part": as_sql("a", "b"), "id": ("1", "6")} if has_bounds else None)
 
 
-def test_facts_that_no_action_tells_are_unknown(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gold.writing.plain_changes._LONGEST_WAIT", 0.05)
-    mine = layout(("id",))
-    facts = Facts(plain_cells(spark.createDataFrame([], SCHEMA), mine), mine)
-    assert facts.seen() is None
+def test_all_changes_fit_only_where_each_was_seen(spark: SparkSession) -> None:
+    if is_connect(spark):
+        pytest.skip("nothing is seen on Spark Connect")
+    mine, policy = layout(("part", "id")), MergePolicy(Deletes.HARD, None, has_partials=False)
+    good = [drawn(random.Random(7), number, is_wild=False) for number in range(40)]
+    bad = ("0050", None, "bad", None, "insert", None, None, None, {"id": "1", "part": "b", "n": "x"})
+    for changes, count, expected in ((good, 40, True), (good, 41, False), ([*good, bad], 41, False)):
+        facts = Facts(plain_cells(spark.createDataFrame(changes, SCHEMA), mine), mine)
+        computed = plain_rows(facts.cells, mine, policy)
+        assert not facts.all_fit(computed, count)  # nobody has computed them
+        computed.localCheckpoint()
+        assert facts.all_fit(computed, count) is expected
 
 
 def test_columns_make_plans_longer_in_proportion(spark: SparkSession) -> None:
