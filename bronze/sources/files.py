@@ -135,13 +135,16 @@ class _Scan:
 def _scan_folder(
     spark: SparkSession, feed: Feed, state: str, clock: Clock, list_files: Callable[[], Sequence[ListedFile]]
 ) -> _Scan | None:
-    """Compares the folder with the log; None where nothing has changed since the last scan."""
+    """Compares the folder with the log; None where nothing has changed since the last scan, or ever came."""
     last = json.loads(state or "{}")
     has_log = feed.lake.exists(spark, log_table(feed.name))
+    has_begun = has_log or has_checkpoint(spark, feed)
     if has_log and last.get("digest") == digest(list_files()):
         return None
+    if not has_begun and is_local(_place(feed)) and not list_files():
+        return None
     require_session(spark)
-    if not has_log and has_checkpoint(spark, feed):
+    if not has_log and has_begun:
         raise checkpoint_lost(
             feed, f"the log {feed.lake.location(log_table(feed.name))} of the files that were read is gone"
         )

@@ -67,6 +67,20 @@ def test_a_run_with_nothing_to_do_needs_no_java(folder: Path) -> None:
     assert command(folder, "run", "--through", "silver").returncode == 0
 
 
+@pytest.mark.slow
+def test_a_source_whose_folder_never_had_a_file_needs_no_java(folder: Path) -> None:
+    (folder / "empty").mkdir()
+    file = folder / "mainstem.yml"
+    more = "sources:\n  late: {format: datahub_blob, files: ./empty}\n"
+    file.write_text(file.read_text().replace("sources:\n", more))
+    apply_waiting(load_config(file, formats=SILVER.options()), "quality")
+    found = command(folder, "run")
+    assert found.returncode == 0, found.stderr
+    _land(folder)
+    next((folder / "landing").glob("again*")).rename(folder / "empty" / "first.jsonl")
+    assert command(folder, "run").returncode != 0
+
+
 def _land(folder: Path) -> None:
     shutil.copy(next((folder / "landing").iterdir()), folder / "landing" / "again.jsonl")
     settle(folder)
