@@ -13,15 +13,22 @@ A row without a topic, a partition or an offset keeps its bytes, but nothing ide
 coordinates that follow from what it holds, and ends in quarantine.
 
 `columns:` of the source maps these to other column names, for example `columns: {value: payload, offset:
-seq}`. The source reads the rows that are appended to the table. Compaction is harmless, but rewritten or
-deleted rows stop the source. `table:` is a path where it contains a slash, otherwise a catalog name.
+seq}`. `table:` is a path where it contains a slash, otherwise a catalog name.
+
+The source reads the rows that are appended to the table. Compaction is harmless. So are commits that only
+remove whole files, as a DELETE by partition or a TRUNCATE does: what has landed stays, and Delta's stream
+reads rows that were appended and removed meanwhile from files that are out of the table. Commits that change
+rows, or delete some rows of a file, stop the source (TABLE_REWRITTEN), because they may append rows as well;
+so do removed files that VACUUM has deleted before they were read.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -40,6 +47,9 @@ from framework.lakehouse.expired_logs import log_expired
 NEEDED = ("value", "topic", "partition", "offset")
 OPTIONAL = ("key", "timestamp", "headers")
 _OTHER_TABLE = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"
+_REWRITTEN = "DELTA_SOURCE_TABLE_IGNORE_CHANGES"
+_FILE_GONE = re.compile(r"FAILED_READ_FILE\.\w*FILE_NOT_EXIST\][^\n]*? reading file (\S+\.parquet)")
+_AT_VERSION = re.compile(r"at version (\d+)")
 _COORDINATES = ("topic", "partition", "offset")
 _DIGEST_DIGITS = 15  # hexadecimal: the largest such number is a bigint, and so is the next one
 
@@ -52,7 +62,7 @@ def discover(spark: SparkSession, feed: Feed, state: str) -> Discovery:
 def read_stream(spark: SparkSession, feed: Feed, is_reset: bool) -> DataFrame:
     """The table as a stream; raises MainstemError where it lacks a column."""
     table = feed.source.table or ""
-    reader = spark.readStream.format("delta")
+    reader = spark.readStream.format("delta").option("ignoreDeletes", "true")
     records = reader.load(table) if "/" in table else reader.table(table)
     check_columns(records.columns, _column_names(feed), table, feed.name)
     return records
@@ -137,11 +147,34 @@ def _column_names(feed: Feed) -> dict[str, str]:
 
 
 def explain(error: Exception, feed: Feed) -> MainstemError | None:
-    """The error where it is another table, or one that has lost commits of its log before they were read."""
+    """The error where it is another table, or one that cannot be read on because of what was done to it."""
     if _OTHER_TABLE in str(error):
         found = f"{feed.source.table} is not the table that the checkpoint of source '{feed.name}' belongs to"
         return source_changed(feed, found)
+    if _REWRITTEN in str(error):
+        version = _AT_VERSION.search(str(error))
+        commit = "a commit" if version is None else f"version {version[1]}"
+        return _rewritten(feed, f"{commit} of {feed.source.table} changed rows, or deleted some of a file")
+    gone = _FILE_GONE.search(str(error))
+    if gone is not None and _is_below(unquote(gone[1]), str(feed.source.table)):
+        return _rewritten(feed, f"{gone[1]} is gone before its rows were read")
     return log_expired(error, str(feed.source.table), feed.checkpoint, "messages that have landed")
+
+
+def _is_below(file: str, table: str) -> bool:
+    """Whether a file is one of the table; False where that has a name in the catalog. Schemes differ."""
+    return "/" in table and f"/{table.rpartition(':')[2].strip('/')}/" in file
+
+
+def _rewritten(feed: Feed, found: str) -> MainstemError:
+    return MainstemError(
+        "TABLE_REWRITTEN",
+        found=found,
+        where=f"source {feed.name}, table {feed.source.table}",
+        action=f"delete {feed.checkpoint}, create the empty file {feed.checkpoint}.reset and run again:"
+        " the whole table is read again as it is now, and messages that have landed are left out;"
+        " the table no longer has rows that were appended after the last run and deleted before this one",
+    )
 
 
 KIND = SourceKind(name="table", discover=discover, read_stream=read_stream, parts=parts, explain=explain)

@@ -128,7 +128,8 @@ class Source(BaseModel):
     table: str | None = Field(
         default=None,
         min_length=1,
-        description="A table of messages: a path or URL of a Delta table, or a name in the catalog.",
+        description="A table of messages: a path or URL of a Delta table, or a name in the catalog. Its rows "
+        "may only be appended, or deleted by whole partitions.",
     )
     columns: dict[MessageColumn, str] = Field(
         default_factory=dict,

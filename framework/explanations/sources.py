@@ -270,5 +270,19 @@ EXPLANATIONS = (
         "Name the columns under `columns:` of the source.",
         "Write: `columns: {value: payload}` below `sources.crm`.",
     ),
+    Explanation(
+        "TABLE_REWRITTEN",
+        "Rows of a table of messages were changed or deleted, or are gone before they were read.",
+        "The job that writes the table, or somebody else, ran UPDATE, MERGE, an overwrite, RESTORE, or a "
+        "DELETE of some rows of a file. Such a commit may append rows as well, so that it cannot be passed. "
+        "A commit that only removes whole files, as DELETE by partition or TRUNCATE does, stops nothing, "
+        "unless VACUUM deletes the files before a run has read them.",
+        "Delete the checkpoint that the error names, create the empty file `<checkpoint>.reset` and run "
+        "again: the whole table is read as it is now, and what has landed is left out. Rows that were "
+        "appended after the last run and deleted before this one are not in it. A row that was changed lands "
+        "once more. To keep the table short, partition it, delete whole partitions, and let VACUUM keep "
+        "removed files longer than runs are apart.",
+        "Do: `rm -r CHECKPOINT && touch CHECKPOINT.reset && mainstem run`, with the path from the error.",
+    ),
 )
 """In the order of the alphabet."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -168,3 +169,89 @@ def test_a_table_whose_log_has_lost_commits_is_read_again_as_the_error_says(
     assert [(row["offset"], bytes(row["value"])) for row in landed] == [
         (n, f"v{n}".encode()) for n in range(3)
     ]
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Feed:
+    """A source that reads the table of another job."""
+    source = Source(name="crm", format="debezium", table=str(tmp_path / "raw"), options=NoOptions())
+    return Feed("shop", Lakehouse(str(tmp_path / "lake")), source, "run-1")
+
+
+@pytest.fixture
+def append(spark: SparkSession, raw: Feed) -> Callable[..., None]:
+    """Appends messages with these offsets in one file."""
+
+    def write(*offsets: int) -> None:
+        rows = [(f"v{offset}", "t", 0, offset) for offset in offsets]
+        frame = spark.createDataFrame(rows, "value string, topic string, partition int, offset bigint")
+        frame.coalesce(1).write.format("delta").mode("append").save(raw.source.table)
+
+    return write
+
+
+def values(spark: SparkSession, feed: Feed) -> list[str]:
+    landed = feed.lake.read(spark, MESSAGES_TABLE).select("value").collect()
+    return sorted(bytes(row["value"]).decode() for row in landed)
+
+
+def begin_again(feed: Feed) -> None:
+    shutil.rmtree(feed.checkpoint)
+    Path(f"{feed.checkpoint}.reset").touch()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_commit_that_only_removes_files_stops_nothing_and_loses_nothing(
+    spark: SparkSession, raw: Feed, append: Callable[..., None]
+) -> None:
+    append(0)
+    assert run_source(spark, raw).error is None
+    append(1, 2)
+    spark.sql(f"DELETE FROM delta.`{raw.source.table}` WHERE offset < 3")
+    append(3)
+    assert run_source(spark, raw).error is None
+    assert values(spark, raw) == ["v0", "v1", "v2", "v3"]
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "change", ["UPDATE {} SET value = 'new' WHERE offset = 2", "DELETE FROM {} WHERE offset = 2"]
+)
+def test_changed_rows_stop_the_source_until_it_begins_again(
+    spark: SparkSession, raw: Feed, append: Callable[..., None], change: str
+) -> None:
+    append(0)
+    assert run_source(spark, raw).error is None
+    append(1, 2)
+    spark.sql(change.format(f"delta.`{raw.source.table}`"))
+    for _ in range(2):
+        error = run_source(spark, raw).error
+        assert error is not None
+        assert (error.condition, error.found.partition(" of ")[0]) == ("TABLE_REWRITTEN", "version 2")
+    begin_again(raw)
+    assert run_source(spark, raw).error is None
+    assert values(spark, raw) == sorted(["v0", "v1", *(["new"] if "UPDATE" in change else [])])
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_removed_files_that_are_gone_before_they_were_read_stop_the_source(
+    spark: SparkSession, raw: Feed, append: Callable[..., None]
+) -> None:
+    append(0)
+    assert run_source(spark, raw).error is None
+    append(1)
+    (unread,) = (
+        file for file in Path(raw.source.table or "").glob("*.parquet") if b"v1" in file.read_bytes()
+    )
+    spark.sql(f"DELETE FROM delta.`{raw.source.table}` WHERE offset = 1")
+    append(2)
+    unread.unlink()  # as VACUUM does
+    error = run_source(spark, raw).error
+    assert error is not None
+    assert (error.condition, unread.name in error.found) == ("TABLE_REWRITTEN", True)
+    begin_again(raw)
+    assert run_source(spark, raw).error is None
+    assert values(spark, raw) == ["v0", "v2"]
