@@ -9,29 +9,30 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.cli import main
+from framework.pipeline.layer import Run
+from gold.operations.verify import verify
 from tests.end_to_end.test_blob_to_replica import Shop, item
 from tests.end_to_end.test_lost_state import log
 from tests.end_to_end.test_repair import command, later
 
+FIRST = (
+    later("INSERT", 1, 1, after=item(1, "pen", 1.0)),
+    later("INSERT", 2, 1, after=item(2, "ink", 2.0)),
+    log("INSERT", 3, 1, after=item(1, "a", 0.0)),
+)
+SECOND = (
+    later("UPDATE", 4, 2, before=item(1, "pen", 1.0), after=item(1, "pen", 1.5)),
+    later("DELETE", 5, 2, before=item(2, "ink", 2.0)),
+    log("INSERT", 6, 2, after=item(2, "b", 0.0)),
+)
 
-def _shop(spark: SparkSession, folder: Path, settings: str = "history: true") -> Shop:
+
+def _shop(spark: SparkSession, folder: Path, settings: str = "history: true", rounds: int = 2) -> Shop:
+    """A pipeline that has applied the same changes in one round, or in two."""
     shop = Shop(spark, folder, f"tables: [{{match: shop.item, {settings}}}]\n")
-    shop.land(
-        [
-            later("INSERT", 1, 1, after=item(1, "pen", 1.0)),
-            later("INSERT", 2, 1, after=item(2, "ink", 2.0)),
-            log("INSERT", 3, 1, after=item(1, "a", 0.0)),
-        ]
-    )
-    assert main(["run", "-c", str(folder / "mainstem.yml")]) == 0
-    shop.land(
-        [
-            later("UPDATE", 4, 2, before=item(1, "pen", 1.0), after=item(1, "pen", 1.5)),
-            later("DELETE", 5, 2, before=item(2, "ink", 2.0)),
-            log("INSERT", 6, 2, after=item(2, "b", 0.0)),
-        ]
-    )
-    assert main(["run", "-c", str(folder / "mainstem.yml")]) == 0
+    for messages in (FIRST, SECOND) if rounds == 2 else ((*FIRST, *SECOND),):
+        shop.land(messages)
+        assert main(["run", "-c", str(folder / "mainstem.yml")]) == 0
     return shop
 
 
@@ -42,21 +43,21 @@ def _failed(shop: Shop, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return found
 
 
-def test_a_wrong_cell_is_found_and_its_row_named(
-    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shop = _shop(spark, tmp_path)
+def test_a_wrong_cell_is_found_and_its_row_named(spark: SparkSession, tmp_path: Path) -> None:
+    """By gold's own checks: the command makes those of all layers."""
+    shop = _shop(spark, tmp_path, rounds=1)
     _spoil_rows(shop)
-    found = _failed(shop, capsys)
-    assert {name: (check["wrong"], len(check["examples"])) for name, check in found.items()} == {
+    checks = verify(Run(spark, shop.lake, shop.config, "verify"))
+    found = {check.name: check for check in checks if not check.is_ok}
+    assert {name: (check.wrong, len(check.examples)) for name, check in found.items()} == {
         "rows shop.item": (1, 1),
         "history shop.item": (1, 1),
         "rows shop.log": (1, 1),
     }
-    assert found["rows shop.item"]["examples"] == ["id=1"]
-    assert found["history shop.item"]["examples"] == ["id=2"]
-    assert found["history shop.item"]["where"].endswith("gold/shop/item__history")
-    assert found["rows shop.log"]["examples"][0].startswith("_cdc_change_id=")
+    assert found["rows shop.item"].examples == ("id=1",)
+    assert found["history shop.item"].examples == ("id=2",)
+    assert found["history shop.item"].where.endswith("gold/shop/item__history")
+    assert found["rows shop.log"].examples[0].startswith("_cdc_change_id=")
 
 
 @pytest.mark.slow
@@ -68,6 +69,12 @@ def test_a_rebuild_mends_wrong_cells(
     _spoil_rows(shop)
     assert main(["status", "--verify", "-c", config]) == 1
     assert "gold/shop/item, for example [id=1]\n" in capsys.readouterr().out
+    found = _failed(shop, capsys)
+    assert {name: (check["wrong"], len(check["examples"])) for name, check in found.items()} == {
+        "rows shop.item": (1, 1),
+        "history shop.item": (1, 1),
+        "rows shop.log": (1, 1),
+    }
     for table in ("shop.item", "shop.log"):
         assert main(["rebuild", table, "-c", config]) == 0
     assert _failed(shop, capsys) == {}
