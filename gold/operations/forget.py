@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from pyspark.sql import DataFrame, Row
@@ -43,7 +43,8 @@ from gold.operations.unnamed_sources import refuse_unnamed
 from gold.operations.written_tables import WrittenTable, written_tables
 from gold.planning.discovery import all_tasks, earlier_tables, named_tasks, newest_task
 from gold.planning.keys import table_key
-from gold.planning.plan import Plan, plan_to_read
+from gold.planning.plan import Plan, plan_to_read, plan_without_rows
+from gold.planning.rebuild import lineage_digest
 from gold.planning.refusals import refuse_case_twins
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.table_state import TableState
@@ -91,24 +92,34 @@ def find_row(
 def _find_in_source(run: Run, task: Task, key: Mapping[str, str | None], follow_key_changes: bool) -> Erasure:
     changes = run.lake.read(run.spark, CHANGES_TABLE)
     plan = plan_to_read(run.spark, run.lake, TableChanges(changes), task, StoredSchemas(run.spark, run.lake))
+    has_rows = plan is not None
     if plan is None:
-        raise _nothing_to_forget(task, key)
-    _refuse_unclear_key(plan)
-    _check_key(plan, key)
-    named = table_changes.changes_with_current_key(changes, plan)
-    types = {column.name: column.type for column in plan.layout.columns}
+        plan = plan_without_rows(task, lineage_digest(task.lineage))
+    else:
+        _refuse_unclear_key(plan)
+        _check_key(task, key, plan.layout.keys, [column.name for column in plan.layout.columns])
+    namings = plan.namings
     earlier = earlier_tables(run, task)
 
     def of_table(rows: DataFrame) -> DataFrame:
-        own = with_current_names(changes_of_table(rows, task), task.lineage, plan.namings)
+        own = with_current_names(changes_of_table(rows, task), task.lineage, namings)
         return own.unionByName(changes_of_earlier(rows, task, earlier, list(key))) if earlier else own
 
     rows_before = changes_of_earlier(changes.where("kind = 'row'"), task, earlier, list(key))
     others = [rows_before, of_table(_kept_out_rows(run, task, earlier))]
-    sought = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), others, named)
-    keys, matches = _linked_rows(sought, plan, tuple(sorted(key.items())), follow_key_changes)
     is_half = "kind = 'half' OR (kind = 'quarantined' AND (before IS NOT NULL OR after IS NOT NULL))"
-    halves = changes_with_keys(of_table(changes.where(is_half)), keys, types).collect()
+    all_halves = of_table(changes.where(is_half))
+    keyed = _Keyed(task, plan.layout.keys, _column_types(plan, earlier, key))
+    if not has_rows:
+        rest = _newest_key([*others, all_halves])
+        if rest is None:
+            raise _nothing_to_forget(task, key)
+        keyed = replace(keyed, keys=keyed.keys or rest or _declared_key(earlier))
+        _check_key(task, key, keyed.keys, list(key))
+    named = table_changes.changes_with_current_key(changes, plan)
+    sought = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), others, named)
+    keys, matches = _linked_rows(sought, keyed, tuple(sorted(key.items())), follow_key_changes)
+    halves = changes_with_keys(all_halves, keys, keyed.types).collect()
     if not matches and not halves:
         raise _nothing_to_forget(task, key)
     ids = {row["change_id"] for row in matches if row["kind"] != "quarantined"}
@@ -231,21 +242,49 @@ def _refuse_unclear_key(plan: Plan) -> None:
         table_key(task, plan.profile, plan.namings, columns)
 
 
-def _check_key(plan: Plan, key: Mapping[str, str | None]) -> None:
-    keys, names = plan.layout.keys, [column.name for column in plan.layout.columns]
+def _column_types(plan: Plan, earlier: Sequence[Lineage], key: Mapping[str, str | None]) -> Mapping[str, str]:
+    """The types of the columns of a key. A column that only tables before this one had has that of theirs."""
+    known: dict[str, str | None] = {column.name: column.type for each in earlier for column in each.created}
+    known |= {column.name: column.type for column in plan.layout.columns}
+    return {name: known.get(name) or "string" for name in (*key, *plan.layout.keys)}
+
+
+def _newest_key(others: Sequence[DataFrame]) -> tuple[str, ...] | None:
+    """The key that the newest of these rows with one names; empty without such a row, None without a row."""
+    rows = reduce(DataFrame.unionByName, (each.select("sequence", "keys") for each in others))
+    key = F.max_by("keys", F.when(F.size("keys") > 0, F.col("sequence"))).alias("key")
+    found = rows.agg(F.count("*").alias("rows"), key).first()
+    return tuple(found["key"] or ()) if found is not None and found["rows"] else None
+
+
+def _declared_key(earlier: Sequence[Lineage]) -> tuple[str, ...]:
+    declared = [keys for each in earlier for _, keys in each.keys]
+    return declared[-1] if declared else ()
+
+
+def _check_key(task: Task, key: Mapping[str, str | None], keys: Sequence[str], names: Sequence[str]) -> None:
     is_right = set(key) == set(keys) if keys else set(key) <= set(names)
     if not is_right:
         raise ConfigurationError(
             "KEY_NEEDED",
             found=f"the columns {', '.join(sorted(key))}",
-            where=plan.task.name.dotted,
+            where=task.name.dotted,
             action="name the whole key, and nothing else: "
             + " ".join(f"{name}=…" for name in keys or names[:5]),
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    """A table, the columns of its key, and the types of the columns by which a row is sought."""
+
+    task: Task
+    keys: tuple[str, ...]
+    types: Mapping[str, str]
+
+
 def _linked_rows(
-    named: DataFrame, plan: Plan, key: RowKey, follow_key_changes: bool
+    named: DataFrame, keyed: _Keyed, key: RowKey, follow_key_changes: bool
 ) -> tuple[list[RowKey], list[Row]]:
     """The keys that key changes link with a key, that key first, and the changes that have one of them.
 
@@ -256,32 +295,31 @@ def _linked_rows(
     """
     keys: dict[RowKey, None] = {key: None}
     matches: dict[object, Row] = {}
-    types = {column.name: column.type for column in plan.layout.columns}
     newest = [key]
     while newest:
-        found = changes_with_keys(named, newest, types).collect()
+        found = changes_with_keys(named, newest, keyed.types).collect()
         matches.update(((row["batch"], row["ordinal"], *coordinates_of(row)), row) for row in found)
-        others = _keys_in(found, plan)
+        others = _keys_in(found, keyed.keys)
         # a key with another text that has the same value needs no round of its own
         keys.update((each, None) for each, is_wanted in others.items() if is_wanted)
         newest = [each for each in others if each not in keys]
         if newest and not follow_key_changes:
-            raise _key_was_changed(plan.task, newest)
+            raise _key_was_changed(keyed.task, newest)
         keys.update(dict.fromkeys(newest))
     return list(keys), list(matches.values())
 
 
-def _keys_in(rows: Sequence[Row], plan: Plan) -> dict[RowKey, bool]:
+def _keys_in(rows: Sequence[Row], keys: Sequence[str]) -> dict[RowKey, bool]:
     """The different keys of the changes, and whether each is one of those that were looked for.
 
     An image has a key where it has all columns of it: some of them may be null.
     """
     found: dict[RowKey, bool] = {}
-    for row in rows if plan.layout.keys else ():
+    for row in rows if keys else ():
         before, after = row["before"] or {}, row["after"] or {}
         for image, is_wanted in ((before, row["has_before"]), ({**before, **after}, row["has_after"])):
-            if all(name in image for name in plan.layout.keys):
-                found[tuple(sorted((name, image[name]) for name in plan.layout.keys))] = is_wanted
+            if all(name in image for name in keys):
+                found[tuple(sorted((name, image[name]) for name in keys))] = is_wanted
     return found
 
 

@@ -239,14 +239,23 @@ def policy_of(task: Task, profile: Profile) -> MergePolicy:
 
 
 def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:
-    """The empty plan of a table that was created again and has no row since; None without a replica.
-
-    Its columns are those of its CREATE statement, as later statements changed them: no row has values in a
-    dropped one. Where that statement lists none, later statements change the former ones.
-    """
+    """The empty plan of a table that was created again and has no row since; None without a replica."""
     state = task.state
     if fresh is None or task.lineage.is_dropped or (state.replica is None and not state.is_displaced):
         return None
+    plan = plan_without_rows(task, digest, fresh)
+    refuse_changes(task, plan.layout, Profile())
+    return plan
+
+
+def plan_without_rows(task: Task, digest: str, fresh: Rebuild | None = None) -> Plan:
+    """What statements and the former replica tell of a table without a row.
+
+    Its columns are those of its CREATE statement, as later statements changed them: no row has values in a
+    dropped one. Where that statement lists none, later statements change the former ones. There may be
+    neither columns nor a key.
+    """
+    state = task.state
     first = applied_column_changes(state) if begins_as_applied(state, task.lineage) else 0
     base = (0, task.lineage.created) if task.lineage.created else (first, state.columns)
     lineage = match_case(task.lineage, ((base[0], column.name) for column in base[1]))
@@ -256,7 +265,6 @@ def _empty_plan(task: Task, digest: str, fresh: Rebuild | None) -> Plan | None:
     is_former = not lineage.keys and {column.name for column in columns}.issuperset(former)
     keys = (former if is_former else ()) or table_key(task, Profile(), namings, columns)
     layout = _layout(columns, keys, task, comments_of(lineage, namings, (c.name for c in columns)))
-    refuse_changes(task, layout, Profile())
     return Plan(task, layout, _history_layout(layout), Profile(), Profile(), namings, fresh, digest, {}, 0)
 
 
