@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
@@ -15,6 +15,7 @@ from framework.errors import ConfigurationError, MainstemError
 from framework.lakehouse.deletion_vectors import purge_marked_rows
 from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.merge import Merge
+from framework.lakehouse.older_copies import is_put_back, newest_marks
 from framework.lakehouse.recorded_epochs import read_epochs
 from framework.naming import in_one_case, quoted
 from framework.pipeline.layer import Run, installed_layers
@@ -47,7 +48,7 @@ from gold.planning.plan import Plan, plan_to_read, plan_without_rows
 from gold.planning.rebuild import lineage_digest
 from gold.planning.refusals import refuse_case_twins
 from gold.planning.stored_schemas import StoredSchemas
-from gold.planning.table_state import TableState
+from gold.planning.table_state import TableState, append_states, states_of
 from gold.planning.task import Task
 from gold.schema.layout import Layout
 from gold.schema.lineage import Lineage, Segment
@@ -175,10 +176,12 @@ def _landing(row: Row) -> tuple[int, str, int]:
 def erase(run: Run, erasure: Erasure) -> dict[str, int]:
     """Deletes the rows from all replicas and histories, and their listed cells.
 
-    Returns how many rows it deleted.
+    The states of the tables get the commits of it: an older copy would have the rows again. Returns how many
+    rows it deleted.
     """
-    gone = {"replica_rows": 0, "history_rows": 0, "bad_values": 0}
+    gone, paths = {"replica_rows": 0, "history_rows": 0, "bad_values": 0}, set[str | None]()
     for written in written_tables(run, erasure):
+        paths.add(written.path)
         rows = _erased_rows(read_table(run.spark, written.path), written, erasure)
         count = "history_rows" if written.is_history else "replica_rows"
         gone[count] += _delete(rows, written.path, _identity(written))
@@ -189,7 +192,25 @@ def erase(run: Run, erasure: Erasure) -> dict[str, int]:
             erasure.change_ids,
         )
         gone["bad_values"] = _delete(listed, run.lake.location(BAD_VALUES_TABLE), ("source", "change_id"))
+    append_states(run.spark, run.lake, _with_commits(run, paths), run.run_id)
     return gone
+
+
+def _with_commits(run: Run, paths: Set[str | None]) -> Iterator[TableState]:
+    """The states of tables with one of these paths, whichever table wrote there, with its newest commits.
+
+    The commits of the last runs stay beside them: they tell which rows a run has written that it did not
+    publish. Without a commit since then there is nothing to note, and an older copy keeps what tells it.
+    """
+    for state in states_of(run.tables).values():
+        stored = [path for path in (state.replica, state.history) if path is not None]
+        noted = zip(stored, state.erased, strict=False)
+        if not state.marks or not paths & set(stored):
+            continue
+        newest = newest_marks(run.spark, stored)
+        is_new = newest not in (state.marks, state.erased)
+        if is_new and not any(is_put_back(run.spark, path, mark) for path, mark in noted):
+            yield replace(state, erased=newest)
 
 
 def _delete(rows: DataFrame, path: str, identity: Sequence[str]) -> int:

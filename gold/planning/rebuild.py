@@ -228,10 +228,14 @@ def _reason_before_reading(
 
 
 def marked_places(task: Task) -> Iterator[tuple[str, Mark]]:
-    """The stored tables that the table should have, with the last commit that gold has made in each."""
-    for is_history, mark in enumerate(task.state.marks):
-        if not is_history or task.settings.history:
-            yield "gold/" + folder_of(task, is_history=bool(is_history)), mark
+    """The stored tables that the table should have, with the last commits that gold has made in each.
+
+    Besides that of the last run it is the one with which a row was forgotten since.
+    """
+    for marks in (task.state.marks, task.state.erased):
+        for is_history, mark in enumerate(marks):
+            if not is_history or task.settings.history:
+                yield "gold/" + folder_of(task, is_history=bool(is_history)), mark
 
 
 def refuse_large(task: Task, rebuild: Rebuild | None) -> None:

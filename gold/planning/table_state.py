@@ -137,8 +137,9 @@ class TableState:
         repair: Silver's newest repair of the table at that time.
         collisions: How many added rows met an existing one since the table was last rebuilt.
         is_unlisted: `ops/bad_values` was lost, and does not list all cells of the table yet.
-        marks: The last commit that gold has made in the replica, and in the history if there is one; empty
+        marks: The last commit that a run has made in the replica, and in the history if there is one; empty
             where gold does not read the logs of tables itself.
+        erased: The commits there with which rows were forgotten after that run; empty where there are none.
     """
 
     source: str
@@ -166,6 +167,7 @@ class TableState:
     is_unlisted: bool = False
     comment: str | None = None
     marks: tuple[Mark, ...] = ()
+    erased: tuple[Mark, ...] = ()
 
     @property
     def is_displaced(self) -> bool:
@@ -270,6 +272,7 @@ def _more(state: TableState) -> dict[str, Any]:
     more |= {"is_unlisted": True} if state.is_unlisted else {}
     more |= {} if state.comment is None else {"comment": state.comment}
     more |= {"commits": list(state.marks)} if state.marks else {}
+    more |= {"erased": list(state.erased)} if state.erased else {}
     if state.state is State.PARKED and state.gate_keys is not None:
         more[GATE_KEYS] = list(state.gate_keys)
     if state.state is State.PARKED and state.refused_at is not None:
@@ -307,6 +310,7 @@ def _state(row: Row) -> TableState:
         is_unlisted=profile.get("is_unlisted", False),
         comment=profile.get("comment"),
         marks=tuple(profile.get("commits", ())),
+        erased=tuple(profile.get("erased", ())),
     )
 
 

@@ -377,6 +377,7 @@ def _applied(faults: Faults, plan: Plan, target: _Target, met: Collisions) -> Ap
         collisions=met if is_rebuild else task.state.collisions + met,
         is_unlisted=False,
         marks=target.marks,
+        erased=(),
     )
     return Applied(
         state,

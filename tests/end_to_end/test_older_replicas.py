@@ -15,6 +15,7 @@ from framework.cli import main
 from tests.end_to_end.test_blob_to_replica import Shop, item
 from tests.end_to_end.test_lost_state import log
 from tests.end_to_end.test_repair import later
+from tests.older_copies import put_back
 
 _TABLES = ("item", "item__history", "log")
 Rows = Mapping[str, list[str]]
@@ -93,3 +94,38 @@ def test_an_older_copy_of_a_table_without_new_changes_is_noticed(spark: SparkSes
     shop.land([log("INSERT", 9, 3, after=item(3, "c", 0.0))])
     assert main(command) == 0
     assert [len(rows) for rows in _rows(tmp_path / "lakehouse").values()] == [2, 2, 3]
+
+
+@pytest.mark.slow
+def test_an_older_copy_does_not_bring_a_forgotten_row_back(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a replica, of its history, and of a table without a key."""
+    shop = _shop(spark, tmp_path)
+    file, gold = str(tmp_path / "mainstem.yml"), tmp_path / "lakehouse/gold/shop"
+    shop.land(
+        [
+            later("INSERT", 1, 1, after=item(7, "Ada", 1.0)),
+            later("INSERT", 2, 1, after=item(8, "ink", 1.0)),
+            log("INSERT", 3, 1, after=item(7, "Ada", 1.0)),
+            log("INSERT", 4, 1, after=item(8, "cap", 1.0)),
+        ]
+    )
+    assert main(["run", "-c", file]) == 0
+    shutil.copytree(gold, tmp_path / "older")
+    assert main(["forget", "shop.item", "id=7", "-c", file]) == 0
+    assert main(["forget", "shop.log", "id=7", "-c", file]) == 0
+    capsys.readouterr()
+    assert main(["run", "-c", file]) == 0
+    assert "rebuilt" not in "".join(capsys.readouterr())
+
+    for name in _TABLES:
+        put_back(spark, tmp_path / "older" / name, gold / name)
+    assert main(["run", "-c", file]) == 0
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count("rebuilt: it is an older copy") == 2
+    assert [len(rows) for rows in _rows(tmp_path / "lakehouse").values()] == [1, 1, 1]
+    assert not any("Ada" in row for rows in _rows(tmp_path / "lakehouse").values() for row in rows)
+    put_back(spark, tmp_path / "older/item__history", gold / "item__history")
+    assert main(["run", "-c", file]) == 0
+    assert len(_rows(tmp_path / "lakehouse")["item__history"]) == 1
