@@ -13,8 +13,7 @@ from tests.end_to_end.test_blob_to_replica import Shop, item, message
 from tests.end_to_end.test_forget import SECRET, holding
 from tests.end_to_end.test_repair import command
 
-SETTINGS = """tables:
-  - {match: shop.excluded, exclude: true}
+SETTINGS = """\
 quality:
   rules:
     - {match: shop.refused, range: {column: price, max: 100}, on_change: quarantine}
@@ -48,7 +47,6 @@ FEEDS = {
             "twice", "DROP TABLE twice", created("twice", "no BIGINT PRIMARY KEY"), "DROP TABLE twice"
         ),
     ],
-    "excluded": [*statements("excluded", created("excluded")), secret("excluded", 5)],
     "refused": [*statements("refused", created("refused")), secret("refused", 5, 400.0)],
     "waiting": [
         *statements("waiting", created("waiting")),
