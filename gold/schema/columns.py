@@ -15,7 +15,7 @@ from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, R
 from framework.contracts.events import Token
 from framework.naming import in_one_case
 from gold.schema.lineage import ColumnAction, Lineage
-from gold.schema.type_inference import INTEGERS, ColumnEvidence, infer_type, is_plain_number, widths_of
+from gold.schema.type_inference import ColumnEvidence, infer_type, is_plain_number, widths_of
 
 _TRUTHS = {"1": "true", "0": "false"}
 
@@ -323,28 +323,14 @@ class _Order:
 def types_from_statements(
     lineage: Lineage, namings: Sequence[ColumnNaming]
 ) -> dict[str, tuple[str | None, str | None]]:
-    """The type and type text that statements declare, by current names; for columns without rows.
-
-    A whole number's type that does not hold the column's default is the one of a feed without types, whose
-    numbers may be any: the default widens it, as values would.
-    """
+    """The type and type text that statements declare, by current names; for columns without rows."""
     types: dict[str, tuple[str | None, str | None]] = {}
     for at, (_, action) in enumerate(lineage.column_changes):
         if isinstance(action, AddColumn | ChangeType):
             column = namings[at + 1].current_name(action.name)
             if column is not None:
-                types[column] = (_with_default(action), action.declared)
+                types[column] = (action.type, action.declared)
     return types
-
-
-def _with_default(action: AddColumn | ChangeType) -> str | None:
-    """The type of a statement's column, wide enough for its default."""
-    kind = action.type
-    default = action.default if isinstance(action, AddColumn) else None
-    if kind not in INTEGERS or default is None or not is_plain_number(default):
-        return kind
-    tokens = frozenset({Token.NUMBER}) if "." in default else frozenset[Token]()
-    return infer_type(widths_of((default,)) | ColumnEvidence(types=frozenset({kind}), tokens=tokens))
 
 
 def resolve_columns(

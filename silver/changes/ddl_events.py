@@ -171,15 +171,14 @@ def _translated(
 
 def _translate(action: Action, fmt: Format, hints: Mapping[str, ColumnHint]) -> Action:
     if isinstance(action, ChangeType) and action.type is not None:
-        return replace(action, type=fmt.column_type(action.type, action.declared or ""))
+        return replace(action, type=fmt.column_type(action.type))
     if isinstance(action, AddColumn) and action.type is not None:
         hint = hints.get(action.name)
         is_typed = hint is not None and hint.type not in (None, "string")
         return _added(action, action.type, fmt, is_typed=is_typed)
     if isinstance(action, CreateTable):
         columns = tuple(
-            c if c.type is None else replace(c, type=fmt.column_type(c.type, c.declared or ""))
-            for c in action.columns
+            c if c.type is None else replace(c, type=fmt.column_type(c.type)) for c in action.columns
         )
         return replace(action, columns=columns)
     return action
@@ -190,10 +189,9 @@ def _added(action: AddColumn, own: str, fmt: Format, *, is_typed: bool) -> AddCo
 
     The rows of a column that the configuration types are canonical, and so is its default.
     """
-    declared = action.declared or ""
-    kind = fmt.column_type(own, declared)
+    kind = fmt.column_type(own)
     if action.default is None or is_typed:
         return replace(action, type=kind)
-    text = fmt.default_text(action.default, own, declared)
+    text = fmt.default_text(action.default, own, action.declared or "")
     is_unknown = action.has_expression_default or text is None
     return replace(action, type=kind, default=text, has_expression_default=is_unknown)

@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from silver.ddl.mysql_defaults import members, stored_default
 from silver.ddl.tokens import TEXT, Cursor
-from silver.values.canonical import INTEGERS, is_number, number_text, wall_of_text
+from silver.values.canonical import INTEGERS, number_text, wall_of_text
 
 _ZONED = re.compile(
     r"(\d{4}-\d{1,2}-\d{1,2}[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?(Z|[+-]\d{2}(?::?\d{2})?)"
@@ -137,7 +137,7 @@ def canonical_default(
         and (known := stored_default(text, declared, is_number=value.kind == "number")) is not None
     ):
         return known
-    if is_number(type_name or ""):
+    if type_name in INTEGERS or type_name in ("float", "double") or (type_name or "").startswith("decimal"):
         return _number(text, type_name or ""), False
     if type_name == "boolean":
         lowered = text.strip().lower()
@@ -259,7 +259,7 @@ def _padded(text: str, declared: str, dialect: str) -> str:
 def implicit_default(type_name: str | None, declared: str, dialect: str) -> tuple[str | None, bool]:
     """The value of existing rows in a new column: NOT NULL in MySQL, or WITH DEFAULT and no value in DB2."""
     lowered = declared.lower()
-    if is_number(type_name or ""):
+    if type_name in INTEGERS or type_name in ("float", "double") or (type_name or "").startswith("decimal"):
         return "0", False
     if type_name == "binary":
         return _binary(Constant("text", ""), declared, dialect)

@@ -95,7 +95,7 @@ def _same_text(text: str, kind: str, declared: str) -> str | None:
     return text
 
 
-def _same_type(kind: str, declared: str) -> str | None:
+def _same_type(kind: str) -> str | None:
     return kind
 
 
@@ -121,8 +121,7 @@ class Format:
             tables (their `columns`). These are collected before the rows are decoded.
         options: The settings of the format.
         column_type: Gives the canonical type that rows declare for a column whose DDL statement has this
-            (canonical type, declared type). Where rows declare none, the type that values of such a column
-            have, or can widen: `bigint` for numbers. None where only the values tell.
+            type.
         default_text: Gives the constant default of an added column as rows will write it, for (canonical
             text, canonical type, declared type); None where this is not known.
         missing_options: Gives the settings, with their values, that are missing if a table has these columns.
@@ -147,7 +146,7 @@ class Format:
     positions_are_unique: bool = True
     has_table_definitions: bool = False
     options: type[Options] = Options
-    column_type: Callable[[str, str], str | None] = _same_type
+    column_type: Callable[[str], str | None] = _same_type
     default_text: Callable[[str, str, str], str | None] = _same_text
     missing_options: Callable[[Collection[str]], Mapping[str, str]] = no_options
     modes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

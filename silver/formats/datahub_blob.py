@@ -298,7 +298,7 @@ def _canonical(kind: str, token: Token, text: str) -> str | None:
     return instant_of_epoch(text, "ms") if kind == "timestamp" else declared_text(kind, token, text)
 
 
-def column_type(kind: str, declared: str) -> str | None:
+def column_type(kind: str) -> str | None:
     """The type that rows will declare for a column that a statement adds.
 
     None where DataHub's choice is not known.

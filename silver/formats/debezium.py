@@ -373,7 +373,7 @@ def _flat_fields(schema: bytes) -> Mapping[str, Field]:
     return {} if schema in _NULL else members(read_json(_FIELD, schema))
 
 
-def column_type(kind: str, declared: str) -> str | None:
+def column_type(kind: str) -> str | None:
     """The type that rows will declare for a column that a statement adds.
 
     None where the connector's settings decide.

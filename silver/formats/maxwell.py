@@ -66,7 +66,7 @@ from silver.decoding import (
 from silver.envelopes.configured_columns import configured_columns
 from silver.envelopes.connect.messages import decoded_image
 from silver.envelopes.maxwell_tables import Definition, alteration, columns_of, creation, primary_key_of
-from silver.values.canonical import is_number, wall_as_written
+from silver.values.canonical import wall_as_written
 
 _ROWS = {"insert": Op.INSERT, "update": Op.UPDATE, "delete": Op.DELETE, "bootstrap-insert": Op.READ}
 _MARKERS = ("bootstrap-start", "bootstrap-complete")
@@ -270,9 +270,14 @@ def _definition(part: Any) -> Definition | None:
     return None if data in _NULL else read_json(_DEFINITION, data)
 
 
-def column_type(kind: str, declared: str) -> str | None:
-    """What rows, which declare nothing, will show of a column that a statement adds: a number or a text."""
-    return "bigint" if is_number(kind) else "string"
+def column_type(kind: str) -> str | None:
+    """What rows, which declare nothing, will show of a column that a statement adds.
+
+    None where the values tell.
+    """
+    if kind in ("tinyint", "smallint", "int", "bigint"):
+        return "bigint"
+    return None if kind in ("float", "double") or kind.startswith("decimal") else "string"
 
 
 def default_text(text: str, kind: str, declared: str) -> str | None:

@@ -34,11 +34,10 @@ from silver.decoding import Context, Format, dual_decoder
 from silver.envelopes.oms.records import Record, decode_record
 from silver.envelopes.oms.values import Types, without_zeros, written_default
 from silver.envelopes.signatures import default_signature
-from silver.values.canonical import is_number, micros_of_instant, wall_as_written
+from silver.values.canonical import micros_of_instant, wall_as_written
 
 _BIT = re.compile(r"bit\s*(?:\(\s*([0-9]{1,3}))?", re.IGNORECASE)
 _BITS_OF_BYTE = 8
-_TRUTHS = {"true": "1", "false": "0"}
 
 _RECORD = dual_decoder(Record)
 
@@ -52,14 +51,9 @@ def _undeclared(cells: dict[str, Any]) -> tuple[dict[str, Any], Types]:
     return cells, ()
 
 
-def column_type(kind: str, declared: str) -> str | None:
-    """What rows, which declare nothing, will show of a column that a statement adds: a number or a text.
-
-    None where that depends on the release of OMS: a BIT and a TIMESTAMP were numbers in old ones.
-    """
-    if kind == "timestamp" or _BIT.match(declared):
-        return None
-    return "bigint" if kind == "boolean" or is_number(kind) else "string"
+def column_type(kind: str) -> str | None:
+    """The type that a statement's column has in rows; None where OMS writes its values differently."""
+    return None if kind in ("timestamp", "timestamp_ntz", "decimal(20,0)") else kind
 
 
 def default_text(text: str, kind: str, declared: str) -> str | None:
@@ -71,8 +65,6 @@ def default_text(text: str, kind: str, declared: str) -> str | None:
         return without_zeros(f"{micros // 1_000_000}.{micros % 1_000_000:06}")
     if kind == "timestamp_ntz" and wall_as_written(text) is not None:
         return without_zeros(text.replace("T", " ")) if declared.lower().startswith("datetime") else None
-    if kind == "boolean":
-        return _TRUTHS.get(text, text)
     bits = _BIT.match(declared) if kind == "decimal(20,0)" else None
     if bits is not None and text.isdigit():
         is_byte = int(bits[1] or 1) <= _BITS_OF_BYTE and int(text) < 1 << _BITS_OF_BYTE

@@ -42,11 +42,6 @@ FIRST_SECOND, LAST_SECOND = -62_135_424_000, 253_402_128_000
 """The years 1 to 9999 without two days at both ends, so that a time is valid in every zone."""
 
 
-def is_number(kind: str) -> bool:
-    """Whether a canonical type is one of numbers."""
-    return kind in INTEGERS or kind in ("float", "double") or kind.startswith("decimal")
-
-
 def number_text(text: str) -> str:
     """A number in plain digits with its scale: `1.50E2` gives `150`, `9.90` stays.
 

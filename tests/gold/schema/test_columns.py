@@ -499,26 +499,6 @@ def test_types_of_statements_belong_to_the_current_names() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "default", "expected"),
-    [
-        ("bigint", None, "bigint"),
-        ("int", "5", "int"),
-        ("bigint", "1.50", "decimal(22,2)"),
-        ("bigint", "18446744073709551615", "decimal(20,0)"),
-        ("bigint", "x", "bigint"),
-        ("decimal(5,2)", "1.50", "decimal(5,2)"),
-        ("string", "1.50", "string"),
-        (None, "1.50", None),
-    ],
-)
-def test_a_type_holds_the_default_of_its_column(
-    kind: str | None, default: str | None, expected: str | None
-) -> None:
-    step = AddColumn("a", kind, "x", default=default)
-    assert types_from_statements(lineage(step), namings(step, policy=EVOLVE)) == {"a": (expected, "x")}
-
-
 def respelled(*steps: ColumnAction, seen: Sequence[tuple[int, str]]) -> list[ColumnAction]:
     return [action for _, action in match_case(lineage(*steps), seen).column_changes]
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from types import ModuleType
 
 import pytest
-from msgspec.structs import replace
 
 from framework.contracts.ddl_actions import (
     Action,
@@ -200,44 +199,6 @@ def test_a_default_is_written_as_the_rows_write_it(fmt: ModuleType, column: str,
     (action,) = event.actions or ()
     assert isinstance(action, AddColumn)
     assert (action.default, action.has_expression_default) == (default, default is None)
-
-
-def test_a_default_that_is_a_truth_is_a_number_as_in_the_rows_of_oms() -> None:
-    assert [oms_default.default_text(text, "boolean", "boolean") for text in ("true", "false")] == ["1", "0"]
-
-
-@pytest.mark.parametrize(
-    ("fmt", "column", "shown"),
-    [
-        (oms_default, "date", "string"),
-        (oms_default, "blob", "string"),
-        (oms_default, "datetime(3)", "string"),
-        (oms_default, "enum('a', 'b')", "string"),
-        (oms_default, "double", "bigint"),
-        (oms_default, "decimal(10,2)", "bigint"),
-        (oms_default, "bigint unsigned", "bigint"),
-        (oms_default, "boolean", "bigint"),
-        (oms_default, "timestamp", None),
-        (oms_default, "bit(3)", None),
-        (maxwell, "date", "string"),
-        (maxwell, "blob", "string"),
-        (maxwell, "float", "bigint"),
-        (maxwell, "decimal(38,10)", "bigint"),
-        (maxwell, "bit(3)", "bigint"),
-    ],
-)
-def test_a_column_of_a_feed_without_types_has_a_type_that_its_values_can_widen(
-    fmt: ModuleType, column: str, shown: str | None
-) -> None:
-    for text in (f"alter table orders add c {column}", f"alter table orders modify c {column}"):
-        event = replace(altered(column), statement=text)
-        ((action,),) = [found.actions or () for found in statement_events(event, fmt.FORMAT)]
-        assert isinstance(action, AddColumn | ChangeType)
-        assert action.type == shown
-    (created,) = statement_events(
-        replace(altered(column), statement=f"create table orders (c {column})"), fmt.FORMAT
-    )
-    assert [c.type for a in created.actions or () if isinstance(a, CreateTable) for c in a.columns] == [shown]
 
 
 def test_a_default_that_is_an_instant_is_known_only_with_the_zone_of_the_rows() -> None:

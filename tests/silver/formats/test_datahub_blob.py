@@ -367,7 +367,7 @@ def test_types_of_statements_become_those_that_rows_declare() -> None:
         "boolean",
         "decimal(10,2)",
     )
-    assert [column_type(k, "") for k in kinds] == [
+    assert [column_type(k) for k in kinds] == [
         "bigint",
         "bigint",
         "timestamp",
