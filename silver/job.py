@@ -40,7 +40,7 @@ from silver.batches.landings import (
 from silver.batches.process import messages_at_work
 from silver.batches.run_state import RunState
 from silver.operations.late_definitions import decode_redefined
-from silver.operations.other_readings import note_readings, read_as_configured, redecode_as_configured
+from silver.operations.other_readings import note_readings, read_as_noted, redecode_as_configured
 from silver.operations.table_names import tables_named
 from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
@@ -135,13 +135,14 @@ def _run(
     state, restored = open_state(spark, lake, config, noted, history)
     state.tries = tries
     restored = (*begun, *completed, *restored)
-    if noted is None or not lake.exists(
+    is_unnoted = noted is None or "readings" not in noted.facts  # as earlier releases leave it
+    if is_unnoted or not lake.exists(
         spark, CHANGES_TABLE
     ):  # tables that a killed run began are not tables that are lost
         note_tables(spark, state, noted)
     end = stream_end(spark, state, checkpoint)
     try:
-        again, refused = read_as_configured(spark, state)
+        again, refused = read_as_noted(spark, state)
         if not checkpoint.is_new and has_read(spark, state, end):
             _resume(spark, state)
             result = _result(spark, state)
@@ -264,7 +265,7 @@ def replay_silver(
         return SilverResult(0)
     check_copies(spark, lake)
     state, restored = open_repair(spark, lake, config)
-    again, refused = read_as_configured(spark, state)
+    again, refused = read_as_noted(spark, state)
     resume_sources(spark, state)
     tune_for_lakehouse(spark, lake)
     is_wanted = "NOT is_resolved" if with_dismissed else dismissals.IS_OPEN

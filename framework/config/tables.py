@@ -71,24 +71,23 @@ class ColumnRule(BaseModel):
     type: CanonicalType | None = Field(
         default=None,
         description="The type of the column, as Spark SQL writes it: `decimal(12,2)`. Where messages declare "
-        "none, values are read as this type: after a change, the next run decodes all messages of the table "
-        "again.",
+        "none, values are read as this type: change it, then `mainstem rebuild TABLE --from bronze`.",
     )
     decode: Codec | None = Field(
         default=None,
-        description="Binary values are text in this encoding: `utf8`, `gbk`. After a change, the next run "
-        "decodes all messages of the table again.",
+        description="Binary values are text in this encoding: `utf8`, `gbk`. For a table that has rows, a "
+        "change holds from the next `mainstem rebuild TABLE --from bronze` on.",
     )
     encoding: Encoding | None = Field(
         default=None,
         description="How the feed writes the values, if it does not say so: bytes and decimals as base64, "
-        "base64url, hex or text; times as milliseconds, microseconds or nanoseconds. After a change, the "
-        "next run decodes all messages of the table again.",
+        "base64url, hex or text; times as milliseconds, microseconds or nanoseconds. For a table that has "
+        "rows, a change holds from the next `mainstem rebuild TABLE --from bronze` on.",
     )
     unsigned: StrictBool | None = Field(
         default=None,
-        description="Whether the numbers have no sign, for feeds that do not say so. After a change, the "
-        "next run decodes all messages of the table again.",
+        description="Whether the numbers have no sign, for feeds that do not say so. For a table that has "
+        "rows, a change holds from the next `mainstem rebuild TABLE --from bronze` on.",
     )
 
 

@@ -33,11 +33,9 @@ EXPLANATIONS = (
     ),
     Explanation(
         "BRONZE_TOO_SHORT",
-        "A table cannot be decoded again, because bronze lacks messages of it.",
-        "Old messages were removed from `bronze/messages`. The table is decoded again if that is asked for, "
-        "or if `decode`, `encoding`, `unsigned` or `type` of its columns has changed.",
-        "Bring them back, or rebuild from silver, which has their changes. After a change of the settings: "
-        "take it back; until then all messages of the table are read as before.",
+        "A rebuild from bronze is refused, because bronze lacks messages of the table.",
+        "Old messages were removed from `bronze/messages`.",
+        "Bring them back, or rebuild from silver, which has their changes.",
         "Do: `mainstem rebuild shop.orders`, without `--from bronze`.",
     ),
     Explanation(

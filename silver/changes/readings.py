@@ -1,12 +1,12 @@
 """The settings of columns by which the rows of tables were read, to notice when others are configured. Pure.
 
 A run notes the settings before it reads a message by them. A table whose settings have changed since then is
-decoded again, or goes on being read as before.
+read as before, until all its messages are decoded again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,19 +15,21 @@ from framework.config.tables import ColumnRule, TableRule, TableRules
 Table = tuple[str, str | None, str | None, str]
 """Source, database, schema and name of a table."""
 Columns = Mapping[str, ColumnRule]
+_RULE = frozenset({"match", "source", "columns"})
+_NOTHING = (None, None, False)
 
 
 @dataclass(frozen=True, slots=True)
 class OtherReading:
     """A table whose rows were read by other settings of its columns than the configuration has.
 
-    `columns` are the settings of its rows, by which new messages are read, too, until all are decoded
-    again. Where that was refused (`is_kept`), no row is read otherwise.
+    `columns` are the settings of its rows, by which new messages are read, too. Unless `is_kept`, its
+    messages are being decoded again, and some rows may be read by the configured settings already.
     """
 
     table: Table
     columns: Columns
-    is_kept: bool = False
+    is_kept: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +42,32 @@ class Readings:
     def facts(self) -> dict[str, Any]:
         """The same as JSON has it; `readings_in` reads it."""
         others = [[list(other.table), _texts(other.columns), other.is_kept] for other in self.others]
-        fields = {"match", "source", "columns"}
-        rules = [rule.model_dump(mode="json", include=fields, exclude_unset=True) for rule in self.rules]
+        rules = [rule.model_dump(mode="json", include=set(_RULE), exclude_unset=True) for rule in self.rules]
         return {"rules": rules, "others": others}
 
-    def under(self, rules: Sequence[TableRule], tables: Callable[[], Iterable[Table]]) -> Readings:
-        """The readings once these rules are configured; `tables` gives all tables that have rows."""
+    def under(
+        self, rules: Sequence[TableRule], tables: Callable[[], Mapping[Table, Collection[str]]]
+    ) -> Readings:
+        """The readings once these rules are configured.
+
+        Args:
+            rules: The rules of the configuration.
+            tables: Gives all tables that have rows, each with its columns.
+        """
         wanted = readings_of(rules)
-        if wanted.facts()["rules"] == self.facts()["rules"]:
-            return self
         before, now = TableRules(self.rules), TableRules(wanted.rules)
         known = {other.table: other for other in self.others}
-        found = []
-        for table in sorted({*tables(), *known}, key=repr):
-            other = known.get(table) or OtherReading(table, before.settings(*table).columns)
-            is_pending = table in known and not other.is_kept
-            if is_pending or differing(other.columns, now.settings(*table).columns):
-                found.append(other)
-        return replace(wanted, others=tuple(found))
+        found = {
+            table: other
+            for table, other in known.items()
+            if not other.is_kept or differing(other.columns, now.settings(*table).columns)
+        }
+        if wanted.facts()["rules"] != self.facts()["rules"]:
+            for table, columns in tables().items():
+                former = before.settings(*table).columns
+                if table not in known and differing(former, now.settings(*table).columns) & set(columns):
+                    found[table] = OtherReading(table, former)
+        return replace(wanted, others=tuple(found[table] for table in sorted(found, key=repr)))
 
     def with_kept(self, tables: Iterable[Table], *, is_kept: bool) -> Readings:
         """The same, but of these tables no row is read otherwise than before, or some may be."""
@@ -72,8 +82,12 @@ class Readings:
 
     def former(self, apart: Iterable[Table] = ()) -> Mapping[Table, Columns]:
         """The settings of tables whose new messages are read as before, without some."""
-        done = set(apart)
-        return {other.table: other.columns for other in self.others if other.table not in done}
+        now, done = TableRules(self.rules), set(apart)
+        return {
+            other.table: _read_as(other.columns, now.settings(*other.table).columns)
+            for other in self.others
+            if other.table not in done
+        }
 
 
 def readings_of(rules: Iterable[TableRule]) -> Readings:
@@ -81,29 +95,50 @@ def readings_of(rules: Iterable[TableRule]) -> Readings:
     return Readings(tuple(rule for rule in rules if "columns" in rule.model_fields_set))
 
 
+def noted_readings(rules: Iterable[TableRule], facts: Mapping[str, Any] | None) -> Readings:
+    """The readings among noted facts; without them, as earlier releases note none, those of these rules."""
+    told = None if facts is None else facts.get("readings")
+    return readings_of(rules) if told is None else readings_in(told)
+
+
 def readings_in(facts: Mapping[str, Any]) -> Readings:
-    """The readings that `Readings.facts` has put down."""
+    """The readings that `Readings.facts` has put down, without what only a newer release knows."""
     others = (
         OtherReading((table[0], table[1], table[2], table[3]), _columns(columns), is_kept)
         for table, columns, is_kept in facts["others"]
     )
-    return Readings(tuple(TableRule.model_validate(rule) for rule in facts["rules"]), tuple(others))
+    rules = (
+        TableRule.model_validate(
+            {name: rule[name] for name in _RULE & rule.keys() - {"columns"}}
+            | {"columns": _columns(rule["columns"])}
+        )
+        for rule in facts["rules"]
+    )
+    return Readings(tuple(rules), tuple(others))
 
 
-def differing(before: Columns, now: Columns) -> Mapping[str, bool]:
-    """The columns that are read otherwise by these settings, and whether that is for their types alone."""
+def differing(before: Columns, now: Columns) -> set[str]:
+    """The columns that are read otherwise by these settings."""
     one, other = _reading(before), _reading(now)
-    nothing = (None, None, None, False)
-    pairs = {name: (one.get(name, nothing), other.get(name, nothing)) for name in sorted({*one, *other})}
-    return {name: a[1:] == b[1:] for name, (a, b) in pairs.items() if a != b}
+    return {name for name in (*one, *other) if one.get(name, _NOTHING) != other.get(name, _NOTHING)}
 
 
-def _reading(columns: Columns) -> Mapping[str, tuple[str | None, str | None, str | None, bool]]:
+def _reading(columns: Columns) -> Mapping[str, tuple[str | None, str | None, bool]]:
     """What decides how the values of each column are read: with a codec, nothing else does."""
     return {
-        name: (None, c.decode, None, False) if c.decode else (c.type, None, c.encoding, bool(c.unsigned))
+        name: (c.decode, None, False) if c.decode else (None, c.encoding, bool(c.unsigned))
         for name, c in columns.items()
     }
+
+
+def _read_as(before: Columns, now: Columns) -> Columns:
+    """The settings of now, with the way of reading of before."""
+    names = dict.fromkeys((*now, *before))
+    return {name: _joined(before.get(name, ColumnRule()), now.get(name, ColumnRule())) for name in names}
+
+
+def _joined(before: ColumnRule, now: ColumnRule) -> ColumnRule:
+    return before.model_copy(update={"type": now.type})
 
 
 def _texts(columns: Columns) -> dict[str, Any]:
@@ -111,4 +146,8 @@ def _texts(columns: Columns) -> dict[str, Any]:
 
 
 def _columns(texts: Mapping[str, Any]) -> Columns:
-    return {name: ColumnRule.model_validate(text) for name, text in texts.items()}
+    known = ColumnRule.model_fields
+    return {
+        name: ColumnRule.model_validate({key: text[key] for key in text if key in known})
+        for name, text in texts.items()
+    }

@@ -95,7 +95,8 @@ def _guarded(actions: tuple[Action, ...], is_guarded: bool) -> tuple[Action, ...
 
 def _alter_other(cursor: Cursor, scope: Scope, start: int) -> Statement:
     kind = cursor.word()
-    if kind == "COLUMN" or (cursor.word(1) in ("SET", "DROP") and cursor.word(2) == "DEFAULT"):
+    has_default = cursor.word(1) in ("SET", "DROP") and cursor.word(2) == "DEFAULT"
+    if kind == "COLUMN" or (has_default and kind != "DATABASE"):
         cursor.i = start
         return _fragment(cursor, scope)
     if kind == "SCHEMA" and "TRANSFER" in cursor.words[cursor.i : cursor.end]:

@@ -48,8 +48,8 @@ def decode_redefined(
     notes, errors = list[str](), list[MainstemError]()
     for source, tables in due.items():
         state.definitions = state.encodings = None  # the batches may have run in another process
-        others, refused = tables_that_differ(spark, state, source, tables), set[TableName]()
-        for names, result in redecode_each(spark, state, source, others):
+        others, refused = _tables_that_differ(spark, state, source, tables), set[TableName]()
+        for names, result in _redecoded(spark, state, source, others):
             if isinstance(result, MainstemError):
                 errors.append(result)
                 refused.update(names)
@@ -63,7 +63,7 @@ def decode_redefined(
     return tuple(notes), tuple(errors)
 
 
-def redecode_each(
+def _redecoded(
     spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, str]
 ) -> Iterator[tuple[Sequence[TableName], RedecodeResult | MainstemError]]:
     """Decode tables again, all at once; one by one where that is refused, so that one stops no other."""
@@ -76,12 +76,12 @@ def redecode_each(
         result = error
     if isinstance(result, MainstemError) and len(tables) > 1:
         for name, since in tables.items():
-            yield from redecode_each(spark, state, source, {name: since})
+            yield from _redecoded(spark, state, source, {name: since})
     else:
         yield list(tables), result
 
 
-def tables_that_differ(
+def _tables_that_differ(
     spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, RedefinedTable]
 ) -> dict[TableName, str]:
     """The tables with a row that is not what its message says now, and from which sequence on."""

@@ -1,13 +1,14 @@
-"""Tables whose settings of columns have changed are decoded again, so that all rows are read by the new ones.
+"""Tables whose settings of columns have changed are read as before, until they are decoded again.
 
-`decode`, `encoding`, `unsigned`, and `type` where messages declare none, act while a message is decoded. So
-before messages are read by other settings than before, the rows of the table are decoded again, all in one
-commit. Where that is not possible because messages are gone from bronze, new messages are read as before, and
-every run says so. That the settings of a table have changed is noted before anything is read by the new ones.
+`decode`, `encoding` and `unsigned` act while a message is decoded. If they were applied to new messages
+alone, one column would have two readings. So a change of them holds for a table once somebody has all its
+messages decoded again (`mainstem rebuild TABLE --from bronze`), and until then the runs say so. By which
+settings rows were read is noted before anything is read by others.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -15,62 +16,39 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
-from framework.contracts.seed import TOPIC
-from framework.contracts.table_names import CHANGES_TABLE
-from framework.contracts.table_schemas import CHANGES
+from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
+from framework.contracts.table_schemas import CHANGES, SCHEMAS
 from framework.errors import MainstemError
-from silver.batches.encodings import RedefinedTable
 from silver.batches.landings import upgrade_tables
 from silver.batches.run_state import RunState
-from silver.changes.readings import Columns, OtherReading, Readings, Table, differing, readings_of
+from silver.changes.readings import Columns, Readings, Table, differing, noted_readings, readings_of
 from silver.changes.source_plans import plans_as_before, source_plans
 from silver.formats import FORMATS
-from silver.operations.late_definitions import redecode_each, tables_that_differ
-from silver.operations.redecode import RedecodeResult, named_few, redecode, rows_of_tables
+from silver.operations.redecode import RedecodeResult, named_few, redecode
 from silver.stream.lost_tables import note_tables, read_noted_tables
-from silver.stream.resume import begin_epochs, last_batch_id
-
-_AGAIN = (
-    "decoded again, because the configuration says something else of its columns",
-    "decoded again, because the configuration says something else of their columns",
-)
+from silver.stream.resume import begin_epochs
 
 
-def read_as_configured(
-    spark: SparkSession, state: RunState
-) -> tuple[tuple[str, ...], tuple[MainstemError, ...]]:
-    """Decode the tables again whose settings of columns have changed, before other messages are read.
+def read_as_noted(spark: SparkSession, state: RunState) -> tuple[tuple[str, ...], tuple[MainstemError, ...]]:
+    """Read tables as their rows were read, and decode those again that a command had begun to decode.
 
-    Returns notes on the tables that were decoded again, and an error for each that could not be. Tables that
-    are excluded have no values to read: they wait until they are included.
+    Returns notes on the tables that the configuration reads otherwise, and why some were not decoded again.
     """
     note_readings(spark, state)
-    due: dict[str, dict[TableName, OtherReading]] = {}
+    begun: dict[str, list[TableName]] = defaultdict(list)
     for other in state.readings.others:
-        source, database, schema, table = other.table
-        if source in state.plans and not state.config.settings(*other.table).exclude:
-            due.setdefault(source, {})[TableName(database, schema, table)] = other
-    if not due:
-        return (), ()
-    tried = [other.table for tables in due.values() for other in tables.values()]
-    _note(spark, state, state.readings.with_kept(tried, is_kept=False))
-    begin_epochs(spark, state)
-    upgrade_tables(spark, state.lake, state.config)
-    notes, errors = list[str](), list[MainstemError]()
-    for source, tables in due.items():
-        refused = set[TableName]()
-        with _as_configured(state, (other.table for other in tables.values())):
-            affected = _affected(spark, state, source, tables)
-            for names, result in redecode_each(spark, state, source, affected):
-                if isinstance(result, MainstemError):
-                    errors.append(_not_read(result))
-                    refused.update(names)
-                else:
-                    notes.append(f"{named_few(names)}: {_AGAIN[len(names) > 1]}")
-        done = [other.table for name, other in tables.items() if name not in refused]
-        kept = [tables[name].table for name in refused]
-        _note(spark, state, state.readings.without(done).with_kept(kept, is_kept=True))
-    return tuple(notes), tuple(errors)
+        if not other.is_kept and other.table[0] in state.plans:
+            begun[other.table[0]].append(TableName(*other.table[1:]))
+    errors = list[MainstemError]()
+    if begun:
+        begin_epochs(spark, state)
+        upgrade_tables(spark, state.lake, state.config)
+    for source, names in begun.items():
+        try:
+            redecode_as_configured(spark, state, {source: names})
+        except MainstemError as error:
+            errors.append(error)
+    return notes_on(state), tuple(errors)
 
 
 def note_readings(spark: SparkSession, state: RunState) -> None:
@@ -78,7 +56,21 @@ def note_readings(spark: SparkSession, state: RunState) -> None:
     if not state.lake.exists(spark, CHANGES_TABLE):
         _note(spark, state, readings_of(state.config.tables))
         return
-    _note(spark, state, state.readings.under(state.config.tables, lambda: _tables(spark, state)))
+    _note(spark, state, _readings_now(spark, state))
+
+
+def read_for_plan(spark: SparkSession, state: RunState) -> None:
+    """Read the messages of a plan as a run would, without a note."""
+    noted = read_noted_tables(spark, state.lake)
+    state.readings = noted_readings(state.config.tables, None if noted is None else noted.facts)
+    if state.lake.exists(spark, CHANGES_TABLE):
+        state.readings = _readings_now(spark, state)
+    _set_plans(state, state.readings.former())
+
+
+def _readings_now(spark: SparkSession, state: RunState) -> Readings:
+    """The noted readings as they are under the present configuration."""
+    return state.readings.under(state.config.tables, lambda: _tables(spark, state))
 
 
 def redecode_as_configured(
@@ -87,13 +79,21 @@ def redecode_as_configured(
     """Decode all messages of tables, by source, again, as the configuration says now.
 
     Raises:
-        MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
+        MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes in the
+            tables of that source.
     """
-    tables = [(source, *_key(name)) for source, names in named.items() for name in names]
-    _note(spark, state, state.readings.with_kept(tables, is_kept=False))
-    with _as_configured(state, tables):
-        found = redecode(spark, state, named)
-    _note(spark, state, state.readings.without(tables))
+    found = RedecodeResult()
+    for source, names in named.items():
+        tables: list[Table] = [(source, name.database, name.schema, name.table) for name in names]
+        _note(spark, state, state.readings.with_kept(tables, is_kept=False))
+        try:
+            with _as_configured(state, tables):
+                found += redecode(spark, state, {source: names})
+        except MainstemError as error:
+            if error.condition == "BRONZE_TOO_SHORT":
+                _note(spark, state, state.readings.with_kept(tables, is_kept=True))
+            raise
+        _note(spark, state, state.readings.without(tables))
     return found
 
 
@@ -108,6 +108,7 @@ def _as_configured(state: RunState, tables: Iterable[Table]) -> Iterator[None]:
 
 
 def _set_plans(state: RunState, former: Mapping[Table, Columns]) -> None:
+    """Read the messages of these tables by these settings, and all others as the configuration says."""
     state.plans = plans_as_before(source_plans(state.config, FORMATS), former)
 
 
@@ -120,52 +121,29 @@ def _note(spark: SparkSession, state: RunState, readings: Readings) -> None:
     note_tables(spark, state, read_noted_tables(spark, state.lake))
 
 
-def _tables(spark: SparkSession, state: RunState) -> list[Table]:
-    changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where(F.col("table").isNotNull())
-    rows = changes.select("source", "database", "schema", "table").distinct().collect()
-    return [(row[0], row[1], row[2], row[3]) for row in rows]
+def _tables(spark: SparkSession, state: RunState) -> dict[Table, set[str]]:
+    """The columns that the rows of each table have or had."""
+    changes = state.lake.rows(spark, CHANGES_TABLE, CHANGES).where("table IS NOT NULL AND kind = 'row'")
+    schemas = state.lake.rows(spark, SCHEMAS_TABLE, SCHEMAS)
+    names = F.explode("columns.name").alias("column")
+    found: dict[Table, set[str]] = defaultdict(set)
+    table = ("source", "database", "schema", "table")
+    columns = changes.select(*table, "schema_id").distinct().join(schemas, "schema_id").select(*table, names)
+    for row in columns.distinct().collect():
+        found[row[0], row[1], row[2], row[3]].add(row[4])
+    return found
 
 
-def _affected(
-    spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, OtherReading]
-) -> dict[TableName, str]:
-    """The tables that must be decoded again, all from their first row on.
-
-    Types do not matter where messages declare them: one row of each schema shows whether they do. The rows of
-    dumps take the types of the configuration in any case.
-    """
-    typed = []
-    for name, other in tables.items():
-        columns = differing(other.columns, state.config.settings(*other.table).columns)
-        if columns and all(columns.values()):
-            typed.append(name)
-    if not typed:
-        return dict.fromkeys(tables, "")
-    after_all = last_batch_id(spark, state) + 1
-    asked = {name: RedefinedTable(source, _key(name), "", after_all) for name in typed}
-    found = set(tables_that_differ(spark, state, source, asked)) | _seeded(spark, state, source, typed)
-    return {name: "" for name in tables if name not in asked or name in found}
-
-
-def _key(name: TableName) -> tuple[str | None, str | None, str]:
-    return name.database, name.schema, name.table
-
-
-def _seeded(spark: SparkSession, state: RunState, source: str, tables: Sequence[TableName]) -> set[TableName]:
-    rows = rows_of_tables(
-        state.lake.rows(spark, CHANGES_TABLE, CHANGES), source, dict.fromkeys(tables, "")
-    ).where(F.col("topic").startswith(TOPIC))
-    return {TableName(*row) for row in rows.select("database", "schema", "table").distinct().collect()}
-
-
-def _not_read(error: MainstemError) -> MainstemError:
-    if error.condition != "BRONZE_TOO_SHORT":
-        return error
-    return MainstemError(
-        error.condition,
-        found=f"the configuration says something else of the columns than when the rows were read, and "
-        f"{error.found}",
-        where=error.where,
-        action="bring them back into bronze/messages, or take the settings of its columns back: until then"
-        " all messages of the table are read as before",
+def notes_on(state: RunState) -> tuple[str, ...]:
+    """What a run says of the tables that are read as before. Those that are excluded have no values."""
+    told: dict[str, list[TableName]] = defaultdict(list)
+    for other in state.readings.others:
+        settings = state.config.settings(*other.table)
+        if other.table[0] in state.plans and not settings.exclude:
+            columns = ", ".join(sorted(differing(other.columns, settings.columns)))
+            told[columns].append(TableName(*other.table[1:]))
+    return tuple(
+        f"{named_few(names)}: read as before, although the configuration says something else of {columns}."
+        f" To read all rows so: mainstem rebuild {names[0].dotted} --from bronze"
+        for columns, names in sorted(told.items())
     )

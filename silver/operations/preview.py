@@ -35,6 +35,7 @@ from silver.epochs.history import advice
 from silver.epochs.resets import StopPoint
 from silver.formats import FORMATS
 from silver.operations.encoded_columns import encoded_columns
+from silver.operations.other_readings import notes_on, read_for_plan
 from silver.stream.resume import begin_epochs, last_batch_id, without_outcome
 
 
@@ -47,6 +48,7 @@ def preview(run: Run) -> Preview:
         return Preview({"silver": _found(0, (), ())})
     spark = run.spark
     state = RunState(run.lake, run.config, source_plans(run.config, FORMATS), is_plan=True)
+    read_for_plan(spark, state)
     begin_epochs(spark, state)
     messages, found = _waiting(run, state)
     if not found.messages:
@@ -66,6 +68,7 @@ def preview(run: Run) -> Preview:
     new_schemas = state.new_schemas(spark, contents.schemas)
     stopped = [*_still_stopped(spark, state), *(_would_stop(stop, state) for stop in stops)]
     notes = encoded_columns(changes, changes_table.schemas_of(staged, contents.schemas, 0), run.config)
+    notes = (*notes_on(state), *notes)
     return Preview(
         {"silver": _found(found.messages, counts, stopped) | {"notes": list(notes)}},
         _rows(changes_table.schemas_of(staged, new_schemas, 0), changes, counts, found),

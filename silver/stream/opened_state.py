@@ -11,7 +11,7 @@ from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches.landings import is_of_earlier_release, upgrade_table
 from silver.batches.run_state import RunState
-from silver.changes.readings import readings_in, readings_of
+from silver.changes.readings import noted_readings
 from silver.changes.source_plans import plans_as_before, source_plans
 from silver.epochs.history import History
 from silver.formats import FORMATS
@@ -40,8 +40,7 @@ def open_state(
 
     `history` has the rows of `ops/epochs` where they are known.
     """
-    told = None if noted is None else noted.facts.get("readings")  # earlier releases noted none
-    readings = readings_of(config.tables) if told is None else readings_in(told)
+    readings = noted_readings(config.tables, None if noted is None else noted.facts)
     plans = plans_as_before(source_plans(config, FORMATS), readings.former())
     state = RunState(lake, config, plans, history=history, counted_from=counted_from(spark, lake))
     state.readings = readings

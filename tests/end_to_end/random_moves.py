@@ -198,10 +198,10 @@ class Detours:
         return []
 
     def _reading(self, place: Place, column: str) -> Sequence[Sequence[str]]:
-        """Values are read otherwise for a while; messages with values that cannot be are quarantined."""
+        """Values would be read otherwise: only a table that is decoded again meanwhile has such values."""
         name, rule = place[2].name, self.draw.choice(_READINGS)
         self.settings.other_ways[name] = {**self.settings.ways[name], "columns": {column: rule}}
-        return [["replay"]]
+        return [["rebuild", name_of(place), "--from", "bronze"]]
 
     def _absence(self, place: Place, column: str) -> Sequence[Sequence[str]]:
         self.settings.absent = place[0].format
