@@ -18,8 +18,7 @@ image, too. `meta.table` is `database.table`. The feed names no key columns: `me
 table is append-only. The number of configured columns must equal the number of values: with fewer, several
 rows would become one. The feed declares no types either: gold infers them from the values, or the
 configuration gives them (`silver/envelopes/configured_columns.py`). `time` is a wall time in the source's
-`timezone`. The order is `scn` (ten digits of seconds, then a counter of up to five digits, which OMS need not
-fill up with zeros), then `seq`; a shorter or longer `scn` counts as a number. OMS sends `scn` only with
+`timezone`. The order is `scn` (seconds, then a counter), then `seq`, as numbers. OMS sends `scn` only with
 `sequenceEnabled`, and never with the rows of a full copy. If the source has `order: partition`, rows without
 `scn` are read as well, and all rows are in the order of their partition: `scn`, or `time` without it, relates
 partitions. There are no DDL messages and no heartbeats.
@@ -50,15 +49,12 @@ from silver.decoding import (
     undeclared_image,
 )
 from silver.envelopes.configured_columns import configured_columns, decoded_rows
-from silver.envelopes.oms.records import FIRST_SEQUENCE, seconds_and_counter
 from silver.envelopes.oms.values import SEPARATOR, configured_value
 from silver.values.canonical import instant_of_wall, micros_of_instant
 
 _MICROSECONDS = 1_000_000
 _COUNTERS = 100_000
 """The counter of `scn` has up to five digits."""
-_LONGER_SEQUENCE = FIRST_SEQUENCE * 10 * _COUNTERS
-"""The lowest number that has more digits than seconds and a counter."""
 _OPS = {"ins": Op.INSERT, "upd": Op.UPDATE, "del": Op.DELETE}
 
 
@@ -111,7 +107,7 @@ def _change(envelope: _Message[Any], context: Context) -> RowChange:
     scn, time = number_of(meta.scn, "meta.scn"), _event_time(meta.time, context.timezone)
     if scn is None and not context.needs_no_position:
         raise Malformed(Reason.MISSING_POSITION, f"meta.scn is missing: {BY_PARTITION}")
-    position = _time_position(time) if scn is None else (_place(scn), number_of(meta.seq, "meta.seq") or 0)
+    position = _time_position(time) if scn is None else (scn, number_of(meta.seq, "meta.seq") or 0)
     return RowChange(
         op=op,
         database=database,
@@ -155,14 +151,6 @@ def _event_time(text: str | None, zone: str) -> int | None:
     return required(
         micros_of_instant(instant_of_wall(text, zone)), Reason.BAD_POSITION, "a time in meta.time"
     )
-
-
-def _place(scn: int) -> int:
-    """The number of an `scn` whose counter has all its digits."""
-    if not FIRST_SEQUENCE <= scn < _LONGER_SEQUENCE:
-        return scn
-    seconds, counter = seconds_and_counter(scn)
-    return seconds * _COUNTERS + counter
 
 
 def _time_position(time: int | None) -> tuple[int, int]:

@@ -56,8 +56,6 @@ _DDL, _HEARTBEAT = "DDL", "HEARTBEAT"
 _OCEANBASE = ("OB", "OCEANBASE")
 """The first letters of a `dbType` of OceanBase: OB_MYSQL, OB_ORACLE, OCEANBASE of old releases."""
 _SECONDS_DIGITS = 10
-FIRST_SEQUENCE = 10 ** (_SECONDS_DIGITS - 1)
-"""The lowest number that begins with ten digits of seconds."""
 
 
 class _MetaData(msgspec.Struct):
@@ -207,16 +205,7 @@ def _position(meta: _MetaData, context: Context) -> tuple[int, int]:
         seconds = number_of(meta.timestamp, "timestamp") if optional_text(meta.timestamp) else None
         name = "storeDataSequence and timestamp"
         return time_or_place(seconds, name, is_optional=context.needs_no_position), 0
-    if sequence < FIRST_SEQUENCE:
-        raise Malformed(Reason.BAD_POSITION, "storeDataSequence does not begin with ten digits of seconds")
-    return seconds_and_counter(sequence)
-
-
-def seconds_and_counter(sequence: int) -> tuple[int, int]:
-    """What OMS has put together as the digits of one number: a time and the number of a change in its second.
-
-    The counter is not filled up with zeros: 160934467110 (the tenth change) is before 16093446721 (the first
-    one of the next second).
-    """
     digits = str(sequence)
+    if len(digits) < _SECONDS_DIGITS:
+        raise Malformed(Reason.BAD_POSITION, "storeDataSequence does not begin with ten digits of seconds")
     return int(digits[:_SECONDS_DIGITS]), int(digits[_SECONDS_DIGITS:] or "0")
