@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 from functools import reduce
+from math import isnan
 from operator import and_
 from pathlib import Path
 from typing import Any
@@ -19,32 +18,27 @@ from pyarrow import dataset, types
 from framework.lakehouse.local_reader import Unreadable, open_plain
 from framework.lakehouse.table_reader import in_utc
 
-_PLAIN_SCALE = 6
-"""The digits after the point up to which Spark never writes a decimal with an exponent."""
 
-
-def local_row(location: str, texts: Mapping[str, str | None]) -> dict[str, Any] | None:
-    """A row of a table whose cells, cast to text as Spark does it, are these; None where there is none.
+def local_row(location: str, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A row of a table with these cells; None where there is none.
 
     Its cells are those that `collect` gives in a session.
 
     Args:
         location: The table.
-        texts: The text of each column that is asked for; None is null.
+        values: The value of each column that is asked for; a time is in UTC and has no zone, None is null.
 
     Raises:
-        Unreadable: Only Spark can read the table, or cast the columns.
+        Unreadable: Only Spark can read the table.
     """
     try:
         rows = _dataset(location)
         if not all(_is_known(field.type) for field in rows.schema):
             raise Unreadable(location)
-        tests = []
-        for name, text in texts.items():
-            value = None if text is None else _value(text, rows.schema.field(name).type)
-            if text is not None and value is None:
-                return None
-            tests.append(pc.field(name).is_null() if value is None else pc.field(name) == value)
+        try:
+            tests = [_test(name, value, rows.schema.field(name).type) for name, value in values.items()]
+        except (OverflowError, pa.ArrowInvalid):
+            return None
         found = rows.head(1, filter=reduce(and_, tests)).to_pylist()
     except Unreadable:
         raise
@@ -74,27 +68,13 @@ def _is_known(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (*is_plain, *is_text, *is_bytes, types.is_timestamp))
 
 
-def _value(text: str, kind: pa.DataType) -> pa.Scalar[Any] | None:
-    """The value that Spark writes as this text; None where there is none. Raises Unreadable."""
-    try:
-        value, written = _parsed(text, kind)
-        return pa.scalar(value, kind) if written == text else None
-    except (ValueError, ArithmeticError, pa.ArrowException):
-        return None
-
-
-def _parsed(text: str, kind: pa.DataType) -> tuple[Any, str]:
-    """The value in a text, and how Spark writes it. Raises ValueError, ArithmeticError, Unreadable."""
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return text, text
-    if types.is_integer(kind):
-        return int(text), str(int(text))
-    if types.is_boolean(kind):
-        return text == "true", "true" if text == "true" else "false"
-    if types.is_date32(kind):
-        return date.fromisoformat(text), date.fromisoformat(text).isoformat()
-    if types.is_decimal(kind) and kind.scale <= _PLAIN_SCALE:
-        if not re.fullmatch(r"-?\d+(\.\d+)?", text, re.ASCII) or (text[0] == "-" and not Decimal(text)):
-            raise ValueError(text)
-        return Decimal(text), format(Decimal(text), "f") if len(text.partition(".")[2]) == kind.scale else ""
-    raise Unreadable(str(kind))
+def _test(name: str, value: Any, kind: pa.DataType) -> pc.Expression:
+    """Whether a cell has a value; as in Spark, NaN is one. Raises ArrowException, OverflowError."""
+    field = pc.field(name)
+    if value is None:
+        return field.is_null()
+    if isinstance(value, float) and isnan(value):
+        return pc.is_nan(field)
+    if isinstance(value, datetime) and types.is_timestamp(kind) and kind.tz:
+        value = value.replace(tzinfo=UTC)
+    return field == pa.scalar(value, kind)

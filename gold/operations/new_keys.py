@@ -6,11 +6,7 @@ of an update, a renamed key), is left to the comparison by Spark (`key_compariso
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from datetime import date
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -28,13 +24,12 @@ from gold.schema.case_matching import match_case
 from gold.schema.columns import TableColumn
 from gold.schema.layout import Layout
 from gold.schema.lineage import Lineage
+from gold.schema.text_values import reader
 
 MOST_ROWS = 2_000_000
 """The largest replica whose keys this process reads, and the most changes that it compares with one."""
-_WHOLE = re.compile(r"-?\d+(\.0+)?", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_COMPARED = ("string", "tinyint", "smallint", "int", "bigint", "date")
+"""The types that are compared here, with all decimals."""
 _SEQUENCE, _DELETED = "_cdc_sequence", "_cdc_deleted"
 
 Key = tuple[Any, ...]
@@ -191,30 +186,7 @@ def live_rows(layout: Layout, stored: LocalTable) -> pa.Table | None:
 
 def _reader(key: TableColumn) -> Callable[[str | None], Any]:
     """Returns the value of a canonical text in the key's type, None where it does not fit (`casting`)."""
-    kind = key.type
-    if kind == "string":
-        return lambda text: text
-    decimal = _DECIMAL.fullmatch(kind)
-    read: Callable[[str], Any]
-    if kind in _BITS:
-        limit = 1 << (_BITS[kind] - 1)
-
-        def read(text: str) -> Any:
-            value = int(text.partition(".")[0]) if _WHOLE.fullmatch(text) else limit
-            return value if -limit <= value < limit else None
-    elif decimal is not None:
-        precision, scale = int(decimal[1]), int(decimal[2])
-        fits = re.compile(rf"-?0*\d{{0,{precision - scale}}}(\.\d{{0,{scale}}}0*)?", re.ASCII)
-
-        def read(text: str) -> Any:
-            return Decimal(text) if fits.fullmatch(text) and re.search(r"\d", text, re.ASCII) else None
-    elif kind == "date":
-
-        def read(text: str) -> Any:
-            if _DATE.fullmatch(text):
-                with suppress(ValueError):
-                    return date.fromisoformat(text)
-            return None
-    else:
+    if key.type not in _COMPARED and not key.type.startswith("decimal"):
         raise NotTold
+    read = reader(key.type)
     return lambda text: None if text is None else read(text)

@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
-from functools import reduce
 from itertools import groupby
 from math import inf
 from typing import Any
-
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.errors import ConfigurationError
 from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.newest_tables import is_read_locally
 from framework.lakehouse.table_reader import Query, TableReader, in_utc, portions
-from framework.naming import quoted
 from framework.pipeline.layer import Run
 from framework.pipeline.named_table import is_name_of
 from framework.sql.result import value
 from framework.text.positions import position_text
 from gold.changes.few_changes import TableChanges
 from gold.operations.few_rows import few_rows
+from gold.operations.row_search import changes_with_keys, rows_with_keys
 from gold.operations.source_messages import Coordinates, coordinates_of, epoch_of, landed_messages
 from gold.planning.discovery import all_tasks, named_tasks
 from gold.planning.plan import Plan, plan_to_read
 from gold.planning.stored_names import columns_by_current_name
 from gold.planning.stored_schemas import StoredSchemas
 from gold.planning.task import Task
+from gold.schema.text_values import READINGS, comparable, read_all, reader
 from gold.writing import table_changes
 
 _Change = Mapping[str, Any]
 _Image = Mapping[str, str | None] | None
+_Values = Mapping[str, tuple[str, Any]]
+"""The type of each column of a key, and the value that a row has there (`comparable`)."""
 _Texts = Mapping[tuple[Coordinates, int], dict[str, Any]]
 _COLUMNS = (
     "change_id",
@@ -82,15 +81,10 @@ def trace(run: Run, table: str, key: Mapping[str, str | None]) -> dict[str, Any]
         return {**about, "row": None, "changes": []}
     key = _current_key(plan, key)
     _check_columns(plan, key)
-    found = sorted(
-        (change for change in found if _has(change["before"], key) or _has(change["after"], key)),
-        key=_in_order_of_source,
-        reverse=True,
-    )
-    row = _replica_row(run, task, plan, key)
+    row, found, values = _row_and_changes(run, plan, found, key)
     tables, is_keyed = run.tables, bool(task.state.keys)
     if is_keyed and task.truncated_at is not None:
-        gone = removals(task.lineage.truncates, found, key)
+        gone = removals(task.lineage.truncates, found, values)
         found = sorted([*found, *_truncates(tables, gone)], key=_in_order_of_source, reverse=True)
     duplicates = _duplicates(tables, [change["change_id"] for change in found])
     texts = _messages(tables, task.source, [*found, *duplicates])
@@ -141,8 +135,10 @@ def _rows(run: Run, task: Task, key: Mapping[str, str | None]) -> tuple[Plan | N
         return None, []
     key = _current_key(plan, key)
     named = table_changes.changes_with_current_key(changes, plan)
-    found = named.where(_has_column(F.col("before"), key) | _has_column(F.col("after"), key)).collect()
-    return plan, [row.asDict() for row in found]
+    kinds = _kinds(plan, key)
+    keys = [tuple(sorted(read_all(read, key, kinds).items())) for read in READINGS]
+    found = changes_with_keys(named, keys, kinds)
+    return plan, [row.asDict() for row in found.collect()]
 
 
 def _current_key(plan: Plan, key: Mapping[str, str | None]) -> dict[str, str | None]:
@@ -165,13 +161,42 @@ def _check_columns(plan: Plan, key: Mapping[str, str | None]) -> None:
         )
 
 
-def _has(image: _Image, key: Mapping[str, str | None]) -> bool:
-    return image is not None and all(name in image and image[name] == text for name, text in key.items())
+def _kinds(plan: Plan, key: Iterable[str]) -> dict[str, str]:
+    """The type of each column of a key; that of a column that the table does not have is text."""
+    kinds = {column.name: column.type for column in plan.layout.columns}
+    return {name: kinds.get(name, "string") for name in key}
 
 
-def removals(
-    truncates: Sequence[tuple[str, str]], changes: Sequence[_Change], key: Mapping[str, str | None]
-) -> list[str]:
+def _row_and_changes(
+    run: Run, plan: Plan, changes: Sequence[_Change], key: Mapping[str, str | None]
+) -> tuple[dict[str, Any] | None, list[_Change], _Values]:
+    """The replica's row with these texts, its changes, the newest first, and the values of the texts.
+
+    Texts with several readings have the first one that a row or a change has.
+    """
+    kinds, stored, stored_kinds = _kinds(plan, key), _stored_texts(plan, key), _stored_kinds(plan)
+    tried: list[Any] = []
+    for read in READINGS:
+        texts = read_all(read, key, kinds)
+        own = None if stored is None else read_all(read, stored, stored_kinds)
+        if (texts, own) in tried:
+            continue
+        tried.append((texts, own))
+        values = {name: (kinds[name], comparable(text, kinds[name])) for name, text in texts.items()}
+        found = [each for each in changes if _has(each["before"], values) or _has(each["after"], values)]
+        row = None if own is None else _replica_row(run, plan, own)
+        if found or row is not None:
+            break
+    return row, sorted(found, key=_in_order_of_source, reverse=True), values
+
+
+def _has(image: _Image, values: _Values) -> bool:
+    return image is not None and all(
+        name in image and comparable(image[name], kind) == own for name, (kind, own) in values.items()
+    )
+
+
+def removals(truncates: Sequence[tuple[str, str]], changes: Sequence[_Change], values: _Values) -> list[str]:
     """The ids of the truncates that removed the row; `changes` are its own, the newest first."""
     events: list[tuple[str, bool, Any]] = [(sequence, False, change_id) for sequence, change_id in truncates]
     events += [(change["sequence"], True, change) for change in reversed(changes)]
@@ -179,37 +204,32 @@ def removals(
     for _, is_change, event in sorted(events, key=lambda event: event[:2]):
         if is_change:
             after = event["after"]
-            is_there = after is not None and _has({**(event["before"] or {}), **after}, key)
+            is_there = after is not None and _has({**(event["before"] or {}), **after}, values)
         elif is_there:
             found.append(event)
             is_there = False
     return found
 
 
-def _has_column(image: Column, key: Mapping[str, str | None]) -> Column:
-    """The same, in Spark."""
-    tests = [
-        F.map_contains_key(image, F.lit(name))
-        & F.try_element_at(image, F.lit(name)).eqNullSafe(F.lit(text).cast("string"))
-        for name, text in key.items()
-    ]
-    return F.coalesce(reduce(lambda a, b: a & b, tests), F.lit(False))
-
-
-def _replica_row(run: Run, task: Task, plan: Plan, key: Mapping[str, str | None]) -> dict[str, Any] | None:
-    texts = _stored_texts(plan, key)
-    if task.state.replica is None or texts is None:
+def _replica_row(run: Run, plan: Plan, texts: Mapping[str, str | None]) -> dict[str, Any] | None:
+    if plan.task.state.replica is None:
         return None
-    found = _collected_row(run, task.state.replica, texts)
+    kinds = _stored_kinds(plan)
+    found = _collected_row(run, plan.task.state.replica, texts, kinds)
     if found is None:
         return None
-    columns = task.state.columns
-    names = replace(plan.layout, columns=columns).gold_names
-    kinds = {names[column.name]: column.type for column in columns} | {"_cdc_event_time": "timestamp"}
+    kinds |= {"_cdc_event_time": "timestamp"}
     return {
         name: value(cell, kinds.get(name) or ("decimal" if isinstance(cell, Decimal) else "string"))
         for name, cell in found.items()
     }
+
+
+def _stored_kinds(plan: Plan) -> dict[str, str]:
+    """The types of the stored replica's columns by their names there."""
+    columns = plan.task.state.columns
+    names = replace(plan.layout, columns=columns).gold_names
+    return {names[column.name]: column.type for column in columns}
 
 
 def _stored_texts(plan: Plan, key: Mapping[str, str | None]) -> dict[str, str | None] | None:
@@ -221,17 +241,21 @@ def _stored_texts(plan: Plan, key: Mapping[str, str | None]) -> dict[str, str | 
     return {names[stored[name].name]: text for name, text in key.items()}
 
 
-def _collected_row(run: Run, replica: str, texts: Mapping[str, str | None]) -> dict[str, Any] | None:
-    if is_read_locally(run.lake) and texts:
+def _collected_row(
+    run: Run, replica: str, texts: Mapping[str, str | None], kinds: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """A row of a replica with these texts of silver; a text that does not fit its column is of none."""
+    values = {name: None if text is None else reader(kinds[name])(text) for name, text in texts.items()}
+    if any(values[name] is None and text is not None for name, text in texts.items()):
+        return None
+    if is_read_locally(run.lake):
         from framework.lakehouse.local_reader import Unreadable
         from framework.lakehouse.local_rows import local_row
 
         with suppress(Unreadable):
-            return local_row(replica, texts)
-    rows = read_table(run.spark, replica)
-    for name, text in texts.items():
-        rows = rows.where(F.col(quoted(name)).cast("string").eqNullSafe(F.lit(text).cast("string")))
-    row = rows.first()
+            return local_row(replica, values)
+    names = {name: name for name in texts}
+    row = rows_with_keys(read_table(run.spark, replica), [tuple(texts.items())], kinds, names).first()
     return None if row is None else row.asDict()
 
 

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 FEW_DIGITS = {"float": 6, "double": 15}
 """So many digits every number keeps."""
-_MOST_DIGITS, _EXACT_POWERS = 18, 22
+MOST_DIGITS, EXACT_POWERS = 18, 22
 """Longer numbers are not kept. Of 10, the powers up to this one are doubles."""
 
 
@@ -31,8 +31,8 @@ def is_rounded(text: Column, kind: str) -> Column:
     number = digits.try_cast("bigint")
     off = F.when(power > 0, _above(number, size, scale)).otherwise(_below(number, size, scale))
     is_kept = (
-        F.when(F.length(digits) > _MOST_DIGITS, F.lit(False))
-        .when(F.abs(power) > _EXACT_POWERS, F.length(digits) < _MOST_DIGITS)
+        F.when(F.length(digits) > MOST_DIGITS, F.lit(False))
+        .when(F.abs(power) > EXACT_POWERS, F.length(digits) < MOST_DIGITS)
         .otherwise((F.abs(off) < 0.5) | ((F.abs(off) == 0.5) & (number % 2 == 0)))
     )
     if kind == "float":

@@ -168,6 +168,26 @@ def test_trace_tells_each_change_of_a_row_with_its_messages(
 
 
 @pytest.mark.slow
+def test_a_row_is_traced_by_the_text_of_silver_and_by_that_of_gold(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop = Shop(spark, tmp_path, 'tables:\n  - {match: shop.item, columns: {id: {type: "decimal(20,2)"}}}\n')
+    shop.land(
+        [
+            message("INSERT", 1, after=item(1, "pen", 1.0)),
+            message("UPDATE", 2, before=item(1, "pen", 1.0), after=item(1, "pen", 2.0)),
+        ]
+    )
+    shop.run()
+    for text in ("1", "1.00", "01.0"):
+        code, found = command(shop, capsys, "trace", "shop.item", f"id={text}")
+        assert (code, found["row"]["id"], found["row"]["price"]) == (0, "1.00", 2.0)
+        assert [change["fate"] for change in found["changes"]] == ["applied", "superseded"]
+        alone = without_java(shop.folder, "trace", "shop.item", f"id={text}", "--json")
+        assert json.loads(alone.stdout) == found, alone.stderr
+
+
+@pytest.mark.slow
 def test_replay_takes_messages_out_of_quarantine_once(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,9 +79,10 @@ def test_a_truncate_is_of_the_row_that_was_there() -> None:
 
     changes = [image("8", None, 1), image("6", 1, None), image("4", None, 1), image("2", None, 1)]
     truncates = [(at, f"t{at}") for at in "13579"]
-    assert removals(truncates, changes, {"id": "1"}) == ["t3", "t5", "t9"]
-    assert removals(truncates, [image("2", 1, 2)], {"id": "1"}) == []
-    assert removals([("2", "t")], [image("2", None, 1)], {"id": "1"}) == []
+    own = {"id": ("int", 1)}
+    assert removals(truncates, changes, own) == ["t3", "t5", "t9"]
+    assert removals(truncates, [image("2", 1, 2)], own) == []
+    assert removals([("2", "t")], [image("2", None, 1)], own) == []
 
 
 class _Repeats:
@@ -162,7 +163,7 @@ def test_a_row_is_found_by_a_dropped_column_that_is_kept(monkeypatch: pytest.Mon
     run: Any = SimpleNamespace(lake=None)
     texts = _stored_texts(plan, {"_cdc_dropped_1_note": "gift", "_cdc_own": "x"})
     assert texts is not None
-    found = _collected_row(run, "gold/shop/item", texts)
+    found = _collected_row(run, "gold/shop/item", texts, dict.fromkeys(texts, "string"))
     assert (found, asked) == ({"id": 1}, [{"_cdc_dropped_1_note": "gift", "__cdc_own": "x"}])
 
 
@@ -251,6 +252,69 @@ def test_each_change_has_its_fate_and_the_row_is_json(
     assert fates == ["insert waiting", "insert applied"]
     assert told("db.log", "1")[1] == ["insert applied", "insert applied"]
     assert told("db.log", "2")[1] == ["insert waiting"]
+
+
+KEYS = {
+    "b": "binary",
+    "d": "decimal(20,2)",
+    "n": "bigint",
+    "t": "timestamp",
+    "w": "timestamp_ntz",
+    "x": "double",
+}
+OF_SILVER = {
+    "b": "Ymx1ZQ==",
+    "d": "1.5",
+    "n": "01",
+    "t": "2024-02-29T10:00:00Z",
+    "w": "2024-02-29T10:00:00",
+    "x": "1",
+}
+OF_SPARK = {
+    "b": "blue",
+    "d": "1.50",
+    "n": "1",
+    "t": "2024-02-29 10:00:00",
+    "w": "2024-02-29 10:00:00",
+    "x": "1.0",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("with_cache")
+def test_a_row_is_found_by_the_texts_of_silver_and_of_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By each column of the key alone and by all of them; the other rows differ in one value each."""
+    pipeline = GoldPipeline(spark, tmp_path / "p")
+    monkeypatch.setattr(module, "_messages", lambda *_: {})  # there is no bronze
+    other = {
+        **OF_SILVER,
+        "b": "AP8=",
+        "d": "2",
+        "n": "7",
+        "t": "2024-02-29T10:00:01Z",
+        "w": "2024-02-29T10:00:01",
+        "x": "NaN",
+    }
+    keys = tuple(KEYS)
+    pipeline.add_batch(
+        insert("item", 1, {**OF_SILVER, "a": "old"}, keys=keys, types=KEYS),
+        insert("item", 2, {**other, "a": "other"}, keys=keys, types=KEYS),
+        truncate("item", 3),
+        insert(
+            "item", 4, {**OF_SILVER, "d": "1.500", "n": "1", "x": "1.00", "a": "new"}, keys=keys, types=KEYS
+        ),
+    )
+    pipeline.apply()
+    expected = ["insert applied", "truncate superseded", "insert superseded"]
+    for texts in (OF_SILVER, OF_SPARK):
+        row, fates = traced(pipeline, monkeypatch, "db.item", texts)
+        assert (row and row["a"], fates) == ("new", expected), texts
+    for name, text in OF_SPARK.items():
+        row, fates = traced(pipeline, monkeypatch, "db.item", {name: text})
+        assert (row and row["a"], fates) == ("new", expected), name
+    assert traced(pipeline, monkeypatch, "db.item", {**OF_SPARK, "d": "1.51"}) == (None, [])
 
 
 @pytest.mark.slow
