@@ -101,7 +101,7 @@ def compare_snapshot(
         failed,
         tuple(f"{r[0]}: {r[1]}" for r in named),
         observed,
-        f"trace a key: {trace_command(table, keys, [named[0][0]])}" if named else None,
+        f"trace a key: {trace_command(table, keys, [named[0][0]], kinds)}" if named else None,
     )
 
 

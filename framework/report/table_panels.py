@@ -130,7 +130,8 @@ def trace_command(table: Table, checks: Iterable[QualityResult] = ()) -> str | N
     """
     names = table.keys or tuple(column.name for column in table.columns[:1])
     texts = (key for check in checks if check.success is False for key in check.failing_keys)
-    return row_trace.trace_command(table.table_key.name, names, texts)
+    kinds = {column.name: column.type for column in table.columns}
+    return row_trace.trace_command(table.table_key.name, names, texts, kinds)
 
 
 def _runs_by_table(runs: Sequence[PastRun], names: Iterable[str]) -> dict[str, list[RunChange]]:

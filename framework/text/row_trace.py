@@ -6,6 +6,8 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+_WITH_TEXT = ("string", "binary")
+
 
 def row_words(key: Mapping[str, str | None]) -> str:
     """The key of a row as `forget` and `trace` take it, for people: `id=17 line=2`, `id=17 --null line`."""
@@ -13,7 +15,9 @@ def row_words(key: Mapping[str, str | None]) -> str:
     return " ".join([*values, *(f"--null {name}" for name, text in key.items() if text is None)])
 
 
-def trace_command(table: str, names: Sequence[str], keys: Iterable[str] = ()) -> str | None:
+def trace_command(
+    table: str, names: Sequence[str], keys: Iterable[str] = (), kinds: Mapping[str, str] | None = None
+) -> str | None:
     """`mainstem trace` for a row of a table.
 
     Args:
@@ -21,6 +25,7 @@ def trace_command(table: str, names: Sequence[str], keys: Iterable[str] = ()) ->
         names: The columns of its key.
         keys: Texts for people, as `id=7, line=2`. The first one that is such a key counts;
             without one, the reader names a row.
+        kinds: The types of columns. `null` is null in a column that has no text; elsewhere it may be a text.
 
     Returns:
         The command as a shell takes it; None for a table without columns.
@@ -32,5 +37,11 @@ def trace_command(table: str, names: Sequence[str], keys: Iterable[str] = ()) ->
     values = (
         found.groups() if found and all(map(str.isprintable, found.groups())) else ("VALUE",) * len(names)
     )
-    words = [table, *(f"{name}={value}" for name, value in zip(names, values, strict=True))]
-    return f"mainstem trace {shlex.join(words)}"
+    nulls = [
+        name
+        for name, value in zip(names, values, strict=True)
+        if value == "null" and (kinds or {}).get(name, "string") not in _WITH_TEXT
+    ]
+    words = [f"{name}={value}" for name, value in zip(names, values, strict=True) if name not in nulls]
+    words += [word for name in nulls for word in ("--null", name)]
+    return f"mainstem trace {shlex.join([table, *words])}"

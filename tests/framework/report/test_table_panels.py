@@ -73,6 +73,16 @@ def test_the_command_traces_a_row_that_fails_a_check() -> None:
     )
 
 
+def test_null_in_a_key_is_told_from_the_text_null() -> None:
+    """In a column of texts it may be either."""
+    columns = (Column("a", "bigint"), Column("b", "string"), Column("c", "date"))
+    table = Table(ORDERS, "active", keys=("a", "b", "c"), columns=columns)
+    failing = check("shop.orders", "r", False, keys=("a=null, b=null, c=null",))
+    assert trace_command(table, [failing]) == "mainstem trace shop.orders b=null --null a --null c"
+    plain = replace(table, columns=())
+    assert trace_command(plain, [failing]) == "mainstem trace shop.orders a=null b=null c=null"
+
+
 def test_a_table_without_a_key_is_traced_by_a_column() -> None:
     assert trace_command(Table(ORDERS, "append_only")) is None
     table = Table(ORDERS, "append_only", columns=(Column("at", "date"), Column("what", "string")))
