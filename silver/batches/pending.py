@@ -28,6 +28,8 @@ REASONS_OF_HALVES = (Reason.UNPAIRED_BEFORE_IMAGE, Reason.AMBIGUOUS_PAIR, Reason
 LONG_AGO = -62_135_596_800
 """The first second of the year 1, since the Unix epoch."""
 WAITING_VALUES = {f"`{name}`": f"s.`{name}`" for name in CHANGES.names}
+READ_AGAIN = tuple(n for n in CHANGES.names if n not in (*MESSAGE_ID, "batch", "event_time", "detail"))
+"""What a half that waits has from its outcome in `silver/changes`: other cells if it is decoded again."""
 
 
 def has_pending(spark: SparkSession, lake: Lakehouse) -> bool:

@@ -29,7 +29,7 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.local_tables import in_micros
 from framework.lakehouse.recent_rows import few_rows
 from framework.spark.local_frame import parsed
-from silver.batches import batch_counts, changes_table
+from silver.batches import batch_counts, changes_table, pending
 from silver.batches.outcome_places import Message, Outcome, is_complete, messages_in, outcomes_in
 from silver.batches.run_state import RunState
 from silver.batches.staged_files import staged_of
@@ -113,21 +113,29 @@ def _quarantine_agrees(lake: Lakehouse, read: _Source) -> bool:
 
 
 def _pending_agrees(lake: Lakehouse, read: _Source) -> bool:
-    """Whether the halves that wait are those of the changes, each from its own event time."""
+    """Whether the halves that wait are those of the changes, as these have them, from their event times."""
     held = few_rows(lake, PENDING_TABLE, CHANGES)
     if held is None:
         return False
     settled = {one.message for one in read.outcomes if one.settles_half} | read.partners
     times: list[int | None] = in_micros(read.changes, ("event_time",)).column("event_time").to_pylist()
-    waiting: set[Message] = set()
-    for one, time in zip(read.outcomes, times, strict=True):
+    waiting: list[int] = []
+    for row, (one, time) in enumerate(zip(read.outcomes, times, strict=True)):
         if one.kind != "half" or one.half is None or one.message in settled:
             continue
         limit = _limit(read.clocks, one.batch)
         if time is None or (limit is not None and time > limit):
             return False
-        waiting.add(one.message)
-    return waiting == {message for message in column_values(held, *MESSAGE_ID) if message[0] == read.name}
+        waiting.append(row)
+    made = read.changes.take(pa.array(waiting, pa.int64()))
+    return _cells(made) == _cells(held.filter(pc.field("source") == read.name))
+
+
+def _cells(halves: pa.Table) -> dict[Message, tuple[Any, ...]]:
+    """What the halves that wait have of their outcomes, by message."""
+    width = len(MESSAGE_ID)
+    values = column_values(halves, *MESSAGE_ID, *pending.READ_AGAIN)
+    return {tuple(row[:width]): row[width:] for row in values}
 
 
 def _statements_agree(spark: SparkSession, lake: Lakehouse, read: _Source) -> bool:

@@ -38,8 +38,19 @@ from silver.stream.checkpoint import counted_from
 from silver.stream.derived_here import tables_that_agree
 
 _ROW_AT = (*MESSAGE_ID, "ordinal")
-_SINCE = {name: f"s.{name}" for name in ("event_time", "detail")}
+_SINCE = ("event_time", "detail")
 """From when a half waits: earlier releases have let halves wait from times that are impossible."""
+_WAITS_LATER = "(t.event_time > s.event_time AND s.detail IS NOT NULL)"
+_IMAGES = ("before", "after")
+_IS_READ_ANEW = " OR ".join(
+    (
+        f"NOT (array_sort(map_entries(t.`{name}`)) <=> array_sort(map_entries(s.`{name}`)))"
+        if name in _IMAGES
+        else f"NOT (t.`{name}` <=> s.`{name}`)"
+    )
+    for name in pending.READ_AGAIN
+)
+"""Whether a half that waits was decoded again since, with another outcome."""
 _DIFFERS = " OR ".join(f"`{name}` <> 0" for name in batch_counts.SUMS)
 
 
@@ -112,9 +123,15 @@ def _pending(spark: SparkSession, state: RunState, source: str, changes: DataFra
     )
     with materialize(rows.select(*CHANGES.names), state.lake, "pending_again") as found:
         merge = Merge(state.lake.location(PENDING_TABLE), found, landings.SAME_MESSAGE)
-        merge = merge.update(_SINCE, "t.event_time > s.event_time AND s.detail IS NOT NULL")
+        merge = merge.update(_waiting_values(), f"{_WAITS_LATER} OR {_IS_READ_ANEW}")
         merge = merge.insert(pending.WAITING_VALUES)
         merge.delete_unmatched(f"t.source = {text_literal(source)}").execute()
+
+
+def _waiting_values() -> dict[str, str]:
+    """The cells of a half that waits already: its new reading, from when it has waited."""
+    since = {name: f"CASE WHEN {_WAITS_LATER} THEN s.{name} ELSE t.{name} END" for name in _SINCE}
+    return {f"`{name}`": f"s.`{name}`" for name in pending.READ_AGAIN} | since
 
 
 def _clocks(log: DataFrame, source: str) -> DataFrame:
