@@ -232,7 +232,7 @@ class _Extent:
         batches: The last batch.
         rows: How many row changes.
         news: What came after the newest batch that gold has applied to any table.
-        oldest_rows: The lowest sequence of a row change.
+        oldest_rows: The lowest sequence of a row change; of one that was forgotten, not below it.
         newest_rows: The highest sequence of a row change, also of one that was forgotten. None where no row
             is left and nothing tells where it was: the table is known all the same.
         excluded: How many messages came while the table was excluded.
@@ -253,6 +253,8 @@ class _Extent:
         """Takes rows into account that were forgotten: the table has had them."""
         ends = [end for end in (self.newest_rows.get(name), sequence) if end is not None]
         self.newest_rows[name] = max(ends, default=None)
+        if sequence is not None:
+            self.oldest_rows[name] = min(sequence, self.oldest_rows.get(name, sequence))
 
 
 def _extents(run: Run, states: Mapping[TableId, TableState]) -> dict[str, _Extent]:

@@ -24,6 +24,7 @@ from framework.contracts.ddl_actions import (
     TruncateTable,
     Unsupported,
 )
+from gold.planning.discovery import _Extent
 from gold.schema.lineage import START, Lineage, Segment, Statement, earlier_lives, trace_tables
 
 
@@ -498,6 +499,20 @@ def test_a_shadow_table_whose_rows_are_in_the_feed_brings_its_own() -> None:
         ("_orders_gho", START, "s5"),
         ("orders", "s5", None),
     ]
+
+
+def test_a_shadow_table_whose_last_row_is_forgotten_has_brought_its_own() -> None:
+    for statements in (SWAP, SWAP[:1]):
+        left, extent = {ORDERS: "s9", GHOST: "s4"}, _Extent(oldest_rows={ORDERS: "s1"})
+        expected = trace_tables(statements, left, {ORDERS: "s1", GHOST: "s4"})
+        extent.newest_rows[ORDERS] = "s9"
+        extent.add_forgotten(GHOST, "s4")
+        extent.add_forgotten(ORDERS, "s3")
+        assert trace_tables(statements, extent.newest_rows, extent.oldest_rows) == expected
+    swap = [statement("s5", A, RenameTable(T)), statement("s5", B, RenameTable(A), ordinal=1)]
+    extent = _Extent(oldest_rows={A: "s1"}, newest_rows={A: "s9"})
+    extent.add_forgotten(B, "s3")
+    assert trace_tables(swap, extent.newest_rows, extent.oldest_rows)[A].not_understood == ()
 
 
 def test_a_table_of_which_the_feed_has_nothing_is_told_when_it_takes_the_place_of_one_with_rows() -> None:
