@@ -21,7 +21,7 @@ from urllib.parse import quote
 
 from framework.lakehouse.lakehouse import local_log
 from framework.lakehouse.local_tables import DataFile, local_table
-from framework.lakehouse.log_files import is_newest_commit, newest_checkpoint
+from framework.lakehouse.log_files import commit_text, is_newest_commit, newest_checkpoint
 from framework.lakehouse.log_upkeep import remove_old_checksums
 from framework.spark.session import is_connect
 
@@ -112,7 +112,9 @@ def commit_files(
     return True
 
 
-def replace_files(spark: SparkSession, location: str, schema: StructType, file: str | None) -> bool:
+def replace_files(
+    spark: SparkSession, location: str, schema: StructType, file: str | None, since: str | None = None
+) -> bool:
     """Let one Parquet file, or none, take the place of all rows of a small table.
 
     Args:
@@ -120,6 +122,8 @@ def replace_files(spark: SparkSession, location: str, schema: StructType, file: 
         location: The path of the table, which exists.
         schema: The columns that the file has, with the names and types of the table.
         file: The path of the file, on the disk of the table; None leaves the table empty.
+        since: The commit whose rows are replaced (`log_files.newest_commit`): nothing happens if another is
+            the newest one. None replaces the rows of any.
 
     Returns:
         Whether the table has only the rows of the file now. If not, nothing has happened.
@@ -127,7 +131,10 @@ def replace_files(spark: SparkSession, location: str, schema: StructType, file: 
     attempt = None if is_connect(spark) else _transaction_of(spark, location)
     if attempt is None or (file is not None and os.stat(file).st_dev != Path(location).stat().st_dev):
         return False
-    former = local_table(location, int(attempt.readVersion()))
+    version = int(attempt.readVersion())
+    if since is not None and not _is_commit(location, version, since):
+        return False
+    former = local_table(location, version)
     if former is None or former.files is None or not _takes_plain_files(attempt.metadata(), schema):
         return False
     attempt.readWholeTable()  # a commit of another process between the two would be lost
@@ -137,6 +144,13 @@ def replace_files(spark: SparkSession, location: str, schema: StructType, file: 
     _commit(jvm, attempt, [*removed, *added], "Overwrite", None)
     remove_old_checksums(location)
     return True
+
+
+def _is_commit(location: str, version: int, since: str) -> bool:
+    try:
+        return commit_text(Path(location, "_delta_log"), version) == since
+    except OSError:
+        return False
 
 
 def _moved(files: Iterable[str], attempt: Any, location: str, schema: StructType) -> list[dict[str, Any]]:

@@ -34,7 +34,7 @@ def newest_commit(log: Path) -> str | None:
     """
     version = newest_version(log)
     try:
-        return None if version is None else f"{version} {commit_file(log, version)}"
+        return None if version is None else commit_text(log, version)
     except FileNotFoundError:  # the newest commit is one of another process
         return None
 
@@ -66,6 +66,11 @@ def is_newest_commit(log: Path, version: int, changed_at: int) -> bool:
     except OSError:
         return False
     return found.st_mtime_ns // 1_000_000 == changed_at and not _commit(log, version + 1).exists()
+
+
+def commit_text(log: Path, version: int) -> str:
+    """The text with which `newest_commit` identifies a commit; raises OSError where it cannot be read."""
+    return f"{version} {commit_file(log, version)}"
 
 
 def commit_file(log: Path, version: int) -> str:

@@ -80,13 +80,11 @@ class FewMessages:
         Returns whether that was possible. If not, nothing has happened.
         """
         lake, location = state.lake, state.lake.location(CHANGES_TABLE)
-        if not takes_files(spark, location, CHANGES):
+        if self.commit is None or not takes_files(spark, location, CHANGES):
             return False
         kept = self.changes.filter(pc.invert(self._is_replaced(rows)))
         with file_of(lake, pa.concat_tables([kept, rows])) as file:
-            if lake.newest_commit(spark, CHANGES_TABLE) != self.commit:
-                return False
-            return replace_files(spark, location, CHANGES, file)
+            return replace_files(spark, location, CHANGES, file, self.commit)
 
     def _is_replaced(self, rows: pa.Table) -> pa.Array[pa.BooleanScalar]:
         """Which of the changes are outcomes of the messages of these rows."""

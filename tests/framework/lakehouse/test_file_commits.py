@@ -162,6 +162,20 @@ def test_a_file_takes_the_place_of_all_rows(
     assert rows_of(spark, lake) == [(3, "c"), (8, "meanwhile")]
 
 
+def test_a_file_takes_the_place_of_the_rows_of_one_commit_only(
+    spark: SparkSession, lake: Lakehouse, tmp_path: Path
+) -> None:
+    location = lake.location(NAME)
+    assert commit(spark, lake, written(tmp_path, (1, "read")), version=1)
+    read = lake.newest_commit(spark, NAME)
+    assert commit(spark, lake, written(tmp_path, (2, "meanwhile")), version=2)
+    file = written(tmp_path, (1, "again"))
+    assert not replace_files(spark, location, SCHEMA, file, read)
+    assert rows_of(spark, lake) == [(1, "read"), (2, "meanwhile")]
+    assert replace_files(spark, location, SCHEMA, file, lake.newest_commit(spark, NAME))
+    assert rows_of(spark, lake) == [(1, "again")]
+
+
 @pytest.mark.parametrize("has_checksums", [True, False])
 def test_the_versions_of_many_applications_are_told_apart(
     spark: SparkSession, lake: Lakehouse, tmp_path: Path, has_checksums: bool
