@@ -150,20 +150,6 @@ def rows_of_batches(outcomes: pa.Table, numbers: pa.Array[pa.Int64Scalar]) -> pa
     return pa.Table.from_batches(parts, schema=_FILED).select(CHANGES.names)
 
 
-def staged_of(changes: pa.Table) -> pa.RecordBatch:
-    """Rows of `silver/changes` as decoded rows (STAGED); what that table does not have is null.
-
-    There is at least one row.
-    """
-    have = set(changes.column_names)
-    columns: list[Any] = [
-        changes.column(field.name) if field.name in have else pa.nulls(changes.num_rows, field.type)
-        for field in STAGED
-    ]
-    (batch,) = pa.Table.from_arrays(columns, names=STAGED.names).cast(STAGED).combine_chunks().to_batches()
-    return batch
-
-
 def _made_of(
     batches: Iterable[pa.RecordBatch], decode: ArrowFunction, counted: TaskCounter
 ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:

@@ -176,17 +176,11 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
     place = pc.if_else(is_timeless, _NO_TEXT, place)
     is_certain = pc.or_(_are_same(sequence, column["position"]), pc.is_valid(column["earliest"]))
     is_row = pc.equal(kind, "row")
-    is_ordered = pc.is_in(kind, value_set=pa.array(["row", "ddl", "truncate"]))
     is_snapshot = _is_true(pc.match_substring_regex(sequence, SNAPSHOT_ROW))
     newest = time if believable is None else _up_to(time, believable)
     measured: dict[str, Any] = {
-        "rows": _ones(batch.num_rows),
-        "merged": _number(merged),
-        "snapshots": _number(pc.and_(_is_true(pc.equal(column["op"], "read")), is_snapshot)),
-        "min_sequence": pc.if_else(is_ordered, sequence, _NO_TEXT),
-        "max_sequence": sequence,
+        **_counts(column, newest),
         "min_event_time": time,
-        "max_event_time": newest,
         "messages": pc.add(_number(pc.equal(column["ordinal"], 0)), _number(merged)),
         "halves": _number(pc.invert(is_whole)),
         "min_place": place,
@@ -197,8 +191,7 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
     }
     keys = {name: column[name] for name in GROUPED_BY}
     keys["kind"] = pc.if_else(is_whole, kind, pa.scalar(OPEN_HALF))
-    how = {name: name.partition("_")[0] if name[:4] in ("min_", "max_") else "sum" for name in measured}
-    groups = _grouped(pa.table({**keys, **measured}), GROUPED_BY, how)
+    groups = _grouped(keys, measured)
     noted: dict[str, Mapping[_Place, Any]] = {
         **_servers(batch, keys),
         "schemas": _listed(batch, keys, "schema_id", "columns"),
@@ -221,6 +214,27 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
     ).filter(chosen)  # fmt: skip
     extents = _extents({**column, "stretch": stretch}, place, is_row, is_whole)
     return groups.select(GROUPS.names).cast(GROUPS), _with_times(extents, times)
+
+
+def counts_by_batch(changes: pa.Table, newest: pa.Array[Any]) -> pa.Table:
+    """The counts of each batch of `silver/changes` by GROUPED_BY; `newest` are the event times that count."""
+    column = {name: changes.column(name) for name in changes.column_names}
+    return _grouped({name: column[name] for name in ("batch", *GROUPED_BY)}, _counts(column, newest))
+
+
+def _counts(column: Mapping[str, Any], newest: Any) -> dict[str, Any]:
+    """What `ops/batches` counts of each row, the newest of whose event times are those that count."""
+    sequence = column["sequence"]
+    is_ordered = pc.is_in(column["kind"], value_set=pa.array(["row", "ddl", "truncate"]))
+    is_snapshot = _is_true(pc.match_substring_regex(sequence, SNAPSHOT_ROW))
+    return {
+        "rows": _ones(len(sequence)),
+        "merged": _number(pc.is_valid(column["paired_with"])),
+        "snapshots": _number(pc.and_(_is_true(pc.equal(column["op"], "read")), is_snapshot)),
+        "min_sequence": pc.if_else(is_ordered, sequence, _NO_TEXT),
+        "max_sequence": sequence,
+        "max_event_time": newest,
+    }
 
 
 def _stretches(batch: pa.RecordBatch) -> Any:
@@ -309,10 +323,12 @@ def _times(rows: pa.Table) -> dict[str, Any]:
     return {**ends, "oldest": int(at.min()), "newest": int(at.max()), "fall": fall}
 
 
-def _grouped(rows: pa.Table, by: Iterable[str], how: dict[str, str]) -> pa.Table:
-    """The rows grouped by these columns, each of the others aggregated in its way, under its own name."""
+def _grouped(keys: Mapping[str, Any], measured: Mapping[str, Any]) -> pa.Table:
+    """The measures of rows with the same keys: those named so the lowest or highest, sums of the others."""
+    how = {name: name.partition("_")[0] if name[:4] in ("min_", "max_") else "sum" for name in measured}
     measures: Any = list(how.items())
-    found = rows.group_by(list(by), use_threads=False).aggregate(measures)
+    rows = pa.table({**keys, **measured}).group_by(list(keys), use_threads=False)
+    found = rows.aggregate(measures)
     names = {f"{name}_{function}": name for name, function in how.items()}
     return found.rename_columns([names.get(name, name) for name in found.column_names])
 

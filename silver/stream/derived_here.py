@@ -8,7 +8,7 @@ write. Where it cannot tell, the table does not count as one that agrees.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -32,8 +32,7 @@ from framework.spark.local_frame import parsed
 from silver.batches import batch_counts, changes_table, pending
 from silver.batches.outcome_places import Message, Outcome, is_complete, messages_in, outcomes_in
 from silver.batches.run_state import RunState
-from silver.batches.staged_files import staged_of
-from silver.changes.batch_summary import summary_of, without_halves
+from silver.changes.batch_summary import counts_by_batch
 from silver.changes.staged_rows import column_values
 from silver.epochs.event_clock import AHEAD
 from silver.stream.checkpoint import counted_from
@@ -151,22 +150,26 @@ def _statements_agree(spark: SparkSession, lake: Lakehouse, read: _Source) -> bo
 def _counts_agree(read: _Source, since: int) -> bool:
     """Whether the counts of `ops/batches` from a batch on are those of the changes."""
     sums, ends = batch_counts.SUMS, batch_counts.ENDS
-    made: dict[tuple[Any, ...], tuple[Any, ...]] = {}
-    for batch in pc.unique(read.changes.column("batch")).to_pylist():
-        staged = staged_of(read.changes.filter(pc.field("batch") == batch))
-        groups, _ = summary_of(without_halves(staged), _limit(read.clocks, batch))
-        values = column_values(
-            in_micros(groups, ("max_event_time",)), *batch_counts.COUNTED_BY[1:], *sums, *ends
-        )
-        width = len(batch_counts.COUNTED_BY) - 1
-        made |= {(batch, *row[:width]): row[width:] for row in values}
+    width = len(batch_counts.COUNTED_BY)
+    made = {row[:width]: row[width:] for row in _counts(read)}
     logged: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     live = read.log.filter(pc.field("batch") >= since)
     for row in column_values(live, *batch_counts.COUNTED_BY, *sums, *ends):
-        width = len(batch_counts.COUNTED_BY)
         logged.setdefault(row[:width], []).append(row[width:])
     counted = {at: _joined(rows, len(sums)) for at, rows in logged.items()}
     return made == {at: values for at, values in counted.items() if any(values)}  # others count no row
+
+
+def _counts(read: _Source) -> Iterator[tuple[Any, ...]]:
+    """COUNTED_BY, SUMS and ENDS of all batches."""
+    rows = in_micros(read.changes, ("event_time",))
+    limits = {batch: _limit(read.clocks, batch) for batch in rows.column("batch").unique().to_pylist()}
+    newest: list[int | None] = []
+    for batch, time in column_values(rows, "batch", "event_time"):
+        limit = limits[batch]
+        newest.append(None if time is None or (limit is not None and time > limit) else time)
+    found = counts_by_batch(rows, pa.array(newest, pa.int64()))
+    return column_values(found, *batch_counts.COUNTED_BY, *batch_counts.SUMS, *batch_counts.ENDS)
 
 
 def _joined(rows: Sequence[tuple[Any, ...]], sums: int) -> tuple[Any, ...]:
