@@ -17,6 +17,10 @@ from framework.lakehouse.lakehouse import local_log, read_commits, table_version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+OVERWRITE = "OVERWRITE"
+"""The operation of a write that has replaced all rows, which Delta tells from an append only by its mode."""
+OPERATION_SQL = f"IF(operationParameters['mode'] = 'Overwrite', '{OVERWRITE}', operation)"
+"""The operation of a commit in the history of a table (`Lakehouse.history`), as `operations` names it."""
 _LAST = 3
 _FIRST = 1_000
 """How many commits Spark reads first; ten times as many where the caller goes on behind them."""
@@ -55,8 +59,9 @@ def _read_by_spark(spark: SparkSession, location: str, most: int | None) -> Iter
 
 
 def operations(spark: SparkSession, location: str, since: int, moment: datetime) -> set[str] | None:
-    """The operations, as Delta names them, of the commits after a version that was there at this moment.
+    """The operations of the commits after a version that was there at this moment.
 
+    They are named as Delta names them, except OVERWRITE.
     None if the log lacks some, or if the version was made later: an older copy of the table was put back.
     """
     newest, log = table_version(spark, location), local_log(location)
@@ -64,17 +69,21 @@ def operations(spark: SparkSession, location: str, since: int, moment: datetime)
         return None
     if log is None:
         rows = read_commits(spark, location, newest - since + 1).orderBy("version")
-        found = [tuple(row) for row in rows.selectExpr("operation", "unix_millis(timestamp)").collect()]
+        found = [tuple(row) for row in rows.selectExpr(OPERATION_SQL, "unix_millis(timestamp)").collect()]
     else:
         told = (commit_infos(log, version) for version in range(since, newest + 1))
         found = [
-            (str(commit.get("operation")), commit.get("timestamp", float("inf")))
-            for one in told
-            for commit in one[:1]
+            (_operation(commit), commit.get("timestamp", float("inf"))) for one in told for commit in one[:1]
         ]
     if len(found) != newest - since + 1 or found[0][1] > moment.timestamp() * 1000:
         return None
     return {operation for operation, _ in found[1:]}
+
+
+def _operation(commit: Mapping[str, Any]) -> str:
+    """OPERATION_SQL for the `commitInfo` of a commit."""
+    is_whole = commit.get("operationParameters", {}).get("mode") == "Overwrite"
+    return OVERWRITE if is_whole else str(commit.get("operation"))
 
 
 def rows_written(spark: SparkSession, location: str) -> int | None:

@@ -25,7 +25,7 @@ from framework.contracts.expectations import (
 )
 from framework.contracts.quality import MOST_KEYS, UNMEASURED, Severity
 from framework.contracts.table_names import BAD_VALUES_TABLE
-from framework.lakehouse.commits import operations
+from framework.lakehouse.commits import OVERWRITE, operations
 from framework.lakehouse.lakehouse import read_table, table_version
 from framework.lakehouse.local_tables import local_table
 from framework.pipeline.layer import Run
@@ -50,7 +50,7 @@ INSERTS_MET = Rule("inserts_met", "inserts_met", severity=Severity.WARN)
 IMPLIED_KEYS = Rule("implied_keys", "implied_keys")
 _THREADS = 8
 FOREIGN = frozenset(
-    {"WRITE", "DELETE", "UPDATE", "RESTORE", "CLONE", "COPY INTO", "STREAMING UPDATE", "TRUNCATE"}
+    {"WRITE", OVERWRITE, "DELETE", "UPDATE", "RESTORE", "CLONE", "COPY INTO", "STREAMING UPDATE", "TRUNCATE"}
 )
 """The operations of Delta with which gold never changes a replica."""
 

@@ -20,7 +20,7 @@ from framework.contracts.expectations import Finding, Rule
 from framework.contracts.quality import MOST_KEYS, QualityResult, Severity
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import MESSAGE_AT
-from framework.lakehouse.commits import operations
+from framework.lakehouse.commits import OVERWRITE, operations
 from framework.pipeline.layer import Run
 from framework.spark.local_frame import local_frame
 from framework.text.formatting import quantity
@@ -30,8 +30,8 @@ TRANSACTIONS = Rule("transactions_complete", "transactions", severity=Severity.W
 _NAME = ("source", "transaction_id")
 _ANNOUNCED = "source string, transaction_id string, announced bigint"
 _KEY = re.compile(r"(?P<name>.*): (?P<present>[0-9]+) of (?P<announced>[0-9]+)", re.DOTALL)
-_REPLACED = frozenset({"MERGE", "DELETE", "UPDATE", "RESTORE"})
-"""The operations of Delta that change rows which were counted."""
+_REPLACED = frozenset({"MERGE", "DELETE", "UPDATE", "RESTORE", OVERWRITE})
+"""The operations that change rows which were counted."""
 _MOST_TOPICS = 50
 _MOST_OPEN = 1_000
 

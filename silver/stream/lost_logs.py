@@ -23,6 +23,7 @@ from framework.contracts.table_names import (
     REPAIRS_TABLE,
 )
 from framework.contracts.table_schemas import CHANGES, MESSAGES, QUARANTINE
+from framework.lakehouse.commits import OPERATION_SQL, OVERWRITE
 from framework.lakehouse.inventory import Inventory
 from framework.lakehouse.lakehouse import ALL_COMMITS, Lakehouse
 from silver.batches import encodings, partition_progress
@@ -85,7 +86,8 @@ def restore_repairs(spark: SparkSession, lake: Lakehouse, noted: Inventory | Non
 def _has_replaced(spark: SparkSession, lake: Lakehouse) -> bool:
     """Whether rows of `silver/changes` were ever replaced, or its log does not tell."""
     commits = lake.history(spark, CHANGES_TABLE, ALL_COMMITS)
-    return not commits.where("operation = 'MERGE'").isEmpty() or commits.where("version = 0").isEmpty()
+    is_replaced = F.expr(OPERATION_SQL).isin("MERGE", OVERWRITE)
+    return not commits.where(is_replaced).isEmpty() or commits.where("version = 0").isEmpty()
 
 
 def _encodings(spark: SparkSession, state: RunState, known: Collection[str], *, is_older: bool) -> str | None:

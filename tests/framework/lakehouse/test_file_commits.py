@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from framework.lakehouse import file_commits
-from framework.lakehouse.commits import newest_commits
+from framework.lakehouse.commits import OVERWRITE, newest_commits, operations
 from framework.lakehouse.file_commits import (
     Commit,
     _newest_version,
@@ -149,6 +150,9 @@ def test_a_file_takes_the_place_of_all_rows(
     for rows in ([(1, "a"), (2, "b")], [], [(3, "c")]):
         assert replace_files(spark, location, SCHEMA, written(tmp_path, *rows) if rows else None)
         assert rows_of(spark, lake) == rows
+    for place in (location, Path(location).as_uri()):
+        done = operations(spark, place, 0, datetime.now(UTC))
+        assert done == {"WRITE", OVERWRITE}
     takes = file_commits._remove
 
     def another_process_commits(file: DataFile, place: str) -> dict[str, Any]:
