@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
 from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.table_names import PENDING_TABLE
 from framework.contracts.table_schemas import CHANGES
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
@@ -23,6 +24,27 @@ def outcome(offset: int, kind: str, half: str | None = None, **more: Any) -> tup
     row = {"source": "feed", "topic": "t", "partition": 0, "offset": offset, "epoch": 1, "ordinal": 0}
     row |= {"kind": kind, "half": half, **more}
     return tuple(row.get(name) for name in CHANGES.names)
+
+
+def test_a_half_that_waits_with_another_reading_than_its_change_is_wrong(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    file = tmp_path / "mainstem.yml"
+    file.write_text("pipeline: p\nlakehouse: ./lake\nsources:\n  feed: {format: datahub_blob, files: ./in}\n")
+    config = load_config(file, formats=LAYER.options())
+    images = ({"id": "1", "code": "cGVu"}, {"id": "1", "code": "pen"}, {"id": "2", "code": None})
+    old, new, other = (
+        outcome(offset, "half", "before", batch=1, before=image)
+        for offset, image in zip((1, 1, 2), images, strict=True)
+    )
+    run = Run(spark, Lakehouse(config.root), config, "a run")
+    changes, known = spark.createDataFrame([new, other], CHANGES), SourceEpochs(config, History())
+    found = []
+    for waiting in ([old, other], [new], [new, other]):
+        rows = spark.createDataFrame(waiting, CHANGES)
+        rows.write.format("delta").mode("overwrite").save(run.lake.location(PENDING_TABLE))
+        found.append(_pending(run, changes, before_halves_of(changes), known).wrong)
+    assert found == [1, 1, 0]
 
 
 def test_a_forgotten_update_whose_half_had_waited_or_was_released_fails_no_check(
