@@ -25,7 +25,7 @@ from gold.planning.plan import Plan, policy_of
 from gold.writing import bad_values, replica
 from gold.writing.key_bounds import key_measures, measured_bounds
 from gold.writing.late_changes import with_keys
-from gold.writing.plain_changes import Facts, are_plain, plain_cells, plain_rows
+from gold.writing.plain_changes import Facts, are_plain, watched_rows
 
 Result = TypeVar("Result")
 Bounds = Mapping[str, tuple[str, str]]
@@ -69,9 +69,7 @@ def rows_to_merge(
         refuse_states(states, plan)
     if not is_plain:
         return replica.typed_rows(states, layout, "is_forced", are_marked=policy.has_partials), None
-    cells = plain_cells(new, layout)
-    facts = Facts(cells, layout) if is_watched else None
-    return plain_rows(cells if facts is None else facts.cells, layout, policy), facts
+    return watched_rows(new, plan, policy, is_watched=is_watched)
 
 
 def _newest_states(new: DataFrame, everything: DataFrame, late: DataFrame | None, plan: Plan) -> DataFrame:

@@ -173,3 +173,19 @@ class Facts:
         """Whether so many changes were seen then, and each of them surely fits its columns."""
         found = self.seen(rows)
         return found is not None and found["changes"] == count and found["is_faulty"] is False
+
+
+def watched_rows(
+    rows: DataFrame, plan: Plan, policy: MergePolicy, *, is_watched: bool
+) -> tuple[DataFrame, Facts | None]:
+    """What `plain_rows` makes of plain changes, and what is seen of them on their way.
+
+    Args:
+        rows: Row changes with current column names.
+        plan: The plan of their table.
+        policy: How its changes are merged.
+        is_watched: Whether anybody wants to know what is seen; else there is nothing.
+    """
+    cells = plain_cells(rows, plan.layout)
+    facts = Facts(cells, plan.layout) if is_watched else None
+    return plain_rows(cells if facts is None else facts.cells, plan.layout, policy), facts

@@ -15,7 +15,7 @@ from gold.planning.plan import Plan, policy_of
 from gold.schema.layout import Layout
 from gold.writing.cells import with_cells
 from gold.writing.merge import replace_table
-from gold.writing.plain_changes import Facts, are_plain, plain_cells, plain_rows
+from gold.writing.plain_changes import Facts, are_plain, watched_rows
 
 _PAYLOAD = ("sequence", "event_time", "change_id", "is_deleted")
 
@@ -109,9 +109,7 @@ def _rows_and_facts(rows: DataFrame, plan: Plan, *, is_watched: bool) -> tuple[D
     if not are_plain(plan, policy):
         states = newest_states(effects(rows, layout.key_columns), layout, plan.profile, policy)
         return typed_rows(states.where("is_upsert"), layout).drop("is_upsert"), None
-    cells = plain_cells(rows, layout)
-    facts = Facts(cells, layout) if is_watched else None
-    whole = plain_rows(cells if facts is None else facts.cells, layout, policy)
+    whole, facts = watched_rows(rows, plan, policy, is_watched=is_watched)
     return whole.where("is_upsert").drop("is_forced", "is_upsert"), facts
 
 

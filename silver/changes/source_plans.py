@@ -18,9 +18,20 @@ MAX_MESSAGE_BYTES = 512 * 1024 * 1024
 _Given = TypeVar("_Given")
 
 
-def source_plans(config: Config, formats: Mapping[str, Format]) -> dict[str, SourcePlan]:
-    """The plan of each source by its name: what decoding its messages needs. `formats` is the registry."""
-    plans, rules = {}, config.rules
+def source_plans(
+    config: Config,
+    formats: Mapping[str, Format],
+    former: Mapping[Table, Mapping[str, ColumnRule]] | None = None,
+) -> dict[str, SourcePlan]:
+    """The plan of each source by its name: what decoding its messages needs.
+
+    Args:
+        config: The configuration.
+        formats: The registry.
+        former: Tables that are read by these settings of their columns, not by the configured ones.
+    """
+    plans: dict[str, SourcePlan] = {}
+    rules = config.rules
     for name, source in config.sources.items():
         context = Context(
             source=name,
@@ -34,7 +45,7 @@ def source_plans(config: Config, formats: Mapping[str, Format]) -> dict[str, Sou
         is_excluded = functools.partial(_is_excluded, rules, name)
         plan = SourcePlan(formats[source.format], context, source.epoch, is_excluded, MAX_MESSAGE_BYTES)
         plans[name] = replace(plan, by_partition=source.is_ordered_by_partition)
-    return plans
+    return _as_before(plans, former) if former else plans
 
 
 def _keys_of(
@@ -67,9 +78,9 @@ def _hints_in(columns: Mapping[str, ColumnRule]) -> Mapping[str, ColumnHint]:
     }
 
 
-def plans_as_before(
+def _as_before(
     plans: Mapping[str, SourcePlan], kept: Mapping[Table, Mapping[str, ColumnRule]]
-) -> Mapping[str, SourcePlan]:
+) -> dict[str, SourcePlan]:
     """The plans, but these tables are read by these settings of their columns, not by the configured ones."""
     found = dict(plans)
     for source in {table[0] for table in kept}.intersection(plans):

@@ -22,9 +22,9 @@ from framework.errors import MainstemError
 from silver.batches.landings import upgrade_tables
 from silver.batches.run_state import RunState
 from silver.changes.readings import Columns, Readings, Table, differing, noted_readings, readings_of
-from silver.changes.source_plans import plans_as_before, source_plans
+from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
-from silver.operations.redecode import RedecodeResult, named_few, redecode
+from silver.operations.redecode import RedecodeResult, named_few, redecode_tables
 from silver.stream.lost_tables import note_tables, read_noted_tables
 from silver.stream.resume import begin_epochs
 
@@ -42,7 +42,6 @@ def read_as_noted(spark: SparkSession, state: RunState) -> tuple[tuple[str, ...]
     errors = list[MainstemError]()
     if begun:
         begin_epochs(spark, state)
-        upgrade_tables(spark, state.lake, state.config)
     for source, names in begun.items():
         try:
             redecode_as_configured(spark, state, {source: names})
@@ -82,13 +81,14 @@ def redecode_as_configured(
         MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes in the
             tables of that source.
     """
+    upgrade_tables(spark, state.lake, state.config)
     found = RedecodeResult()
     for source, names in named.items():
         tables: list[Table] = [(source, name.database, name.schema, name.table) for name in names]
         _note(spark, state, state.readings.with_kept(tables, is_kept=False))
         try:
             with _as_configured(state, tables):
-                found += redecode(spark, state, {source: names})
+                found += redecode_tables(spark, state, source, dict.fromkeys(names, ""))
         except MainstemError as error:
             if error.condition == "BRONZE_TOO_SHORT":
                 _note(spark, state, state.readings.with_kept(tables, is_kept=True))
@@ -109,7 +109,7 @@ def _as_configured(state: RunState, tables: Iterable[Table]) -> Iterator[None]:
 
 def _set_plans(state: RunState, former: Mapping[Table, Columns]) -> None:
     """Read the messages of these tables by these settings, and all others as the configuration says."""
-    state.plans = plans_as_before(source_plans(state.config, FORMATS), former)
+    state.plans = source_plans(state.config, FORMATS, former)
 
 
 def _note(spark: SparkSession, state: RunState, readings: Readings) -> None:

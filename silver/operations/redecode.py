@@ -39,7 +39,6 @@ from silver.batches.landings import (
     before_halves_of,
     identify_all,
     relanding_of_outcome,
-    upgrade_tables,
     with_landing_id,
 )
 from silver.batches.partition_progress import order_by_partition
@@ -64,26 +63,6 @@ class RedecodeResult:
     def __add__(self, other: RedecodeResult) -> RedecodeResult:
         """The sum of both."""
         return RedecodeResult(self.decoded + other.decoded, self.kept + other.kept)
-
-
-def redecode(
-    spark: SparkSession, state: RunState, named: Mapping[str, Sequence[TableName]]
-) -> RedecodeResult:
-    """Replace what silver holds of a table's messages by what they decode to now.
-
-    Args:
-        spark: The session.
-        state: The state of the run.
-        named: All names of the table, by source.
-
-    Raises:
-        MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
-    """
-    upgrade_tables(spark, state.lake, state.config)
-    found = RedecodeResult()
-    for source, names in named.items():
-        found += redecode_tables(spark, state, source, dict.fromkeys(names, ""))
-    return found
 
 
 def redecode_tables(

@@ -12,7 +12,7 @@ from framework.lakehouse.lakehouse import Lakehouse
 from silver.batches.landings import is_of_earlier_release, upgrade_table
 from silver.batches.run_state import RunState
 from silver.changes.readings import noted_readings
-from silver.changes.source_plans import plans_as_before, source_plans
+from silver.changes.source_plans import source_plans
 from silver.epochs.history import History
 from silver.formats import FORMATS
 from silver.stream.checkpoint import copy_refused, counted_from, noted_checkpoint
@@ -41,7 +41,7 @@ def open_state(
     `history` has the rows of `ops/epochs` where they are known.
     """
     readings = noted_readings(config.tables, None if noted is None else noted.facts)
-    plans = plans_as_before(source_plans(config, FORMATS), readings.former())
+    plans = source_plans(config, FORMATS, readings.former())
     state = RunState(lake, config, plans, history=history, counted_from=counted_from(spark, lake))
     state.readings = readings
     lost, older = lost_derived(spark, lake, noted), older_derived(spark, lake)
