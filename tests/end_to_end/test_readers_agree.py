@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import import_module
+from string import Formatter
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from tests.archives import unpack
 from tests.end_to_end.test_without_java import ARCHIVE, ROOT
 
 VALUES: dict[str, Any] = {
+    "batch": 0,
     "first": 0,
     "applied": 0,
     "since": 0,
@@ -87,6 +89,16 @@ def lake(spark: SparkSession, config: Config) -> Lakehouse:
 
 def key_of(row: Row) -> str:
     return repr(sorted(row.items()))
+
+
+def test_every_parameter_has_a_value() -> None:
+    needed = {
+        parameter
+        for _, query in queries()
+        for _, parameter, _, _ in Formatter().parse(query.sql)
+        if parameter and parameter != "rows"
+    }
+    assert needed == VALUES.keys()
 
 
 @pytest.mark.slow
