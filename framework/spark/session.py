@@ -282,13 +282,13 @@ def _open_tables(memory: str) -> int:
     return max(32, int(megabytes / 16))
 
 
-# Most of a short run is the JVM warming up: its best compiler gets only code that stays hot for longer.
+# Most of a short run is the JVM warming up: its best compiler gets only methods that stay hot for longer.
+# Loops come to it as soon as by default: large tables spend their time there.
 # With one compiler alone the code cache has 48 MB, which Spark fills in a minute; then nothing is compiled.
 _JIT_OPTIONS = (
-    "Tier4InvocationThreshold=500000",
-    "Tier4MinInvocationThreshold=60000",
-    "Tier4CompileThreshold=1500000",
-    "Tier4BackEdgeThreshold=400000",
+    "Tier4InvocationThreshold=50000",
+    "Tier4MinInvocationThreshold=6000",
+    "Tier4CompileThreshold=150000",
     "ReservedCodeCacheSize=240m",
 )
 
