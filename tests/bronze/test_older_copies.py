@@ -33,7 +33,7 @@ def follow(error: MainstemError | None, feed: Feed) -> None:
     Path(f"{feed.checkpoint}.reset").touch()
 
 
-@pytest.mark.parametrize("name", ["ops/files/orders", MESSAGES_TABLE])
+@pytest.mark.parametrize("name", ["ops/files/orders", pytest.param(MESSAGES_TABLE, marks=pytest.mark.slow)])
 def test_a_source_notices_an_older_copy_of_its_log_or_of_the_messages(
     spark: SparkSession, feed: Feed, drop: Drop, landed: Landed, tmp_path: Path, name: str
 ) -> None:

@@ -50,7 +50,7 @@ SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
 SIZE = os.environ.get("MAINSTEM_SIZE") or "small"
 GIVEN_MOVES = (os.environ.get("MAINSTEM_MOVES") or "").split()
 PARTS, TABLES, STEPS, DRAWN, REPAIRS = {
-    "small": (2, 1, 60, 1, 1),
+    "small": (2, 1, 60, 0, 1),
     "all": (2, 1, 60, 99, 2),
     "large": (4, 3, 250, 99, 4),
 }[SIZE]

@@ -3,9 +3,9 @@ in the end.
 
     MAINSTEM_SEED=7 MAINSTEM_SIZE=large python -m pytest tests/end_to_end/test_random_feeds.py -s
 
-The seed is printed. The size `all` takes every format, `large` more of everything as well; without
-one the seed draws a format beside DataHub Blob. `large` makes all moves of `random_moves.py`, `all` one that
-the seed draws; MAINSTEM_MOVES="restart loss" says which.
+The seed is printed. The size `all` takes every format, `large` more of everything as well; without one the
+only format is DataHub Blob. `large` makes all moves of `random_moves.py`, `all` one that the seed draws;
+MAINSTEM_MOVES="restart loss" says which.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def test_a_half_and_the_update_that_completes_it_are_both_there(spark: SparkSess
     assert found["c3after"] == (None, {"k1": "8", "n": "y"})
 
 
-@pytest.mark.parametrize("is_connect", [False, True])
+@pytest.mark.parametrize("is_connect", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_row_is_followed_through_many_keys(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, is_connect: bool
 ) -> None:

@@ -57,6 +57,7 @@ def test_the_policy_ignore_does_not_freeze_a_table_that_is_created_again_to_its_
     assert pipeline.rows("empty") == [{"id": 1, "b": "y"}]
 
 
+@pytest.mark.slow
 def test_a_float_that_becomes_a_double_has_the_value_of_the_source(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -305,6 +305,7 @@ def test_a_late_value_that_does_not_fit_parks_a_table_only_where_a_row_would_get
     assert gold.rows("stale") == [{"id": 1, "n": 1}, {"id": 2, "n": 2}]
 
 
+@pytest.mark.slow
 def test_a_whole_table_is_looked_through_once_more_only_where_a_change_may_not_fit(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

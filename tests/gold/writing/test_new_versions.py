@@ -159,7 +159,7 @@ def merged(stored: DataFrame, rows: DataFrame) -> dict[tuple[int, int, str], Ver
     return found
 
 
-@pytest.mark.parametrize("deletes", [Deletes.HARD, Deletes.IGNORE])
+@pytest.mark.parametrize("deletes", [Deletes.HARD, pytest.param(Deletes.IGNORE, marks=pytest.mark.slow)])
 def test_new_versions_are_those_of_all_changes(spark: SparkSession, deletes: Deletes) -> None:
     print(f"\nMAINSTEM_SEED={SEED}")
     earlier: list[Change] = []

@@ -92,7 +92,14 @@ def as_compared(found: BatchExtent) -> BatchExtent:
     return replace(found, offset_ranges=tuple(ranges), groups=())
 
 
-@pytest.mark.parametrize("names", [("dumped", "plain"), ("plain",), ("dumped", "plain", "gone")])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(("dumped", "plain"), marks=pytest.mark.slow),
+        pytest.param(("plain",), marks=pytest.mark.slow),
+        ("dumped", "plain", "gone"),
+    ],
+)
 @pytest.mark.usefixtures("one_disk")
 def test_the_extent_of_files_is_that_of_their_rows(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

@@ -146,7 +146,9 @@ def test_updates_that_share_a_position_are_decoded_once(
     assert decoded == [{"feed"}]
 
 
-@pytest.mark.parametrize(("setting", "times"), [("", 2), (", decimals: text", 1)])
+@pytest.mark.parametrize(
+    ("setting", "times"), [pytest.param("", 2, marks=pytest.mark.slow), (", decimals: text", 1)]
+)
 def test_values_that_narrow_no_mode_are_decoded_once(
     spark: SparkSession, tmp_path: Path, decoded: list[frozenset[str]], setting: str, times: int
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from framework.config.model import load_config
@@ -26,6 +27,7 @@ def outcome(offset: int, kind: str, half: str | None = None, **more: Any) -> tup
     return tuple(row.get(name) for name in CHANGES.names)
 
 
+@pytest.mark.slow
 def test_a_half_that_waits_with_another_reading_than_its_change_is_wrong(
     spark: SparkSession, tmp_path: Path
 ) -> None:

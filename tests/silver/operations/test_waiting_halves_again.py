@@ -28,7 +28,8 @@ def encoded(number: int, name: str) -> dict[str, Any]:
     return item(number, base64.b64encode(name.encode()).decode(), 1.0)
 
 
-@pytest.mark.parametrize("waits", ["UPDATE_BEFOR", pytest.param("UPDATE_AFTER", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("waits", ["UPDATE_BEFOR", "UPDATE_AFTER"])
 def test_a_half_that_waits_is_read_anew(spark: SparkSession, tmp_path: Path, waits: str) -> None:
     shop = Shop(spark, tmp_path)
     images = {"UPDATE_BEFOR": {"before": encoded(1, "pen")}, "UPDATE_AFTER": {"after": encoded(1, "ink")}}
