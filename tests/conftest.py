@@ -18,7 +18,7 @@ hypothesis.settings.register_profile("mainstem", deadline=None)
 hypothesis.settings.load_profile("mainstem")
 
 _TESTS = Path(__file__).parent
-_ROOMS = ("end_to_end", "gold", "silver", "bronze")
+_ROOMS = ("end_to_end", "gold", "silver", "bronze", "framework")
 """Folders of tests, those that take longest first."""
 
 # For work as small as that of tests the JVM's best compiler costs more than it saves, and so does a collector
@@ -32,19 +32,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_real and "real" not in str(config.getoption("-m")) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests that use Spark, and put their files first, those of whole pipelines before all others.
 
     They take longest: near the end they would leave workers without work, which short files do not.
+    Where the time of slow tests is limited, another room comes first each day: none is always left out.
     """
+    until = 0 if "not slow" in str(config.getoption("-m")) else os.environ.get("MAINSTEM_SLOW_UNTIL") or 0
+    first = int(float(until)) // 86_400 % len(_ROOMS)
+    order = (*_ROOMS[first:], *_ROOMS[:first])
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     with_spark = {item.path for item in items if item.get_closest_marker("spark")}
 
     def turn(path: Path) -> tuple[bool, int]:
-        rooms = [n for n, room in enumerate(_ROOMS) if path.is_relative_to(_TESTS / room)]
-        return path not in with_spark, *(rooms or [len(_ROOMS)])
+        rooms = [n for n, room in enumerate(order) if path.is_relative_to(_TESTS / room)]
+        return path not in with_spark, *(rooms or [len(order)])
 
     turns = {path: turn(path) for path in {item.path for item in items}}
     items.sort(key=lambda item: turns[item.path])
