@@ -222,8 +222,8 @@ def _reason_before_reading(
         return RebuildReason.REQUESTED
     if task.is_repaired:
         return RebuildReason.REDECODED
-    if state.lineage != digest:
-        return None if _only_adds(state, lineage) else RebuildReason.SCHEMA_CHANGE
+    if state.lineage != digest and not _only_adds(state, lineage):
+        return RebuildReason.SCHEMA_CHANGE
     return _truncate_reason(task)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from framework.contracts.ddl_actions import (
     AddColumn,
+    ChangeType,
     CreateTable,
     DropTable,
     NoEffect,
@@ -19,7 +21,8 @@ from framework.contracts.ddl_actions import (
     TableName,
 )
 from gold.planning import rebuild
-from tests.gold.silver_builder import GoldPipeline, ddl, insert, row
+from tests.gold.silver_builder import GoldPipeline, ddl, insert, row, truncate, update
+from tests.rebuilds import changed_by
 
 
 @pytest.mark.slow
@@ -181,3 +184,37 @@ def test_existing_rows_have_the_default_of_an_added_boolean(spark: SparkSession,
     assert pipeline.rows("t") == [{"id": 1, "flag": True}, {"id": 2, "flag": False}]
     assert [version["flag"] for version in pipeline.history("t")] == [True, False]
     assert applied.state.bad_values == 0
+
+
+@pytest.mark.slow
+def test_a_truncate_beside_a_statement_that_keeps_the_rows_has_its_effect(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """It closes the versions of a history, and comes late before changes whose meaning rows before decide."""
+    histories = "".join(
+        f"  - {{match: db.{name}, history: true}}\n" for name in ("before", "behind", "typed")
+    )
+    gold = GoldPipeline(spark, tmp_path / "p", histories)
+    add, widen = AddColumn("n", "int", "int"), ChangeType("id", "bigint", "bigint")
+    gold.add_batch(
+        *(insert(name, at, row(at)) for name in ("before", "behind", "typed") for at in (1, 2)),
+        insert("moved", 2, row(2, a="two")), insert("moved", 4, row(1, a="one")),
+        update("moved", 5, row(1), row(2), partial=True, moment=5),
+        update("moved", 6, row(2), row(3), partial=True, moment=5),
+    )  # fmt: skip
+    gold.apply()
+    gold.add_batch(
+        ddl("before", 3, add), truncate("before", 4),
+        truncate("behind", 3), ddl("behind", 4, add),
+        ddl("typed", 3, widen), truncate("typed", 4), insert("typed", 5, row(2)),
+        truncate("moved", 3), ddl("moved", 7, add),
+    )  # fmt: skip
+    gold.apply()
+    assert [(one["from"], one["to"]) for one in gold.history("before")] == [(1, 4), (2, 4)]
+    assert [(one["from"], one["to"]) for one in gold.history("behind")] == [(1, 3), (2, 3)]
+    assert [(one["from"], one.get("to")) for one in gold.history("typed")] == [(1, 4), (2, 4), (5, None)]
+    assert gold.rows("moved") == [{"id": 3, "a": "one"}]
+    for name in ("before", "behind", "typed", "moved"):
+        own = (name, f"{name}__history")[: 1 if name == "moved" else 2]
+        places = [f"{gold.lake.root}/gold/db/{folder}" for folder in own]
+        assert changed_by(partial(gold.rebuild, name), spark, places) == []
