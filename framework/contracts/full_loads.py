@@ -1,4 +1,4 @@
-"""Which rows of snapshots are of the same full load, by the texts of their sequences.
+"""Which rows of snapshots are of the same full load, and which have no position, by their sequences.
 
 sequence of a row                                          its load
 without a position (`silver/values/sequence.py`)           that of its epoch
@@ -7,6 +7,8 @@ a position, 0, a number (a snapshot's rows in Debezium)    that at this position
 any other position (an incremental snapshot, a seed)       none
 """
 
+WITHOUT_POSITION = "^[0-9]+[.]010[.]"
+"""How the sequence of a snapshot's row without a position begins, as a regular expression."""
 NUMBERS = r"^\d+\.011[\d.]*$"
 """A sequence with a position, without tie-breakers, as a regular expression of Java, Python and RE2."""
 PLACE_OF_SNAPSHOT = r"^(.*\.010)\.\d+$"

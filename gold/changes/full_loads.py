@@ -1,4 +1,4 @@
-"""Which rows of snapshots are of the same full load (`framework/contracts/full_loads.py` has the rule)."""
+"""What the sequences of snapshots' rows tell (`framework/contracts/full_loads.py` has the rules)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from framework.contracts.events import Op
-from framework.contracts.full_loads import NUMBERS, PLACE_OF_SNAPSHOT
+from framework.contracts.full_loads import NUMBERS, PLACE_OF_SNAPSHOT, WITHOUT_POSITION
 
 
 def load_of(sequence: Column) -> Column:
@@ -20,6 +20,11 @@ def load_of(sequence: Column) -> Column:
 def is_of_load(op: Column, sequence: Column) -> Column:
     """Whether a change is a row of a full load."""
     return (op == "read") & load_of(sequence).isNotNull()
+
+
+def has_no_position(sequence: Column) -> Column:
+    """Whether a sequence is that of a row of a snapshot that has no position."""
+    return sequence.rlike(WITHOUT_POSITION)
 
 
 def is_in_load(op: str, sequence: str) -> bool:

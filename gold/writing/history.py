@@ -2,7 +2,8 @@
 
 `_cdc_valid_from` is the running maximum of event time in the order of the source, so that no interval ends
 before it starts. A change without an event time has the one before it. A delete, a truncate and leaving a
-key close the version before.
+key close the version before. A row of a snapshot that is newer than the change behind it neither moves the
+start of that change nor, where it has no position, is a version (`gold/changes/snapshot_times.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gold.changes.effects import by_key, effects, key_names
 from gold.changes.folded_images import fold_images
 from gold.changes.latest import drop_superseded_leaves
 from gold.changes.profile import Profile
+from gold.changes.snapshot_times import with_counted_times
 from gold.planning.plan import Plan
 from gold.schema.layout import Layout
 from gold.writing.cells import with_cells
@@ -57,7 +59,10 @@ def versions(
 def ordered_effects(
     rows: DataFrame, layout: Layout, profile: Profile, truncates: Sequence[tuple[str, object]] | None
 ) -> DataFrame:
-    """The effects that begin or end versions, with complete images; arguments as `versions` has them."""
+    """The effects that begin or end versions, with complete images and `counted_time`.
+
+    Arguments are as `versions` has them.
+    """
     keys = key_names(len(layout.keys))
     all_effects = effects(rows, layout.key_columns)
     carried = [
@@ -83,7 +88,8 @@ def ordered_effects(
         all_effects = drop_superseded_leaves(all_effects, keys)
     if truncates is None:
         all_effects = all_effects.where("is_upsert OR is_key_change")
-    return fold_images(all_effects, keys) if profile.has_partials else all_effects
+    folded = fold_images(all_effects, keys) if profile.has_partials else all_effects
+    return with_counted_times(folded, keys)
 
 
 def versions_of(rows: DataFrame, plan: Plan) -> DataFrame:
@@ -153,10 +159,10 @@ def with_validity(all_effects: DataFrame, layout: Layout, begins: Column | None 
     Args:
         all_effects: What `ordered_effects` returns.
         layout: The history's columns.
-        begins: The newest event time of the effects on the key before these; None where there are none.
+        begins: The newest counted time of the effects on the key before these; None where there are none.
     """
     window = by_key(key_names(len(layout.keys)))
-    running = F.max("event_time").over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    running = F.max("counted_time").over(window.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     timed = all_effects.withColumn(
         "_cdc_valid_from", running if begins is None else F.greatest(running, begins)
     )

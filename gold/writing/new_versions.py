@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from framework.config.tables import Deletes
+from framework.contracts.events import Op
 from framework.lakehouse.lakehouse import read_table
 from framework.lakehouse.table_reader import in_utc
 from framework.naming import quoted
@@ -25,7 +26,14 @@ from gold.writing.late_changes import is_late
 from gold.writing.merge import merge_versions
 from gold.writing.merge_rows import computed_once
 
-_STORED = ("_cdc_sequence", "_cdc_change_id", "_cdc_valid_from", "_cdc_valid_to", "_cdc_is_current")
+_STORED = (
+    "_cdc_sequence",
+    "_cdc_change_id",
+    "_cdc_op",
+    "_cdc_valid_from",
+    "_cdc_valid_to",
+    "_cdc_is_current",
+)
 
 
 def can_continue(plan: Plan) -> bool:
@@ -151,7 +159,8 @@ def _is_certain(newest: Column | None) -> Column:
 
     A current version is of the last change of its key. Without one there may be a delete or a truncate with
     a newer time, which no version shows; and an unfinished run may have ended the last version. Neither
-    counts where the new changes are newer than all applied ones.
+    counts where the new changes are newer than all applied ones. A version of a snapshot's row is another one
+    or none where an older change follows it.
 
     Args:
         newest: The newest event time of all applied changes; None where none has one.
@@ -162,7 +171,10 @@ def _is_certain(newest: Column | None) -> Column:
         is_new = F.col("_cdc_valid_from") >= newest
         is_ended = (F.col("event_time") > newest) & (before["_cdc_valid_to"] <= newest)
     is_other = before["_cdc_change_id"] != F.col("change_id")  # an update may complete its half
-    is_certain = F.when(before.isNull(), is_new).otherwise(is_other & (before["_cdc_is_current"] | is_ended))
+    is_read = before["_cdc_op"] == str(Op.READ)
+    is_timely = ~F.coalesce(is_read & (F.col("event_time") < before["_cdc_valid_from"]), F.lit(False))
+    is_last = before["_cdc_is_current"] | is_ended
+    is_certain = F.when(before.isNull(), is_new).otherwise(is_other & is_timely & is_last)
     return F.coalesce(is_certain, F.lit(False))
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import TimestampType
 
+from framework.contracts.full_loads import WITHOUT_POSITION
 from silver.changes.staged_rows import column_values, plain_rows
 from silver.epochs.event_clock import newest_believable
 from silver.epochs.resets import NO_TIME, SHORTEST
-from silver.values.sequence import SNAPSHOT_ROW, epoch_part
+from silver.values.sequence import epoch_part
 
 _NAMES = (
     "source",
@@ -74,7 +75,7 @@ def _of_changes(rows: pa.Table, newest: int | None, sources: Collection[str]) ->
         is_row = kind == "row" or (kind == "excluded" and reason is None)
         if table[0] not in sources or not is_row or op in (None, "read") or sequence is None:
             continue
-        if re.match(SNAPSHOT_ROW, sequence) is None:
+        if re.match(WITHOUT_POSITION, sequence) is None:
             at = None if time is None or (newest is not None and time > newest) else time
             yield (*table, epoch_part(sequence)), at, sequence if committed is None else committed, sequence
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute
 
 from framework.contracts.change_measures import measures_text
+from framework.contracts.full_loads import WITHOUT_POSITION
 from silver.changes.change_measures import MEASURED_BY, NONE_KNOWN, Measured, measures_by_table
 from silver.changes.staged_rows import STAGED
-from silver.values.sequence import FIRST_PART, SNAPSHOT_ROW
+from silver.values.sequence import FIRST_PART
 
 IDENTIFIED = ("row", "ddl", "truncate", "heartbeat", "transaction", "tombstone")
 """Kinds whose `change_id` shows duplicates."""
@@ -176,7 +177,7 @@ def summary_of(batch: pa.RecordBatch, believable: int | None) -> tuple[pa.Table,
     place = pc.if_else(is_timeless, _NO_TEXT, place)
     is_certain = pc.or_(_are_same(sequence, column["position"]), pc.is_valid(column["earliest"]))
     is_row = pc.equal(kind, "row")
-    is_snapshot = _is_true(pc.match_substring_regex(sequence, SNAPSHOT_ROW))
+    is_snapshot = _is_true(pc.match_substring_regex(sequence, WITHOUT_POSITION))
     newest = time if believable is None else _up_to(time, believable)
     measured: dict[str, Any] = {
         **_counts(column, newest),
@@ -226,7 +227,7 @@ def _counts(column: Mapping[str, Any], newest: Any) -> dict[str, Any]:
     """What `ops/batches` counts of each row, the newest of whose event times are those that count."""
     sequence = column["sequence"]
     is_ordered = pc.is_in(column["kind"], value_set=pa.array(["row", "ddl", "truncate"]))
-    is_snapshot = _is_true(pc.match_substring_regex(sequence, SNAPSHOT_ROW))
+    is_snapshot = _is_true(pc.match_substring_regex(sequence, WITHOUT_POSITION))
     return {
         "rows": _ones(len(sequence)),
         "merged": _number(pc.is_valid(column["paired_with"])),

@@ -10,9 +10,9 @@ Numbers inside a name compare as numbers: `part-9` comes before `part-10`.
     011.011.03120.orders.010.0215.012
     epoch 1, in the stream, position 120; then topic, partition 0, offset 15, ordinal 2
 
-No other module of silver knows this text; gold tells full loads by it (`gold/changes/full_loads.py`). The
-functions whose names end in `_sql` return the same as Spark SQL expressions over a column of sequences; they
-are null for a null.
+No other module of silver knows this text; gold tells full loads and rows without a position by it
+(`framework/contracts/full_loads.py`). The functions whose names end in `_sql` return the same as Spark SQL
+expressions over a column of sequences; they are null for a null.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import re
 from functools import lru_cache
 from itertools import takewhile
 
+from framework.contracts.full_loads import WITHOUT_POSITION
 from framework.contracts.seed import BEHIND, SEQUENCE
 
 _SNAPSHOT, _STREAM = "010", "011"
@@ -33,8 +34,6 @@ _WHOLE = re.compile(SEQUENCE, re.DOTALL)
 _TIE_SQL = "[.]([^.]*)([.][0-9]+){3}$"
 FIRST_PART = "^(?P<part>[^.]*)"
 """The epoch as a sequence writes it, as a regular expression of Arrow."""
-SNAPSHOT_ROW = f"^[0-9]+[.]{_SNAPSHOT}[.]"
-"""How the sequence of a snapshot row without a position begins, as a regular expression."""
 
 
 def number_part(value: int) -> str:
@@ -178,7 +177,7 @@ def epoch_sql(column: str) -> str:
 
 def is_snapshot_sql(column: str) -> str:
     """Whether a change is a snapshot row without a position."""
-    return f"(`{column}` RLIKE '{SNAPSHOT_ROW}')"
+    return f"(`{column}` RLIKE '{WITHOUT_POSITION}')"
 
 
 def parts_sql(column: str) -> str:

@@ -50,13 +50,16 @@ class ChangeSpec:
     kind: str = "row"
     has_position: bool = True
     epoch: int = 1
+    is_placeless: bool = False
+    """A row of a snapshot without a position: it comes before all changes of its epoch."""
     moment: int | None = None
     """When it was, where not at second `at`: changes of one moment are one transaction."""
 
     @property
     def sequence(self) -> str:
         number = str(self.at)
-        return f"01{self.epoch}.{len(number):02d}{number}.{FILE}"
+        place = "010." if self.is_placeless else ""
+        return f"01{self.epoch}.{place}{len(number):02d}{number}.{FILE}"
 
 
 def row(number: int | str, **values: str | None) -> Image:
@@ -65,6 +68,11 @@ def row(number: int | str, **values: str | None) -> Image:
 
 def insert(table: str, at: int, after: Image, **more: Any) -> ChangeSpec:
     return ChangeSpec(table, at, "insert", None, after, **more)
+
+
+def snapshot(table: str, at: int, after: Image, **more: Any) -> ChangeSpec:
+    """A row of a snapshot without a position."""
+    return ChangeSpec(table, at, "read", None, after, is_placeless=True, **more)
 
 
 def update(table: str, at: int, before: Image | None, after: Image, **more: Any) -> ChangeSpec:

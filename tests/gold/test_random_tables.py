@@ -20,7 +20,17 @@ from pyspark.sql import SparkSession
 from framework.contracts.ddl_actions import AddColumn, ChangeType, DropColumn, RenameColumn
 from framework.contracts.events import Token
 from gold.planning.table_state import State
-from tests.gold.silver_builder import ChangeSpec, GoldPipeline, ddl, delete, insert, row, truncate, update
+from tests.gold.silver_builder import (
+    ChangeSpec,
+    GoldPipeline,
+    ddl,
+    delete,
+    insert,
+    row,
+    snapshot,
+    truncate,
+    update,
+)
 from tests.rebuilds import changed_by
 
 SEED = os.environ.get("MAINSTEM_SEED") or "20240301"
@@ -68,12 +78,16 @@ class ShuffledTable:
         self.has_statements = draw.random() < 0.4
         self.columns = ["a", "b", "c", "d"]
         self.kinds = {"a": TEXT, "b": TEXT, "c": draw.choice(WHOLE), "d": draw.choice((*WHOLE, *OTHERS))}
+        self.first_kinds = dict(self.kinds)
+        self.began: dict[int, bool] = {}
         self.rows: dict[int, Row] = {}
         self.events: list[ChangeSpec] = []
         self.at, self.moment = 0, 0
         steps: list[Callable[[], None]] = [self._insert] * 4 + [self._update] * 4 + [self._delete] * 2
         steps += [self._move, self._swap, self._pass_through, self._renew]
         steps += [self._truncate] * draw.choice((0, 0, 1))
+        steps += [self._empty_beside_a_statement] * (self.has_statements and draw.random() < 0.5)
+        steps += [self._show] * draw.choice((0, 1, 3))
         for _ in range(STEPS):
             self.moment = self.at + 1
             draw.choice(steps)()
@@ -108,10 +122,10 @@ class ShuffledTable:
         return self.at
 
     def _values(self) -> Row:
-        return {name: self._value(name) for name in self.columns}
+        return {name: self._value(self.kinds[name]) for name in self.columns}
 
-    def _value(self, name: str) -> str | None:
-        draw, kinds = self.draw, self.kinds[name]
+    def _value(self, kinds: Sequence[str]) -> str | None:
+        draw = self.draw
         if kinds == TEXT:
             return draw.choice((None, "x", "y", "z", f"u{self.at}"))
         number = draw.choice((1, -1)) * draw.randrange(
@@ -121,9 +135,9 @@ class ShuffledTable:
         text = str(number) if is_whole else f"{number}.{draw.choice(('5', '25', '00', '1234'))}"
         return draw.choice((None, text, text, text))
 
-    def _types(self) -> dict[str, str]:
+    def _types(self, known: Mapping[str, Sequence[str]] | None = None) -> dict[str, str]:
         """What a change declares of the columns."""
-        return {name: self.draw.choice(kinds) for name, kinds in self.kinds.items()}
+        return {name: self.draw.choice(kinds) for name, kinds in (known or self.kinds).items()}
 
     def _free(self) -> list[int]:
         return [key for key in KEYS if key not in self.rows]
@@ -134,6 +148,7 @@ class ShuffledTable:
             self._tell_insert(key)
 
     def _tell_insert(self, key: int) -> None:
+        self.began.setdefault(key, True)
         image, types = self._image(key), self._types()
         self.events.append(insert(self.name, self._next(), image, types=types, moment=self.moment))
 
@@ -144,7 +159,7 @@ class ShuffledTable:
         for key in self._some():
             name = self.draw.choice(self.columns)
             was = self._image(key)
-            self.rows[key] = {**self.rows[key], name: self._value(name)}
+            self.rows[key] = {**self.rows[key], name: self._value(self.kinds[name])}
             self._tell(was, key, {name})
 
     def _tell(self, was: Row, key: int, changed: set[str]) -> None:
@@ -198,20 +213,41 @@ class ShuffledTable:
             was, values = old[key]
             name = self.draw.choice(self.columns)
             is_changed = self.draw.random() < 0.4
-            self.rows[to] = {**values, name: self._value(name)} if is_changed else values
+            self.rows[to] = {**values, name: self._value(self.kinds[name])} if is_changed else values
+            self.began.setdefault(to, False)
             self._tell(was, to, {name} if is_changed else set())
 
     def _truncate(self) -> None:
         self.rows = {}
         self.events.append(truncate(self.name, self._next()))
 
-    def _alter(self) -> None:
-        number, action = self.at, self.draw.choice(("add", "default", "rename", "drop", "type"))
+    def _empty_beside_a_statement(self) -> None:
+        """A truncate, and a statement that needs no rebuild, one right behind the other."""
+        steps: list[Callable[[], None]] = [self._truncate, partial(self._alter, "add", "type")]
+        for step in self.draw.sample(steps, 2):
+            step()
+
+    def _show(self) -> None:
+        """A snapshot without positions has the row of a key that began with an insert.
+
+        It has been read at any time. The changes of the key count, wherever they are in the stream.
+        """
+        for key in self.draw.sample(sorted(self.began), min(1, len(self.began))):
+            if self.began[key]:
+                values = {name: self._value(kinds) for name, kinds in self.first_kinds.items()}
+                types, moment = self._types(self.first_kinds), self.draw.randint(0, self.at + 5)
+                self.events.append(
+                    snapshot(self.name, self._next(), row(key, **values), types=types, moment=moment)
+                )
+
+    def _alter(self, *actions: str) -> None:
+        number = self.at
+        action = self.draw.choice(actions or ("add", "default", "rename", "drop", "type"))
         name = self.draw.choice(self.columns)
         if action in ("add", "default"):
             new = f"n{number}"
             self.kinds[new] = self.draw.choice((TEXT, TEXT, *WHOLE, *OTHERS))
-            value = self._value(new) if action == "default" else None
+            value = self._value(self.kinds[new]) if action == "default" else None
             kind = self._declared(new)
             self.events.append(ddl(self.name, self._next(), AddColumn(new, kind, kind, default=value)))
             self.columns.append(new)
