@@ -18,7 +18,7 @@ from framework.config.tables import Deletes
 from framework.lakehouse.lakehouse import read_table
 from framework.naming import quoted
 from framework.spark.local_frame import local_frame
-from gold.changes.effects import by_key, effects, key_names
+from gold.changes.effects import ORDER, by_key, effects, key_names
 from gold.changes.folded_images import fold_images
 from gold.changes.latest import drop_superseded_leaves
 from gold.changes.profile import Profile
@@ -82,7 +82,7 @@ def ordered_effects(
     all_effects = all_effects.select(*keys, *carried)
     if truncates:
         all_effects = all_effects.unionByName(_truncate_effects(all_effects, keys, truncates))
-    once = Window.partitionBy(*keys, "sequence", "is_upsert").orderBy(F.desc("is_whole_change"), "change_id")
+    once = Window.partitionBy(*keys, "sequence", "is_upsert").orderBy(*map(F.desc, ORDER))
     all_effects = all_effects.withColumn("n", F.row_number().over(once)).where("n = 1").drop("n")
     if profile.has_key_changes:
         all_effects = drop_superseded_leaves(all_effects, keys)

@@ -4,6 +4,7 @@ no gap, no overlap, one current version a live key, in any order.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from gold.schema.columns import TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, VALIDITY_COLUMNS, Layout
 from gold.writing.history import versions
 from tests.gold.changes.test_latest import COLUMNS, KEYS, SCHEMA, SEED, START, Game, Row, games, shuffled
+from tests.gold.silver_builder import GoldPipeline, copied, insert, update
 
 Version = tuple[int, int, str, Row, int, int | None, bool]
 LAYOUT = Layout(
@@ -79,3 +81,19 @@ def test_histories_are_those_of_the_source(spark: SparkSession, is_partial: bool
         pairs = [("found", v) for v in found[game.number] if v not in replayed(game)]
         pairs += [("expected", v) for v in replayed(game) if v not in found[game.number]]
         pytest.fail("\n".join([*lines, *map(str, pairs)]))
+
+
+@pytest.mark.slow
+def test_of_two_changes_at_one_position_the_history_has_that_of_the_replica(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Whether they come together or one after the other."""
+    gold = GoldPipeline(spark, tmp_path, "  - {match: 'db.*', history: true}\n")
+    one, other = insert("t", 1, {"id": "1", "a": "x"}), update("t", 1, None, {"id": "1", "a": "y"})
+    gold.add_batch(one, other, *copied([one], "earlier"), *copied([other], "later"))
+    gold.apply()
+    gold.add_batch(*copied([other], "earlier"), *copied([one], "later"))
+    gold.apply()
+    for name in ("t", "earlier", "later"):
+        assert gold.rows(name) == [{"id": 1, "a": "y"}]
+        assert [(version["a"], version["_cdc_op"]) for version in gold.history(name)] == [("y", "update")]
