@@ -41,6 +41,7 @@ from silver.batches.process import messages_at_work
 from silver.batches.run_state import RunState
 from silver.operations.late_definitions import decode_redefined
 from silver.operations.other_readings import note_readings, read_as_noted, redecode_as_configured
+from silver.operations.redecode import RedecodeResult
 from silver.operations.table_names import tables_named
 from silver.stream.ambiguous_values import retry_ambiguous
 from silver.stream.bronze_rewrites import past_erasures, rewrite_in
@@ -78,8 +79,8 @@ _WAIT_FOR_PARTNERS = (str(Reason.UNPAIRED_BEFORE_IMAGE),)
 class SilverResult:
     """What a run of silver did: messages read, counts of its batches (`ops/batches`), errors of sources.
 
-    `left_out` are sources in bronze that the configuration does not name. `kept` counts messages that were
-    not decoded again because `forget` removed rows of them. `restored` has notes on tables that were gone and
+    `left_out` are sources in bronze that the configuration does not name. `again` says how many
+    messages a rebuild has decoded again. `restored` has notes on tables that were gone and
     have been restored, `redefined` on tables that were decoded again because their definitions came late.
     `has_waiting` says whether halves wait, None if it is unknown. `remaining` is a note on what a replay left
     in quarantine.
@@ -89,7 +90,7 @@ class SilverResult:
     counts: Sequence[Row] = ()
     errors: tuple[MainstemError, ...] = ()
     left_out: tuple[str, ...] = ()
-    kept: int = 0
+    again: RedecodeResult | None = None
     restored: tuple[str, ...] = ()
     redefined: tuple[str, ...] = ()
     has_waiting: bool | None = None
@@ -315,7 +316,7 @@ def rebuild_silver(spark: SparkSession, lake: Lakehouse, config: Config, table: 
     found = redecode_as_configured(spark, state, tables_named(spark, state, table))
     result = _result(spark, state)
     mark_repaired(spark, lake)
-    return replace(result, messages=found.decoded, kept=found.kept, restored=restored)
+    return replace(result, messages=found.decoded, again=found, restored=restored)
 
 
 def _result(spark: SparkSession, state: RunState) -> SilverResult:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from framework.contracts.file_messages import FiledMessage
     from framework.pipeline.checks import Check
     from silver.job import SilverResult
+    from silver.operations.redecode import RedecodeResult
 
 _TRIES = "silver.tries"
 
@@ -86,12 +87,25 @@ def _report(run: Run, result: SilverResult) -> LayerReport:
         *hints(run, result.counts),
         *([result.remaining] if result.remaining else ()),
     )
-    if result.kept:
-        notes += (
-            f"{quantity(result.kept, 'message was', 'messages were')} not decoded again, because"
-            " `forget` removed rows of the same message: what silver has of it stays",
-        )
+    notes += tuple(_notes_on_decoded(result.again)) if result.again else ()
     return LayerReport("silver", {"messages": result.messages, **counts}, errors=result.errors, notes=notes)
+
+
+def _notes_on_decoded(again: RedecodeResult) -> Iterator[str]:
+    """What became of messages that were decoded again."""
+    if again.kept:
+        yield (
+            f"{quantity(again.kept, 'message was', 'messages were')} not decoded again, because"
+            " `forget` removed rows of the same message: what silver has of it stays"
+        )
+    if again.refused:
+        yield (
+            f"{quantity(again.refused, 'row', 'rows')} went to quarantine, because their messages cannot be"
+            " read as configured now: `mainstem status` has the reasons; once the settings are right, rebuild"
+            " the table from bronze again"
+        )
+    if again.freed:
+        yield f"{quantity(again.freed, 'row', 'rows')} came out of quarantine"
 
 
 def _waiting(run: Run) -> int:

@@ -76,9 +76,12 @@ EXPLANATIONS = (
     ),
     Explanation(
         "encoding",
-        "The message is not UTF-8.",
-        "The file is written in UTF-16, Latin-1 or another character set, or is no text.",
-        f"Convert it, as a new file. {_DISMISS}",
+        "The message is not UTF-8, or a value is not text in the encoding that `decode` names.",
+        "`decode` under `columns:` names the wrong encoding, then `detail` names the column; or the file is "
+        "written in UTF-16, Latin-1 or another character set, or is no text.",
+        "Correct `decode`, then `mainstem rebuild TABLE --from bronze`: it reads these messages, too; where "
+        "silver has no other row of the table, `mainstem replay` does. Do not dismiss such messages: their "
+        f"rows would be lost. Convert a file in another character set, as a new file. {_DISMISS}",
         "Do: `iconv -f UTF-16 -t UTF-8 orders.jsonl > orders-2.jsonl`.",
     ),
     Explanation(

@@ -6,7 +6,7 @@ once. The messages are decoded and their outcomes decided by the functions that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from pyspark.sql.types import TimestampType
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import CHANGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.lakehouse.file_commits import replace_files, takes_files
@@ -33,6 +34,8 @@ from silver.batches.staged_files import rows_of_batches
 from silver.changes.staged_rows import STAGED, column_values
 
 _TABLE = ("database", "schema", "table")
+_Table = tuple[str | None, str | None, str | None]
+_QUARANTINED = "quarantined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,11 @@ class FewMessages:
             TableName(*name) for name in dict.fromkeys(column_values(every, *_TABLE)) if name[2] is not None
         ]
 
+    def refusals(self, rows: pa.Table) -> tuple[int, int]:
+        """How many rows of messages go to quarantine by new outcomes (CHANGES), and how many leave it."""
+        was, now = _refused_in(self.changes.filter(self._is_replaced(rows))), _refused_in(rows)
+        return len(now - was), len(was - now)
+
     def replace(self, spark: SparkSession, state: RunState, rows: pa.Table) -> bool:
         """Replace all outcomes of the messages of these rows (CHANGES) by them, in one commit.
 
@@ -94,9 +102,11 @@ class FewMessages:
 
 
 def read_few(
-    spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, str]
+    spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, str], with_unread: bool
 ) -> FewMessages | None:
     """The messages of these tables of a source, each from a sequence on (empty: all).
+
+    `with_unread` adds messages of unknown tables that are not text in their encoding.
 
     None where Spark must find them: the tables of silver are large, or of an earlier release; coordinates
     repeat; a message is gone from bronze; or the messages are too many to be decoded in this process.
@@ -106,25 +116,27 @@ def read_few(
     if changes is None:
         return None
     outcomes = outcomes_in(changes)
-    mine = [
-        one
-        for one, name, table, sequence in zip(
+    placed = [
+        (one, table, sequence)
+        for one, table, sequence in zip(
             outcomes,
-            changes.column("source").to_pylist(),
             column_values(changes, *_TABLE),
             changes.column("sequence").to_pylist(),
             strict=True,
         )
-        if name == source and _is_from(tables, table, sequence)
+        if one.message[0] == source
     ]
-    wanted = messages_in(mine)
-    of_source = [one for one in outcomes if one.message[0] == source]
+    wanted = messages_in(one for one, table, sequence in placed if _is_from(tables, table, sequence))
+    of_source = [one for one, *_ in placed]
     landed_again = any(not one.is_of_first_landing and one.message in wanted for one in of_source)
     if landed_again or not all(map(is_complete, messages_in(of_source))):
         return None
-    found = messages_here(spark, state, source, {message[: len(MESSAGE_AT)] for message in wanted})
-    if found is None or not wanted <= set(column_values(found, *MESSAGE_ID)):
+    unread = _unread(placed) - wanted if with_unread else set[Message]()
+    places = {message[: len(MESSAGE_AT)] for message in wanted | unread}
+    found = messages_here(spark, state, source, places)
+    if found is None or not wanted <= (known := set(column_values(found, *MESSAGE_ID))):
         return None
+    wanted |= unread & known
     is_wanted = [message in wanted for message in column_values(found, *MESSAGE_ID)]
     found = found.filter(pa.array(is_wanted, pa.bool_()))
     forgotten = {one.message for one in of_source if one.reason == FORGOTTEN}
@@ -136,13 +148,33 @@ def read_few(
     return FewMessages(arrived, found.num_rows - readable.num_rows, batches, changes, commit)
 
 
-def _is_from(
-    tables: Mapping[TableName, str], table: tuple[str | None, str | None, str | None], sequence: str | None
-) -> bool:
+def _is_from(tables: Mapping[TableName, str], table: _Table, sequence: str | None) -> bool:
     """Whether a row is of one of these tables, from its sequence on."""
     database, schema, name = table
     since = None if name is None else tables.get(TableName(database, schema, name))
     return since is not None and (not since or (sequence is not None and sequence >= since))
+
+
+def _unread(placed: Iterable[tuple[Outcome, _Table, str | None]]) -> set[Message]:
+    """The messages of unknown tables that are not text in their encoding, and are not read since."""
+    refused, read = set[Message](), set[Message]()
+    for one, table, _ in placed:
+        if one.kind == _QUARANTINED:
+            if one.reason == Reason.ENCODING and table[2] is None:
+                refused.add(one.message)
+        elif one.is_of_first_landing:
+            read.add(one.message)
+    return refused - read
+
+
+def _refused_in(changes: pa.Table) -> set[tuple[Message, int | None]]:
+    """The rows of messages that these changes say are in quarantine."""
+    outcomes = [one for one in outcomes_in(changes) if one.is_of_first_landing]
+    refused, read = (
+        {(one.message, one.ordinal) for one in outcomes if (one.kind == _QUARANTINED) is is_refused}
+        for is_refused in (True, False)
+    )
+    return refused - read
 
 
 def _batches(outcomes: list[Outcome], wanted: Collection[Message]) -> dict[Message, int]:

@@ -88,7 +88,7 @@ def redecode_as_configured(
         _note(spark, state, state.readings.with_kept(tables, is_kept=False))
         try:
             with _as_configured(state, tables):
-                found += redecode_tables(spark, state, source, dict.fromkeys(names, ""))
+                found += redecode_tables(spark, state, source, dict.fromkeys(names, ""), with_unread=True)
         except MainstemError as error:
             if error.condition == "BRONZE_TOO_SHORT":
                 _note(spark, state, state.readings.with_kept(tables, is_kept=True))

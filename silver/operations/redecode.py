@@ -8,15 +8,17 @@ silver has of it: its bytes are gone, or, in a second delivery, would bring the 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import datetime
+from operator import add
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
 from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
 from framework.errors import MainstemError
@@ -43,7 +45,7 @@ from silver.batches.landings import (
 )
 from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import RunState
-from silver.changes.staged_rows import of_first_landing
+from silver.changes.staged_rows import OF_FIRST_LANDING, of_first_landing
 from silver.operations.few_redecode import FewMessages, read_few
 from silver.stream import repair_log
 from silver.stream.recovery import finish_repair
@@ -55,18 +57,28 @@ _STAGING = "again"
 
 @dataclass(frozen=True, slots=True)
 class RedecodeResult:
-    """How many messages were decoded again, and how many were not because `forget` removed rows of them."""
+    """How many messages were decoded again, and how many were not because `forget` removed rows of them.
+
+    Of the decoded ones, `refused` have gone to quarantine, and `freed` have come out of it.
+    """
 
     decoded: int = 0
     kept: int = 0
+    refused: int = 0
+    freed: int = 0
 
     def __add__(self, other: RedecodeResult) -> RedecodeResult:
         """The sum of both."""
-        return RedecodeResult(self.decoded + other.decoded, self.kept + other.kept)
+        return RedecodeResult(*map(add, astuple(self), astuple(other)))
 
 
 def redecode_tables(
-    spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, str]
+    spark: SparkSession,
+    state: RunState,
+    source: str,
+    tables: Mapping[TableName, str],
+    *,
+    with_unread: bool = False,
 ) -> RedecodeResult:
     """Replace what silver holds of the messages of these tables, in one commit.
 
@@ -75,14 +87,16 @@ def redecode_tables(
         state: The state of the run.
         source: The source of the tables.
         tables: The tables, each with the sequence from which on; empty for all rows.
+        with_unread: Whether to decode messages of the source too that are in quarantine because they are not
+            text in their encoding. Their tables are unknown: they may be of these.
 
     Raises:
         MainstemError: BRONZE_TOO_SHORT, if a message is no longer in bronze; then nothing changes.
     """
     tune_for_lakehouse(spark, state.lake)
-    few = read_few(spark, state, source, tables)
+    few = read_few(spark, state, source, tables, with_unread)
     if few is None:
-        result = _redecode_tables(spark, state, source, tables)
+        result = _redecode_tables(spark, state, source, tables, with_unread)
     else:
         result = _redecode_few(spark, state, source, few)
     discard_staging(state.lake, _STAGING)
@@ -99,6 +113,7 @@ def _redecode_few(spark: SparkSession, state: RunState, source: str, few: FewMes
         decided = _decide(messages, state, few.arrived, again)
         rows = few.outcomes(decided.rows.toArrow() if decided.few is None else decided.few)
         repair_log.begin(spark, state.lake, source, few.tables(rows))
+        refused, freed = few.refusals(rows)
         frame = arrow_frame(spark, rows, CHANGES)
         if "quarantined" in rows.column("kind").to_pylist():
             quarantine.update_reasons(state.lake, frame)
@@ -106,11 +121,12 @@ def _redecode_few(spark: SparkSession, state: RunState, source: str, few: FewMes
         if not few.replace(spark, state, rows):
             _replace(state, frame)
         crash_point("silver.after_again")
+        return RedecodeResult(few.arrived.messages, few.gone, refused, freed)
     return RedecodeResult(few.arrived.messages, few.gone)
 
 
 def _redecode_tables(
-    spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, str]
+    spark: SparkSession, state: RunState, source: str, tables: Mapping[TableName, str], with_unread: bool
 ) -> RedecodeResult:
     """The same for any number of messages, in Spark's tasks."""
     changes = (
@@ -120,7 +136,8 @@ def _redecode_tables(
     )
     bronze = state.lake.read(spark, MESSAGES_TABLE).where(F.col("source") == source)
     mine = rows_of_tables(changes, source, tables)
-    with materialize(_batches(changes, mine), state.lake, "again_landings") as batches:
+    wanted = mine.unionByName(_unread(changes)) if with_unread else mine
+    with materialize(_batches(changes, wanted), state.lake, "again_landings") as batches:
         near = bronze.join(batches.select(*MESSAGE_AT).distinct(), list(MESSAGE_AT), "left_semi")
         known = identify_all(near, state.lake, state.source_epochs(spark)).where("NOT is_reused")
         marked = _with_gone(with_landing_id(known).join(batches, list(LANDING_ID), "left"), changes)
@@ -153,10 +170,12 @@ def _redecode(
         )
         rows = _write_outcomes(messages, batches, state, BatchExtent(readable, landed_at))
         repair_log.begin(messages.sparkSession, state.lake, source, _tables(changes, rows))
+        refused, freed = _refusals(changes, rows)
         quarantine.update_reasons(state.lake, rows)
         crash_point("silver.before_again")
         _replace(state, rows)
         crash_point("silver.after_again")
+        return RedecodeResult(readable, gone, refused, freed)
     return RedecodeResult(readable, gone)
 
 
@@ -174,6 +193,38 @@ def rows_of_tables(changes: DataFrame, source: str, tables: Mapping[TableName, s
         (wanted["since"] == "") | (changes["sequence"] >= wanted["since"]),
     ]
     return changes.where(F.col("source") == source).join(wanted, is_wanted, "left_semi")
+
+
+def _unread(changes: DataFrame) -> DataFrame:
+    """The refusals of messages of unknown tables that are not text in their encoding, and not read since."""
+    refused = changes.where(is_quarantined()).where(F.col("reason") == str(Reason.ENCODING))
+    read = changes.where(~is_quarantined()).where(OF_FIRST_LANDING).select(*MESSAGE_ID)
+    return refused.where("`table` IS NULL").join(read, list(MESSAGE_ID), "left_anti").select(*changes.columns)
+
+
+def _refusals(changes: DataFrame, rows: DataFrame) -> tuple[int, int]:
+    """How many rows of messages go to quarantine by their new outcomes, and how many come out of it."""
+    before = changes.join(_places(rows), list(LANDING_ID), "left_semi")
+    both = [
+        frame.where(OF_FIRST_LANDING).select(
+            *MESSAGE_ID, "ordinal", is_quarantined().alias("is_refused"), F.lit(is_new).alias("is_new")
+        )
+        for frame, is_new in ((before, False), (rows, True))
+    ]
+    was, now = (
+        F.coalesce(F.bool_and(F.when(F.col("is_new") == is_new, F.col("is_refused"))), F.lit(False))
+        for is_new in (False, True)
+    )
+    found = (
+        both[0].unionByName(both[1]).groupBy(*MESSAGE_ID, "ordinal").agg(was.alias("was"), now.alias("now"))
+    )
+    counts = found.agg(F.expr("count_if(now AND NOT was)"), F.expr("count_if(was AND NOT now)")).first()
+    return (0, 0) if counts is None else (counts[0], counts[1])
+
+
+def is_quarantined() -> Column:
+    """Whether an outcome is that its message was refused."""
+    return F.col("kind") == "quarantined"
 
 
 def _with_gone(messages: DataFrame, changes: DataFrame) -> DataFrame:

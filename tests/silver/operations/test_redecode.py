@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from framework.contracts.table_schemas import MESSAGES
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
 from silver.job import rebuild_silver, replay_silver, run_silver
 from silver.layer import LAYER
+from silver.operations.redecode import RedecodeResult
+from tests.silver.operations.test_few_redecode import in_spark
 
 
 def canal(number: int, seconds: int) -> str:
@@ -130,3 +133,43 @@ def test_counts_of_batches_have_the_positions_and_times_of_today(spark: SparkSes
     version = bronze.lake.version(spark, BATCHES_TABLE)
     rebuild_silver(spark, bronze.lake, bronze.config, "SHOP.ITEM")
     assert bronze.lake.version(spark, BATCHES_TABLE) == version
+
+
+GBK = "中".encode("gbk").decode("latin-1")
+"""A text as Canal writes the bytes of a binary column."""
+
+
+def with_note(number: int, note: str) -> str:
+    return (
+        canal(number, number).replace('"}]', f'","note":"{note}"}}]').replace('"data"', NOTE_TYPE + '"data"')
+    )
+
+
+NOTE_TYPE = '"mysqlType":{"id":"int","note":"blob"},'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("way", "before"), [(nullcontext, ["pens"]), (in_spark, ["pens"]), (nullcontext, [])], ids=str
+)
+def test_a_rebuild_brings_back_the_rows_that_a_wrong_codec_has_put_into_quarantine(
+    spark: SparkSession, tmp_path: Path, way: Callable[[], AbstractContextManager[None]], before: list[str]
+) -> None:
+    """Also where no row of the table could be read."""
+    bronze, number = Bronze(spark, tmp_path), len(before)
+    bronze.land([with_note(n, note) for n, note in enumerate([*before, GBK])] + ["no message"])
+    run_silver(spark, bronze.lake, bronze.config)
+
+    def rebuilt(codec: str) -> RedecodeResult | None:
+        bronze.begin(1, f"tables:\n  - {{match: shop.item, columns: {{note: {{decode: {codec}}}}}}}\n")
+        with way():
+            return rebuild_silver(spark, bronze.lake, bronze.config, "shop.item").again
+
+    assert rebuilt("utf8") == RedecodeResult(number + 1, refused=1)
+    refused = bronze.lake.read(spark, QUARANTINE_TABLE).where("NOT is_resolved AND reason = 'encoding'")
+    assert [row["offset"] for row in refused.collect()] == [number]
+    assert rebuilt("gbk") == RedecodeResult(number + 1, freed=1)
+    assert refused.isEmpty()
+    rows = bronze.lake.read(spark, CHANGES_TABLE).where("kind = 'row'").orderBy("offset").collect()
+    assert [row["after"]["note"] for row in rows] == [*before, "中"]
+    assert rebuilt("gbk") == RedecodeResult(number + 1)
