@@ -24,12 +24,14 @@ class OtherReading:
     """A table whose rows were read by other settings of its columns than the configuration has.
 
     `columns` are the settings of its rows, by which new messages are read, too. Unless `is_kept`, its
-    messages are being decoded again, and some rows may be read by the configured settings already.
+    messages are being decoded again, and some rows may be read by the configured settings already. `since`
+    is the newest commit of the changes before that.
     """
 
     table: Table
     columns: Columns
     is_kept: bool = True
+    since: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ class Readings:
         """The same as JSON has it; `readings_in` reads it."""
         others = [[list(other.table), _texts(other.columns), other.is_kept] for other in self.others]
         rules = [rule.model_dump(mode="json", include=set(_RULE), exclude_unset=True) for rule in self.rules]
-        return {"rules": rules, "others": others}
+        begun = [[list(other.table), other.since] for other in self.others if other.since is not None]
+        return {"rules": rules, "others": others} | ({"begun": begun} if begun else {})
 
     def under(
         self, rules: Sequence[TableRule], tables: Callable[[], Mapping[Table, Collection[str]]]
@@ -69,11 +72,30 @@ class Readings:
                     found[table] = OtherReading(table, former)
         return replace(wanted, others=tuple(found[table] for table in sorted(found, key=repr)))
 
-    def with_kept(self, tables: Iterable[Table], *, is_kept: bool) -> Readings:
-        """The same, but of these tables no row is read otherwise than before, or some may be."""
+    def begun(self, tables: Iterable[Table], commit: str | None) -> Readings:
+        """The readings while the messages of these tables are decoded again, from this commit on."""
         chosen = set(tables)
-        others = (replace(o, is_kept=is_kept) if o.table in chosen else o for o in self.others)
+        others = (
+            replace(o, is_kept=False, since=commit) if o.table in chosen and o.is_kept else o
+            for o in self.others
+        )
         return replace(self, others=tuple(others))
+
+    def kept(self, tables: Iterable[Table]) -> Readings:
+        """The same, but of these tables no row is read otherwise than before."""
+        chosen = set(tables)
+        others = (replace(o, is_kept=True, since=None) if o.table in chosen else o for o in self.others)
+        return replace(self, others=tuple(others))
+
+    def settled(self, newest: Callable[[], str | None]) -> Readings:
+        """The readings when nothing is being decoded again.
+
+        A decoding that was cut short before it replaced a row has not begun. `newest` gives the newest commit
+        of the changes.
+        """
+        begun = [other for other in self.others if other.since is not None]
+        commit = newest() if begun else None
+        return self.kept(other.table for other in begun if other.since == commit)
 
     def without(self, tables: Iterable[Table]) -> Readings:
         """The readings after the messages of these tables were decoded again."""
@@ -103,8 +125,11 @@ def noted_readings(rules: Iterable[TableRule], facts: Mapping[str, Any] | None) 
 
 def readings_in(facts: Mapping[str, Any]) -> Readings:
     """The readings that `Readings.facts` has put down, without what only a newer release knows."""
+    begun = {tuple(table): since for table, since in facts.get("begun", ())}
     others = (
-        OtherReading((table[0], table[1], table[2], table[3]), _columns(columns), is_kept)
+        OtherReading(
+            (table[0], table[1], table[2], table[3]), _columns(columns), is_kept, begun.get(tuple(table))
+        )
         for table, columns, is_kept in facts["others"]
     )
     rules = (

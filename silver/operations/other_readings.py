@@ -18,10 +18,18 @@ from pyspark.sql import functions as F
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
 from framework.contracts.table_schemas import CHANGES, SCHEMAS
-from framework.errors import MainstemError
+from framework.errors import MainstemError, brief
 from silver.batches.landings import upgrade_tables
 from silver.batches.run_state import RunState
-from silver.changes.readings import Columns, Readings, Table, differing, noted_readings, readings_of
+from silver.changes.readings import (
+    Columns,
+    OtherReading,
+    Readings,
+    Table,
+    differing,
+    noted_readings,
+    readings_of,
+)
 from silver.changes.source_plans import source_plans
 from silver.formats import FORMATS
 from silver.operations.redecode import RedecodeResult, named_few, redecode_tables
@@ -33,12 +41,12 @@ def read_as_noted(spark: SparkSession, state: RunState) -> tuple[tuple[str, ...]
     """Read tables as their rows were read, and decode those again that a command had begun to decode.
 
     Returns notes on the tables that the configuration reads otherwise, and why some were not decoded again.
+    Whatever the reason, other tables go on. An excluded table has no values: it waits until `exclude` is off.
     """
     note_readings(spark, state)
     begun: dict[str, list[TableName]] = defaultdict(list)
-    for other in state.readings.others:
-        if not other.is_kept and other.table[0] in state.plans:
-            begun[other.table[0]].append(TableName(*other.table[1:]))
+    for other in _begun(state):
+        begun[other.table[0]].append(TableName(*other.table[1:]))
     errors = list[MainstemError]()
     if begun:
         begin_epochs(spark, state)
@@ -47,7 +55,19 @@ def read_as_noted(spark: SparkSession, state: RunState) -> tuple[tuple[str, ...]
             redecode_as_configured(spark, state, {source: names})
         except MainstemError as error:
             errors.append(error)
+        except Exception as error:
+            errors.append(_not_decoded(source, names, error))
     return notes_on(state), tuple(errors)
+
+
+def _not_decoded(source: str, names: Sequence[TableName], error: Exception) -> MainstemError:
+    return MainstemError(
+        "UNEXPECTED_ERROR",
+        found=f"messages could not be decoded again: {brief(error)}",
+        where=f"source {source}, table {named_few(names)}",
+        action="give the command more memory or disk space if it lacks them: the next run tries again."
+        " Meanwhile new messages of the table are read as before, and everything else goes on",
+    )
 
 
 def note_readings(spark: SparkSession, state: RunState) -> None:
@@ -69,7 +89,8 @@ def read_for_plan(spark: SparkSession, state: RunState) -> None:
 
 def _readings_now(spark: SparkSession, state: RunState) -> Readings:
     """The noted readings as they are under the present configuration."""
-    return state.readings.under(state.config.tables, lambda: _tables(spark, state))
+    settled = state.readings.settled(lambda: state.lake.newest_commit(spark, CHANGES_TABLE))
+    return settled.under(state.config.tables, lambda: _tables(spark, state))
 
 
 def redecode_as_configured(
@@ -85,13 +106,14 @@ def redecode_as_configured(
     found = RedecodeResult()
     for source, names in named.items():
         tables: list[Table] = [(source, name.database, name.schema, name.table) for name in names]
-        _note(spark, state, state.readings.with_kept(tables, is_kept=False))
+        commit = state.lake.newest_commit(spark, CHANGES_TABLE)
+        _note(spark, state, state.readings.begun(tables, commit))
         try:
             with _as_configured(state, tables):
                 found += redecode_tables(spark, state, source, dict.fromkeys(names, ""), with_unread=True)
         except MainstemError as error:
             if error.condition == "BRONZE_TOO_SHORT":
-                _note(spark, state, state.readings.with_kept(tables, is_kept=True))
+                _note(spark, state, state.readings.kept(tables))
             raise
         _note(spark, state, state.readings.without(tables))
     return found
@@ -134,12 +156,36 @@ def _tables(spark: SparkSession, state: RunState) -> dict[Table, set[str]]:
     return found
 
 
+def notes_for_plan(state: RunState) -> tuple[str, ...]:
+    """What a plan says: the notes of a run, and on the tables that the run would decode again first."""
+    begun = [
+        f"{TableName(*other.table[1:]).dotted}: a run decodes its messages again first,"
+        " because a rebuild from bronze was cut short"
+        for other in _begun(state)
+    ]
+    return (*notes_on(state), *begun)
+
+
+def _begun(state: RunState) -> list[OtherReading]:
+    """The tables that a command had begun to decode again. Excluded ones wait until `exclude` is off."""
+    return [
+        other
+        for other in state.readings.others
+        if not other.is_kept
+        and other.table[0] in state.plans
+        and not state.config.settings(*other.table).exclude
+    ]
+
+
 def notes_on(state: RunState) -> tuple[str, ...]:
-    """What a run says of the tables that are read as before. Those that are excluded have no values."""
+    """What a run says of the tables that are read as before. Those that are excluded have no values.
+
+    What it says of tables that it could not decode again are errors.
+    """
     told: dict[str, list[TableName]] = defaultdict(list)
     for other in state.readings.others:
         settings = state.config.settings(*other.table)
-        if other.table[0] in state.plans and not settings.exclude:
+        if other.is_kept and other.table[0] in state.plans and not settings.exclude:
             columns = ", ".join(sorted(differing(other.columns, settings.columns)))
             told[columns].append(TableName(*other.table[1:]))
     return tuple(

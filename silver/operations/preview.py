@@ -35,7 +35,7 @@ from silver.epochs.history import advice
 from silver.epochs.resets import StopPoint
 from silver.formats import FORMATS
 from silver.operations.encoded_columns import encoded_columns
-from silver.operations.other_readings import notes_on, read_for_plan
+from silver.operations.other_readings import notes_for_plan, read_for_plan
 from silver.stream.resume import begin_epochs, last_batch_id, without_outcome
 
 
@@ -68,7 +68,7 @@ def preview(run: Run) -> Preview:
     new_schemas = state.new_schemas(spark, contents.schemas)
     stopped = [*_still_stopped(spark, state), *(_would_stop(stop, state) for stop in stops)]
     notes = encoded_columns(changes, changes_table.schemas_of(staged, contents.schemas, 0), run.config)
-    notes = (*notes_on(state), *notes)
+    notes = (*notes_for_plan(state), *notes)
     return Preview(
         {"silver": _found(found.messages, counts, stopped) | {"notes": list(notes)}},
         _rows(changes_table.schemas_of(staged, new_schemas, 0), changes, counts, found),

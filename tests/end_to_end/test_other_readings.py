@@ -36,9 +36,9 @@ class Readings(Topics):
         super().__init__(folder, capsys, {"feed": "format: debezium, decimals: base64"})
         self.text = (folder / "mainstem.yml").read_text(encoding="utf-8")
 
-    def say(self, columns: str) -> None:
+    def say(self, columns: str, match: str = "shop.item", more: str = "") -> None:
         """What the configuration says about the columns from now on."""
-        rule = f"tables:\n  - {{match: shop.item, columns: {{{columns}}}}}\n" if columns else ""
+        rule = f"tables:\n  - {{match: {match}, columns: {{{columns}}}{more}}}\n" if columns else ""
         (self.folder / "mainstem.yml").write_text(self.text + rule, encoding="utf-8")
 
     def run(self, code: int = 0) -> str:
@@ -124,6 +124,47 @@ def test_a_rebuild_that_was_killed_is_ended_by_the_next_run(
         with monkeypatch.context() as context:
             context.setattr(place, killed)
             assert shop.command("rebuild", "shop.item", "--from", "bronze")[0] != 0
+    assert KEPT not in shop.run()
+    assert shop.notes() == {1: "pens", 2: "inks"}
+    shop.status()
+
+
+@pytest.mark.long
+def test_a_rebuild_that_fails_stops_no_run(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a row was replaced, it has not begun; after that, runs try again and report it."""
+    shop = Readings(tmp_path, capsys)
+    shop.land("feed", [noted(1, b"pens")])
+    shop.run()
+    shop.say("note: {decode: utf8}")
+
+    def fail(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    def rebuild_in_vain(place: str) -> None:
+        with monkeypatch.context() as context:
+            context.setattr(f"silver.operations.redecode.{place}", fail)
+            assert shop.command("rebuild", "shop.item", "--from", "bronze")[0] == 1
+
+    rebuild_in_vain("repair_log.begin")
+    assert KEPT in shop.run()
+    assert shop.notes() == {1: b"pens"}
+    shop.say("")
+    shop.land("feed", [noted(2, b"inks")])
+    assert KEPT not in shop.run()
+    assert shop.notes() == {1: b"pens", 2: b"inks"}
+
+    shop.say("note: {decode: utf8}")
+    shop.land("feed", [noted(3, b"yes", table="more")])
+    rebuild_in_vain("finish_repair")
+    with monkeypatch.context() as context:
+        context.setattr("silver.operations.redecode._decide", fail)
+        assert "messages could not be decoded again: OSError: no space left on device" in shop.run(code=1)
+    assert {found["note"] for found in shop.rows("shop/more")} == {b"yes"}
+    shop.say("note: {decode: utf8}", more=", exclude: true")
+    assert KEPT not in shop.run()
+    shop.say("note: {decode: utf8}")
     assert KEPT not in shop.run()
     assert shop.notes() == {1: "pens", 2: "inks"}
     shop.status()

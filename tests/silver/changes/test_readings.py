@@ -47,13 +47,27 @@ def test_the_tables_whose_columns_are_read_otherwise_are_told_until_they_are_dec
 
 
 def test_a_table_that_is_being_decoded_again_stays_so_until_it_is() -> None:
-    begun = under(readings_of(UTF8), GBK).with_kept([ITEM], is_kept=False)
+    begun = under(readings_of(UTF8), GBK).begun([ITEM], "5")
     assert names(under(begun, UTF8)) == [("item", False)], "some rows may be read by the other rules"
-    kept = begun.with_kept([ITEM], is_kept=True)
+    kept = begun.kept([ITEM])
     assert kept.former()[ITEM]["text"].decode == "utf8"
     assert names(under(kept, UTF8)) == []
     # also where the same rules were noted while it was being decoded
-    assert names(under(under(begun, UTF8).with_kept([ITEM], is_kept=True), UTF8)) == []
+    assert names(under(under(begun, UTF8).kept([ITEM]), UTF8)) == []
+
+
+def test_a_table_of_which_nothing_was_replaced_is_read_as_before() -> None:
+    begun = under(readings_of(UTF8), GBK).begun([ITEM], "5")
+    again = readings_in(json.loads(json.dumps(begun.facts())))
+    assert again.others == begun.others
+    assert names(again.settled(lambda: "5")) == [("item", True)]
+    assert names(under(again.settled(lambda: "5"), UTF8)) == []
+    assert names(again.settled(lambda: "6")) == [("item", False)]
+    # the next try begins at a later commit, but some rows may be read otherwise since the first one
+    assert names(again.begun([ITEM], "6").settled(lambda: "6")) == [("item", False)]
+    assert names(again.kept([ITEM]).begun([ITEM], "6").settled(lambda: "6")) == [("item", True)]
+    unknown = begun.kept([ITEM]).begun([ITEM], None)
+    assert names(unknown.settled(lambda: pytest.fail("nothing tells from when on"))) == [("item", False)]
 
 
 def test_a_table_that_is_read_as_before_has_the_types_of_now() -> None:
