@@ -16,6 +16,7 @@ Table = tuple[str, str | None, str | None, str]
 """Source, database, schema and name of a table."""
 Columns = Mapping[str, ColumnRule]
 _RULE = frozenset({"match", "source", "columns"})
+_READ_FIELDS = frozenset({"decode", "encoding", "unsigned"})
 _NOTHING = (None, None, False)
 
 
@@ -65,7 +66,7 @@ class Readings:
             for table, other in known.items()
             if not other.is_kept or differing(other.columns, now.settings(*table).columns)
         }
-        if wanted.facts()["rules"] != self.facts()["rules"]:
+        if _reading_rules(wanted.rules) != _reading_rules(self.rules):
             for table, columns in tables().items():
                 former = before.settings(*table).columns
                 if table not in known and differing(former, now.settings(*table).columns) & set(columns):
@@ -110,6 +111,20 @@ class Readings:
             for other in self.others
             if other.table not in done
         }
+
+
+def _reading_rules(rules: Iterable[TableRule]) -> list[tuple[object, ...]]:
+    """What rules write of how columns are read; they decide field by field."""
+    found = [(rule.match, rule.source, _read_fields(rule.columns)) for rule in rules]
+    return [rule for rule in found if rule[-1]]
+
+
+def _read_fields(columns: Columns) -> dict[str, dict[str, Any]]:
+    fields = {
+        name: {field: getattr(rule, field) for field in _READ_FIELDS & rule.model_fields_set}
+        for name, rule in columns.items()
+    }
+    return {name: written for name, written in fields.items() if written}
 
 
 def readings_of(rules: Iterable[TableRule]) -> Readings:

@@ -136,7 +136,7 @@ def _set_plans(state: RunState, former: Mapping[Table, Columns]) -> None:
 
 def _note(spark: SparkSession, state: RunState, readings: Readings) -> None:
     """Note the readings, if they are other ones, and read new messages by them from now on."""
-    if readings == state.readings:
+    if readings.facts() == state.readings.facts():
         return
     state.readings = readings
     _set_plans(state, readings.former())

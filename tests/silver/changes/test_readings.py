@@ -92,6 +92,9 @@ def test_nothing_is_asked_while_the_rules_stay() -> None:
     found = readings_of(UTF8)
     again = found.under([*UTF8, TableRule(match="shop.item", history=True)], tables)
     assert again.facts() == found.facts()
+    typed = found.under(rules(text={"decode": "utf8", "type": "string"}, more={"type": "int"}), tables)
+    assert typed.facts() != found.facts()
+    assert typed.under(UTF8, tables).facts() == found.facts()
     assert not readings_of([TableRule(match="shop.item")]).rules
 
 
