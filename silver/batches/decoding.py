@@ -83,7 +83,7 @@ def decode_batch(
 
 def decode(messages: DataFrame, state: RunState) -> DataFrame:
     """Decode messages from `identify` into rows (STAGED)."""
-    plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
+    plans = plans_with_seeds(messages, state)
     return for_arrow(messages).mapInArrow(arrow_decoder(plans), STAGED_DDL)
 
 
@@ -115,7 +115,7 @@ def _into_files(
     spark = messages.sparkSession
 
     def decode_now() -> tuple[DataFrame, Contents]:
-        plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
+        plans = plans_with_seeds(messages, state)
         decoder = with_summaries(arrow_decoder(plans), believable)
         if not is_shared(spark, place):
             schema = f"{STAGED_DDL}, {SUMMARY_DDL}"
@@ -291,7 +291,7 @@ def _here(messages: DataFrame, state: RunState, arrived: BatchExtent) -> _Decode
     believable = newest_believable(arrived.landed_at)
 
     def decode_now() -> tuple[DataFrame, Contents]:
-        plans = plans_with_seeds(messages, state.plans_for(messages), state.lake)
+        plans = plans_with_seeds(messages, state)
         rows = list(arrow_decoder(plans)(few.to_batches()))
         table = pa.Table.from_batches(rows, schema=STAGED)
         frame, contents = arrow_frame(messages.sparkSession, table, STAGED_DDL), contents_of(rows, believable)

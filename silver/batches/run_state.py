@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 from framework.config.model import Config
 from framework.contracts.epochs import EpochRow
+from framework.contracts.events import Column
 from framework.contracts.quarantine_reasons import Reason
 from framework.contracts.seed import SEEDED
 from framework.contracts.table_names import BATCHES_TABLE, CHANGES_TABLE, SCHEMAS_TABLE
@@ -102,7 +103,8 @@ class RunState:
     `raw` are messages that contain those of the batch; a frame of messages without an outcome is empty once
     they have one. `in_order` are sources whose unread messages are known not to show a reset.
     `tries` are the sources that this command has tried to take up again, in vain. `readings` are the settings
-    of columns by which rows were read.
+    of columns by which rows were read. `seed_types` are the feed's column types of seeded tables, None where
+    `silver/changes` has them.
     `files` are files of this machine of which the messages of the present batch are all rows, as URLs.
     """
 
@@ -133,6 +135,7 @@ class RunState:
     files: Sequence[str] | None = None
     tries: FailedTries = field(default_factory=FailedTries)
     readings: Readings = field(default_factory=Readings)
+    seed_types: Mapping[tuple[object, ...], Mapping[str, Column]] | None = None
 
     def transaction(self, step: str, batch: int) -> Transaction | None:
         """The transaction of a batch's write; None for batches between those of the stream."""

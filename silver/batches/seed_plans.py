@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +75,8 @@ def resolve_seed(run: Run, request: SeedRequest) -> ResolvedSeed:
         )
         raise _error("SEED_NEEDS_KEY", "no key of the table is known", request.table, action)
     seed = Seed(source, name[0], name[1], last, sequence, key)
-    columns = tuple(declared_columns(run.spark, run.lake, seed)) if before or after else ()
+    schemas = run.lake.rows(run.spark, SCHEMAS_TABLE, SCHEMAS)
+    columns = tuple(declared_columns(changes, schemas, seed)) if before or after else ()
     return ResolvedSeed(seed, columns, tuple(_notes(before, after, seeded)))
 
 
@@ -189,10 +191,16 @@ def _feed_summary(rows: DataFrame, sequence: str) -> tuple[list[str] | None, int
     return (None, 0, 0, 0) if found is None else (found[0], found[1], found[2], found[3])
 
 
-def declared_columns(spark: SparkSession, lake: Lakehouse, seed: Seed) -> dict[str, Column]:
-    """The columns as the feed declares them at the seed's position, else after it; seeds do not count."""
+def declared_columns(changes: DataFrame, schemas: DataFrame, seed: Seed) -> dict[str, Column]:
+    """The columns as the feed declares them at the seed's position, else after it; seeds do not count.
+
+    Args:
+        changes: The changes of the feed.
+        schemas: Their schemas, with `schema_id` and `columns`.
+        seed: The seed.
+    """
     is_its = changes_table.is_of(seed.source, TableName(seed.database, seed.schema, seed.table))
-    rows = lake.rows(spark, CHANGES_TABLE, CHANGES).where(
+    rows = changes.where(
         is_its
         & (F.col("kind") == "row")
         & F.col("schema_id").isNotNull()
@@ -203,12 +211,7 @@ def declared_columns(spark: SparkSession, lake: Lakehouse, seed: Seed) -> dict[s
     found = rows.agg(F.coalesce(before, F.min_by("schema_id", F.when(~is_before, F.col("sequence"))))).first()
     if found is None or found[0] is None:
         return {}
-    columns = (
-        lake.rows(spark, SCHEMAS_TABLE, SCHEMAS)
-        .where(F.col("schema_id") == found[0])
-        .select("columns")
-        .first()
-    )
+    columns = schemas.where(F.col("schema_id") == found[0]).select("columns").first()
     return {} if columns is None else {c["name"]: _column(c["type"], c["declared"]) for c in columns[0]}
 
 
@@ -216,13 +219,24 @@ def _column(kind: str | None, text: str | None) -> Column:
     return Column(type=kind, declared=text) if kind else Column(token=Token.NULL)
 
 
-def plans_with_seeds(
-    messages: DataFrame, plans: Mapping[str, SourcePlan], lake: Lakehouse
-) -> Mapping[str, SourcePlan]:
-    """The plans with the feed's column types for tables whose dumps are among the messages."""
-    spark = messages.sparkSession
-    if not is_there(spark, f"{lake.checkpoints}/{NOTE}"):
-        return plans
+def plans_with_seeds(messages: DataFrame, state: RunState) -> Mapping[str, SourcePlan]:
+    """The plans for the messages, with the feed's column types for tables whose dumps are among them."""
+    plans, spark, lake = state.plans_for(messages), messages.sparkSession, state.lake
+    found = state.seed_types
+    if found is None:
+        changes, schemas = (
+            lake.rows(spark, CHANGES_TABLE, CHANGES), lake.rows(spark, SCHEMAS_TABLE, SCHEMAS)
+        )  # fmt: skip
+        found = {
+            seed.identity: declared_columns(changes, schemas, seed) for seed in seeds_among(messages, lake)
+        }
+    return {name: replace(plan, seeds=found) for name, plan in plans.items()} if found else plans
+
+
+def seeds_among(messages: DataFrame, lake: Lakehouse) -> list[Seed]:
+    """The seeds that have rows among the messages."""
+    if not is_there(messages.sparkSession, f"{lake.checkpoints}/{NOTE}"):
+        return []
     header = F.filter("headers", lambda h: h["key"] == SEED)[0]["value"]
     headers = (
         messages.where(FROM_A_DUMP)
@@ -231,14 +245,11 @@ def plans_with_seeds(
         .distinct()
         .collect()
     )
-    found: dict[tuple[object, ...], Mapping[str, Column]] = {}
+    found: list[Seed] = []
     for row in headers:
-        try:
-            seed = seed_of_header(bytes(row["seed"]))
-        except ValueError:
-            continue  # the decoder quarantines such a message
-        found[seed.identity] = declared_columns(spark, lake, seed)
-    return {name: replace(plan, seeds=found) for name, plan in plans.items()} if found else plans
+        with suppress(ValueError):  # the decoder quarantines such a message
+            found.append(seed_of_header(bytes(row["seed"])))
+    return found
 
 
 def _error(condition: str, found: str, where: str, action: str) -> ConfigurationError:

@@ -13,14 +13,17 @@ from datetime import datetime
 from operator import add
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column as Condition
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from framework.contracts.ddl_actions import TableName
 from framework.contracts.erasure import FORGOTTEN
+from framework.contracts.events import Column
 from framework.contracts.quarantine_reasons import Reason
-from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE
-from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID
+from framework.contracts.seed import Seed
+from framework.contracts.table_names import CHANGES_TABLE, MESSAGES_TABLE, SCHEMAS_TABLE
+from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, MESSAGE_ID, SCHEMAS
 from framework.errors import MainstemError
 from framework.lakehouse.merge import Merge
 from framework.lakehouse.parquet_files import read_parquet
@@ -32,6 +35,7 @@ from framework.text.formatting import quantity
 from silver.batches import changes_table, encodings, landings, quarantine
 from silver.batches.arrival import BatchExtent
 from silver.batches.changes_table import changes_of
+from silver.batches.contents import Contents
 from silver.batches.decisions import Decided, decide_outcomes
 from silver.batches.decoded_again import DecodedAgain
 from silver.batches.decoding import decode_batch
@@ -45,6 +49,7 @@ from silver.batches.landings import (
 )
 from silver.batches.partition_progress import order_by_partition
 from silver.batches.run_state import RunState
+from silver.batches.seed_plans import declared_columns, seeds_among
 from silver.changes.staged_rows import OF_FIRST_LANDING, of_first_landing
 from silver.operations.few_redecode import FewMessages, read_few
 from silver.stream import repair_log
@@ -197,8 +202,8 @@ def rows_of_tables(changes: DataFrame, source: str, tables: Mapping[TableName, s
 
 def _unread(changes: DataFrame) -> DataFrame:
     """The refusals of messages of unknown tables that are not text in their encoding, and not read since."""
-    refused = changes.where(is_quarantined()).where(F.col("reason") == str(Reason.ENCODING))
-    read = changes.where(~is_quarantined()).where(OF_FIRST_LANDING).select(*MESSAGE_ID)
+    refused = changes.where(_is_quarantined()).where(F.col("reason") == str(Reason.ENCODING))
+    read = changes.where(~_is_quarantined()).where(OF_FIRST_LANDING).select(*MESSAGE_ID)
     return refused.where("`table` IS NULL").join(read, list(MESSAGE_ID), "left_anti").select(*changes.columns)
 
 
@@ -207,7 +212,7 @@ def _refusals(changes: DataFrame, rows: DataFrame) -> tuple[int, int]:
     before = changes.join(_places(rows), list(LANDING_ID), "left_semi")
     both = [
         frame.where(OF_FIRST_LANDING).select(
-            *MESSAGE_ID, "ordinal", is_quarantined().alias("is_refused"), F.lit(is_new).alias("is_new")
+            *MESSAGE_ID, "ordinal", _is_quarantined().alias("is_refused"), F.lit(is_new).alias("is_new")
         )
         for frame, is_new in ((before, False), (rows, True))
     ]
@@ -222,7 +227,7 @@ def _refusals(changes: DataFrame, rows: DataFrame) -> tuple[int, int]:
     return (0, 0) if counts is None else (counts[0], counts[1])
 
 
-def is_quarantined() -> Column:
+def _is_quarantined() -> Condition:
     """Whether an outcome is that its message was refused."""
     return F.col("kind") == "quarantined"
 
@@ -276,15 +281,48 @@ def _write_outcomes(
 
 
 def _decide(messages: DataFrame, state: RunState, arrived: BatchExtent, again: DecodedAgain) -> Decided:
-    """Decode the messages, and decide the outcomes."""
+    """Decode the messages, and decide the outcomes.
+
+    The rows of a dump have the types of the feed, and those in silver may be about to change: they are read
+    once more by the types that were decoded.
+    """
+    seeds = seeds_among(messages, state.lake)
+    staged, contents, decided = _decoded(messages, state, arrived, again)
+    if seeds:
+        state.seed_types = _seed_types((staged, contents, decided), state, again, seeds)
+        try:
+            staged, contents, decided = _decoded(messages, state, arrived, again)
+        finally:
+            state.seed_types = None
+    state.append_schemas(staged, contents.schemas, 0)
+    return decided
+
+
+def _decoded(
+    messages: DataFrame, state: RunState, arrived: BatchExtent, again: DecodedAgain
+) -> tuple[DataFrame, Contents, Decided]:
+    """The decoded rows, what they hold, and their outcomes."""
     spark, place = messages.sparkSession, f"{staging_folder(state.lake, _STAGING)}/decoded"
     staged, contents, shown = decode_batch(place, messages, state, arrived, last_batch_id(spark, state))
     if shown:
         encodings.append_rows(spark, state.lake, shown)
     ordered = order_by_partition(staged, state, contents)
-    decided = decide_outcomes(ordered, state, arrived, contents, again)
-    state.append_schemas(staged, contents.schemas, 0)
-    return decided
+    return staged, contents, decide_outcomes(ordered, state, arrived, contents, again)
+
+
+def _seed_types(
+    decoded: tuple[DataFrame, Contents, Decided], state: RunState, again: DecodedAgain, seeds: Sequence[Seed]
+) -> dict[tuple[object, ...], Mapping[str, Column]]:
+    """The columns of the feed as these outcomes declare them, and the changes that they do not replace."""
+    staged, contents, decided = decoded
+    spark, lake = staged.sparkSession, state.lake
+    names = ("source", "database", "schema", "table", "kind", "reason", "schema_id", "sequence")
+    others = again.others(lake.rows(spark, CHANGES_TABLE, CHANGES), state)
+    changes = others.select(*names).unionByName(decided.rows.select(*names))
+    known = lake.rows(spark, SCHEMAS_TABLE, SCHEMAS).select("schema_id", "columns")
+    new = changes_table.schemas_of(staged, contents.schemas, 0).select("schema_id", "columns")
+    schemas = known.unionByName(new)
+    return {seed.identity: declared_columns(changes, schemas, seed) for seed in seeds}
 
 
 def _tables(changes: DataFrame, rows: DataFrame) -> list[TableName]:

@@ -118,3 +118,26 @@ def test_a_definition_that_came_while_its_table_was_excluded_holds_once_it_is_in
     topics.land("feed", [row(1, {"id": 2, "total": -1})])
     run(topics)
     assert topics.rows("shop/item") == [{"id": 2, "total": Decimal(2**64 - 1)}]
+
+
+AT = {"name": "at", "typeName": "DATETIME", "typeExpression": "DATETIME", "length": 3}
+
+
+@pytest.mark.long
+def test_the_rows_of_a_dump_have_the_types_of_a_definition_that_lands_later(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topics = Topics(tmp_path, capsys, {"feed": "format: debezium"})
+    topics.land("feed", [row(0, {"id": 1, "at": 1_709_200_800_000})])
+    assert run(topics) == []
+    (tmp_path / "item.csv").write_text("id,at\n2,2024-02-29 10:00:00\n", encoding="utf-8")
+    dump = str(tmp_path / "item.csv")
+    assert topics.command("seed", "shop.item", "--from", dump, "--position", "bin.000001:101")[0] == 0
+    assert run(topics) == []
+    topics.land("feed", [definition(0, 50, ID, AT)])
+    assert run(topics) == ["note: shop.item: decoded again, because its definition came after rows"]
+    assert {found["id"]: str(found["at"]) for found in topics.rows("shop/item")} == {
+        1: "2024-02-29 10:00:00",
+        2: "2024-02-29 10:00:00",
+    }
+    assert topics.status()["tables"][0]["bad_values"] == 0
