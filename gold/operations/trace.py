@@ -183,11 +183,22 @@ def _row_and_changes(
             continue
         tried.append((texts, own))
         values = {name: (kinds[name], comparable(text, kinds[name])) for name, text in texts.items()}
-        found = [each for each in changes if _has(each["before"], values) or _has(each["after"], values)]
+        found = [each for each in changes if is_of_row(each, values)]
         row = None if own is None else _replica_row(run, plan, own)
         if found or row is not None:
             break
     return row, sorted(found, key=_in_order_of_source, reverse=True), values
+
+
+def is_of_row(change: _Change, values: _Values) -> bool:
+    """Whether the row has these values before or after a change."""
+    return _has(change["before"], values) or _has(_row_after(change), values)
+
+
+def _row_after(change: _Change) -> _Image:
+    """The row after a change, with what its image leaves out as it was before; None if it is gone."""
+    after = change["after"]
+    return None if after is None else {**(change["before"] or {}), **after}
 
 
 def _has(image: _Image, values: _Values) -> bool:
@@ -203,8 +214,7 @@ def removals(truncates: Sequence[tuple[str, str]], changes: Sequence[_Change], v
     found, is_there = [], False
     for _, is_change, event in sorted(events, key=lambda event: event[:2]):
         if is_change:
-            after = event["after"]
-            is_there = after is not None and _has({**(event["before"] or {}), **after}, values)
+            is_there = _has(_row_after(event), values)
         elif is_there:
             found.append(event)
             is_there = False

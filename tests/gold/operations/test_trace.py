@@ -21,7 +21,15 @@ from framework.lakehouse.lakehouse import Lakehouse
 from framework.pipeline.layer import Run
 from framework.spark.no_session import no_session
 from gold.operations import trace as module
-from gold.operations.trace import _collected_row, _duplicates, _stored_texts, outcomes, removals, trace
+from gold.operations.trace import (
+    _collected_row,
+    _duplicates,
+    _stored_texts,
+    is_of_row,
+    outcomes,
+    removals,
+    trace,
+)
 from gold.planning.task import Task
 from gold.schema.columns import ColumnNaming, TableColumn
 from gold.schema.layout import SYSTEM_COLUMNS, Layout
@@ -83,6 +91,15 @@ def test_a_truncate_is_of_the_row_that_was_there() -> None:
     assert removals(truncates, changes, own) == ["t3", "t5", "t9"]
     assert removals(truncates, [image("2", 1, 2)], own) == []
     assert removals([("2", "t")], [image("2", None, 1)], own) == []
+
+
+def test_a_change_is_of_the_row_whose_key_its_images_have_together() -> None:
+    """An AFTER image may have only what changed."""
+    change = {"before": {"a": "1", "b": "5"}, "after": {"a": "2", "more": "x"}}
+    keys = [{"a": ("int", a), "b": ("int", b)} for a, b in ((1, 5), (2, 5), (2, 6))]
+    assert [is_of_row(change, key) for key in keys] == [True, True, False]
+    assert [is_of_row({**change, "after": None}, key) for key in keys] == [True, False, False]
+    assert [is_of_row({**change, "before": None}, key) for key in keys] == [False] * 3
 
 
 class _Repeats:
