@@ -96,7 +96,8 @@ def _notes_on_decoded(again: RedecodeResult) -> Iterator[str]:
     if again.kept:
         yield (
             f"{quantity(again.kept, 'message was', 'messages were')} not decoded again, because"
-            " `forget` removed rows of the same message: what silver has of it stays"
+            " `forget` removed rows of the same message: what silver has of it stays as it was read before,"
+            " whatever the configuration says of its columns now"
         )
     if again.refused:
         yield (
