@@ -40,7 +40,12 @@ from silver.batches.landings import (
 from silver.batches.process import messages_at_work
 from silver.batches.run_state import RunState
 from silver.operations.late_definitions import decode_redefined
-from silver.operations.other_readings import note_readings, read_as_noted, redecode_as_configured
+from silver.operations.other_readings import (
+    note_on_lost,
+    note_readings,
+    read_as_noted,
+    redecode_as_configured,
+)
 from silver.operations.redecode import RedecodeResult
 from silver.operations.table_names import tables_named
 from silver.stream.ambiguous_values import retry_ambiguous
@@ -135,7 +140,7 @@ def _run(
     history, completed = complete_epochs(spark, lake, noted)
     state, restored = open_state(spark, lake, config, noted, history)
     state.tries = tries
-    restored = (*begun, *completed, *restored)
+    restored = (*begun, *completed, *restored, *note_on_lost(spark, state, noted))
     is_unnoted = noted is None or "readings" not in noted.facts  # as earlier releases leave it
     if is_unnoted or not lake.exists(
         spark, CHANGES_TABLE

@@ -101,6 +101,11 @@ class Readings:
     before: tuple[TableRule, ...] | None = None
     read: frozenset[Table] = frozenset()
 
+    @property
+    def are_configured(self) -> bool:
+        """Whether the rules say of any column how it is read."""
+        return bool(_reading_rules(self.rules))
+
     def facts(self) -> dict[str, Any]:
         """The same as JSON has it; `readings_in` reads it."""
         others = [[list(other.table), _texts(other.columns), other.is_kept] for other in self.others]

@@ -19,6 +19,7 @@ from framework.contracts.ddl_actions import TableName
 from framework.contracts.table_names import CHANGES_TABLE, SCHEMAS_TABLE
 from framework.contracts.table_schemas import CHANGES, SCHEMAS
 from framework.errors import MainstemError, brief
+from framework.lakehouse.inventory import Inventory
 from silver.batches.landings import upgrade_tables
 from silver.batches.run_state import RunState
 from silver.changes.readings import (
@@ -67,6 +68,18 @@ def _not_decoded(source: str, names: Sequence[TableName], error: Exception) -> M
         where=f"source {source}, table {named_few(names)}",
         action="give the command more memory or disk space if it lacks them: the next run tries again."
         " Meanwhile new messages of the table are read as before, and everything else goes on",
+    )
+
+
+def note_on_lost(spark: SparkSession, state: RunState, noted: Inventory | None) -> tuple[str, ...]:
+    """What a run says that takes rows for read as configured, because nothing tells how they were read."""
+    is_lost = noted is None and state.lake.exists(spark, CHANGES_TABLE)
+    if not is_lost or not state.readings.are_configured:
+        return ()
+    return (
+        f"{state.lake.checkpoints}/silver.tables was gone, which tells how columns were read:"
+        " the run takes it that all rows were read as configured now. If `decode`, `encoding` or `unsigned`"
+        " of a table has changed since the last run: mainstem rebuild TABLE --from bronze",
     )
 
 

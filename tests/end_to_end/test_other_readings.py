@@ -196,6 +196,9 @@ def test_a_table_that_is_read_as_before_is_so_under_a_new_name(
     assert shop.notes("goods") == {1: "中", 4: "pens", 5: "文"}
     assert shop.notes("more") == {4: "yes", 5: "no"}
     shop.status()
+    (tmp_path / "lakehouse/_mainstem/silver.tables").unlink()
+    assert "silver.tables was gone, which tells how columns were read" in shop.run()
+    assert "how columns were read" not in shop.run()
 
 
 @pytest.mark.long
