@@ -67,6 +67,7 @@ from framework.lakehouse.older_copies import is_read_beyond
 from framework.lakehouse.small_files import is_local, without_glob
 from framework.pipeline.fault_injection import crash_point
 from framework.spark.no_session import require_session
+from framework.spark.required_settings import EVERY_FILE
 
 PART_BYTES = 4 * 1024**3
 LARGEST_REMOTE = 256 * 1024**2
@@ -352,7 +353,7 @@ def _read_remote(spark: SparkSession, files: Sequence[ListedFile], reading: Read
         if file.size > LARGEST_REMOTE:
             raise file_too_large(file, reading.source, LARGEST_REMOTE)
     paths = [without_glob(file.path) for file in files]
-    contents = spark.read.format("binaryFile").load(paths)
+    contents = spark.read.format("binaryFile").options(**EVERY_FILE).load(paths)
     columns = contents.select(
         "path", "length", F.unix_micros("modificationTime").alias("modified_at"), "content"
     )

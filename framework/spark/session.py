@@ -11,27 +11,21 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 import pyspark
-from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from framework.errors import MainstemError
 from framework.spark import cds_archive
 from framework.spark.function_lookup import remember_functions
 from framework.spark.loading_ahead import loading_ahead
+from framework.spark.required_settings import REQUIRED, with_required
 from framework.spark.resolution import verified_jars
 from framework.spark.startup_errors import start_failure
 from framework.spark.tuning import NOTED, tune_for_rows
-
-SUBSTITUTES = "spark.sql.variable.substitute"
-"""The setting with which Spark replaces `${…}` in a statement by values of the environment or the JVM."""
-# What must hold wherever a pipeline runs: results depend on the first two, secrets on the third.
-REQUIRED = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true", SUBSTITUTES: "false"}
 
 _OURS = "spark.mainstem.started"
 _WORKERS = "mainstem_workers"
@@ -66,7 +60,7 @@ def open_session(
         "SPARK_REMOTE" in os.environ and _local_remote() is None
     )
     if active is not None or is_given:
-        session = _required(active or SparkSession.builder.getOrCreate())
+        session = with_required(active or SparkSession.builder.getOrCreate())
         remember_functions(session)
         return session
     with loading_ahead(ahead):
@@ -75,37 +69,6 @@ def open_session(
             kafka=kafka or _reads_kafka(config),
             debug=debug,
         )
-
-
-def _required(session: SparkSession) -> SparkSession:
-    """The session with the settings that results depend on; a new one has those of its cluster, too.
-
-    Where a platform does not allow to stop the substitution, gold refuses names that it would change
-    (`refuse_references`).
-    """
-    for key, value in REQUIRED.items():
-        with contextlib.suppress(*((PySparkException,) if key == SUBSTITUTES else ())):
-            if session.conf.get(key, None) != value:
-                session.conf.set(key, value)
-    return session
-
-
-def refuse_references(session: SparkSession, names: Iterable[str]) -> None:
-    """Raises MainstemError for a name with `${` where the session would replace it in a statement."""
-    name = next((name for name in names if "${" in name), None)
-    if name is not None and _substitutes(session):
-        raise MainstemError(
-            "NAME_SUBSTITUTED",
-            found=f"the name {name[:100]!r}, which this session's SQL replaces",
-            where=f"the Spark session: {SUBSTITUTES}",
-            action=f"set `{SUBSTITUTES}` to false for the cluster or the session, and run again",
-        )
-
-
-def _substitutes(session: SparkSession) -> bool:
-    """Whether Spark replaces `${…}` in SQL text. A query shows it: the setting itself may be unreadable."""
-    row = session.sql(f"SELECT length('${{{SUBSTITUTES}}}')").first()
-    return row is None or row[0] != len(SUBSTITUTES) + 3
 
 
 def keep_utc() -> None:
@@ -142,7 +105,7 @@ def worker_sessions(session: SparkSession, count: int) -> list[SparkSession]:
     call, which waits for the collection.
     """
     if not is_connect(session):
-        return [_required(session.newSession()) for _ in range(count)]
+        return [with_required(session.newSession()) for _ in range(count)]
     clone = getattr(session, "cloneSession", None)
     if clone is None:
         return [session] * count

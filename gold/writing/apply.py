@@ -13,7 +13,7 @@ from framework.lakehouse.commits import rows_written
 from framework.lakehouse.lakehouse import Lakehouse
 from framework.lakehouse.older_copies import Mark, newest_marks
 from framework.pipeline.fault_injection import crash_point
-from framework.spark.session import refuse_references
+from framework.spark.required_settings import refuse_references
 from framework.spark.tuning import tune_for_rows
 from gold.changes.effects import effects, key_names
 from gold.changes.few_changes import TableChanges

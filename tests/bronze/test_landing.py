@@ -558,6 +558,26 @@ def test_folder_that_only_spark_reaches_lands_the_same(
     assert condition(run_source(spark, far)) == "FILE_CHANGED"
 
 
+def test_a_file_that_cannot_be_read_lands_nothing_whatever_the_session_ignores(
+    spark: SparkSession, feed: Feed, drop: Drop, landing: Path, landed: Landed
+) -> None:
+    far = replace(feed, source=feed.source.model_copy(update={"files": f"file://{landing}"}))
+    for name in ("a", "b", "c"):
+        drop(f"{name}.txt", name.encode())
+    sums = landing / ".b.txt.crc"  # as a file of a store whose transfer breaks
+    sums.write_bytes(b"crc\0" + (512).to_bytes(4, "big") + b"\0\0\0\0")
+    spark.conf.set("spark.sql.files.ignoreCorruptFiles", "true")
+    spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        broken = run_source(spark, far)
+        assert (broken.error is None, broken.messages, landed(far)) == (False, 0, [])
+        sums.unlink()
+        assert (run_source(spark, far).error, len(landed(far))) == (None, 3)
+    finally:
+        spark.conf.set("spark.sql.files.ignoreCorruptFiles", "false")
+        spark.conf.set("spark.sql.files.ignoreMissingFiles", "false")
+
+
 @pytest.mark.slow
 def test_a_file_without_messages_stands_in_for_a_lost_one_that_only_spark_reaches(
     spark: SparkSession, feed: Feed, drop: Drop, landing: Path, landed: Landed

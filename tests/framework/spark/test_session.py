@@ -14,16 +14,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from framework.errors import MainstemError
+from framework.lakehouse.parquet_files import read_parquet
 from framework.spark.jars import known_jars, packages
+from framework.spark.required_settings import SUBSTITUTES, refuse_references
 from framework.spark.session import (
     OPEN_TABLES,
-    SUBSTITUTES,
     close_session,
     is_connect,
     jvm_process,
     local_settings,
     open_session,
-    refuse_references,
     release_streams,
     worker_sessions,
 )
@@ -158,6 +158,37 @@ def test_workers_have_what_results_depend_on_whatever_the_cluster_began_with(spa
 
     assert [worker.conf.get("spark.sql.session.timeZone") for worker in workers] == ["UTC", "UTC"]
     assert len({id(worker) for worker in workers}) == 2
+
+
+_OTHER_RESULTS = {
+    "spark.sql.files.ignoreCorruptFiles": "true",
+    "spark.sql.files.ignoreMissingFiles": "true",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.parser.escapedStringLiterals": "true",
+}
+"""Settings of a cluster with which rows would be missing, or values be others."""
+
+
+def test_files_of_rows_that_cannot_be_read_are_an_error_whatever_the_session_ignores(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.range(3).coalesce(1).write.parquet(str(tmp_path / "rows"))
+    (file,) = (tmp_path / "rows").glob("*.parquet")
+    (tmp_path / "rows" / "part-cut.parquet").write_bytes(file.read_bytes()[:-30])
+    other = spark.newSession()
+    for key, value in _OTHER_RESULTS.items():
+        other.conf.set(key, value)
+
+    with pytest.raises(Exception, match="part-cut"):
+        read_parquet(other, "id bigint", str(tmp_path / "rows")).collect()
+
+    for session in worker_sessions(other, 2):
+        assert session.conf.get("spark.sql.files.ignoreCorruptFiles") == "false"
+        assert session.sql("SELECT TIMESTAMP '2024-02-29 10:00:00' AS at, '\\t' AS t").dtypes[0] == (
+            "at",
+            "timestamp",
+        )
+        assert session.sql("SELECT '\\t'").first() == ("\t",)
 
 
 def test_a_session_that_is_taken_over_substitutes_nothing_else_names_with_references_are_refused(
