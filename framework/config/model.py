@@ -18,7 +18,7 @@ from framework.config.faults import Faults
 from framework.config.quality import UNWRITTEN, QualityOrNone
 from framework.config.sources import Kafka, Layout, Source, read_sources
 from framework.config.tables import ColumnRule, TableRule, TableRules, TableSettings
-from framework.config.validation import check_folders, check_lakehouse, check_places
+from framework.config.validation import OwnPlaces, check_folders, check_lakehouse, check_places
 from framework.config.value_types import absolute_place, check_place
 from framework.errors import ConfigurationError, suggested
 
@@ -212,11 +212,15 @@ def _checked(
     _check_checkpoints(content, document, faults)
     _check_quality_sources(content, document, faults)
     _check_table_sources(content, document, faults)
-    lakehouse = content.get("lakehouse")
-    place = absolute_place(lakehouse, document.path.parent) if isinstance(lakehouse, str) else None
-    check_places(sources, place, document, faults)
-    if place is not None:
-        check_lakehouse(place, document, faults)
+    own = OwnPlaces(
+        *(
+            absolute_place(place, document.path.parent) if isinstance(place, str) and place else None
+            for place in (content.get("lakehouse"), content.get("checkpoints"))
+        )
+    )
+    check_places(sources, own, document, faults)
+    if own.lakehouse is not None:
+        check_lakehouse(own.lakehouse, document, faults)
     return config, sources
 
 

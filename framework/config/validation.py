@@ -6,6 +6,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from framework.config.document import Document, KeyPath
@@ -22,13 +23,22 @@ _VOLUME = re.compile(r"^/Volumes(?:/[^/]+){1,3}")
 _CREATE, _CORRECT = "create the folder, or correct `files:`", "correct `files:`"
 
 
-def check_places(
-    sources: Mapping[str, Source], lakehouse: str | None, document: Document, faults: Faults
-) -> None:
-    """Refuse two sources that read one place, and a landing folder that contains the lakehouse.
+@dataclass(frozen=True, slots=True)
+class OwnPlaces:
+    """Where a pipeline keeps its tables and checkpoints: a lakehouse that is no catalog has both."""
 
-    `lakehouse` is null in a catalog.
-    """
+    lakehouse: str | None
+    checkpoints: str | None
+
+    @property
+    def named(self) -> dict[str, str]:
+        """Each place with what it is, for people."""
+        found = {"the lakehouse lies": self.lakehouse, "the checkpoints lie": self.checkpoints}
+        return {name: place for name, place in found.items() if place is not None}
+
+
+def check_places(sources: Mapping[str, Source], own: OwnPlaces, document: Document, faults: Faults) -> None:
+    """Refuse two sources that read one place, and a landing folder that contains a place of the pipeline."""
     for first, second in _neighbours(sources):
         one, other = sources[first], sources[second]
         for key, place in _shared(one, other):
@@ -38,17 +48,18 @@ def check_places(
             )
             action = "give each source a place of its own, or make them one source"
             _add_overlap(("sources", second, key), found, action, document, faults)
-        if lakehouse is None and first.casefold() == second.casefold():
+        if own.lakehouse is None and first.casefold() == second.casefold():
             found = (
                 f"the sources '{first}' and '{second}', whose tables in ops a catalog would not tell apart"
             )
             action = "give each source a name of its own, whatever the case of its letters"
             _add_overlap(("sources", second), found, action, document, faults)
     for name, source in sources.items():
-        if source.files is not None and lakehouse is not None and _holds(source.files, lakehouse):
-            found = f"the lakehouse lies inside the folder that '{name}' reads"
-            action = "keep the lakehouse outside the landing folders"
-            _add_overlap(("sources", name, "files"), found, action, document, faults)
+        for what, place in own.named.items():
+            if source.files is not None and _holds(source.files, place):
+                found = f"{what} inside the folder that '{name}' reads"
+                action = f"keep {what.rpartition(' ')[0]} outside the landing folders"
+                _add_overlap(("sources", name, "files"), found, action, document, faults)
 
 
 def check_lakehouse(lakehouse: str, document: Document, faults: Faults) -> None:

@@ -70,9 +70,10 @@ EXPLANATIONS = (
     ),
     Explanation(
         "CONFIG_SOURCES_OVERLAP",
-        "Two sources read the same place, or the lakehouse is inside a landing folder.",
-        "The messages would be read twice, or Mainstem would read its own tables as messages.",
-        "Give each source a folder, topic or table of its own. Keep the lakehouse outside landing folders.",
+        "Two sources read the same place, or lakehouse or checkpoints are inside a landing folder.",
+        "The messages would be read twice, or Mainstem would read its own tables and notes as messages.",
+        "Give each source a folder, topic or table of its own. Keep lakehouse and checkpoints outside of "
+        "landing folders.",
         "Found: sources `orders` (./landing) and `items` (./landing/items). Do: make them one source, "
         "or move ./landing/items.",
     ),

@@ -465,6 +465,36 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("checkpoints", "landing", "is_refused"),
+    [
+        ("/Volumes/main/shop_ops/files/checkpoints", "/Volumes/main/shop_ops/files", True),
+        ("/Volumes/main/shop_ops/files", "/Volumes/main/shop_ops/files", True),
+        ("dbfs:///Volumes/main/shop_ops/files/checkpoints", "/Volumes/MAIN/shop_ops/files", True),
+        ("s3://bucket/shop/checkpoints", "s3a://bucket/shop/", True),
+        ("/Volumes/main/shop_ops/files", "/Volumes/main/shop_ops/landing", False),
+        ("/Volumes/main/shop_ops/files", "/Volumes/main/shop_ops/files/landing", False),
+    ],
+)
+def test_no_landing_folder_contains_the_checkpoints_of_a_catalog(
+    load: Load, checkpoints: str, landing: str, is_refused: bool
+) -> None:
+    text = f"""
+pipeline: shop
+lakehouse: {{catalog: main, schema_prefix: shop_}}
+checkpoints: {checkpoints}
+sources:
+  orders: {{format: datahub_blob, files: '{landing}'}}
+"""
+    if not is_refused:
+        load(text)
+        return
+    error = refusal(load, text)
+    assert (error.condition, "sources.orders.files" in error.where) == ("CONFIG_SOURCES_OVERLAP", True)
+    assert error.found == "the checkpoints lie inside the folder that 'orders' reads"
+    assert error.action == "keep the checkpoints outside the landing folders"
+
+
+@pytest.mark.parametrize(
     ("one", "other", "is_refused"),
     [
         ("files: ./landing", "files: landing/", True),
