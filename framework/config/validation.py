@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +64,22 @@ def check_places(sources: Mapping[str, Source], own: OwnPlaces, document: Docume
 
 
 def check_lakehouse(lakehouse: str, document: Document, faults: Faults) -> None:
-    """Refuse a lakehouse whose place, or a part of the way to it, is a file; if this machine sees it."""
+    """Refuse a lakehouse that no Delta table can be in.
+
+    That is a folder which Databricks mounts from elsewhere, and a place which is a file, or below a file, if
+    this machine sees it.
+    """
+    if _is_mounted(lakehouse):
+        keys = ("lakehouse",)
+        error = ConfigurationError(
+            "CONFIG_BAD_VALUE",
+            found=f"{document.quoted(keys)}, where Databricks keeps files and no tables",
+            where=document.where(keys),
+            action="write a catalog, as {catalog: main, schema_prefix: shop_}, and the volume as"
+            " `checkpoints:`; or the URL of an external location",
+        )
+        faults.add(keys, error)
+        return
     place = lakehouse
     while not is_url(place) and not os.path.lexists(place) and os.path.dirname(place) != place:
         place = os.path.dirname(place)
@@ -77,6 +93,13 @@ def check_lakehouse(lakehouse: str, document: Document, faults: Faults) -> None:
     faults.add(
         keys, ConfigurationError("CONFIG_BAD_VALUE", found=found, where=document.where(keys), action=action)
     )
+
+
+def _is_mounted(place: str) -> bool:
+    """Whether a place is in a volume of Databricks, or in a folder that it mounts; not the disks of macOS."""
+    if is_url(place):
+        return _resolved(place).startswith("/Volumes/")
+    return place.startswith(("/Volumes/", "/dbfs/")) and sys.platform != "darwin"
 
 
 def _add_overlap(keys: KeyPath, found: str, action: str, document: Document, faults: Faults) -> None:
