@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from framework.contracts.expectations import Finding, Measurement, Rule
 from framework.contracts.quality import UNMEASURED
+from framework.errors import cause_of
 
 
 def measure(measurement: Measurement) -> Sequence[Finding]:
@@ -51,8 +52,7 @@ def _findings(measurement: Measurement, counts: Sequence[int]) -> Sequence[Findi
 
 def unjudged(rule: Rule, error: Exception) -> Finding:
     """The finding of a rule that could not be judged: it counts as broken, since it may be."""
-    lines = str(error).strip().splitlines()
-    text = lines[0][:300] if lines else ""
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     observed = f"{UNMEASURED}: {condition}" if condition else UNMEASURED
-    return Finding(rule, 0, 1, (), observed, f"{type(error).__name__}: {text}", is_measured=False)
+    detail = f"{type(error).__name__}: {cause_of(error)[:300]}"
+    return Finding(rule, 0, 1, (), observed, detail, is_measured=False)

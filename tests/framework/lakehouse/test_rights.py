@@ -13,10 +13,11 @@ from pyspark.sql import SparkSession
 from framework.cli.commands.doctor import examine
 from framework.config.model import Config, load_config
 from framework.lakehouse import live_checks as live
-from framework.lakehouse.live_checks import live_checks
+from framework.lakehouse.live_checks import LiveCheck, live_checks
 from framework.lakehouse.policies import Policy
 from framework.lakehouse.rights import Right, needed_rights
 from framework.pipeline.session import option_models
+from framework.spark.session import is_connect
 
 PLACES = """\
 pipeline: shop
@@ -166,6 +167,20 @@ def test_lost_policies_and_missing_rights_fail_a_live_check(
         "ValueError: a replacement loses 1 of 3 policies: filter",
     )
     assert not found["lineage"][0]
+
+
+def test_an_error_of_the_jvm_ends_neither_the_rights_nor_the_checks(spark: SparkSession) -> None:
+    if is_connect(spark):
+        pytest.skip("a client of Spark Connect has no JVM")
+
+    def refused(session: SparkSession) -> str:
+        jvm: Any = session._jvm
+        return str(jvm.java.lang.Integer.parseInt("no storage key"))
+
+    rights = [Right(("SELECT",), f"TABLE {name}", "a source", refused) for name in ("a", "b")]
+    findings = examine(spark, rights, [LiveCheck("check", refused, "look")])
+    assert [(finding.ok, "no storage key" in finding.found) for finding in findings] == [(False, True)] * 3
+    assert findings[1].action.startswith("GRANT SELECT ON TABLE b TO")
 
 
 def test_a_right_that_cannot_be_tried_is_told_as_not_tried() -> None:

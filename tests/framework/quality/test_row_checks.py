@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from framework.contracts.expectations import MeasurementContext, Rule
-from framework.quality.measurement import measure_together
+from framework.quality.measurement import measure_together, unjudged
 from framework.quality.row_checks import row_measurement
 
 NOT_NULL = Rule("not_null(id)", "not_null", ("id",))
@@ -44,6 +44,19 @@ def test_tables_are_counted_together_and_a_rule_that_cannot_be_counted_hides_no_
         (1, (), "could not be judged: UNRESOLVED_COLUMN.WITH_SUGGESTION"),
         (1, ("id=7",), "1 of 3 rows"),
     ]
+
+
+def test_an_error_of_the_jvm_is_told_by_its_cause() -> None:
+    error = Exception(
+        "An error occurred while calling o123.collectToPython.\n"
+        ": java.util.concurrent.ExecutionException: wrapped\n\tat a.b.c(D.java:1)\n"
+        "Caused by: java.io.IOException: 403 no storage key\n\t... 3 more\n"
+    )
+    finding = unjudged(NOT_NULL, error)
+    assert (finding.observed, finding.detail) == (
+        "could not be judged",
+        "Exception: java.io.IOException: 403 no storage key",
+    )
 
 
 def test_a_condition_with_a_word_too_many_is_none(spark: SparkSession) -> None:
