@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from framework.config.model import Catalog, Config
 from framework.lakehouse.lakehouse import lakehouse_of, sql_text
 from framework.lakehouse.policies import policies_of
+from framework.lakehouse.small_files import is_local
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ def live_checks(config: Config) -> Iterator[LiveCheck]:
     """The checks for a pipeline; each leaves nothing behind."""
     yield LiveCheck("runtime", _runtime, "use a runtime with Spark 4.0, 4.1 or 4.2")
     for name, source in config.sources.items():
-        if source.files is not None and "://" in source.files:
+        if source.files is not None and not is_local(source.files):
             yield LiveCheck(
                 f"auto loader {name}",
                 _auto_loader(source.files),

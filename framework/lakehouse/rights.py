@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from framework.config.model import Catalog, Config
+from framework.config.value_types import split_name
 from framework.contracts.table_comments import LAYERS
 from framework.lakehouse.lakehouse import lakehouse_of
 from framework.lakehouse.small_files import without_glob
@@ -19,6 +21,8 @@ from framework.naming import quoted
 
 Probe = Callable[[SparkSession], object]
 """Does what a right allows, and leaves nothing behind. Raises where the user may not."""
+
+_VOLUME_URL = re.compile(r"^dbfs:/+(?=Volumes/)", re.IGNORECASE)
 
 NAME_IT = "<the external location of {}>"
 
@@ -81,16 +85,31 @@ def _of_places(config: Config) -> Iterator[Right]:
         purpose = f"the source {name}"
         if source.files is not None:
             yield from _of_folder(source.files, ("READ VOLUME",), purpose)
-        if source.table is not None and source.table.count(".") == 2:
-            catalog, schema, table = source.table.split(".")
-            yield Right(("USE CATALOG",), f"CATALOG {quoted(catalog)}", purpose)
-            yield Right(("USE SCHEMA",), f"SCHEMA {quoted(catalog)}.{quoted(schema)}", purpose)
-            whole = ".".join(map(quoted, (catalog, schema, table)))
-            yield Right(("SELECT",), f"TABLE {whole}", purpose, _table(whole))
+        if source.table is not None:
+            is_place = "/" in source.table
+            yield from (
+                _of_folder(source.table, ("READ VOLUME",), purpose)
+                if is_place
+                else _of_table(source.table, purpose)
+            )
+
+
+def _of_table(name: str, purpose: str) -> Iterator[Right]:
+    """The rights on a table of a catalog; one whose name is shorter is of the session's catalog."""
+    try:
+        parts = [quoted(part) for part in split_name(name)]
+    except ValueError:  # Spark says what is wrong with it
+        return
+    if len(parts) == 3:
+        whole = ".".join(parts)
+        yield Right(("USE CATALOG",), f"CATALOG {parts[0]}", purpose)
+        yield Right(("USE SCHEMA",), f"SCHEMA {'.'.join(parts[:2])}", purpose)
+        yield Right(("SELECT",), f"TABLE {whole}", purpose, _table(whole))
 
 
 def _of_folder(place: str, privileges: tuple[str, ...], purpose: str) -> Iterator[Right]:
     """The rights on a volume or an external location; a folder of another kind has none here."""
+    place = _VOLUME_URL.sub("/", place)
     if "://" in place:
         own = tuple(privilege.replace("VOLUME", "FILES") for privilege in privileges)
         yield Right(own, _location(place), purpose, _readable(place))
@@ -100,7 +119,7 @@ def _of_folder(place: str, privileges: tuple[str, ...], purpose: str) -> Iterato
         catalog, schema, volume = map(quoted, parts[2:5])
         yield Right(("USE CATALOG",), f"CATALOG {catalog}", purpose)
         yield Right(("USE SCHEMA",), f"SCHEMA {catalog}.{schema}", purpose)
-        probe = _writable(place) if "WRITE VOLUME" in privileges else _listed(place)
+        probe = (_writable if "WRITE VOLUME" in privileges else _listed)(place)
         yield Right(privileges, f"VOLUME {catalog}.{schema}.{volume}", purpose, probe)
 
 

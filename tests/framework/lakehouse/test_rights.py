@@ -63,6 +63,46 @@ def test_who_grants_needs_the_right_to_manage(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("place", "rights"),
+    [
+        (
+            "table: 's3://bucket/v1.0/feed.delta'",
+            ["READ FILES ON EXTERNAL LOCATION <the external location of s3://bucket/v1.0/feed.delta>"],
+        ),
+        (
+            "table: 'abfss://c@a.dfs.core.windows.net/feed'",
+            [
+                "READ FILES ON EXTERNAL LOCATION <the external location of abfss://c@a.dfs.core.windows.net/feed>"
+            ],
+        ),
+        (
+            "table: 'other.raw.`my.t`'",
+            [
+                "USE CATALOG ON CATALOG `other`",
+                "USE SCHEMA ON SCHEMA `other`.`raw`",
+                "SELECT ON TABLE `other`.`raw`.`my.t`",
+            ],
+        ),
+        ("table: '`other`.raw.t'", ["SELECT ON TABLE `other`.`raw`.`t`"]),
+        ("table: raw.t", []),
+        ("table: 'other..t'", []),
+        ("files: 'dbfs:/Volumes/other/raw/in/b'", ["READ VOLUME ON VOLUME `other`.`raw`.`in`"]),
+        ("files: 'dbfs:///Volumes/other/raw/in/b'", ["READ VOLUME ON VOLUME `other`.`raw`.`in`"]),
+    ],
+)
+def test_a_source_needs_the_rights_of_its_kind_of_place(
+    tmp_path: Path, place: str, rights: list[str]
+) -> None:
+    text = PLACES[: PLACES.index("  orders:")] + f"  feed: {{format: canal, {place}}}\n"
+    config = configured(tmp_path, text)
+    found = [right for right in needed_rights(config) if right.purpose == "the source feed"]
+    shown = [f"{', '.join(right.privileges)} ON {right.securable}" for right in found]
+    assert shown[-len(rights) :] == rights if rights else shown == []
+    is_watched = any(check.name == "auto loader feed" for check in live_checks(config))
+    assert is_watched == ("dbfs:" in place)
+
+
 def test_folders_of_this_machine_need_no_grant(tmp_path: Path) -> None:
     text = "pipeline: shop\nlakehouse: ./lake\nsources: {feed: {format: canal, files: ./landing}}\n"
     assert needed_rights(configured(tmp_path, text)) == []
