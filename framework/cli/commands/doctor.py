@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from framework.cli.options import Options
+from framework.cli.options import CONFIG, Options
 from framework.cli.terminal import say_json, say_line
 from framework.config.model import Config
 from framework.errors import MainstemError, brief
@@ -47,7 +47,8 @@ def run(options: Options) -> int:
     """
     if options.databricks or options.live:
         return _databricks(read_config(options.config), options)
-    root = read_config(options.config).root if Path(options.config).exists() else None
+    is_absent = options.config == CONFIG and not Path(CONFIG).exists()  # a machine may have no pipeline yet
+    root = None if is_absent else read_config(options.config).root
     return _told(diagnose(root), {}, is_json=options.json)
 
 

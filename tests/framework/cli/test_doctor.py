@@ -37,6 +37,17 @@ def test_spark_is_tried_only_when_asked_for() -> None:
     assert diagnose(start_spark=lambda: None)[-1].ok
 
 
+def test_a_configuration_that_is_named_must_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor", "-c", "wrong.yml"]) == 2
+    assert "error: CONFIG_NOT_FOUND\n" in capsys.readouterr().err
+    main(["doctor"])
+    found = capsys.readouterr()
+    assert ("python" in found.out, "CONFIG_NOT_FOUND" in found.err) == (True, False)
+
+
 def test_the_rights_of_a_pipeline_are_listed_without_a_workspace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
