@@ -37,19 +37,28 @@ class WrongValue(typer.BadParameter):
 
 
 def assignments(texts: Iterable[str] | None) -> list[tuple[str, str]]:
-    """The pairs of texts `NAME=VALUE,NAME=VALUE`; none for None.
+    """The pairs of texts `NAME=VALUE,NAME=VALUE`; none for None. A part without `=` continues a value.
 
     Raises:
         WrongValue: A text has another form.
     """
-    pairs = [part.partition("=") for text in texts or () for part in text.split(",")]
-    for name, sign, _ in pairs:
-        if not (sign and _VARIABLE.fullmatch(name)):
+    return [pair for text in texts or () for pair in _assigned(text)]
+
+
+def _assigned(text: str) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for part in text.split(","):
+        name, sign, value = part.partition("=")
+        if part and not sign and pairs:
+            pairs[-1] = (pairs[-1][0], f"{pairs[-1][1]},{part}")
+        elif sign and _VARIABLE.fullmatch(name):
+            pairs.append((name, value))
+        else:
             raise WrongValue(
                 f"{name + sign!r} has no name and value",
                 "write NAME=VALUE, or several of them with commas between them",
             )
-    return [(name, value) for name, _, value in pairs]
+    return pairs
 
 
 def choice(allowed: Sequence[str]) -> Callable[[str | None], str | None]:

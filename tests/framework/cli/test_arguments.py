@@ -44,7 +44,7 @@ COMMANDS = command_line().commands
         ),
         (["seed", "shop.orders", "--from", "f"], "missing option '--position'\n", "`mainstem seed --help`"),
         (["sql", "SELECT 1", "--limit", "ten"], "invalid value for '--limit'", "`mainstem sql --help`"),
-        (["status", "--env", "A=1,B"], "'B' has no name and value", "write NAME=VALUE"),
+        (["status", "--env", "A=1,B-C=2"], "'B-C=' has no name and value", "write NAME=VALUE"),
         (
             ["--config", "x.yml", "run"],
             "no option --config\n",
@@ -114,6 +114,9 @@ def test_values_of_the_environment_are_pairs_and_reach_the_configuration() -> No
     options = read_options(["status", "--env", "A=1,B=x=y", "--env", "C="])
     assert isinstance(options, Options)
     assert options.env == [("A", "1"), ("B", "x=y"), ("C", "")]
+    options = read_options(["status", "--env", "A=a:9092,b:9092,B=2,C=x,y z"])
+    assert isinstance(options, Options)
+    assert options.env == [("A", "a:9092,b:9092"), ("B", "2"), ("C", "x,y z")]
 
 
 def test_files_stay_as_long_as_maintain_says_by_itself() -> None:
