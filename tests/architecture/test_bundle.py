@@ -40,7 +40,7 @@ def test_a_run_checks_the_configuration_runs_all_layers_and_ends_with_the_rules(
     tasks = {task["task_key"]: task for task in read_bundle(ROOT, target).jobs["mainstem"]["tasks"]}
     assert next(iter(tasks)) == "validate"
     assert "depends_on" not in tasks["validate"]
-    assert tasks["validate"]["python_wheel_task"]["parameters"][0] == "validate"
+    assert tasks["validate"]["python_wheel_task"]["parameters"][:2] == ["validate", "--without-folders"]
     assert tasks["run"]["depends_on"] == [{"task_key": "validate"}]
     assert "run_if" not in tasks["run"]  # a configuration that is not valid is not run
     chosen = ["--through", "{{job.parameters.through}}", "--table", "{{job.parameters.table}}"]

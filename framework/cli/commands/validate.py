@@ -5,7 +5,7 @@ from __future__ import annotations
 from framework.cli.options import Options
 from framework.cli.terminal import say_json, say_line
 from framework.config.json_schema import json_schema
-from framework.config.model import validated_config
+from framework.config.model import load_config, validated_config
 from framework.errors import ConfigurationError
 from framework.pipeline.session import option_models
 from framework.text.formatting import quantity
@@ -14,13 +14,14 @@ from framework.text.formatting import quantity
 def run(options: Options) -> int:
     """Check the configuration and that its landing folders exist, or print its JSON schema.
 
-    All faults of the configuration are told.
+    All faults of the configuration are told. With `without_folders` the landing folders are not looked for.
     """
     if options.schema:
         say_json(json_schema(option_models()))
         return 0
     try:
-        config = validated_config(options.config, formats=option_models())
+        check = load_config if options.without_folders else validated_config
+        config = check(options.config, formats=option_models())
     except ConfigurationError as error:
         if not options.json or options.debug:
             raise

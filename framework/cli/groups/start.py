@@ -114,6 +114,12 @@ def validate(
         bool,
         typer.Option("--schema", metavar="", help="Print the JSON schema of the configuration."),
     ] = False,
+    without_folders: Annotated[
+        bool,
+        typer.Option(
+            "--without-folders", metavar="", help="Check the file alone; landing folders may be missing."
+        ),
+    ] = False,
     config: Config = CONFIG,
     env: Env = None,
     json: Json = False,

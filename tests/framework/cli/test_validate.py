@@ -63,6 +63,18 @@ def test_a_landing_folder_behind_a_reference_is_looked_for_and_named_as_it_is_wr
     assert main(["validate", "-c", str(file), "--env", "MAINSTEM_TEST_LANDING=/Volumes/main/x/y/"]) == 0
 
 
+def test_the_file_alone_can_be_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mainstem.yml"
+    text = "pipeline: shop\nlakehouse: ./lake\nsources:\n  feed: {format: canal, files: ./none}\n"
+    file.write_text(text)
+    assert main(["validate", "-c", str(file)]) == 2
+    assert "error: LANDING_FOLDER_MISSING\n" in capsys.readouterr().err
+    assert main(["validate", "--without-folders", "-c", str(file)]) == 0
+    file.write_text(text.replace("canal", "canl"))
+    assert main(["validate", "--without-folders", "-c", str(file)]) == 2
+    assert "error: CONFIG_UNKNOWN_FORMAT\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("given", ["", "NAME", "=x", "A=1,", "1A=x", "A B=x"])
 def test_env_takes_names_and_values(given: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["validate", "--env", given]) == 2
