@@ -98,7 +98,7 @@ def check_lakehouse(lakehouse: str, document: Document, faults: Faults) -> None:
 def _is_mounted(place: str) -> bool:
     """Whether a place is in a volume of Databricks, or in a folder that it mounts; not the disks of macOS."""
     if is_url(place):
-        return _resolved(place).startswith("/Volumes/")
+        return _resolved(place).casefold().startswith("/volumes/")
     return place.startswith(("/Volumes/", "/dbfs/")) and sys.platform != "darwin"
 
 
