@@ -115,9 +115,10 @@ class Config(BaseModel):
     @classmethod
     def _refuse_one_slash(cls, place: str | Catalog | None) -> str | Catalog | None:
         """Whether a place is one of this machine is told by the two slashes behind its scheme."""
+        if isinstance(place, str):
+            check_place(place)
         scheme, slash, rest = place.partition(":/") if isinstance(place, str) else ("", "", "")
         if slash and len(scheme) > 1 and scheme.isalnum() and scheme != "file" and not rest.startswith("/"):
-            check_place(str(place))
             # nothing of the value is quoted: a reference may have put a secret there
             raise ValueError("write three slashes behind the scheme, as in dbfs:///…")
         return place

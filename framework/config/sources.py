@@ -21,6 +21,9 @@ from framework.errors import ConfigurationError, suggested
 
 PLACES = ("files", "kafka", "table")
 
+_OF_FILES = ("layout", "auto_loader", "follow_links")
+"""Settings of messages in files. The limits of files are not among them: a dump for `seed` has them too."""
+
 _ONE_OF_TOPICS = "write exactly one of `topics:` and `topic_pattern:`"
 _BROKER = re.compile(r"\S+:[0-9]{1,5}", re.ASCII)
 _SOURCE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -125,7 +128,7 @@ class Source(BaseModel):
         default=None, min_length=1, description="The folder in which files with messages land."
     )
     kafka: Kafka | None = Field(default=None, description="The Kafka topics that hold the messages.")
-    table: str | None = Field(
+    table: Place | None = Field(
         default=None,
         min_length=1,
         description="A table of messages: a path or URL of a Delta table, or a name in the catalog. Its rows "
@@ -322,9 +325,14 @@ def _check_kafka_keys(kafka: object, document: Document, at: tuple[str, str], fa
     """Refuse misspelt keys, which Spark would ignore, and Spark's names for what Mainstem sets."""
     own = Kafka.model_fields
     for key in kafka if isinstance(kafka, dict) else ():
+        keys = (*at, "kafka", str(key))
+        if str(key).lower() == "includeheaders" and str(kafka[key]).lower() != "true":
+            action = "leave it out: the headers of messages are always read"
+            faults.add(
+                keys, _bad_value(document, keys, f"'{document.key(keys)}' with a value but true", action)
+            )
         if key in own or is_reader_option(str(key)):
             continue
-        keys = (*at, "kafka", str(key))
         error = ConfigurationError(
             "CONFIG_UNKNOWN_KEY",
             found=f"the unknown key '{document.key(keys)}'",
@@ -360,10 +368,18 @@ def _check_place(
         action = "leave it out: only a table of messages has columns"
         faults.add(keys, _place_error(document, keys, "'columns' without 'table'", action))
     written = [key for key in PLACES if content.get(key) is not None]
+    for key in _OF_FILES if written and "files" not in written else ():
+        if key in content:
+            action = "leave it out: it has a meaning for files alone"
+            faults.add((*at, key), _place_error(document, (*at, key), f"'{key}' without 'files'", action))
     if len(written) > 1 or not (written or any(faults.is_misspelt((*at, place)) for place in PLACES)):
         found = " and ".join(f"'{key}'" for key in written) or "none of 'files', 'kafka', 'table'"
         action = "write exactly one of `files:`, `kafka:`, `table:`"
         faults.add(at, _place_error(document, at, found, action))
+
+
+def _bad_value(document: Document, keys: KeyPath, found: str, action: str) -> ConfigurationError:
+    return ConfigurationError("CONFIG_BAD_VALUE", found=found, where=document.where(keys), action=action)
 
 
 def _place_error(document: Document, keys: KeyPath, found: str, action: str) -> ConfigurationError:

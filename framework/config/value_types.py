@@ -127,8 +127,8 @@ def check_replica(text: str) -> str:
 
 def check_place(text: str) -> str:
     """A path or URL. Object stores have two slashes behind their scheme; `dbfs:/` is a path of Databricks."""
-    scheme, colon, rest = text.partition(":/")
-    if colon and scheme.lower() in _OBJECT_STORES and not rest.startswith("/"):
+    scheme, colon, rest = text.partition(":")
+    if colon and scheme.lower() in _OBJECT_STORES and not rest.startswith("//"):
         raise value_error(f"write two slashes behind the scheme: {scheme.lower()}://…")
     return text
 

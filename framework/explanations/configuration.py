@@ -81,8 +81,9 @@ EXPLANATIONS = (
         "CONFIG_SOURCE_PLACE",
         "The place of a source is not clear.",
         "A source needs exactly one of `files`, `kafka` and `table`, a Kafka source exactly one of `topics` "
-        "and `topic_pattern`, and only a table of messages may have `columns`.",
-        "Write exactly one of them.",
+        "and `topic_pattern`. Only a table of messages may have `columns`, only files `layout`, "
+        "`auto_loader` and `follow_links`.",
+        "Write exactly one of them, and leave out what belongs to another kind of place.",
         "Found: `files` and `table` in one source. Do: remove one.",
     ),
     Explanation(

@@ -252,6 +252,49 @@ tables:
         ("./lakehouse", "dbfs:///Volumes/main/shop/files", "CONFIG_BAD_VALUE", "lakehouse", "a catalog"),
         ("./lakehouse", "file:///dbfs/mnt/lake", "CONFIG_BAD_VALUE", "lakehouse", "a catalog"),
         ("./lakehouse", "s3:/bucket/lake", "CONFIG_BAD_VALUE", "lakehouse", "two slashes"),
+        ("./lakehouse", "s3:bucket/lake", "CONFIG_BAD_VALUE", "lakehouse", "two slashes"),
+        (
+            "files: ./landing/orders",
+            "files: s3:landing",
+            "CONFIG_BAD_VALUE",
+            "sources.orders.files",
+            "slashes",
+        ),
+        (
+            "files: ./landing/orders\n    layout: kcat",
+            "table: s3:bucket/feed",
+            "CONFIG_BAD_VALUE",
+            "sources.orders.table",
+            "two slashes",
+        ),
+        (
+            "files: ./landing/orders",
+            "table: a.b.c",
+            "CONFIG_SOURCE_PLACE",
+            "sources.orders.layout",
+            "for files alone",
+        ),
+        (
+            "    kafka:",
+            "    follow_links: false\n    kafka:",
+            "CONFIG_SOURCE_PLACE",
+            "sources.crm.follow_links",
+            "for files alone",
+        ),
+        (
+            "    kafka:",
+            "    auto_loader: false\n    kafka:",
+            "CONFIG_SOURCE_PLACE",
+            "sources.crm.auto_loader",
+            "leave it out",
+        ),
+        (
+            "failOnDataLoss: false",
+            "IncludeHeaders: false",
+            "CONFIG_BAD_VALUE",
+            "sources.crm.kafka.IncludeHeaders",
+            "always read",
+        ),
         ("./lakehouse", "./lake\ncheckpoints: ./elsewhere", "CONFIG_BAD_VALUE", "checkpoints", "leave"),
         ("./lakehouse", "./landing/orders/out", "CONFIG_SOURCES_OVERLAP", "sources.orders.files", "outside"),
         (
@@ -452,6 +495,13 @@ def test_refusals_name_place_and_remedy(
     assert where in error.where
     assert advice in error.action
     assert len(refused.faults) == (2 if new in TWO_FAULTS else 1), "nothing that only follows is told"
+
+
+def test_limits_of_files_hold_for_dumps_of_any_source_and_headers_may_be_asked_for(load: Load) -> None:
+    limits = "    max_gzip_ratio: 9\n    max_file_messages: 7\n    kafka:"
+    text = WHOLE.replace("    kafka:", limits).replace("failOnDataLoss: false", "includeHeaders: true")
+    crm = load(text).sources["crm"]
+    assert (crm.max_gzip_ratio, crm.max_file_messages) == (9, 7)
 
 
 @pytest.mark.parametrize("text", ["", "- a\n", "just text"])
