@@ -324,9 +324,9 @@ def _read_options(
 def _check_kafka_keys(kafka: object, document: Document, at: tuple[str, str], faults: Faults) -> None:
     """Refuse misspelt keys, which Spark would ignore, and Spark's names for what Mainstem sets."""
     own = Kafka.model_fields
-    for key in kafka if isinstance(kafka, dict) else ():
+    for key, value in kafka.items() if isinstance(kafka, dict) else ():
         keys = (*at, "kafka", str(key))
-        if str(key).lower() == "includeheaders" and str(kafka[key]).lower() != "true":
+        if str(key).lower() == "includeheaders" and str(value).lower() != "true":
             action = "leave it out: the headers of messages are always read"
             faults.add(
                 keys, _bad_value(document, keys, f"'{document.key(keys)}' with a value but true", action)
