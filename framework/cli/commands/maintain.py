@@ -19,6 +19,7 @@ from framework.lakehouse.staging import clear_staging
 from framework.lakehouse.tended_tables import TendedTables
 from framework.pipeline.layer import MaintainedTable, Run, installed_layers
 from framework.pipeline.session import open_pipeline, read_config
+from framework.spark.local_frame import local_frame
 from framework.spark.worker_threads import in_threads
 from framework.text.formatting import quantity
 from framework.text.tables import TextTable
@@ -30,6 +31,13 @@ _VACUUM_COMMITS = "spark.databricks.delta.vacuum.logging.enabled"
 """Else each VACUUM adds two commits, also to a table that nobody writes. After a month its log then loses
 those that streams read next.
 """
+_IGNORE_DAYS = "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled"
+"""Else VACUUM goes by the property of the table alone, and not by the time that it is told."""
+_RETENTION = "delta.deletedFileRetentionDuration"
+_USUAL_DAYS = 7
+"""What Delta takes where a table does not have the property."""
+_SECONDS = "unix_seconds(timestamp_seconds(0) + CAST(retention AS INTERVAL))"
+_DAY = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,7 @@ class MaintenanceResult:
     """The maintenance of one table: files before and after, and bytes.
 
     `note` says why old files stay, or why the maintenance failed (`has_failed`); null if neither.
+    `days` is how long files stay that the table does not use any more; null where none were looked for.
     """
 
     table: str
@@ -46,6 +55,7 @@ class MaintenanceResult:
     is_compacted: bool
     note: str | None = None
     has_failed: bool = False
+    days: int | None = None
 
 
 def run(options: Options) -> int:
@@ -91,8 +101,8 @@ def maintain_tables(work: Run, tables: Sequence[MaintainedTable], days: int) -> 
             return MaintenanceResult(table.name, known[0], *known, is_compacted=False)
         progress.start_table(table.name)
         result = maintain_table(spark, work.lake, table, days)
-        if table.in_use is None and not result.has_failed:
-            tended.note(table.name, result.files_after, result.size, days)
+        if result.days is not None:
+            tended.note(table.name, result.files_after, result.size, result.days)
         progress.end_table(table.name, "FAILED" if result.has_failed else "ok")
         progress.advance("tables")
         return result
@@ -108,35 +118,76 @@ def maintain_table(
 ) -> MaintenanceResult:
     """Compact one table where that pays, and remove what it has not used for so many days.
 
-    A failure is noted in the result and does not stop the other tables.
+    Files stay longer where a property of the table says so. A failure is noted in the result and does not
+    stop the other tables.
     """
-    before, size = _files(spark, lake, table.name)
-    is_ragged = before >= FEW_FILES and size < before * SMALL_BYTES
+    before, kept, note = _Files(), None, table.in_use
     try:
-        name = sql_name(lake.location(table.name))
+        location = lake.location(table.name)
+        before = after = _files(spark, location)
+        is_ragged = before.number >= FEW_FILES and before.size < before.number * SMALL_BYTES
         if is_ragged:
-            spark.sql(f"OPTIMIZE {name}")
-        is_purged = purge_marked_rows(spark, lake.location(table.name))
+            spark.sql(f"OPTIMIZE {sql_name(location)}")
+        is_purged = purge_marked_rows(spark, location)
         if table.in_use is None:
-            with suppress(PySparkException):  # where the platform does not allow that, it goes on without
-                spark.conf.set(_VACUUM_COMMITS, "false")
-            spark.sql(f"VACUUM {name} RETAIN {24 * days} HOURS")
+            own = _own_days(spark, before)
+            kept = max(days, own)
+            note = _remove_old_files(spark, location, kept, own)
+        if is_ragged or is_purged:  # VACUUM removes no file that the table has
+            after = _files(spark, location)
     except Exception as error:
-        note = f"failed: {str(error).partition(chr(10))[0][:300]}"
-        return MaintenanceResult(table.name, before, before, size, False, note, has_failed=True)
-    # VACUUM removes no file that the table has
-    after, size = _files(spark, lake, table.name) if is_ragged or is_purged else (before, size)
-    return MaintenanceResult(table.name, before, after, size, after < before, table.in_use)
-
-
-def _files(spark: SparkSession, lake: Lakehouse, name: str) -> tuple[int, int]:
-    """The number of a table's files, and their bytes."""
-    row = (
-        spark.sql(f"DESCRIBE DETAIL {sql_name(lake.location(name))}")
-        .select("numFiles", "sizeInBytes")
-        .first()
+        return _failed(table.name, error, before)
+    return MaintenanceResult(
+        table.name, before.number, after.number, after.size, after.number < before.number, note, days=kept
     )
-    return (0, 0) if row is None else (int(row[0]), int(row[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """The number of a table's files, their bytes, and the property that says how long unused ones stay."""
+
+    number: int = 0
+    size: int = 0
+    retention: str | None = None
+
+
+def _files(spark: SparkSession, location: str) -> _Files:
+    row = spark.sql(f"DESCRIBE DETAIL {sql_name(location)}").first()
+    if row is None:
+        return _Files()
+    retention = (row["properties"] or {}).get(_RETENTION)
+    return _Files(int(row["numFiles"]), int(row["sizeInBytes"]), retention)
+
+
+def _own_days(spark: SparkSession, files: _Files) -> int:
+    """For how many days the table itself keeps files that it does not use any more, a begun day as a day."""
+    if files.retention is None:
+        return _USUAL_DAYS
+    row = local_frame(spark, [(files.retention,)], "retention string").selectExpr(_SECONDS).first()
+    assert row is not None
+    return -(-int(row[0]) // _DAY)
+
+
+def _remove_old_files(spark: SparkSession, location: str, days: int, own_days: int) -> str | None:
+    """Remove the files that the table has not used for so many days; a note where it may be fewer."""
+    with suppress(PySparkException):  # where the platform does not allow that, it goes on without
+        spark.conf.set(_VACUUM_COMMITS, "false")
+    note = None
+    try:
+        spark.conf.set(_IGNORE_DAYS, "false")
+    except PySparkException:
+        if days != own_days:
+            note = (
+                f"old files may go after {quantity(own_days, 'day')}, as the table's {_RETENTION} says: "
+                "this platform does not let a session choose another time"
+            )
+    spark.sql(f"VACUUM {sql_name(location)} RETAIN {24 * days} HOURS")
+    return note
+
+
+def _failed(name: str, error: Exception, files: _Files) -> MaintenanceResult:
+    note = f"failed: {str(error).partition(chr(10))[0][:300]}"
+    return MaintenanceResult(name, files.number, files.number, files.size, False, note, has_failed=True)
 
 
 def _table(results: list[MaintenanceResult]) -> TextTable:

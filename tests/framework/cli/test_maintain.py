@@ -7,7 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.conf import RuntimeConfig
 
 from framework.cli import main
 from framework.cli.commands import maintain as module
@@ -15,6 +17,7 @@ from framework.cli.commands.maintain import MaintenanceResult, maintain_table, m
 from framework.config.model import Config, load_config
 from framework.lakehouse.checkpoint_files import is_read_to_end
 from framework.lakehouse.lakehouse import Lakehouse, sql_name
+from framework.lakehouse.tended_tables import TendedTables
 from framework.pipeline.layer import MaintainedTable, Run
 from framework.quality.layer import LAYER as QUALITY
 from silver.layer import LAYER as SILVER
@@ -127,6 +130,76 @@ def test_a_table_without_a_commit_since_the_last_time_is_not_visited_again(
     assert maintained() == ["bronze/messages"]
     assert not left.exists()
     assert maintained() == []
+
+
+def orphan(lake: Lakehouse, days: float) -> Path:
+    """A file of bronze that no commit has, so old."""
+    file = Path(lake.location("bronze/messages")) / f"part-of-{days}-days.parquet"
+    file.touch()
+    os.utime(file, (time.time() - days * DAY,) * 2)
+    return file
+
+
+@pytest.mark.slow
+def test_unused_files_stay_for_the_days_that_were_asked_for_or_that_the_table_says(
+    spark: SparkSession, lake: Lakehouse
+) -> None:
+    def kept(days: int) -> int | None:
+        found = maintain_table(spark, lake, MaintainedTable("bronze/messages"), days)
+        assert (found.note, found.has_failed) == (None, False)
+        return found.days
+
+    def keep(interval: str) -> None:
+        name = sql_name(lake.location("bronze/messages"))
+        spark.sql(
+            f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = '{interval}')"
+        )
+
+    files = {days: orphan(lake, days) for days in (2, 8, 31)}
+    assert kept(30) == 30
+    assert [days for days, file in files.items() if file.exists()] == [2, 8]
+    keep("interval 1 day")
+    assert kept(9) == 9
+    assert [days for days, file in files.items() if file.exists()] == [2, 8]
+    keep("interval 1 week 50 hours")
+    assert kept(7) == 10
+    assert [days for days, file in files.items() if file.exists()] == [2, 8]
+    keep("interval 1 day")
+    assert kept(7) == 7
+    assert [days for days, file in files.items() if file.exists()] == [2]
+
+
+@pytest.mark.slow
+def test_a_table_that_keeps_its_files_longer_is_visited_until_they_are_gone(
+    spark: SparkSession, lake: Lakehouse
+) -> None:
+    name = sql_name(lake.location("bronze/messages"))
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days')")
+    run = Run(spark, lake, load(lake), "maintain")
+    tables, file = [MaintainedTable("bronze/messages")], orphan(lake, 8)
+    maintain_tables(run, tables, 7)  # it makes one file of sixteen
+    age(lake, "bronze/messages")
+    maintain_tables(run, tables, 7)
+    assert file.exists()
+    assert TendedTables(spark, lake).size_of("bronze/messages") is None
+
+
+def test_a_platform_that_does_not_let_a_session_choose_is_told_of(
+    spark: SparkSession, lake: Lakehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = "spark.databricks.delta.vacuum.retentionWindowIgnore.enabled"
+    allowed = type(spark.conf).set
+
+    def set_it(conf: RuntimeConfig, key: str, value: str) -> None:
+        if key == refused:
+            raise PySparkException("CONFIG_NOT_AVAILABLE")
+        allowed(conf, key, value)
+
+    monkeypatch.setattr(type(spark.conf), "set", set_it)
+    found = maintain_table(spark, lake, MaintainedTable("bronze/messages"), 30)
+    assert found.note is not None
+    assert found.note.startswith("old files may go after 7 days")
+    assert maintain_table(spark, lake, MaintainedTable("bronze/messages"), 7).note is None
 
 
 def test_a_table_that_cannot_be_maintained_is_reported_and_stops_no_other(
