@@ -52,6 +52,15 @@ def breaks(entry: QualityRule) -> Column:
     return F.coalesce(is_image & _is_of(entry.match) & broken, F.lit(False))
 
 
+def breaks_by_name(entries: Sequence[QualityRule]) -> dict[str, Column]:
+    """Whether a change breaks the rule of each name; the later entry counts where two match its table."""
+    found: dict[str, Column] = {}
+    for entry in entries:
+        name = rule_of(entry).name
+        found[name] = F.when(_is_of(entry.match), breaks(entry)).otherwise(found.get(name, F.lit(False)))
+    return found
+
+
 def _own_name(name: str) -> Column:
     """The image's own spelling of a column's name, of which letters may differ in case; null without one."""
     names = F.map_keys("after")

@@ -25,7 +25,7 @@ from framework.contracts.table_schemas import CHANGES, MESSAGE_AT, QUARANTINE
 from framework.pipeline.layer import Run
 from framework.quality.batch_log import BatchLog, age, batch_log, keep_batches, moment_text
 from framework.quality.memory import memory_of
-from framework.quality.rules import digest, rule_of, unique_by_name
+from framework.quality.rules import digest, rule_of
 from framework.text.formatting import quantity
 from silver.batches import quality_rules
 from silver.batches.batch_counts import COUNTS_SCHEMA
@@ -79,15 +79,12 @@ def _changes(
     lake, name = run.lake, TableName(None, None, "changes")
     quality = run.config.quality
     warnings = quality_rules.change_rules(quality, OnChange.WARN)
-    warned = tuple(
-        replace(rule_of(e), kind="sql", columns=(), text=f"NOT _breaks_{i}") for i, e in enumerate(warnings)
+    named = {rule.name: rule for rule in map(rule_of, warnings)}
+    warned = (
+        Rule(f"change {name}", "sql", severity=Severity.WARN, text=f"NOT _breaks_{i}")
+        for i, name in enumerate(named)
     )
-    rules = unique_by_name(
-        (
-            *(RULES if quality.defaults else ()),
-            *(replace(r, name=f"change {r.name}", severity=Severity.WARN) for r in warned),
-        )
-    )
+    rules = (*(RULES if quality.defaults else ()), *warned)
     suite = digest(rules, warnings, lake.version(run.spark, MESSAGES_TABLE), quality.reconciliation)
     plain = CheckTarget("silver", None, name)
     shape = {rule.name for rule in RULES}
@@ -102,9 +99,8 @@ def _changes(
 
     def rows(spark: SparkSession) -> DataFrame:
         changes = lake.read(spark, CHANGES_TABLE).where(F.col("batch") > since)
-        return changes.select(
-            "*", *(quality_rules.breaks(entry).alias(f"_breaks_{i}") for i, entry in enumerate(warnings))
-        )
+        broken = quality_rules.breaks_by_name(warnings)
+        return changes.select("*", *(broken[name].alias(f"_breaks_{i}") for i, name in enumerate(named)))
 
     def measured(spark: SparkSession) -> Sequence[Finding]:
         return reconciled(Ledger(spark, run, past, plain, since, known)) if quality.reconciliation else ()

@@ -174,6 +174,7 @@ quality:
     - {match: shop.item, range: {column: price, max: 100}, gate: true}
     - {match: shop.line, accepted: {column: state, values: [open, sent]}, on_change: quarantine}
     - {match: shop.line, range: {column: item_id, min: 1}, on_change: warn}
+    - {match: shop.item, range: {column: item_id, min: 1}, on_change: warn}
 """
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from framework.config.quality import OnChange, QualityRule, Range
-from silver.batches.quality_rules import breaks
+from framework.config.quality import Accepted, OnChange, QualityRule, Range
+from silver.batches.quality_rules import breaks, breaks_by_name
 
 ROWS = (
     "kind string, op string, database string, schema string, `table` string, partial boolean, "
@@ -70,3 +70,18 @@ def test_names_of_columns_are_found_in_any_case_and_an_exact_one_first(spark: Sp
     rows = spark.createDataFrame([("row", "update", "db", None, "t", True, a) for a in afters], ROWS)
     found = [row[0] for row in rows.coalesce(1).select(breaks(rule)).collect()]
     assert found == [False, True, False, True, False]
+
+
+def test_of_two_rules_with_one_name_the_later_counts_only_where_both_match(spark: SparkSession) -> None:
+    def rule(match: str, *values: str) -> QualityRule:
+        accepted = Accepted(column="a", values=values)
+        return QualityRule(match=match, name="known", accepted=accepted, on_change=OnChange.WARN)
+
+    rules = [rule("db.t*", "x"), rule("db.u", "x"), rule("db.t1", "y")]
+    changes = [("t", "x"), ("t", "y"), ("u", "x"), ("u", "y"), ("t1", "x"), ("t1", "y"), ("v", "y")]
+    images = [("row", "update", "db", None, table, False, {"a": value}) for table, value in changes]
+    rows = spark.createDataFrame(images, ROWS).coalesce(1)
+    broken = breaks_by_name(rules)
+    assert list(broken) == ["known"]
+    found = [row[0] for row in rows.select(broken["known"]).collect()]
+    assert found == [False, True, False, True, True, False, False]
