@@ -177,7 +177,9 @@ def _native(expectations: Any, rule: Rule) -> Any:
     if rule.kind == "not_null":
         return expectations.ExpectColumnValuesToNotBeNull(column=column)
     if rule.kind == "unique" and len(rule.columns) > 1:
-        return expectations.ExpectCompoundColumnsToBeUnique(column_list=list(rule.columns))
+        return expectations.ExpectCompoundColumnsToBeUnique(
+            column_list=list(rule.columns), ignore_row_if="any_value_is_missing"
+        )
     if rule.kind == "unique":
         return expectations.ExpectColumnValuesToBeUnique(column=column)
     if rule.kind == "accepted":

@@ -79,8 +79,8 @@ def passed(rule: Rule, total: int) -> Finding:
 def failing_keys(rows: DataFrame, rule: Rule, keys: Sequence[str]) -> tuple[str, ...]:
     """Some of the keys that break a rule, smallest first."""
     if rule.kind == "unique":
-        columns = [F.col(quoted(name)) for name in rule.columns]
-        frame = rows.groupBy(*columns).count().where("count > 1").select(key_text(rule.columns).alias("key"))
+        whole = rows.where(_has_values(rule)).groupBy(*map(_cell, rule.columns)).count()
+        frame = whole.where("count > 1").select(key_text(rule.columns).alias("key"))
     else:
         frame = rows.where(is_broken(rule, _cell)).select(key_text(keys or rows.columns[:3]).alias("key"))
     return tuple(row[0] for row in frame.orderBy("key").limit(MOST_KEYS).collect())
@@ -130,8 +130,14 @@ def is_broken_where_there(
 
 def _failed(rule: Rule) -> Column:
     if rule.kind == "unique":
-        return F.count("*") - F.count_distinct(F.struct(*(F.col(quoted(name)) for name in rule.columns)))
+        values = F.when(_has_values(rule), F.struct(*map(_cell, rule.columns)))
+        return F.count(values) - F.count_distinct(values)
     return F.count_if(is_broken(rule, _cell))
+
+
+def _has_values(rule: Rule) -> Column:
+    """Whether no column of a rule is null: rows with a null are equal to no other row."""
+    return reduce(lambda a, b: a & b, (_cell(name).isNotNull() for name in rule.columns))
 
 
 def _cell(name: str) -> Column:

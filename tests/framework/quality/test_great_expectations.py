@@ -112,3 +112,10 @@ def test_a_scan_judges_columns_with_any_name_and_the_whole_text(spark: SparkSess
         ("both", 2, 0, ()),
         ("regex", 2, 1, ("a.b=1",)),
     ]
+
+
+def test_a_scan_finds_no_equal_rows_where_a_column_of_a_rule_is_null(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT * FROM VALUES (1, 'a', null), (2, 'a', null), (3, null, null) AS t(id, a, b)")
+    rules = [Rule("both", "unique", ("a", "b")), Rule("one", "unique", ("b",))]
+    found = GreatExpectations().scanned("t", rows, rules, ["id"])
+    assert [(f.rule.name, f.checked, f.failed) for f in found] == [("both", 3, 0), ("one", 3, 0)]

@@ -59,6 +59,20 @@ def test_an_error_of_the_jvm_is_told_by_its_cause() -> None:
     )
 
 
+def test_rows_with_a_null_are_equal_to_no_other_row(spark: SparkSession) -> None:
+    rows = spark.sql(
+        "SELECT * FROM VALUES (1, null, null), (2, null, null), (3, 'a', null), (4, 'a', null), "
+        "(5, 'b', 1), (6, 'b', 1), (7, 'b', 2) AS t(id, code, part)"
+    )
+    rules = [Rule("unique(code)", "unique", ("code",)), Rule("both", "unique", ("code", "part"))]
+    look = MeasurementContext(spark, is_small=True)
+    (found,) = measure_together([row_measurement(lambda: rows, rules, ["id"], look)])
+    assert [(f.failed, f.checked, f.keys) for f in found] == [
+        (3, 7, ("code=a", "code=b")),
+        (1, 7, ("code=b, part=1",)),
+    ]
+
+
 def test_a_condition_with_a_word_too_many_is_none(spark: SparkSession) -> None:
     items = spark.sql("SELECT * FROM VALUES (1L, 'pen'), (-2L, 'ink') AS t(id, name)")
     look = MeasurementContext(spark, is_small=True)
