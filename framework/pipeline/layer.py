@@ -146,7 +146,10 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class MaintainedTable:
-    """A table for `maintain`. `in_use` says why its old files have to stay; None where they may go."""
+    """A table for `maintain`, where there is one of this name.
+
+    `in_use` says why its old files have to stay; None where they may go.
+    """
 
     name: str
     in_use: str | None = None
@@ -225,7 +228,8 @@ class Layer:
             returns None where its tables are gone or older copies for now, so that it has to be repeated.
         dismiss: Dismisses messages in quarantine, or opens them again; one layer has it.
         plan: Returns what a run would do now; it writes nothing outside of the run's `scratch`.
-        tables_to_maintain: Returns the tables for `maintain`.
+        tables_to_maintain: Returns the tables for `maintain`, without opening them: one that is damaged does
+            not stop the others.
         read_messages: Returns messages of a file or folder without landing them; one layer has it.
         read_topics: Returns a sample of the messages of topics without landing them; one layer has it.
         detect: Returns the format of such messages, as the feed of a source of this name; one layer has it.

@@ -64,8 +64,7 @@ def _erase(run: Run, erasure: Erasure) -> Mapping[str, int]:
 def _tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
     """The logs of whole runs, which belong to no other layer."""
     for name in (RUNS_TABLE, QUALITY_RESULTS_TABLE, ALERTS_TABLE) if run.table is None else ():
-        if run.lake.exists(run.spark, name):
-            yield MaintainedTable(name)
+        yield MaintainedTable(name)
 
 
 def _logs() -> Mapping[str, StructType | str]:

@@ -11,7 +11,7 @@ from gold.planning.task import folder_of
 
 
 def tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
-    """The existing replicas and histories, or those of one table, and gold's own logs.
+    """The replicas and histories, or those of one table, and gold's own logs.
 
     Those of renamed and excluded tables, and of sources that are not configured, are among them: their old
     files may hold rows that are forgotten.
@@ -25,12 +25,5 @@ def tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
         if task.rival is None
         for is_history in (False, True)
     )
-    yield from _existing(run, *folders)
-    if run.table is None:
-        yield from _existing(run, TABLES_TABLE, BAD_VALUES_TABLE)
-
-
-def _existing(run: Run, *names: str) -> Iterator[MaintainedTable]:
-    for name in names:
-        if run.lake.exists(run.spark, name):
-            yield MaintainedTable(name)
+    for name in (*folders, *((TABLES_TABLE, BAD_VALUES_TABLE) if run.table is None else ())):
+        yield MaintainedTable(name)

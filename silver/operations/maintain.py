@@ -38,11 +38,8 @@ def tables_to_maintain(run: Run) -> Iterator[MaintainedTable]:
     """Bronze's messages, whose old files stay until the stream has read them, and silver's own tables."""
     if run.table is not None:
         return
-    if run.lake.exists(run.spark, MESSAGES_TABLE):
-        is_read = is_read_to_end(run.spark, run.lake, MESSAGES_TABLE, f"{run.lake.checkpoints}/silver")
-        yield MaintainedTable(
-            MESSAGES_TABLE, None if is_read else "old files stay: silver has not read them all; run first"
-        )
+    is_read = is_read_to_end(run.spark, run.lake, MESSAGES_TABLE, f"{run.lake.checkpoints}/silver")
+    note = None if is_read else "old files stay: silver has not read them all; run first"
+    yield MaintainedTable(MESSAGES_TABLE, note)
     for name in _TABLES:
-        if run.lake.exists(run.spark, name):
-            yield MaintainedTable(name)
+        yield MaintainedTable(name)

@@ -90,25 +90,36 @@ def run(options: Options) -> int:
 
 
 def maintain_tables(work: Run, tables: Sequence[MaintainedTable], days: int) -> list[MaintenanceResult]:
-    """Maintain the tables of which something may be new since the last time; the others stay unread."""
+    """Maintain the tables of which something may be new since the last time; the others stay unread.
+
+    Tables that do not exist have no result.
+    """
     tended, progress = TendedTables(work.spark, work.lake), work.progress
     progress.expect("tables", len(tables))
 
-    def one(spark: SparkSession, table: MaintainedTable) -> MaintenanceResult:
-        known = tended.size_of(table.name) if table.in_use is None else None
-        if known is not None:
+    def one(spark: SparkSession, table: MaintainedTable) -> MaintenanceResult | None:
+        try:
+            known = tended.size_of(table.name) if table.in_use is None else None
+            if known is not None:
+                return MaintenanceResult(table.name, known[0], *known, is_compacted=False)
+            if not work.lake.exists(spark, table.name):
+                return None
+            return visited(spark, table)
+        except Exception as error:
+            return _failed(table.name, error)
+        finally:
             progress.advance("tables")
-            return MaintenanceResult(table.name, known[0], *known, is_compacted=False)
+
+    def visited(spark: SparkSession, table: MaintainedTable) -> MaintenanceResult:
         progress.start_table(table.name)
         result = maintain_table(spark, work.lake, table, days)
         if result.days is not None:
             tended.note(table.name, result.files_after, result.size, result.days)
         progress.end_table(table.name, "FAILED" if result.has_failed else "ok")
-        progress.advance("tables")
         return result
 
     try:
-        return in_threads(work.spark, tables, one)
+        return [result for result in in_threads(work.spark, tables, one) if result is not None]
     finally:
         tended.write([table.name for table in tables] if work.table is None else None)
 
@@ -185,7 +196,8 @@ def _remove_old_files(spark: SparkSession, location: str, days: int, own_days: i
     return note
 
 
-def _failed(name: str, error: Exception, files: _Files) -> MaintenanceResult:
+def _failed(name: str, error: Exception, files: _Files | None = None) -> MaintenanceResult:
+    files = files or _Files()
     note = f"failed: {str(error).partition(chr(10))[0][:300]}"
     return MaintenanceResult(name, files.number, files.number, files.size, False, note, has_failed=True)
 

@@ -38,11 +38,7 @@ def test_the_logs_of_whole_runs_are_tended_too(spark: SparkSession, tmp_path: Pa
     )
     config = load_config(file, formats=SILVER.options())
     lake = Lakehouse(config.root)
-    logs = ["ops/runs", "ops/quality_results"]
-    for name in logs:
-        log = Path(lake.root) / name / "_delta_log"
-        log.mkdir(parents=True)
-        (log / f"{0:020d}.json").touch()
+    logs = ["ops/runs", "ops/quality_results", "ops/alerts"]
     assert QUALITY.tables_to_maintain is not None
     assert list(QUALITY.tables_to_maintain(Run(spark, lake, config, "maintain"))) == [
         MaintainedTable(name) for name in logs
@@ -174,7 +170,9 @@ def test_a_table_that_keeps_its_files_longer_is_visited_until_they_are_gone(
     spark: SparkSession, lake: Lakehouse
 ) -> None:
     name = sql_name(lake.location("bronze/messages"))
-    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days')")
+    spark.sql(
+        f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.deletedFileRetentionDuration' = 'interval 30 days')"
+    )
     run = Run(spark, lake, load(lake), "maintain")
     tables, file = [MaintainedTable("bronze/messages")], orphan(lake, 8)
     maintain_tables(run, tables, 7)  # it makes one file of sixteen
@@ -209,6 +207,20 @@ def test_a_table_that_cannot_be_maintained_is_reported_and_stops_no_other(
     found = maintain_table(spark, lake, MaintainedTable("bronze/messages"), 7)
     assert found.has_failed
     assert (found.files_after, found.is_compacted) == (found.files_before, False)
+
+
+def test_a_damaged_table_stops_no_other_and_one_that_is_not_there_has_no_result(
+    spark: SparkSession, lake: Lakehouse
+) -> None:
+    lake.append(spark.range(1).select("id"), "ops/runs")
+    (Path(lake.location("bronze/messages")) / "_delta_log" / f"{0:020d}.json").write_text("{cut sho")
+    checkpoint(lake, 'v1\n{}\n{"sourceVersion":1,"reservoirId":"x","reservoirVersion":1,"index":-1}')
+    assert not is_read_to_end(spark, lake, "bronze/messages", f"{lake.checkpoints}/silver")
+    tables = [MaintainedTable(name) for name in ("bronze/messages", "ops/alerts", "ops/runs")]
+    found = maintain_tables(Run(spark, lake, load(lake), "maintain"), tables, 7)
+    assert [(one.table, one.has_failed) for one in found] == [("bronze/messages", True), ("ops/runs", False)]
+    assert (found[0].files_before, found[0].size) == (0, 0)
+    assert (found[0].note or "").startswith("failed: ")
 
 
 def test_bronze_is_read_to_its_end_when_no_commit_with_messages_is_ahead(
